@@ -1,0 +1,95 @@
+"""The settings: one row each, one reader.
+
+A setting is an environment variable that `set` can override for this process. `get` reads the live value, so that a change in
+mid-process is seen at the next compile (a memoised read would serve stale code).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+def _flag(text: str) -> bool:
+    values = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False, "": False}
+    if text.strip().lower() not in values:
+        raise ValueError("expected one of 1, true, yes, on, 0, false, no, off")
+    return values[text.strip().lower()]
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("expected a positive integer")
+    return number
+
+
+def _bytes(text: str) -> int:
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    scale = units.get(text.strip()[-1:].lower(), 1)
+    number = int(text.strip()[:-1] if scale > 1 else text)
+    if number < 0:
+        raise ValueError("expected a number of bytes, like 1048576 or 512M")
+    return number * scale
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: environment variable `name`, `parse` from its text, `default` when unset, whether it changes compiled code."""
+
+    name: str
+    parse: Callable[[str], Any]
+    default: Any
+    code: bool
+    doc: str
+
+
+SETTINGS = {
+    row.name: row
+    for row in (
+        Setting("PYARRAY_DEVICE", str, "cpu", False, "device of new arrays when none is named"),
+        Setting("PYARRAY_DEBUG", _flag, False, True, "bounds checks in every kernel"),
+        Setting("PYARRAY_NUM_THREADS", _positive, None, False, "threads of the CPU device; unset: the cores this process may use"),
+        Setting("PYARRAY_POOL_LIMIT", _bytes, None, False, "bytes of freed memory kept for reuse; unset: half of the physical memory"),
+        Setting("PYARRAY_CC", str, None, True, "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel"),
+        Setting("PYARRAY_CFLAGS", str, "", True, "further flags for the C compiler, behind pyarray's own"),
+        Setting("PYARRAY_CACHE", _flag, True, False, "keep compiled kernels on disk"),
+        Setting("PYARRAY_CACHE_DIR", Path, None, False, "where; unset: the user's cache directory"),
+        Setting("PYARRAY_RUN_ONLY", _flag, False, False, "refuse to compile: a kernel that is not on disk is a RuntimeError"),
+    )
+}
+
+_overrides: dict[str, Any] = {}
+
+
+def get(name: str) -> Any:
+    """Value of the setting `name` now: what `set` said, else the environment variable, else the default.
+
+    Raises `KeyError` for an unknown name and `ValueError` when the variable's text can't be read.
+
+    >>> get("PYARRAY_RUN_ONLY")
+    False
+    """
+    row = SETTINGS[name]
+    if name in _overrides:
+        return _overrides[name]
+    text = os.environ.get(name)
+    if text is None or (text == "" and row.default is None):
+        return row.default
+    try:
+        return row.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name}={text!r}: {error}") from None
+
+
+def set(name: str, value: Any) -> None:
+    """Override a setting for this process; `None` goes back to the environment. Raises `KeyError` for an unknown name."""
+    if name not in SETTINGS:
+        raise KeyError(f"no setting {name!r}; there are {', '.join(SETTINGS)}")
+    if value is None:
+        _overrides.pop(name, None)
+    else:
+        _overrides[name] = value

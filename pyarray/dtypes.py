@@ -1,0 +1,210 @@
+"""Element types: one row each, and promotion from a lattice of upward edges.
+
+>>> import pyarray as pa
+>>> pa.result_type(pa.int8, pa.uint8)
+int16
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+class DType:
+    """An element type. `name`, `code` (small integer), `kind` (b i u f c), `itemsize` (bytes), `suffix` (of C names), `ctype`, `numpy`.
+
+    Calling one converts a Python or NumPy scalar: `pa.float32(1.5)` is a NumPy scalar of that type.
+    """
+
+    __slots__ = ("name", "code", "kind", "itemsize", "suffix", "ctype", "numpy")
+
+    def __init__(self, name: str, code: int, kind: str, suffix: str, ctype: str, numpy: Any):
+        self.name, self.code, self.kind = name, code, kind
+        self.suffix, self.ctype = suffix, ctype
+        self.numpy = np.dtype(numpy)
+        self.itemsize = self.numpy.itemsize
+
+    def __call__(self, value: Any = 0) -> Any:
+        return self.numpy.type(value)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, DType):
+            return False  # rows are made once, so another object is another type
+        try:
+            return asdtype(other) is self
+        except TypeError:
+            return False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return asdtype, (self.name,)
+
+
+_ROWS = (  # name, kind, suffix, C type, NumPy type
+    ("bool", "b", "b", "bool", np.bool_),
+    ("int8", "i", "i8", "int8_t", np.int8),
+    ("int16", "i", "i16", "int16_t", np.int16),
+    ("int32", "i", "i32", "int32_t", np.int32),
+    ("int64", "i", "i64", "int64_t", np.int64),
+    ("uint8", "u", "u8", "uint8_t", np.uint8),
+    ("uint16", "u", "u16", "uint16_t", np.uint16),
+    ("uint32", "u", "u32", "uint32_t", np.uint32),
+    ("uint64", "u", "u64", "uint64_t", np.uint64),
+    ("float16", "f", "f16", "pa_f16", np.float16),
+    ("bfloat16", "f", "bf16", "pa_bf16", ml_dtypes.bfloat16),
+    ("float32", "f", "f32", "float", np.float32),
+    ("float64", "f", "f64", "double", np.float64),
+    ("complex64", "c", "c64", "pa_c64", np.complex64),
+    ("complex128", "c", "c128", "pa_c128", np.complex128),
+)
+ALL = tuple(DType(name, code, kind, suffix, ctype, numpy) for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS))
+BY_NAME = {row.name: row for row in ALL}
+_BY_NUMPY = {row.numpy: row for row in ALL}
+
+bool_ = BY_NAME["bool"]
+int8, int16, int32, int64 = ALL[1:5]
+uint8, uint16, uint32, uint64 = ALL[5:9]
+float16, bfloat16, float32, float64 = ALL[9:13]
+complex64, complex128 = ALL[13:15]
+
+# Upward edges; everything else about promotion is derived from them. Without an answer: uint64 with a signed integer.
+_EDGES = {
+    bool_: (int8, uint8),
+    int8: (int16,),
+    int16: (int32,),
+    int32: (int64,),
+    uint8: (uint16, int16),
+    uint16: (uint32, int32),
+    uint32: (uint64, int64),
+    float16: (float32,),
+    bfloat16: (float32,),
+    float32: (float64, complex64),
+    float64: (complex128,),
+    complex64: (complex128,),
+}
+
+CATEGORIES = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "real numeric": "iuf",
+    "floating": "fc",
+    "integer or bool": "biu",
+    "real": "biuf",
+    "numeric": "iufc",
+    "all": "biufc",
+}
+PYTHON_KIND = {bool: "b", int: "i", float: "f", complex: "c"}
+DEFAULT = {"b": bool_, "i": int64, "f": float64, "c": complex128}  # of Python scalars, by kind
+
+
+def asdtype(value: Any) -> DType:
+    """The `DType` that `value` names: a `DType`, a name, a NumPy dtype or scalar type, or Python's bool, int, float, complex.
+
+    Raises `TypeError` for anything else, an unsupported NumPy type among it.
+
+    >>> asdtype("float32"), asdtype(np.int8), asdtype(float)
+    (float32, int8, float64)
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in BY_NAME:
+        return BY_NAME[value]
+    try:
+        found = _BY_NUMPY.get(np.dtype(value)) if value is not None else None
+    except TypeError:
+        found = None
+    if found is None:
+        raise TypeError(f"dtype {value!r} is not supported; there are {', '.join(BY_NAME)}")
+    return found
+
+
+@functools.cache
+def _above(dtype: DType) -> frozenset[DType]:
+    return frozenset((dtype,)).union(*(_above(up) for up in _EDGES.get(dtype, ())))
+
+
+@functools.cache
+def promote(a: DType, b: DType) -> DType:
+    """The smallest type that holds both: the least common point above them in the lattice.
+
+    An integer or bool with a floating type gives the floating type. Raises `TypeError` where there is none (uint64 with a signed integer).
+    """
+    if a is b:
+        return a
+    for low, high in ((a, b), (b, a)):
+        if low.kind in "biu" and high.kind in "fc":
+            return high
+        if low is bool_:
+            return high
+    common = _above(a) & _above(b)
+    least = [point for point in common if common <= _above(point)]
+    if not least:
+        raise TypeError(f"{a} and {b} have no common type that holds both; cast one of them with astype")
+    return least[0]
+
+
+_KIND_ORDER = "biufc"
+
+
+def promote_scalar(dtype: DType, scalar: type) -> DType:
+    """Type of an array of `dtype` with a Python scalar of type `scalar`: weak, so it only lifts the kind, never the width.
+
+    >>> promote_scalar(float32, float), promote_scalar(int8, float), promote_scalar(float32, complex)
+    (float32, float64, complex64)
+    """
+    kind = PYTHON_KIND[scalar]
+    if _KIND_ORDER.index(kind) <= _KIND_ORDER.index(dtype.kind) or (kind == "i" and dtype.kind == "u"):
+        return dtype
+    if kind == "c" and dtype.kind == "f":
+        return complex128 if dtype is float64 else complex64
+    return DEFAULT[kind]
+
+
+def result_type(*operands: Any) -> DType:
+    """Common type of arrays, dtypes and Python scalars (weak). Raises `TypeError` for no operand or where there is no common type.
+
+    >>> result_type(float32, 2.0), result_type(int8, int64)
+    (float32, int64)
+    """
+    scalars = [x for x in operands if type(x) in (bool, int, float, complex)]
+    strong = [asdtype(getattr(x, "dtype", x)) for x in operands if type(x) not in (bool, int, float, complex)]
+    if not operands:
+        raise TypeError("result_type needs at least one array, dtype or scalar")
+    if not strong:
+        return DEFAULT[max((PYTHON_KIND[type(x)] for x in scalars), key=_KIND_ORDER.index)]
+    return functools.reduce(promote_scalar, (type(x) for x in scalars), functools.reduce(promote, strong))
+
+
+
+def of_kinds(kinds: Iterable[str]) -> tuple[DType, ...]:
+    """All types whose kind letter is in `kinds`, in row order."""
+    wanted = frozenset(kinds)
+    return tuple(row for row in ALL if row.kind in wanted)
+
+
+def can_cast(source: Any, target: DType) -> bool:
+    """Whether every value of `source` (dtype or array) is held by `target`, by the lattice.
+
+    >>> can_cast(int8, int32), can_cast(float64, float32)
+    (True, False)
+    """
+    try:
+        return promote(asdtype(getattr(source, "dtype", source)), target) is target
+    except TypeError:
+        return False

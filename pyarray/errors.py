@@ -1,0 +1,65 @@
+"""The exceptions of pyarray's own. Everything else raises the built-in that NumPy raises."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Frame(NamedTuple):
+    """One line of a kernel's call stack: `function`, full `path` and `line` of the user's source."""
+
+    function: str
+    path: str
+    line: int
+
+
+class CompileError(Exception):
+    """A kernel can't be compiled: a construct outside the language, a type that doesn't fit, or the compiler's own complaint.
+
+    The message holds file, line, the source line with a caret under the construct, and what to write instead.
+    `path`, `line` and `column` (1-based) say the same to programs; they are None when there is no source.
+    """
+
+    def __init__(self, message: str, path: str | None = None, line: int | None = None, column: int | None = None):
+        super().__init__(message)
+        self.path, self.line, self.column = path, line, column
+
+
+class BoundsError(IndexError):
+    """An access outside an array, found on the device in debug mode.
+
+    Attributes: `kernel`, `argument` (name of the array parameter), `axis`, `index`, `extent` (legal are 0 to extent - 1), `offset` and
+    `size` of the view (elements), `tid` (0-based linear iteration of the parallel loop), `frames` (`Frame`s, outermost first) and
+    `launch` (path and line of the call).
+    """
+
+    kernel: str
+    argument: str | None
+    axis: int | None
+    index: int
+    extent: int
+    offset: int
+    size: int
+    tid: int
+    frames: tuple[Frame, ...]
+    launch: tuple[str, int] | None
+
+    def __init__(self, message: str, **facts: object):
+        super().__init__(message)
+        self.__dict__.update(facts)
+
+
+class DeviceError(RuntimeError):
+    """A device, its driver or its compiler is missing or failed."""
+
+
+class OutOfMemoryError(MemoryError):
+    """A device has no memory left. `asked`, `free` and `pooled` are bytes (None where the device can't tell)."""
+
+    def __init__(self, message: str, asked: int, free: int | None = None, pooled: int | None = None):
+        super().__init__(message)
+        self.asked, self.free, self.pooled = asked, free, pooled
+
+
+class AutotuneError(RuntimeError):
+    """A search found no configuration that runs."""
