@@ -1,0 +1,379 @@
+"""The typed tree of a kernel: its grammar, once.
+
+Every node is frozen and carries `loc`, the place in the user's source. Expressions carry `type`. `infer` builds the tree,
+`verify` states its rules, `check` numbers the accesses that debug mode tests, `emit` writes it down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Union
+
+from ..dtypes import DType, bool_, int64
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """Lines and columns are 1-based; `end` is the column behind the construct, 0 when it ends on another line."""
+
+    path: str
+    line: int
+    column: int
+    end: int
+
+
+# ---- types
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A number. Weak ones (literals, captured numbers, loop indices) take the type of the strong operand they meet."""
+
+    dtype: DType
+    weak: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.dtype} (weak)" if self.weak else str(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array parameter or a view of one. `strided` is the layout class: its strides are read at run time."""
+
+    dtype: DType
+    ndim: int
+    strided: bool
+
+    def __str__(self) -> str:
+        return f"{self.ndim}-D {'strided' if self.strided else 'contiguous'} array of {self.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    items: tuple[ScalarType, ...]
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.items)) + ")"
+
+
+Type = Union[ScalarType, ArrayType, TupleType]
+INDEX = ScalarType(int64, weak=True)
+BOOL = ScalarType(bool_)
+
+
+# ---- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    loc: Loc
+    type: ScalarType
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A parameter or variable of the function."""
+
+    loc: Loc
+    type: Any
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """op: neg invert not. The operand has the node's type."""
+
+    loc: Loc
+    type: ScalarType
+    op: str
+    a: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """op: add sub mul div floordiv mod pow shl shr and or xor. Both operands have the node's type."""
+
+    loc: Loc
+    type: ScalarType
+    op: str
+    a: Expr
+    b: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """op: eq ne lt le gt ge. Both operands have one type."""
+
+    loc: Loc
+    type: ScalarType
+    op: str
+    a: Expr
+    b: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """op: and or; short-circuit. Operands are bools."""
+
+    loc: Loc
+    type: ScalarType
+    op: str
+    a: Expr
+    b: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`a if condition else b`: only one of them is evaluated."""
+
+    loc: Loc
+    type: ScalarType
+    condition: Expr
+    a: Expr
+    b: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    loc: Loc
+    type: ScalarType
+    a: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A row of `builtins.FUNCTIONS`, with its arguments cast to `domain`."""
+
+    loc: Loc
+    type: ScalarType
+    name: str
+    domain: DType
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`site` numbers the check of axis 0, axis k is `site + k`; None: not checked."""
+
+    loc: Loc
+    type: ScalarType
+    array: Expr
+    index: tuple[Expr, ...]
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """`op` on one element; the value is what stood there before."""
+
+    loc: Loc
+    type: ScalarType
+    op: str
+    array: Expr
+    index: tuple[Expr, ...]
+    value: Expr
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    loc: Loc
+    type: ScalarType
+    array: Expr
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stride:
+    """In bytes."""
+
+    loc: Loc
+    type: ScalarType
+    array: Expr
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """start, stop and step of a slice; None where the source says nothing."""
+
+    start: Expr | None
+    stop: Expr | None
+    step: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python does)."""
+
+    loc: Loc
+    type: ArrayType
+    array: Expr
+    parts: tuple[Expr | Range, ...]
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubView:
+    """Strict sub-range of a 1-D array: outside the parent is a failure in debug mode."""
+
+    loc: Loc
+    type: ArrayType
+    array: Expr
+    offset: Expr
+    size: Expr
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Call of a `Function` of this program; its value is what the function returns."""
+
+    loc: Loc
+    type: Any
+    function: str
+    args: tuple[Expr, ...]
+    site: int | None = None
+
+
+Expr = Union[
+    Const, Local, Unary, Binary, Compare, Logic, Select, Cast, Builtin, Load, Atomic, Size, Stride, Slice, SubView, Invoke
+]
+
+
+# ---- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    loc: Loc
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    loc: Loc
+    array: Expr
+    index: tuple[Expr, ...]
+    value: Expr
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`variables` run over the product of `ranges`, the last one fastest.
+
+    `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of an unordered
+    inner loop may be accumulated in any order.
+    """
+
+    loc: Loc
+    variables: tuple[str, ...]
+    ranges: tuple[Range, ...]
+    body: tuple[Stmt, ...]
+    loop: int | None = None
+    reductions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    loc: Loc
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    loc: Loc
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    loc: Loc
+    value: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """An expression for its effect: an atomic or a call."""
+
+    loc: Loc
+    value: Expr
+
+
+Stmt = Union[Assign, Store, For, While, If, Break, Continue, Return, Evaluate]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`symbol` is unique in the program, `name` is the user's. `variables` excludes the parameters."""
+
+    name: str
+    symbol: str
+    loc: Loc
+    params: tuple[tuple[str, Any], ...]
+    variables: tuple[tuple[str, Any], ...]
+    body: tuple[Stmt, ...]
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A whole program: the kernel, and the functions it calls, callees first."""
+
+    kernel: Function
+    functions: tuple[Function, ...]
+
+
+# ---- the one traversal
+
+
+def children(node: Any) -> Iterator[Any]:
+    """Direct sub-nodes, in source order."""
+    for field in fields(node):
+        value = getattr(node, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(item) and not isinstance(item, (Loc, ScalarType, ArrayType, TupleType)):
+                yield item
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """`node` and everything below it, parents first."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of the tree in which `change` has been applied to every node, children first."""
+
+    def visit(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(visit(item) for item in value)
+        if is_dataclass(value) and not isinstance(value, (Loc, ScalarType, ArrayType, TupleType)):
+            return rewrite(value, change)
+        return value
+
+    updates = {}
+    for field in fields(node):
+        old = getattr(node, field.name)
+        new = visit(old)
+        if new is not old and new != old:
+            updates[field.name] = new
+    return change(replace(node, **updates) if updates else node)

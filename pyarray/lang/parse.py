@@ -1,0 +1,174 @@
+"""Python source → `FunctionSource`: finds the text of a function and refuses syntax that is outside the language.
+
+It does not know types or names: that `x` is an array, or exists, is found by `infer`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import os
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ..errors import CompileError
+from .ir import Loc
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSource:
+    """A Python function as text: its tree, the file's lines as they were when it was decorated, and the function itself
+    (for globals and closure, which are read at each compile)."""
+
+    name: str
+    path: str
+    lines: tuple[str, ...]
+    first_line: int
+    function: Callable[..., Any]
+
+    @functools.cached_property
+    def node(self) -> ast.FunctionDef | ast.Lambda:
+        return _find(self)
+
+    def loc(self, node: ast.AST) -> Loc:
+        """Place of an AST node; columns count characters, not bytes."""
+        line = getattr(node, "lineno", self.first_line)
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="replace")) + 1
+        end = 0
+        if getattr(node, "end_lineno", None) == line:
+            end = len(text.encode()[: node.end_col_offset].decode(errors="replace")) + 1  # type: ignore[attr-defined]
+        return Loc(self.path, line, column, end)
+
+    def fail(self, where: ast.AST | Loc, what: str, instead: str = "") -> NoReturn:
+        """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
+        loc = where if isinstance(where, Loc) else self.loc(where)
+        raise CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
+
+
+def render(loc: Loc, lines: tuple[str, ...], what: str, instead: str = "") -> str:
+    """`file:line: what`, the line, a caret, the advice."""
+    message = f"{os.path.basename(loc.path)}:{loc.line}: {what}"
+    if 0 < loc.line <= len(lines):
+        text = lines[loc.line - 1].rstrip("\n")
+        width = max((loc.end or len(text) + 1) - loc.column, 1)
+        stripped = text.lstrip()
+        pad = loc.column - 1 - (len(text) - len(stripped))
+        message += f"\n    {stripped}\n    {' ' * max(pad, 0)}{'^' * width}"
+    return f"{message}\n{instead}" if instead else message
+
+
+def source_of(function: Callable[..., Any]) -> FunctionSource:
+    """The text of a Python function, taken now: a later edit of the file doesn't reach this function.
+
+    Raises `TypeError` for what is no Python function. Missing text is reported by the first compile, not here.
+    """
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"expected a Python function, got {type(function).__name__}; write def f(...): and decorate that")
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    return FunctionSource(function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function)
+
+
+@functools.lru_cache(maxsize=64)
+def _module(lines: tuple[str, ...], path: str) -> dict[int, list[ast.FunctionDef | ast.Lambda]]:
+    """Functions and lambdas of a file by their first line (that of the first decorator)."""
+    found: dict[int, list[ast.FunctionDef | ast.Lambda]] = {}
+    for node in ast.walk(ast.parse("".join(lines), path)):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            decorators = getattr(node, "decorator_list", None)
+            found.setdefault(decorators[0].lineno if decorators else node.lineno, []).append(node)
+    return found
+
+
+def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
+    code = source.function.__code__
+    try:
+        nodes = _module(source.lines, source.path).get(source.first_line, []) if source.lines else []
+    except SyntaxError:
+        nodes = []
+    if source.name == "<lambda>":
+        places = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
+        nodes = [n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in places]
+    else:
+        nodes = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == source.name]
+    if not nodes:
+        raise CompileError(
+            f"the source of {source.name!r} ({source.path}:{source.first_line}) can't be found: Python keeps no text of functions "
+            "typed at the plain prompt or passed to exec().\nPut the function in a file or a notebook cell, or register the text "
+            "with linecache before exec()."
+        )
+    _check(source, nodes[0])
+    return nodes[0]
+
+
+# What the language has; each other node is refused by name, with the advice beside it.
+_ALLOWED = (
+    ast.FunctionDef, ast.Lambda, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While,
+    ast.If, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Call,
+    ast.Constant, ast.Attribute, ast.Subscript, ast.Name, ast.Tuple, ast.Slice, ast.keyword, ast.operator, ast.unaryop, ast.boolop,
+    ast.cmpop, ast.expr_context,
+)  # fmt: skip
+
+_ADVICE: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Try: ("'try'", "a kernel can't raise; test the condition with if"),
+    ast.Raise: ("'raise'", "a kernel can't raise; store a flag in an array and test it on the host"),
+    ast.With: ("'with'", "use it on the host, around the launch"),
+    ast.Assert: ("'assert'", "debug mode checks indices; for other conditions store a flag in an array"),
+    ast.Import: ("'import'", "import at the top of the file; kernels see the names of their module"),
+    ast.ImportFrom: ("'import'", "import at the top of the file; kernels see the names of their module"),
+    ast.List: ("a list", "use a tuple, or an array parameter"),
+    ast.Dict: ("a dict", "pass what the kernel needs as parameters"),
+    ast.Set: ("a set", "pass what the kernel needs as parameters"),
+    ast.ListComp: ("a comprehension", "write a for loop that stores into an array"),
+    ast.GeneratorExp: ("a generator expression", "write a for loop"),
+    ast.DictComp: ("a comprehension", "write a for loop that stores into an array"),
+    ast.SetComp: ("a comprehension", "write a for loop that stores into an array"),
+    ast.Yield: ("'yield'", "store results into an array parameter"),
+    ast.YieldFrom: ("'yield'", "store results into an array parameter"),
+    ast.Await: ("'await'", "kernels are plain functions"),
+    ast.AsyncFor: ("'async for'", "kernels are plain functions"),
+    ast.AsyncWith: ("'async with'", "kernels are plain functions"),
+    ast.AsyncFunctionDef: ("'async def'", "kernels are plain functions"),
+    ast.ClassDef: ("a class", "define it outside the kernel"),
+    ast.Global: ("'global'", "a kernel can't rebind Python names; store into an array parameter"),
+    ast.Nonlocal: ("'nonlocal'", "a kernel can't rebind Python names; store into an array parameter"),
+    ast.Delete: ("'del'", "variables of a kernel end with it"),
+    ast.JoinedStr: ("a string", "kernels have numbers and arrays"),
+    ast.NamedExpr: ("':='", "assign on a line of its own"),
+    ast.Starred: ("'*'", "write the values out"),
+    ast.Match: ("'match'", "use if and elif"),
+    ast.MatMult: ("'@'", "use @ on the host, or write the loops"),
+    ast.Is: ("'is'", "compare numbers with =="),
+    ast.IsNot: ("'is not'", "compare numbers with !="),
+    ast.In: ("'in'", "write a loop that compares with =="),
+    ast.NotIn: ("'not in'", "write a loop that compares with =="),
+}
+
+
+def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
+    """Refuse constructs outside the language, nested functions, and parameters that can't be bound."""
+    body = root.body if isinstance(root, ast.FunctionDef) else [root.body]
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                source.fail(node, "a function inside a kernel is not part of the kernel language", "define it outside and decorate it with @pa.func")
+            if not isinstance(node, _ALLOWED) or type(node) in _ADVICE:
+                what, instead = _ADVICE.get(type(node), (f"{type(node).__name__}", ""))
+                place = node if hasattr(node, "lineno") else _parent_of(node, statement)
+                source.fail(place, f"{what} is not part of the kernel language", instead)
+            if isinstance(node, (ast.For, ast.While)) and node.orelse:
+                source.fail(node, "'else' of a loop is not part of the kernel language", "set a flag in the loop and test it behind")
+    arguments = root.args
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            source.fail(extra, f"'*{extra.arg}' is not part of the kernel language", "name each parameter")
+
+
+def _parent_of(node: ast.AST, root: ast.AST) -> ast.AST:
+    """The nearest node with a place: operators have none of their own."""
+    return next((p for p in ast.walk(root) if node in ast.iter_child_nodes(p) and hasattr(p, "lineno")), root)

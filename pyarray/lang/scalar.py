@@ -1,0 +1,178 @@
+"""Arithmetic of types: what two operands become, casts, and the folding of constants. Used by `infer` alone."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..dtypes import DEFAULT, PYTHON_KIND, DType, bool_, float32, float64, int8, int64, promote, promote_scalar
+from .builtins import FUNCTIONS
+from .ir import BOOL, Binary, Builtin, Cast, Compare, Const, Expr, Loc, ScalarType, Unary
+
+_PYTHON_TYPE = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+def join(a: ScalarType, b: ScalarType) -> ScalarType:
+    """Type that holds both. A weak operand only lifts the kind of a strong one. Raises `TypeError` where there is none."""
+    if a.weak and not b.weak:
+        return ScalarType(promote_scalar(b.dtype, _PYTHON_TYPE[a.dtype.kind]))
+    if b.weak and not a.weak:
+        return join(b, a)
+    return ScalarType(promote(a.dtype, b.dtype), weak=a.weak and b.weak)
+
+
+def constant(loc: Loc, value: Any) -> Const:
+    """A Python number (weak) or NumPy scalar (strong) as a node."""
+    if type(value) in PYTHON_KIND:
+        return Const(loc, ScalarType(DEFAULT[PYTHON_KIND[type(value)]], weak=type(value) is not bool), value)
+    from ..dtypes import asdtype
+
+    return Const(loc, ScalarType(asdtype(value.dtype)), value.item())
+
+
+def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
+    """`expr` as `dtype`; constants are converted here, where no digits are lost."""
+    target = ScalarType(dtype, weak)
+    if expr.type == target:
+        return expr
+    if isinstance(expr, Const):
+        value = expr.value
+        if dtype.kind == "b":
+            return Const(expr.loc, target, bool(value))
+        if dtype.kind == "f" and not isinstance(value, complex):
+            return Const(expr.loc, target, float(value))
+        if dtype.kind == "c":
+            return Const(expr.loc, target, complex(value))
+        if dtype.kind in "iu" and isinstance(value, int):
+            return Const(expr.loc, target, _wrap(int(value), dtype))
+    if expr.type.dtype is dtype:
+        return Cast(expr.loc, target, expr) if not isinstance(expr, Cast) else Cast(expr.loc, target, expr.a)
+    return Cast(expr.loc, target, expr)
+
+
+def _wrap(value: int, dtype: DType) -> int:
+    bits = 8 * dtype.itemsize
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
+
+
+def fits(value: Any, dtype: DType) -> bool:
+    """Whether a constant integer is in the range of an integer type; other kinds always fit."""
+    return dtype.kind not in "iu" or not isinstance(value, int) or _wrap(int(value), dtype) == value
+
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
+    "div": operator.truediv, "pow": operator.pow, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+    "shl": operator.lshift, "shr": operator.rshift,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+
+
+def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
+    """Two weak constants, computed as Python would; None when Python would raise or the result leaves 64 bits."""
+    if not (isinstance(a, Const) and isinstance(b, Const) and a.type.weak and b.type.weak):
+        return None
+    if op in ("shl", "pow") and isinstance(b.value, int) and abs(b.value) > 1024:
+        return None
+    try:
+        value = _FOLD[op](a.value, b.value)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    return constant(loc, value) if type(value) in PYTHON_KIND and fits(value, int64) else None
+
+
+BITWISE = frozenset(("and", "or", "xor"))
+INTEGER_ONLY = frozenset(("shl", "shr"))
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^",
+    "shl": "<<", "shr": ">>", "neg": "-", "invert": "~",
+}  # fmt: skip
+
+
+def binary(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
+    """`a op b` with NumPy's rules. Raises `TypeError` for operands that the operator doesn't take."""
+    folded = _folded(loc, op, a, b)
+    if folded is not None:
+        return folded
+    kind = join(a.type, b.type)
+    dtype = kind.dtype
+    if op == "div" and dtype.kind in "biu":
+        dtype = float64
+    if dtype.kind == "b" and op in ("floordiv", "mod", "pow", "shl", "shr"):
+        dtype = int8
+    refused = (
+        (op in BITWISE and dtype.kind not in "biu")
+        or (op in INTEGER_ONLY and dtype.kind not in "iu")
+        or (op in ("floordiv", "mod") and dtype.kind == "c")
+        or (op == "sub" and dtype.kind == "b")
+    )
+    if refused:
+        raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type} and {b.type}")
+    return through_float32(ScalarType(dtype, kind.weak), lambda t: Binary(loc, t, op, cast(a, t.dtype, t.weak), cast(b, t.dtype, t.weak)))
+
+
+def through_float32(result: ScalarType, build: Callable[[ScalarType], Expr]) -> Expr:
+    """`build(result)`; for the half types computed in float32 and rounded, which is what NumPy does."""
+    if result.dtype.itemsize == 2 and result.dtype.kind == "f":
+        inner = build(ScalarType(float32))
+        return inner if inner.type.dtype is bool_ else cast(inner, result.dtype)
+    return build(result)
+
+
+def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
+    """`a op b` as a bool; mixed signed and unsigned integers are compared by value."""
+    folded = _folded(loc, op, a, b)
+    if folded is not None:
+        return folded
+    try:
+        dtype = join(a.type, b.type).dtype
+    except TypeError:
+        if {a.type.dtype.kind, b.type.dtype.kind} != {"i", "u"}:
+            raise
+        dtype = float64  # uint64 with a signed integer has no common integer; NumPy compares likewise
+    if dtype.kind == "c" and op not in ("eq", "ne"):
+        raise TypeError("complex numbers have no order; compare real parts or absolute values")
+    return through_float32(ScalarType(dtype), lambda t: Compare(loc, BOOL, op, cast(a, t.dtype), cast(b, t.dtype)))
+
+
+def unary(loc: Loc, op: str, a: Expr) -> Expr:
+    """`-a`, `+a`, `~a`. Raises `TypeError` for operands that the operator doesn't take."""
+    dtype = a.type.dtype
+    if op == "pos":
+        return a
+    if isinstance(a, Const) and a.type.weak and (op == "neg" or isinstance(a.value, int)):
+        return constant(loc, -a.value if op == "neg" else ~a.value)
+    if (op == "invert" and dtype.kind not in "biu") or (op == "neg" and dtype.kind == "b"):
+        raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type}")
+    return through_float32(a.type, lambda t: Unary(loc, t, op, cast(a, t.dtype, t.weak)))
+
+
+def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
+    """A row of `FUNCTIONS` applied to arguments. Raises `TypeError` for a wrong count or types."""
+    row = FUNCTIONS[name]
+    if row.arity == 2 and name in ("min", "max") and len(args) > 2:
+        return call(loc, name, [call(loc, name, args[:-1]), args[-1]])
+    if len(args) != row.arity:
+        raise TypeError(f"{name}() takes {row.arity} argument{'s' * (row.arity != 1)}, got {len(args)}")
+    kind = args[0].type
+    for argument in args[1:]:
+        kind = join(kind, argument.type)
+    dtype = kind.dtype
+    if dtype.kind not in row.kinds:
+        lifted = {"b": int8 if "i" in row.kinds else float64, "i": float64, "u": float64}.get(dtype.kind)
+        if lifted is None or lifted.kind not in row.kinds:
+            raise TypeError(f"{name}() is not defined for {kind}")
+        dtype = lifted
+    if row.result == "same":
+        return through_float32(ScalarType(dtype, kind.weak), lambda t: _row(loc, name, t, args, t))
+    if row.result == "bool":
+        return through_float32(ScalarType(dtype), lambda t: _row(loc, name, t, args, BOOL))
+    if dtype.kind != "c":
+        return through_float32(ScalarType(dtype, kind.weak), lambda t: _row(loc, name, t, args, t))
+    return _row(loc, name, ScalarType(dtype), args, ScalarType(float32 if dtype.itemsize == 8 else float64))
+
+
+def _row(loc: Loc, name: str, domain: ScalarType, args: list[Expr], result: ScalarType) -> Expr:
+    return Builtin(loc, result, name, domain.dtype, tuple(cast(a, domain.dtype, domain.weak) for a in args))
