@@ -1,0 +1,54 @@
+"""What differs between targets, as records of strings. A target is data here, never a branch in `emit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """`prelude` opens every text; `function` and `body` qualify helper functions and loop bodies; `loop` and `entry` are
+    the frames of a parallel loop and of the kernel; `start` starts a loop from the entry."""
+
+    name: str
+    prelude: str
+    function: str
+    body: str
+    loop: str
+    start: str
+    entry: str
+
+
+CPU = Dialect(
+    name="cpu",
+    prelude="""\
+#include "pa_base.h"
+""",
+    function="static inline",
+    body="static inline __attribute__((always_inline))",
+    loop="""\
+static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)
+{{
+    const {symbol}_env *env = (const {symbol}_env *)context;
+{choose}
+}}
+""",
+    start="""\
+    {{
+        const int64_t count = {count};
+        if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, pa_grain(count, {cost}));
+    }}
+""",
+    entry="""\
+#ifdef __cplusplus
+extern "C"
+#endif
+__attribute__((visibility("default"))) void {symbol}(const void *memory, pa_runtime *rt)
+{{
+    const {symbol}_slots *slots = (const {symbol}_slots *)memory;
+    {symbol}_env env;
+{body}}}
+""",
+)
+
+DIALECTS = {"cpu": CPU}

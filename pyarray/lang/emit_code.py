@@ -1,0 +1,345 @@
+"""C text of expressions and statements of one function. `emit` adds the frames: functions, loops, the entry."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from ..dtypes import DType
+from . import emit_views as views
+from .dialect import Dialect
+from .ir import (
+    ArrayType, Assign, Atomic, Binary, Break, Builtin, Cast, Compare, Const, Continue, Evaluate, Expr, For, If, Invoke, Load, Local, Logic,
+    Range, Return, ScalarType, Select, Size, Slice, Stmt, Store, Stride, SubView, Unary, While, walk,
+)  # fmt: skip
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+LANES = 16  # accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy
+
+# Words that C, C++ or a header owns; a variable of such a name gets an underscore.
+_RESERVED = frozenset(
+    """alignas alignof and asm auto bool break case catch char class complex const constexpr continue default delete do double else enum
+    explicit export extern false float for friend goto if imaginary inline int int8_t int16_t int32_t int64_t linux long mutable namespace
+    new not nullptr operator or private protected public register restrict return short signed sizeof static struct switch template this
+    throw true try typedef typename uint8_t uint16_t uint32_t uint64_t union unix unsigned using virtual void volatile while xor
+    I env rt at up slots memory begin end unit context t""".split()
+)  # fmt: skip
+
+
+def cname(name: str) -> str:
+    """The variable's name in C."""
+    if not name.isascii():
+        name = "u_" + name.encode("ascii", "backslashreplace").decode().replace("\\", "_")
+    if name in _RESERVED or name.startswith("pa_") or re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", name) or re.fullmatch(r".*_", name):
+        return name + "_"
+    return name
+
+
+def ctype(kind: Any) -> str:
+    if kind is None:
+        return "void"
+    return views.view_name(kind) if isinstance(kind, ArrayType) else str(kind.dtype.ctype)
+
+
+def constant(value: Any, dtype: DType) -> str:
+    """A number as C text of that type."""
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind == "c":
+        part = "f32" if dtype.itemsize == 8 else "f64"
+        return f"pa_make_{dtype.suffix}({_real(value.real, part)}, {_real(value.imag, part)})"
+    if dtype.kind == "f":
+        if dtype.itemsize == 2:
+            return f"pa_{dtype.suffix}_from_f64({_real(value, 'f64')})"
+        return _real(value, dtype.suffix)
+    if dtype.kind == "u":
+        return f"{value}u" if value < 1 << 31 else f"{value}ull"
+    return str(value) if -(1 << 31) < value < 1 << 31 else "(-9223372036854775807ll - 1)" if value == -(1 << 63) else f"{value}ll"
+
+
+def _real(value: float, suffix: str) -> str:
+    if math.isnan(value):
+        return f"PA_NAN_{suffix.upper()}"
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}PA_INF_{suffix.upper()}"
+    text = repr(float(value))
+    text = text if "." in text or "e" in text else text + ".0"
+    return text + "f" if suffix == "f32" else text
+
+
+class Code:
+    """Text of the bodies of one program. `helpers` collects the access, slice and sub-view functions that they use."""
+
+    def __init__(self, dialect: Dialect, debug: bool):
+        self.dialect, self.debug = dialect, debug
+        self.structs: dict[str, str] = {}
+        self.helpers: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
+        self.counters = 0
+
+    def use(self, kind: Any) -> None:
+        """Declare the struct of an array type."""
+        if isinstance(kind, ArrayType):
+            self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
+
+    def helper(self, made: tuple[str, str]) -> str:
+        self.helpers.setdefault(*made)
+        return made[0]
+
+    # ---- expressions
+
+    def expr(self, e: Expr) -> str:
+        text: str = getattr(self, f"emit_{type(e).__name__}")(e)
+        return text
+
+    def emit_Const(self, e: Const) -> str:
+        text = constant(e.value, e.type.dtype)
+        return f"({text})" if text.startswith("-") else text
+
+    def emit_Local(self, e: Local) -> str:
+        return self.renamed.get(e.name) or cname(e.name)
+
+    def emit_Unary(self, e: Unary) -> str:
+        a, dtype = self.expr(e.a), e.type.dtype
+        if e.op == "invert":
+            return f"(!{a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
+        if dtype.kind == "f" or (e.type.weak and dtype.kind == "i"):
+            return f"(-{a})"
+        return f"pa_neg_{dtype.suffix}({a})"
+
+    def emit_Binary(self, e: Binary) -> str:
+        a, b, dtype, op = self.expr(e.a), self.expr(e.b), e.type.dtype, e.op
+        if dtype.kind == "b":
+            symbol = {"add": "|", "mul": "&"}.get(op) or INFIX[op]
+            return f"((bool)({a} {symbol} {b}))"
+        infix = op in INFIX and (dtype.kind == "f" or (e.type.weak and dtype.kind == "i") or op in ("and", "or", "xor"))
+        if infix and dtype.kind in "iu" and dtype.itemsize < 4:
+            return f"(({dtype.ctype})({a} {INFIX[op]} {b}))"
+        return f"({a} {INFIX[op]} {b})" if infix else f"pa_{op}_{dtype.suffix}({a}, {b})"
+
+    def emit_Compare(self, e: Compare) -> str:
+        a, b = self.expr(e.a), self.expr(e.b)
+        if e.a.type.dtype.kind == "c":
+            return f"pa_{e.op}_{e.a.type.dtype.suffix}({a}, {b})"
+        return f"({a} {INFIX[e.op]} {b})"
+
+    def emit_Logic(self, e: Logic) -> str:
+        return f"({self.expr(e.a)} {'&&' if e.op == 'and' else '||'} {self.expr(e.b)})"
+
+    def emit_Select(self, e: Select) -> str:
+        return f"({self.expr(e.condition)} ? {self.expr(e.a)} : {self.expr(e.b)})"
+
+    def emit_Cast(self, e: Cast) -> str:
+        return cast(self.expr(e.a), e.a.type.dtype, e.type.dtype)
+
+    def emit_Builtin(self, e: Builtin) -> str:
+        args, dtype = [self.expr(a) for a in e.args], e.domain
+        if dtype.kind in "biu":
+            whole = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
+            if whole is not None:
+                return whole
+            if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
+                return args[0]
+            if e.name == "square":
+                return f"pa_mul_{dtype.suffix}({args[0]}, {args[0]})"
+            if dtype.kind == "b":
+                return f"((bool)({args[0]} {'&' if e.name == 'min' else '|'} {args[1]}))"
+        if dtype.kind == "f" and e.name in ("real", "conj"):
+            return args[0]
+        if dtype.kind == "f" and e.name == "imag":
+            return constant(0.0, dtype)
+        return f"pa_{e.name}_{dtype.suffix}({', '.join(args)})"
+
+    def emit_Size(self, e: Size) -> str:
+        return f"{self.expr(e.array)}.n{e.axis}"
+
+    def emit_Stride(self, e: Stride) -> str:
+        return f"({views.stride(e.array.type, self.expr(e.array), e.axis)})"
+
+    def place(self, node: Load | Store | Atomic) -> str:
+        """The element as an lvalue, checked if it has a site."""
+        kind, index = node.array.type, [self.expr(i) for i in node.index]
+        self.use(kind)
+        if node.site is not None:
+            name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
+            return f"*{name}({', '.join([f'at, up, {node.site}', self.expr(node.array), *index])})"
+        if isinstance(node.array, Local):
+            return views.element(kind, self.expr(node.array), index)
+        name = self.helper(views.accessor(kind, self.dialect.function, checked=False))
+        return f"*{name}({', '.join([self.expr(node.array), *index])})"
+
+    def emit_Load(self, e: Load) -> str:
+        text = self.place(e)
+        return f"({text})" if text.startswith("*") else text
+
+    def emit_Atomic(self, e: Atomic) -> str:
+        place = self.place(e)
+        pointer = place[1:] if place.startswith("*") else f"&{place}"
+        return f"pa_atomic_{e.op}_{e.type.dtype.suffix}({pointer}, {self.expr(e.value)})"
+
+    def where(self, site: int | None) -> list[str]:
+        return [f"at, up, {site}"] if site is not None else []
+
+    def emit_SubView(self, e: SubView) -> str:
+        self.use(e.type)
+        name = self.helper(views.subview(e.type, self.dialect.function, self.debug))
+        return f"{name}({', '.join([*self.where(e.site), self.expr(e.array), self.expr(e.offset), self.expr(e.size)])})"
+
+    def emit_Slice(self, e: Slice) -> str:
+        self.use(e.type)
+        self.use(e.array.type)
+        name = self.helper(views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug))
+        args = [*self.where(e.site), self.expr(e.array)]
+        for p in e.parts:
+            args += [self.expr(x) for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,)) if x is not None]
+        return f"{name}({', '.join(args)})"
+
+    def emit_Invoke(self, e: Invoke) -> str:
+        hidden = [f"at, &call{e.site}"] if self.debug else []
+        return f"func_{e.function}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
+
+    # ---- statements
+
+    def block(self, statements: tuple[Stmt, ...], indent: int) -> str:
+        return "".join(self.statement(s, indent) for s in statements)
+
+    def statement(self, s: Stmt, indent: int) -> str:
+        text: str = getattr(self, f"write_{type(s).__name__}")(s, "    " * indent, indent)
+        return text
+
+    def write_Assign(self, s: Assign, pad: str, indent: int) -> str:
+        return f"{pad}{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};\n"
+
+    def write_Store(self, s: Store, pad: str, indent: int) -> str:
+        return f"{pad}{self.place(s)} = {self.expr(s.value)};\n"
+
+    def write_Evaluate(self, s: Evaluate, pad: str, indent: int) -> str:
+        return f"{pad}(void){self.expr(s.value)};\n" if s.value.type is not None else f"{pad}{self.expr(s.value)};\n"
+
+    def write_Return(self, s: Return, pad: str, indent: int) -> str:
+        return f"{pad}return;\n" if s.value is None else f"{pad}return {self.expr(s.value)};\n"
+
+    def write_Break(self, s: Break, pad: str, indent: int) -> str:
+        return f"{pad}break;\n"
+
+    def write_Continue(self, s: Continue, pad: str, indent: int) -> str:
+        return f"{pad}continue;\n"
+
+    def write_While(self, s: While, pad: str, indent: int) -> str:
+        return f"{pad}while ({self.expr(s.condition)}) {{\n{self.block(s.body, indent + 1)}{pad}}}\n"
+
+    def write_If(self, s: If, pad: str, indent: int) -> str:
+        text = f"{pad}if ({self.expr(s.condition)}) {{\n{self.block(s.then, indent + 1)}{pad}}}"
+        if s.orelse:
+            text += f" else {{\n{self.block(s.orelse, indent + 1)}{pad}}}"
+        return text + "\n"
+
+    def write_For(self, s: For, pad: str, indent: int) -> str:
+        if s.reductions:
+            return self.write_unordered(s, pad, indent)
+        head, tail = "", ""
+        for variable, reach in zip(s.variables, s.ranges, strict=True):
+            head += self.loop_head(variable, reach, s.body, "    " * indent)
+            tail = "    " * indent + "}\n" + tail
+            indent += 1
+            if "\n" in head.rstrip("\n").rsplit("{", 1)[-1]:
+                pass
+        return head + self.block(s.body, indent) + tail
+
+    def loop_head(self, variable: str, reach: Range, body: tuple[Stmt, ...], pad: str) -> str:
+        """Opens a C loop with Python's meaning: bounds are evaluated once, and assigning the variable doesn't steer the loop."""
+        name = cname(variable)
+        start = self.expr(reach.start) if reach.start is not None else "0"
+        step = reach.step.value if isinstance(reach.step, Const) else None if reach.step is not None else 1
+        changed = any(isinstance(n, Assign) and n.name == variable for s in body for n in walk(s))
+        if changed or step is None:
+            self.counters += 1
+            k = f"k{self.counters}"
+            count = f"pa_range_len({start}, {self.expr(reach.stop)}, {self.expr(reach.step) if reach.step is not None else 1})"  # type: ignore[arg-type]
+            by = self.expr(reach.step) if reach.step is not None else "1"
+            first = f"{k}_first = {start}, {k}_step = {by}, {k}_count = {count}"
+            return f"{pad}for (int64_t {k} = 0, {first}; {k} < {k}_count; ++{k}) {{\n{pad}    int64_t {name} = {k}_first + {k} * {k}_step;\n"
+        stop, hoisted = self.expr(reach.stop), ""  # type: ignore[arg-type]
+        if not isinstance(reach.stop, (Const, Size)):
+            self.counters += 1
+            hoisted = f", stop{self.counters} = {stop}"
+            stop = f"stop{self.counters}"
+        compare = "<" if step > 0 else ">"
+        advance = f"++{name}" if step == 1 else f"{name} += {step}"
+        return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} {compare} {stop}; {advance}) {{\n"
+
+    def write_unordered(self, s: For, pad: str, indent: int) -> str:
+        """A reduction whose order is free: `LANES` accumulators side by side, combined at the end. Restricted to step 1."""
+        (variable,), (reach,) = s.variables, s.ranges
+        name, types = cname(variable), {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
+        start = self.expr(reach.start) if reach.start is not None else "0"
+        self.counters += 1
+        k, inner = f"k{self.counters}", pad + "    "
+        text = f"{pad}{{\n{inner}int64_t {k} = {start};\n{inner}const int64_t {k}_stop = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
+        lanes = {acc: f"{cname(acc)}_lane" for acc, _ in s.reductions}
+        for acc, op in s.reductions:
+            dtype = types[acc].dtype
+            # min, max, and, or: starting from the value itself changes nothing, so no identity is needed
+            identity = constant({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(acc)
+            text += f"{inner}{dtype.ctype} {lanes[acc]}[{LANES}];\n"
+            text += f"{inner}for (int lane = 0; lane < {LANES}; ++lane) {lanes[acc]}[lane] = {identity};\n"
+        saved = dict(self.renamed)
+        self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
+        body = self.block(s.body, indent + 3)
+        text += f"{inner}for (; {k} + {LANES} <= {k}_stop; {k} += {LANES}) {{\n{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
+        text += f"{inner}        const int64_t {name} = {k} + lane;\n{body}{inner}    }}\n{inner}}}\n"
+        text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n{inner}    const int64_t {name} = {k};\n"
+        text += self.block(s.body, indent + 2) + f"{inner}}}\n"
+        text += self.combine(s, lanes, types, inner)
+        self.renamed = saved
+        return text + f"{pad}}}\n"
+
+    def combine(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
+        text = f"{pad}for (int half = {LANES // 2}; half > 0; half /= 2) {{\n{pad}    for (int lane = 0; lane < half; ++lane) {{\n"
+        tail = ""
+        for acc, op in s.reductions:
+            kind, lane = types[acc], lanes[acc]
+
+            def merge(a: str, b: str, op: str = op, kind: ScalarType = kind, loc: Any = s.loc) -> str:
+                self.renamed |= {"#a": a, "#b": b}
+                pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
+                node = Builtin(loc, kind, op, kind.dtype, pair) if op in ("min", "max") else Binary(loc, kind, op, *pair)
+                return self.expr(node)
+
+            text += f"{pad}        {lane}[lane] = {merge(f'{lane}[lane]', f'{lane}[lane + half]')};\n"
+            tail += f"{pad}{cname(acc)} = {merge(cname(acc), f'{lane}[0]')};\n"
+        return text + f"{pad}    }}\n{pad}}}\n{tail}"
+
+
+def cast(text: str, source: DType, target: DType) -> str:
+    """Conversion between element types, as NumPy's astype does it on x86-64."""
+    if source is target:
+        return text
+    if source.itemsize == 2 and source.kind == "f":
+        return cast(f"pa_f32_from_{source.suffix}({text})", _by_suffix("f32"), target)
+    if target.kind == "b":
+        return f"pa_truth_{source.suffix}({text})" if source.kind == "c" else f"({text} != 0)"
+    if target.itemsize == 2 and target.kind == "f":
+        via = source.suffix if source.suffix in ("f32", "f64") else "f64"
+        return f"pa_{target.suffix}_from_{via}({cast(text, source, _by_suffix(via))})"
+    if source.kind == "c":
+        part = "f32" if source.itemsize == 8 else "f64"
+        if target.kind == "c":
+            return f"pa_{target.suffix}_from_{source.suffix}({text})"
+        return cast(f"({text}).re", _by_suffix(part), target)
+    if target.kind == "c":
+        part = "f32" if target.itemsize == 8 else "f64"
+        return f"pa_make_{target.suffix}({cast(text, source, _by_suffix(part))}, 0)"
+    if source.kind == "f" and target.kind in "iu":
+        return f"pa_cast_{source.suffix}_{target.suffix}({text})"
+    return f"(({target.ctype}){text})"
+
+
+def _by_suffix(suffix: str) -> DType:
+    from ..dtypes import float32, float64
+
+    return float32 if suffix == "f32" else float64

@@ -1,0 +1,151 @@
+"""C text of views: the struct of an array type, its slots, element access, slices and sub-views."""
+
+from __future__ import annotations
+
+from .ir import ArrayType, Range
+
+
+def view_name(kind: ArrayType) -> str:
+    return f"view_{kind.dtype.suffix}_{kind.ndim}{'s' if kind.strided else 'c'}"
+
+
+def fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
+    """(C type, name) of the struct, which are also the slots of a parameter, in order."""
+    pairs = [(f"{kind.dtype.ctype} *", "data")]
+    if debug:
+        pairs.append(("int64_t ", "offset"))
+    pairs += [("int64_t ", f"n{axis}") for axis in range(kind.ndim)]
+    if kind.strided:
+        pairs += [("int64_t ", f"s{axis}") for axis in range(kind.ndim)]
+    return pairs
+
+
+def struct(kind: ArrayType, debug: bool) -> str:
+    body = " ".join(f"{ctype}{name};" for ctype, name in fields(kind, debug))
+    return f"typedef struct {{ {body} }} {view_name(kind)};\n"
+
+
+def stride(kind: ArrayType, view: str, axis: int) -> str:
+    """Bytes between neighbours along an axis."""
+    if kind.strided:
+        return f"{view}.s{axis}"
+    sizes = [f"{view}.n{k}" for k in range(axis + 1, kind.ndim)]
+    return " * ".join([*sizes, f"(int64_t)sizeof({kind.dtype.ctype})"])
+
+
+def address(kind: ArrayType, view: str, index: list[str]) -> str:
+    """`&view[index]`, without a check."""
+    if not index:
+        return f"{view}.data"
+    if not kind.strided:
+        position = index[0]
+        for axis, i in enumerate(index[1:], 1):
+            position = f"({position}) * {view}.n{axis} + {i}"
+        return f"{view}.data + ({position})"
+    offset = " + ".join(f"{i} * {view}.s{axis}" for axis, i in enumerate(index))
+    return f"({kind.dtype.ctype} *)((char *){view}.data + ({offset}))"
+
+
+def element(kind: ArrayType, view: str, index: list[str]) -> str:
+    """`view[index]` as an lvalue, without a check."""
+    if not index:
+        return f"{view}.data[0]"
+    if kind.strided:
+        return f"*({address(kind, view, index)})"
+    return f"{view}.data[{address(kind, view, index).removeprefix(f'{view}.data + ')[1:-1]}]"
+
+
+def total(kind: ArrayType, view: str) -> str:
+    return " * ".join(f"{view}.n{axis}" for axis in range(kind.ndim)) or "1"
+
+
+def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
+    """(name, text) of the function that answers an element's address; a checked one answers the scrap element when it is outside."""
+    name = f"{'checked' if checked else 'at'}_{view_name(kind).removeprefix('view_')}"
+    index = [f"i{axis}" for axis in range(kind.ndim)]
+    params = [f"const {view_name(kind)} v", *(f"int64_t {i}" for i in index)]
+    ctype = kind.dtype.ctype
+    if not checked:
+        return name, f"{function} {ctype} *{name}({', '.join(params)})\n{{\n    return {address(kind, 'v', index)};\n}}\n"
+    tests = [
+        f"pa_check_index(at->rt, up, site + {axis}, at->loop, at->tid, {i}, v.n{axis}, v.offset, {total(kind, 'v')})"
+        for axis, i in enumerate(index)
+    ]
+    test = "\n        && ".join(tests) or "true"
+    head = f"{function} {ctype} *{name}(pa_at *at, const pa_frame *up, int32_t site, {', '.join(params)})"
+    return name, f"{head}\n{{\n    return {test}\n        ? {address(kind, 'v', index)} : ({ctype} *)&at->scrap;\n}}\n"
+
+
+def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
+    """(name, text) of the strict sub-range of a 1-D view; outside, in debug, an empty one."""
+    name = f"subview_{view_name(kind).removeprefix('view_')}"
+    extra = "pa_at *at, const pa_frame *up, int32_t site, " if debug else ""
+    lines = []
+    if debug:
+        lines.append("    if (!pa_check_view(at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid, offset, size, v.n0, v.offset)) offset = size = 0;")
+        lines.append("    v.offset += offset" + (f" * (v.s0 / (int64_t)sizeof({kind.dtype.ctype}))" if kind.strided else "") + ";")
+    lines.append(f"    v.data = {address(kind, 'v', ['offset'])};")
+    lines.append("    v.n0 = size;")
+    body = "\n".join([*lines, "    return v;"])
+    return name, f"{function} {view_name(kind)} {name}({extra}{view_name(kind)} v, int64_t offset, int64_t size)\n{{\n{body}\n}}\n"
+
+
+def slice_shape(parts: tuple[object, ...]) -> str:
+    """Name of a slicing pattern: i an index; a range is r, with a letter for each bound it has."""
+    letters = []
+    for p in parts:
+        given = "".join(c for c, x in zip("abs", (p.start, p.stop, p.step), strict=True) if x is not None) if isinstance(p, Range) else ""
+        letters.append("r" + given if isinstance(p, Range) else "i")
+    return "_".join(letters)
+
+
+def slicer(kind: ArrayType, result: ArrayType, parts: tuple[object, ...], function: str, debug: bool) -> tuple[str, str]:
+    """(name, text) of the function that takes a view apart by one pattern of indices and ranges."""
+    name = f"slice_{view_name(kind).removeprefix('view_')}_{slice_shape(parts)}"
+    params = ["pa_at *at, const pa_frame *up, int32_t site"] if debug else []
+    params.append(f"const {view_name(kind)} v")
+    lines = [f"    {view_name(result)} r;", "    int64_t bytes = 0;"]
+    out = 0
+    for axis, p in enumerate(parts):
+        n, s = f"v.n{axis}", stride(kind, "v", axis)
+        if not isinstance(p, Range):
+            params.append(f"int64_t i{axis}")
+            if debug:
+                check = f"pa_check_index(at->rt, up, site + {axis}, at->loop, at->tid, i{axis}, {n}, v.offset, {total(kind, 'v')})"
+                lines.append(f"    if (!{check}) i{axis} = 0;")
+            lines.append(f"    bytes += i{axis} * {s};")
+            continue
+        lines += _cut(p, axis, n, s, params, debug)
+        lines.append(f"    r.n{out} = count{axis};")
+        if result.strided:
+            lines.append(f"    r.s{out} = {s}{f' * step{axis}' if p.step is not None else ''};")
+        out += 1
+    lines.append(f"    r.data = ({kind.dtype.ctype} *)((char *)v.data + bytes);")
+    if debug:
+        lines.append(f"    r.offset = v.offset + bytes / (int64_t)sizeof({kind.dtype.ctype});")
+    body = "\n".join([*lines, "    return r;"])
+    return name, f"{function} {view_name(result)} {name}({', '.join(params)})\n{{\n{body}\n}}\n"
+
+
+def _cut(p: Range, axis: int, n: str, s: str, params: list[str], debug: bool) -> list[str]:
+    """Clamped start and count of one range, as Python's slice.indices gives them."""
+    for letter, x in zip(("start", "stop", "step"), (p.start, p.stop, p.step), strict=True):
+        if x is not None:
+            params.append(f"int64_t {letter}{axis}")
+    lines = []
+    if p.step is None:
+        first = f"pa_slice_start(start{axis}, {n})" if p.start is not None else "0"
+        last = f"pa_slice_stop(stop{axis}, {n})" if p.stop is not None else n
+        step = "1"
+    else:
+        step = f"step{axis}"
+        if debug:
+            lines.append(f"    (void)pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step});")
+        first = f"pa_slice_start_step(start{axis}, {n}, {step})" if p.start is not None else f"pa_slice_start_none({n}, {step})"
+        last = f"pa_slice_stop_step(stop{axis}, {n}, {step})" if p.stop is not None else f"pa_slice_stop_none({n}, {step})"
+    lines.append(f"    const int64_t first{axis} = {first};")
+    lines.append(f"    const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")
+    lines.append(f"    if (count{axis} > 0) bytes += first{axis} * {s};")
+    return lines
+
+

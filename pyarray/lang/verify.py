@@ -1,0 +1,59 @@
+"""The rules of the tree, checked between passes: a broken one is a fault of this library, not of the user's kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .ir import (
+    ArrayType, Atomic, Binary, Builtin, Cast, Compare, Function, If, Invoke, Load, Local, Logic, Range, ScalarType, Select, Slice, Store,
+    SubView, Tree, While, walk,
+)  # fmt: skip
+
+
+def _index_fits(node: Any) -> bool:
+    return len(node.index) == node.array.type.ndim and all(i.type.dtype.name == "int64" for i in node.index)
+
+
+def _bool(expr: Any) -> bool:
+    return bool(expr.type.dtype.name == "bool")
+
+
+RULES: dict[type, Any] = {
+    Binary: lambda n: n.a.type.dtype is n.b.type.dtype is n.type.dtype,
+    Compare: lambda n: n.a.type.dtype is n.b.type.dtype and _bool(n),
+    Logic: lambda n: _bool(n) and _bool(n.a) and _bool(n.b),
+    Select: lambda n: _bool(n.condition) and n.a.type.dtype is n.b.type.dtype is n.type.dtype,
+    Cast: lambda n: isinstance(n.type, ScalarType) and isinstance(n.a.type, ScalarType),
+    Builtin: lambda n: all(a.type.dtype is n.domain for a in n.args),
+    Load: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
+    Store: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
+    Atomic: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
+    Slice: lambda n: len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim,
+    SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
+    If: lambda n: _bool(n.condition),
+    While: lambda n: _bool(n.condition),
+}
+
+
+def verify(tree: Tree) -> Tree:
+    """The tree itself. Raises `AssertionError` that names the node whose rule is broken."""
+    symbols = {f.symbol: f for f in tree.functions}
+    for function in (*tree.functions, tree.kernel):
+        _verify_function(function, symbols)
+    return tree
+
+
+def _verify_function(function: Function, symbols: dict[str, Function]) -> None:
+    names = dict(function.params) | dict(function.variables)
+    for statement in function.body:
+        for node in walk(statement):
+            rule = RULES.get(type(node))
+            if rule is not None and not rule(node):
+                raise AssertionError(f"{function.name}: malformed {type(node).__name__} at line {node.loc.line}: {node}")
+            if isinstance(node, Local) and names.get(node.name) != node.type:
+                raise AssertionError(f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} at line {node.loc.line}")
+            if isinstance(node, Invoke):
+                expected = tuple(t for _, t in symbols[node.function].params)
+                given = tuple(a.type for a in node.args)
+                if expected != given or any(isinstance(a, ArrayType) for a in given if a is None):
+                    raise AssertionError(f"{function.name}: {node.function} takes {expected}, given {given}")
