@@ -1,0 +1,97 @@
+/* pa_base.h: what every generated kernel includes. Tiny, because each kernel pays for parsing it.
+   One text for C11, C++17, CUDA (nvcc, NVRTC) and HIP (hipcc, hiprtc). */
+#ifndef PA_BASE_H
+#define PA_BASE_H
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)
+#define PA_GPU 1
+#else
+#define PA_GPU 0
+#endif
+
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+/* The run-time compilers have no system headers. The types are spelt as the 64-bit ABIs of both spell them. */
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+#if defined(_WIN32)
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#else
+typedef long int64_t;
+typedef unsigned long uint64_t;
+#endif
+#else
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#endif
+
+#if PA_GPU
+#define PA_FN __device__ static inline
+#define PA_COLD __device__ static __noinline__
+/* The same failure record as on the CPU; the pointer is the host's device copy. `set` doubles as the lock: see pa_check.h. */
+typedef struct pa_frame { const struct pa_frame *up; int32_t site; } pa_frame;
+typedef struct pa_failure {
+    int32_t set, kind, loop, site;
+    int64_t tid, index, extent, offset, size;
+    int32_t depth, frames[64];
+} pa_failure;
+typedef struct pa_runtime { pa_failure *failure; } pa_runtime;
+#ifndef PA_MAX_FRAMES
+#define PA_MAX_FRAMES 64
+#endif
+#else
+#define PA_FN static inline
+#define PA_COLD __attribute__((noinline, cold, unused)) static
+#include "pyarray.h"
+#endif
+
+/* Storage of the dtypes that C lacks; their functions are in pa_half.h and pa_complex.h. */
+typedef struct pa_f16 { uint16_t bits; } pa_f16;
+typedef struct pa_bf16 { uint16_t bits; } pa_bf16;
+typedef struct pa_c64 { float re, im; } pa_c64;
+typedef struct pa_c128 { double re, im; } pa_c128;
+
+/* X(suffix, type, unsigned type, type to compute in without signed overflow or promotion to int, bits) */
+#define PA_SIGNED_TYPES(X)                                                                                             \
+    X(i8, int8_t, uint8_t, uint32_t, 8) X(i16, int16_t, uint16_t, uint32_t, 16)                                        \
+    X(i32, int32_t, uint32_t, uint32_t, 32) X(i64, int64_t, uint64_t, uint64_t, 64)
+#define PA_UNSIGNED_TYPES(X)                                                                                           \
+    X(u8, uint8_t, uint8_t, uint32_t, 8) X(u16, uint16_t, uint16_t, uint32_t, 16)                                      \
+    X(u32, uint32_t, uint32_t, uint32_t, 32) X(u64, uint64_t, uint64_t, uint64_t, 64)
+
+/* Bits of a float and back. A union, since memcpy is not declared by every run-time compiler and no target reads it as aliasing. */
+PA_FN uint32_t pa_bits_f32(float x) { union { float f; uint32_t u; } v; v.f = x; return v.u; }
+PA_FN uint64_t pa_bits_f64(double x) { union { double f; uint64_t u; } v; v.f = x; return v.u; }
+PA_FN float pa_f32_bits(uint32_t x) { union { float f; uint32_t u; } v; v.u = x; return v.f; }
+PA_FN double pa_f64_bits(uint64_t x) { union { double f; uint64_t u; } v; v.u = x; return v.f; }
+
+/* Constants, by bits: INFINITY and NAN are macros of headers that the run-time compilers lack. */
+#define PA_INF_F32 pa_f32_bits(0x7f800000u)
+#define PA_NAN_F32 pa_f32_bits(0x7fc00000u)
+#define PA_INF_F64 pa_f64_bits(0x7ff0000000000000ull)
+#define PA_NAN_F64 pa_f64_bits(0x7ff8000000000000ull)
+
+/* len(range(start, stop, step)) for every int64. Differences are taken unsigned, where they cannot overflow; the one length that
+   does not fit (more than INT64_MAX) saturates, where Python raises OverflowError. Step 0 gives 0, and the host has refused it. */
+PA_FN int64_t pa_range_len(int64_t start, int64_t stop, int64_t step)
+{
+    uint64_t span, stride, count;
+    if (step > 0 && start < stop) {
+        span = (uint64_t)stop - (uint64_t)start;
+        stride = (uint64_t)step;
+    } else if (step < 0 && start > stop) {
+        span = (uint64_t)start - (uint64_t)stop;
+        stride = 0 - (uint64_t)step;
+    } else {
+        return 0;
+    }
+    count = (span - 1) / stride;
+    return count >= 0x7fffffffffffffffull ? 0x7fffffffffffffffll : (int64_t)(count + 1);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* pa_check.h: bounds checks of debug kernels and Python's slice rules.
+   A check stands inside the access it guards: on failure it records and the access takes a scrap element, so that no thread
+   leaves early, misses a barrier, or touches memory outside the view. All arithmetic is 64-bit and free of overflow. */
+#ifndef PA_CHECK_H
+#define PA_CHECK_H
+#include "pa_base.h"
+
+#define PA_FAIL_INDEX 1   /* index, extent; offset and size of the view for the report */
+#define PA_FAIL_SUBVIEW 2 /* index: offset asked for, size: size asked for, extent: of the parent */
+#define PA_FAIL_VIEW 3    /* as PA_FAIL_SUBVIEW, for BufferView(array, offset, size) */
+#define PA_FAIL_STEP0 4   /* slice or range with step 0 */
+
+/* 0 <= i < n for n >= 0, in one comparison: a negative i is a huge unsigned number */
+PA_FN bool pa_in_range(int64_t i, int64_t n) { return (uint64_t)i < (uint64_t)n; }
+
+/* [offset, offset + size) lies in [0, extent); the sum is not formed, since it may overflow */
+PA_FN bool pa_in_view(int64_t offset, int64_t size, int64_t extent)
+{
+    return (offset >= 0) & (size >= 0) & (offset <= extent) & (size <= (int64_t)((uint64_t)extent - (uint64_t)offset));
+}
+
+/* Hands one candidate to the runtime. Cold, and out of line, so that a check costs its caller a compare and a jump. */
+PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t site, int32_t loop, int64_t tid, int64_t index,
+                     int64_t extent, int64_t offset, int64_t size)
+{
+    const pa_frame *f;
+    int32_t depth = 0;
+#if PA_GPU
+    /* The record is its own lock: `set` is -1 while a thread writes. The lock is released inside the branch that took it,
+       which is what lets a warp without independent thread scheduling make progress. The lowest (loop, tid) stays. */
+    pa_failure *out = rt->failure;
+    int busy = out != 0;
+    while (busy) {
+        int32_t was = atomicExch(&out->set, -1);
+        if (was != -1) {
+            volatile pa_failure *v = out;
+            __threadfence();
+            if (was == 0 || loop < v->loop || (loop == v->loop && tid < v->tid)) {
+                v->kind = kind;
+                v->loop = loop;
+                v->site = site;
+                v->tid = tid;
+                v->index = index;
+                v->extent = extent;
+                v->offset = offset;
+                v->size = size;
+                for (f = up; f; f = f->up, depth++)
+                    if (depth < PA_MAX_FRAMES) v->frames[depth] = f->site;
+                v->depth = depth;
+            }
+            __threadfence();
+            atomicExch(&out->set, 1);
+            busy = 0;
+        }
+    }
+#else
+    pa_failure c;
+    c.set = 1;
+    c.kind = kind;
+    c.loop = loop;
+    c.site = site;
+    c.tid = tid;
+    c.index = index;
+    c.extent = extent;
+    c.offset = offset;
+    c.size = size;
+    for (f = up; f; f = f->up, depth++)
+        if (depth < PA_MAX_FRAMES) c.frames[depth] = f->site;
+    c.depth = depth;
+    for (; depth < PA_MAX_FRAMES; depth++) c.frames[depth] = -1;
+    rt->fail(rt, &c);
+#endif
+}
+
+PA_COLD void pa_fail_index(pa_runtime *rt, const pa_frame *up, int32_t site, int32_t loop, int64_t tid, int64_t index,
+                           int64_t extent, int64_t offset, int64_t size)
+{
+    pa_fail(rt, up, PA_FAIL_INDEX, site, loop, tid, index, extent, offset, size);
+}
+
+/* The checks answer whether all is well; the emitter writes `*(pa_check_index(...) ? address : &scrap)`. */
+PA_FN bool pa_check_index(pa_runtime *rt, const pa_frame *up, int32_t site, int32_t loop, int64_t tid, int64_t index,
+                          int64_t extent, int64_t offset, int64_t size)
+{
+    if (pa_in_range(index, extent)) return true;
+    pa_fail_index(rt, up, site, loop, tid, index, extent, offset, size);
+    return false;
+}
+
+/* kind is PA_FAIL_SUBVIEW or PA_FAIL_VIEW; base is the parent's own offset */
+PA_FN bool pa_check_view(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t site, int32_t loop, int64_t tid,
+                         int64_t offset, int64_t size, int64_t extent, int64_t base)
+{
+    if (pa_in_view(offset, size, extent)) return true;
+    pa_fail(rt, up, kind, site, loop, tid, offset, extent, base, size);
+    return false;
+}
+
+PA_FN bool pa_check_step(pa_runtime *rt, const pa_frame *up, int32_t site, int32_t loop, int64_t tid, int64_t step)
+{
+    if (step != 0) return true;
+    pa_fail(rt, up, PA_FAIL_STEP0, site, loop, tid, step, 0, 0, 0);
+    return false;
+}
+
+/* slice(i, ...).indices(n) for n >= 0 and any i (CPython: PySlice_AdjustIndices). i + n cannot overflow, since i < 0 <= n there.
+   With a negative step the walk starts at n - 1 at most and may stop before 0, at -1. */
+PA_FN int64_t pa_slice_clamp(int64_t i, int64_t n, int64_t step)
+{
+    int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
+    i = i < 0 ? i + n : i;
+    return i < low ? low : i > high ? high : i;
+}
+/* start and stop follow one rule in CPython too */
+PA_FN int64_t pa_slice_start(int64_t i, int64_t n) { return pa_slice_clamp(i, n, 1); }
+PA_FN int64_t pa_slice_stop(int64_t i, int64_t n) { return pa_slice_clamp(i, n, 1); }
+PA_FN int64_t pa_slice_start_step(int64_t i, int64_t n, int64_t step) { return pa_slice_clamp(i, n, step); }
+PA_FN int64_t pa_slice_stop_step(int64_t i, int64_t n, int64_t step) { return pa_slice_clamp(i, n, step); }
+/* the bounds left out: v[::step] */
+PA_FN int64_t pa_slice_start_none(int64_t n, int64_t step) { return step < 0 ? n - 1 : 0; }
+PA_FN int64_t pa_slice_stop_none(int64_t n, int64_t step) { return step < 0 ? -1 : n; }
+/* elements of a clamped slice; step 0 gives 0 */
+PA_FN int64_t pa_slice_len(int64_t start, int64_t stop, int64_t step) { return pa_range_len(start, stop, step); }
+
+#endif

@@ -1,0 +1,139 @@
+/* pa_real.h: float32 and float64 functions. pa_<function>_<f32|f64>, one name for each on every target, and float -> int casts.
+   Link with -lm. (glibc's libm.so is a linker script that brings libmvec in where it is needed; nothing else is to be added.) */
+#ifndef PA_REAL_H
+#define PA_REAL_H
+#include "pa_base.h"
+
+/* libmvec: glibc's vector versions of libm functions. The attribute tells GCC's vectoriser that they exist; the declarations of
+   math.h say so only under -ffast-math, which would take inf and NaN away from everything else.
+   On are those whose special values were found right and whose error stays below 4 ULP (tests/unit/test_device_headers.py). */
+#if !PA_GPU && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(PA_NO_LIBMVEC)
+#define PA_SIMD __attribute__((simd("notinbranch")))
+#ifdef __cplusplus
+#define PA_LIBM1(fn) extern "C" PA_SIMD float fn##f(float) noexcept; extern "C" PA_SIMD double fn(double) noexcept;
+#define PA_LIBM2(fn) extern "C" PA_SIMD float fn##f(float, float) noexcept; extern "C" PA_SIMD double fn(double, double) noexcept;
+#else
+#define PA_LIBM1(fn) PA_SIMD extern float fn##f(float); PA_SIMD extern double fn(double);
+#define PA_LIBM2(fn) PA_SIMD extern float fn##f(float, float); PA_SIMD extern double fn(double, double);
+#endif
+#if __GLIBC_PREREQ(2, 22)
+PA_LIBM1(sin) PA_LIBM1(cos) PA_LIBM1(exp) PA_LIBM1(log) PA_LIBM2(pow)
+#endif
+#if __GLIBC_PREREQ(2, 35)
+PA_LIBM1(tan) PA_LIBM1(asin) PA_LIBM1(acos) PA_LIBM1(atan) PA_LIBM1(sinh) PA_LIBM1(cosh) PA_LIBM1(tanh)
+PA_LIBM1(asinh) PA_LIBM1(acosh) PA_LIBM1(atanh) PA_LIBM1(exp2) PA_LIBM1(expm1) PA_LIBM1(log2) PA_LIBM1(log10) PA_LIBM1(log1p)
+PA_LIBM1(cbrt) PA_LIBM1(erf) PA_LIBM1(erfc) PA_LIBM2(atan2) PA_LIBM2(hypot)
+#endif
+#undef PA_LIBM1
+#undef PA_LIBM2
+#undef PA_SIMD
+#endif
+
+#define PA_REAL1(name, fn)                                                                                              \
+    PA_FN float pa_##name##_f32(float x) { return fn##f(x); }                                                           \
+    PA_FN double pa_##name##_f64(double x) { return fn(x); }
+#define PA_REAL2(name, fn)                                                                                              \
+    PA_FN float pa_##name##_f32(float x, float y) { return fn##f(x, y); }                                               \
+    PA_FN double pa_##name##_f64(double x, double y) { return fn(x, y); }
+PA_REAL1(sin, sin) PA_REAL1(cos, cos) PA_REAL1(tan, tan) PA_REAL1(asin, asin) PA_REAL1(acos, acos) PA_REAL1(atan, atan)
+PA_REAL1(sinh, sinh) PA_REAL1(cosh, cosh) PA_REAL1(tanh, tanh) PA_REAL1(asinh, asinh) PA_REAL1(acosh, acosh) PA_REAL1(atanh, atanh)
+PA_REAL1(exp, exp) PA_REAL1(exp2, exp2) PA_REAL1(expm1, expm1)
+PA_REAL1(log, log) PA_REAL1(log2, log2) PA_REAL1(log10, log10) PA_REAL1(log1p, log1p)
+PA_REAL1(sqrt, sqrt) PA_REAL1(cbrt, cbrt) PA_REAL1(floor, floor) PA_REAL1(ceil, ceil) PA_REAL1(trunc, trunc)
+PA_REAL1(rint, rint) PA_REAL1(round, rint) PA_REAL1(fabs, fabs) PA_REAL1(abs, fabs)
+PA_REAL1(erf, erf) PA_REAL1(erfc, erfc) PA_REAL1(lgamma, lgamma) PA_REAL1(tgamma, tgamma)
+PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysign, copysign) PA_REAL2(nextafter, nextafter)
+
+/* Remainder of truncating division, exact. Below 2^mantissa the float quotient truncates to the right integer or, by rounding up,
+   to one more, and a - q*b is exact in one fused step: it is a multiple of the smaller last place and no larger than b.
+   libm's fmod, one bit of quotient at a time, is left for the rest (huge or non-finite quotients, no FMA). */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, limit)                                                         \
+    q = a / b;                                                                                                         \
+    if (!(fabs(q) < limit)) return fmod(a, b);                                                                         \
+    r = fma(-trunc(q), b, a);                                                                                          \
+    /* one too many: the remainder has crossed zero */                                                                 \
+    r = (a < 0 ? r > 0 : r < 0) ? r + copysign(b, a) : r;                                                              \
+    return copysign(r, a);
+#else
+#define PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, limit) (void)q; (void)r; return fmod(a, b);
+#endif
+PA_FN float pa_fmod_f32(float a, float b) { float q, r; PA_FMOD(a, b, fmodf, fmaf, truncf, fabsf, copysignf, 8388608.0f) }
+PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, 4503599627370496.0) }
+
+/* T type, F libm suffix, I signed int of that size, INF, TINY: see uses */
+#define PA_REAL(S, T, F, U, SHIFT, INF, LN2)                                                                           \
+    PA_FN bool pa_isnan_##S(T x) { return x != x; }                                                                    \
+    PA_FN bool pa_isinf_##S(T x) { return fabs##F(x) == INF; }                                                         \
+    PA_FN bool pa_isfinite_##S(T x) { return fabs##F(x) < INF; }                                                       \
+    PA_FN bool pa_signbit_##S(T x) { return (bool)(pa_bits_##S(x) >> SHIFT); }                                         \
+    /* +-0 -> 0, NaN -> NaN (numpy.sign) */                                                                            \
+    PA_FN T pa_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x == 0 ? (T)0 : x; }                              \
+    PA_FN T pa_square_##S(T x) { return x * x; }                                                                       \
+    PA_FN T pa_recip_##S(T x) { return 1 / x; }                                                                        \
+    PA_FN T pa_rsqrt_##S(T x) { return 1 / sqrt##F(x); }                                                               \
+    PA_FN T pa_neg_##S(T x) { return -x; }                                                                             \
+    /* a NaN in either argument is the answer (numpy.maximum) */                                                       \
+    PA_FN T pa_max_##S(T a, T b) { return ((a >= b) | (a != a)) ? a : b; }                                               \
+    PA_FN T pa_min_##S(T a, T b) { return ((a <= b) | (a != a)) ? a : b; }                                               \
+    /* a NaN loses (numpy.fmax) */                                                                                     \
+    PA_FN T pa_fmax_##S(T a, T b) { return ((a >= b) | (b != b)) ? a : b; }                                              \
+    PA_FN T pa_fmin_##S(T a, T b) { return ((a <= b) | (b != b)) ? a : b; }                                              \
+    /* npy_remainder: sign of the divisor, also of a zero; b = 0 gives fmod's NaN */                                   \
+    PA_FN T pa_mod_##S(T a, T b)                                                                                       \
+    {                                                                                                                  \
+        T m = pa_fmod_##S(a, b);                                                                                       \
+        T r = m == 0 ? copysign##F((T)0, b) : (b < 0) != (m < 0) ? m + b : m;                                          \
+        return b == 0 ? m : r;                                                                                         \
+    }                                                                                                                  \
+    /* npy_floor_divide: the quotient of what the remainder leaves, snapped to the nearest integer; b = 0 gives a/b */ \
+    PA_FN T pa_floordiv_##S(T a, T b)                                                                                  \
+    {                                                                                                                  \
+        T m = pa_fmod_##S(a, b);                                                                                       \
+        T q = (a - m) / b, f;                                                                                          \
+        q = ((m != 0) & ((b < 0) != (m < 0))) ? q - 1 : q;                                                               \
+        f = floor##F(q);                                                                                               \
+        f = q - f > (T)0.5 ? f + 1 : f;                                                                                \
+        f = q == 0 ? copysign##F((T)0, a / b) : f;                                                                     \
+        return b == 0 ? a / b : f;                                                                                     \
+    }                                                                                                                  \
+    /* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities have no difference (npy_logaddexp) */       \
+    PA_FN T pa_logaddexp_##S(T a, T b)                                                                                 \
+    {                                                                                                                  \
+        T r = pa_max_##S(a, b) + log1p##F(exp##F(-fabs##F(a - b)));                                                    \
+        return a == b ? a + (T)LN2 : r;                                                                                \
+    }                                                                                                                  \
+    PA_FN T pa_logaddexp2_##S(T a, T b)                                                                                \
+    {                                                                                                                  \
+        T r = pa_max_##S(a, b) + log1p##F(exp2##F(-fabs##F(a - b))) * (T)1.4426950408889634074;                        \
+        return a == b ? a + 1 : r;                                                                                     \
+    }                                                                                                                  \
+    PA_FN T pa_heaviside_##S(T x, T h) { return x > 0 ? (T)1 : x < 0 ? (T)0 : x == 0 ? h : x; }                        \
+    /* Casts as NumPy's on x86-64 for values in range; beyond, the bits are the hardware's. Narrow types go through    \
+       int32, so that they vectorise and -1.0 -> 255. */                                                               \
+    PA_FN bool pa_cast_##S##_b(T x) { return x != 0; }                                                                 \
+    PA_FN int8_t pa_cast_##S##_i8(T x) { return (int8_t)(int32_t)x; }                                                  \
+    PA_FN int16_t pa_cast_##S##_i16(T x) { return (int16_t)(int32_t)x; }                                               \
+    PA_FN int32_t pa_cast_##S##_i32(T x) { return (int32_t)x; }                                                        \
+    PA_FN int64_t pa_cast_##S##_i64(T x) { return (int64_t)x; }                                                        \
+    PA_FN uint8_t pa_cast_##S##_u8(T x) { return (uint8_t)(int32_t)x; }                                                \
+    PA_FN uint16_t pa_cast_##S##_u16(T x) { return (uint16_t)(int32_t)x; }                                             \
+    /* the upper half is moved down by half the range, as x86 without AVX-512 has signed conversions only */           \
+    PA_FN uint32_t pa_cast_##S##_u32(T x)                                                                              \
+    {                                                                                                                  \
+        bool high = x >= (T)2147483648.0;                                                                              \
+        return (uint32_t)(int32_t)(high ? x - (T)2147483648.0 : x) ^ (high ? 0x80000000u : 0u);                        \
+    }                                                                                                                  \
+    PA_FN uint64_t pa_cast_##S##_u64(T x)                                                                              \
+    {                                                                                                                  \
+        bool high = x >= (T)9223372036854775808.0;                                                                     \
+        return (uint64_t)(int64_t)(high ? x - (T)9223372036854775808.0 : x) ^ (high ? 0x8000000000000000ull : 0ull);   \
+    }
+PA_REAL(f32, float, f, uint32_t, 31, PA_INF_F32, 0.69314718055994530942)
+PA_REAL(f64, double, , uint64_t, 63, PA_INF_F64, 0.69314718055994530942)
+
+#undef PA_REAL1
+#undef PA_REAL2
+#undef PA_FMOD
+#undef PA_REAL
+#endif
