@@ -1,0 +1,274 @@
+/* The pool of worker threads, and pa_parallel_for.
+
+   A job is open while `remaining` is above zero. Taking a block is one decrement, and only a decrement that found a positive
+   number owns a block; the fields of the job stay as they are until every block is counted in `done`, so they are read after
+   taking. A worker that comes late finds nothing left, owns nothing, and so need not be waited for. Waking is only a hint: a
+   worker that sleeps through a job costs speed, never the result. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* About 20-50 us: longer than the gap between two launches of a Python loop, shorter than a time slice. */
+#define SPINS 1000
+#define WORKER_STACK ((size_t)8 << 20)
+#define LINE 64
+
+struct pa_pool {
+    /* The job, written by the caller while no block is open. */
+    pa_block block;
+    void *context;
+    int64_t count, grain, blocks;
+    _Alignas(LINE) _Atomic int64_t remaining; /* blocks not taken yet; below zero means none, too */
+    _Alignas(LINE) _Atomic int64_t done;      /* blocks finished */
+    _Alignas(LINE) atomic_int busy;           /* a caller is inside */
+    atomic_int sleeping;                      /* workers in wait_for_work */
+    atomic_int waiting;                       /* the caller is in wait_for_blocks */
+    atomic_int stop;
+    pthread_mutex_t mutex;
+    pthread_cond_t work, finished;
+    pthread_t *workers;
+    int threads, started;
+    pa_pool *previous, *next; /* the list of pools, for fork */
+};
+
+static _Thread_local int inside_block;
+static pa_pool *pools;
+static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* ---- fork ---- */
+
+static void reset(pa_pool *pool)
+{
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->work, NULL);
+    pthread_cond_init(&pool->finished, NULL);
+    pool->started = 0;
+    atomic_store(&pool->remaining, 0);
+    atomic_store(&pool->busy, 0);
+    atomic_store(&pool->sleeping, 0);
+    atomic_store(&pool->waiting, 0);
+}
+
+static void before_fork(void) { pthread_mutex_lock(&pools_mutex); }
+
+static void in_parent(void) { pthread_mutex_unlock(&pools_mutex); }
+
+/* Only the forking thread exists here: no worker, and no other caller whose job could be cut short. */
+static void in_child(void)
+{
+    pthread_mutex_init(&pools_mutex, NULL);
+    for (pa_pool *pool = pools; pool; pool = pool->next) reset(pool);
+    pa_launch_after_fork();
+}
+
+static void watch_forks(void) { pthread_atfork(before_fork, in_parent, in_child); }
+
+static void list_pool(pa_pool *pool)
+{
+    pthread_mutex_lock(&pools_mutex);
+    pool->next = pools;
+    if (pools) pools->previous = pool;
+    pools = pool;
+    pthread_mutex_unlock(&pools_mutex);
+}
+
+static void unlist_pool(pa_pool *pool)
+{
+    pthread_mutex_lock(&pools_mutex);
+    if (pool->previous)
+        pool->previous->next = pool->next;
+    else
+        pools = pool->next;
+    if (pool->next) pool->next->previous = pool->previous;
+    pthread_mutex_unlock(&pools_mutex);
+}
+
+/* ---- workers ---- */
+
+/* Takes and runs blocks until none is left; returns how many it ran. It counts them in `done` itself, all at once: the job
+   cannot end before that, so the next block it takes is of the same job. */
+static int64_t run_blocks(pa_pool *pool)
+{
+    int64_t ran = 0;
+    while (atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0) {
+        int64_t left = atomic_fetch_sub(&pool->remaining, 1);
+        if (left <= 0) break;
+        int64_t begin = (pool->blocks - left) * pool->grain;
+        int64_t end = left == 1 ? pool->count : begin + pool->grain;
+        pool->block(pool->context, begin, end);
+        ran++;
+    }
+    return ran;
+}
+
+static void work_once(pa_pool *pool)
+{
+    int64_t ran = run_blocks(pool);
+    if (!ran) return;
+    int64_t blocks = pool->blocks; /* read before counting: the caller may open the next job right after */
+    if (atomic_fetch_add(&pool->done, ran) + ran == blocks && atomic_load(&pool->waiting)) {
+        pthread_mutex_lock(&pool->mutex);
+        pthread_cond_signal(&pool->finished);
+        pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+static int is_idle(pa_pool *pool) { return atomic_load(&pool->remaining) <= 0 && !atomic_load(&pool->stop); }
+
+static void wait_for_work(pa_pool *pool)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (!is_idle(pool)) return;
+        relax();
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&pool->sleeping, 1);
+    while (is_idle(pool)) pthread_cond_wait(&pool->work, &pool->mutex);
+    atomic_fetch_sub(&pool->sleeping, 1);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Wakes two sleepers, each of which wakes two more: the caller gets to its own blocks at once. */
+static void wake_two(pa_pool *pool)
+{
+    int sleeping = atomic_load(&pool->sleeping);
+    if (!sleeping || atomic_load(&pool->remaining) <= 0) return;
+    pthread_mutex_lock(&pool->mutex);
+    pthread_cond_signal(&pool->work);
+    if (sleeping > 1) pthread_cond_signal(&pool->work);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void *worker_main(void *argument)
+{
+    pa_pool *pool = argument;
+    inside_block = 1; /* whatever a worker runs is inside a block */
+    for (;;) {
+        wait_for_work(pool);
+        if (atomic_load(&pool->stop)) return NULL;
+        wake_two(pool);
+        work_once(pool);
+    }
+}
+
+/* Starts workers up to `wanted`. Without more threads from the system the loop runs on those there are. */
+static void start_workers(pa_pool *pool, int wanted)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    if (pool->started >= wanted) return;
+    /* Signals belong to the application's threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, WORKER_STACK);
+    while (pool->started < wanted) {
+        if (pthread_create(&pool->workers[pool->started], &attributes, worker_main, pool)) break;
+        pool->started++;
+    }
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- callers ---- */
+
+static void wait_for_blocks(pa_pool *pool)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load(&pool->done) == pool->blocks) return;
+        relax();
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_store(&pool->waiting, 1);
+    while (atomic_load(&pool->done) != pool->blocks) pthread_cond_wait(&pool->finished, &pool->mutex);
+    atomic_store(&pool->waiting, 0);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void run_here(pa_block block, void *context, int64_t count, int64_t grain)
+{
+    for (int64_t begin = 0; begin < count;) {
+        int64_t end = count - begin > grain ? begin + grain : count;
+        block(context, begin, end);
+        begin = end;
+    }
+}
+
+static void run_on_pool(pa_pool *pool, pa_block block, void *context, int64_t count, int64_t grain, int64_t blocks)
+{
+    pool->block = block;
+    pool->context = context;
+    pool->count = count;
+    pool->grain = grain;
+    pool->blocks = blocks;
+    atomic_store(&pool->done, 0);
+    start_workers(pool, (int)(blocks < pool->threads ? blocks : pool->threads) - 1);
+    atomic_store(&pool->remaining, blocks); /* opens the job */
+    wake_two(pool);
+    inside_block = 1;
+    atomic_fetch_add(&pool->done, run_blocks(pool));
+    inside_block = 0;
+    wait_for_blocks(pool);
+}
+
+void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count, int64_t grain)
+{
+    if (count <= 0) return;
+    if (grain < 1) grain = 1;
+    int64_t blocks = count / grain + (count % grain != 0);
+    if (!pool || pool->threads == 1 || blocks == 1 || inside_block || atomic_exchange(&pool->busy, 1)) {
+        run_here(block, context, count, grain);
+        return;
+    }
+    run_on_pool(pool, block, context, count, grain, blocks);
+    atomic_store(&pool->busy, 0);
+}
+
+pa_pool *pa_pool_create(int threads)
+{
+    if (threads < 1) threads = 1;
+    pa_pool *pool = pa_memory_alloc(sizeof *pool);
+    if (!pool) return NULL;
+    *pool = (pa_pool){.threads = threads};
+    pool->workers = calloc((size_t)threads, sizeof *pool->workers);
+    if (!pool->workers) {
+        pa_memory_free(pool, sizeof *pool);
+        return NULL;
+    }
+    reset(pool);
+    pthread_once(&fork_once, watch_forks);
+    list_pool(pool);
+    return pool;
+}
+
+void pa_pool_destroy(pa_pool *pool)
+{
+    if (!pool) return;
+    unlist_pool(pool);
+    pthread_mutex_lock(&pool->mutex);
+    atomic_store(&pool->stop, 1);
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->mutex);
+    for (int i = 0; i < pool->started; i++) pthread_join(pool->workers[i], NULL);
+    pthread_cond_destroy(&pool->work);
+    pthread_cond_destroy(&pool->finished);
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool->workers);
+    pa_memory_free(pool, sizeof *pool);
+}
+
+int pa_pool_threads(const pa_pool *pool) { return pool ? pool->threads : 1; }
