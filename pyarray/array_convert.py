@@ -1,0 +1,138 @@
+"""Arrays from Python and NumPy objects, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyarray import array_host
+from pyarray import shape as shapes
+from pyarray.array import empty, ndarray, operations, root
+from pyarray.array_hooks import operation
+from pyarray.driver.base import get_device
+from pyarray.dtypes import DType, asdtype
+from pyarray.memory.buffer import Buffer
+
+
+def array(obj: Any, dtype: Any = None, copy: bool = True, device: Any = None) -> ndarray:
+    """`asarray` that copies unless told otherwise.
+
+    >>> array([[1, 2], [3, 4]], dtype="float32").shape
+    (2, 2)
+    """
+    return asarray(obj, dtype=dtype, copy=copy or None, device=device)
+
+
+def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> ndarray:
+    """`obj` as an array: an array, a NumPy array, anything with `__dlpack__` or a buffer, a scalar or nested sequences of them.
+
+    On the CPU a NumPy array's memory is shared where dtype, alignment and byte order allow; a read-only one gives a read-only array.
+    `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed. Dtypes of Python scalars are bool, int64,
+    float64, complex128. Raises `TypeError` for unsupported dtypes.
+
+    >>> asarray([1, 2.5]).dtype
+    float64
+    """
+    kind = None if dtype is None else asdtype(dtype)
+    if isinstance(obj, ndarray):
+        return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, (np.ndarray, np.generic)):
+        imported = operation("from_dlpack")(obj)
+        return _converted(imported, kind, copy, imported.device if device is None else get_device(device))
+    return _from_numpy(obj, kind, copy, get_device(device))
+
+
+def asnumpy(a: Any) -> np.ndarray[Any, Any]:
+    """`a` as a NumPy array: the CPU array's own memory, a copy of any other device's. What is no pyarray array goes through `numpy.asarray`.
+
+    >>> asnumpy(asarray([1, 2])).tolist()
+    [1, 2]
+    """
+    if not isinstance(a, ndarray):
+        return np.asarray(a)
+    return array_host.numpy_view(a) if array_host.on_host(a) else _download(a)
+
+
+def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
+    """`a` on `device`: itself when it is there, else a copy. Raises `ValueError` for a stream other than None."""
+    if stream is not None:
+        raise ValueError(f"to_device takes stream=None, work is ordered by the arrays; got {stream!r}")
+    target = get_device(device)
+    if target == a.device:
+        return a
+    return _upload(asnumpy(a), a.dtype, target)
+
+
+def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
+    same = (kind is None or kind is a.dtype) and device == a.device
+    if copy is False and not same:
+        raise ValueError(
+            f"turning {a.dtype} on {a.device} into {kind or a.dtype} on {device} copies; pass copy=None or copy=True"
+        )
+    moved = to_device(a, device)
+    if kind is not None and kind is not a.dtype:
+        return moved.astype(kind)
+    return moved.copy() if copy and moved is a else moved
+
+
+def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
+    values = _host_values(obj)
+    source = asdtype(values.dtype.newbyteorder("="))  # a TypeError that names object, str, datetime
+    native = values.dtype.isnative and values.flags.aligned
+    shareable = values is obj and native and kind in (None, source) and device.code == 0
+    if shareable and not copy and all(step % source.numpy.alignment == 0 for step in values.strides):
+        return _shared(values, source, device)
+    if copy is False:
+        raise ValueError(
+            f"the {type(obj).__name__} can't be shared (a NumPy array of the same dtype, aligned, in native byte order, "
+            "on the CPU can); pass copy=None or copy=True"
+        )
+    return _upload(values, kind or source, device)
+
+
+def _host_values(obj: Any) -> np.ndarray[Any, Any]:
+    """`numpy.asarray`, also for sequences that hold our own arrays."""
+    if isinstance(obj, (list, tuple)):
+        obj = _without_arrays(obj)
+    try:
+        return np.asarray(obj)
+    except ValueError as error:
+        raise ValueError(f"nested sequences must have equal lengths and hold numbers: {error}") from None
+
+
+def _without_arrays(obj: Any) -> Any:
+    if isinstance(obj, (list, tuple)):
+        return [_without_arrays(item) for item in obj]
+    return asnumpy(obj) if isinstance(obj, ndarray) else obj
+
+
+def _shared(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
+    ptr, readonly = values.__array_interface__["data"]
+    low, high = shapes.byte_bounds(values.shape, values.strides, kind.itemsize)
+    buffer = Buffer.wrap(device, ptr + low, high - low, values)
+    return root(buffer, ptr, values.shape, values.strides, kind, not readonly)
+
+
+def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
+    result = empty(values.shape, kind, device)
+    if not result.size:
+        return result
+    if array_host.on_host(result):
+        with np.errstate(all="ignore"):
+            np.copyto(array_host.numpy_view(result), values, casting="unsafe")
+    else:
+        packed = np.ascontiguousarray(values, dtype=kind.numpy)
+        device.driver.copy_in(result._ptr, packed.__array_interface__["data"][0], result.nbytes)
+    return result
+
+
+def _download(a: ndarray) -> np.ndarray[Any, Any]:
+    values = np.empty(a.shape, dtype=a.dtype.numpy)
+    if a.size:
+        packed = operation("contiguous")(a)
+        a.device.driver.copy_out(values.__array_interface__["data"][0], packed._ptr, a.nbytes)
+    return values
+
+
+operations.update(array=array, asarray=asarray, asnumpy=asnumpy, to_device=to_device)

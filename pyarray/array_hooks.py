@@ -1,0 +1,105 @@
+"""What an array can't do itself: a table of operations filled from above, and NumPy's two ways of calling them.
+
+`operations` maps a name to the function that computes; `kernels/`, `api/` and the modules behind this one fill it:
+
+| name | called as |
+|---|---|
+| `assign` | `assign(dst, src)`: src is an array of any shape that broadcasts, or a Python scalar; overlap gives NumPy's answer |
+| `astype` | `astype(a, dtype)`: a fresh array |
+| `contiguous` | `contiguous(a)`: `a`, or a C-contiguous copy |
+| `take`, `put` | `take(a, key)`, `put(a, key, value)`: key as written between the brackets, with an index array or mask in it |
+| `nonzero` | `nonzero(mask)`: a tuple of index arrays |
+| `any` | `any(a)`: 0-d bool array |
+| `asarray`, `asnumpy`, `to_device` | see `array_convert` |
+| `dlpack`, `dlpack_device`, `from_dlpack` | see `dlpack` |
+
+`numpy_functions` maps NumPy's name of a function (`"add"`, `"linalg.norm"`) to ours, for `numpy.add(a, b)` on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+operations: dict[str, Callable[..., Any]] = {}
+numpy_functions: dict[str, Callable[..., Any]] = {}
+
+REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "minimum": "min",
+    "maximum": "max",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+
+
+def operation(name: str) -> Callable[..., Any]:
+    """The operation `name`. Raises `NotImplementedError` when nobody provided it."""
+    try:
+        return operations[name]
+    except KeyError:
+        raise NotImplementedError(
+            f"operation {name!r} is provided by pyarray as a whole; import pyarray first"
+        ) from None
+
+
+def call_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`__array_ufunc__`: `numpy.add(a, b, out=c)` and `numpy.add.reduce(a)`. Raises `TypeError` for what has no equal here."""
+    name = ufunc.__name__
+    out = kwargs.pop("out", None)
+    out = out[0] if isinstance(out, tuple) else out
+    full = name if method == "__call__" else f"{name}.{method}"
+    if method == "reduce" and name in REDUCTIONS:
+        name = REDUCTIONS[name]
+        kwargs = {
+            "axis": 0,
+            **{key: value for key, value in kwargs.items() if value is not None or key == "axis"},
+        }
+    elif method != "__call__":
+        name = full
+    if name not in numpy_functions:
+        raise _missing(full, "ufunc")
+    if method == "__call__" and kwargs:
+        raise TypeError(
+            f"numpy.{full} of pyarray arrays takes out= and no other keyword, got {', '.join(kwargs)}"
+        )
+    result = numpy_functions[name](*(_on_device(self, item) for item in inputs), **kwargs)
+    return result if out is None else _store_out(out, result)
+
+
+def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`__array_function__`: `numpy.concatenate([a, b])`. Raises `TypeError` for what has no equal here."""
+    if not all(issubclass(kind, (np.ndarray, *_roots(type(self)))) for kind in types):
+        return NotImplemented
+    module = function.__module__.removeprefix("numpy").removeprefix(".")
+    name = f"{module}.{function.__name__}" if module in ("linalg", "fft") else function.__name__
+    if name not in numpy_functions:
+        raise _missing(name, "function")
+    out = kwargs.pop("out", None)
+    result = numpy_functions[name](*args, **kwargs)
+    return result if out is None else _store_out(out, result)
+
+
+def _roots(kind: type) -> tuple[type, ...]:
+    return tuple(base for base in kind.__mro__ if base is not object)
+
+
+def _on_device(self: Any, item: Any) -> Any:
+    return (
+        operation("asarray")(item, device=self.device) if isinstance(item, (np.ndarray, np.generic)) else item
+    )
+
+
+def _store_out(out: Any, result: Any) -> Any:
+    target = operation("asarray")(out, copy=False) if isinstance(out, np.ndarray) else out
+    target[...] = result
+    return out
+
+
+def _missing(name: str, what: str) -> TypeError:
+    return TypeError(
+        f"numpy.{name} has no pyarray {what}; call it on NumPy arrays: numpy.{name}(pyarray.asnumpy(a), ...)"
+    )

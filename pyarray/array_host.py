@@ -1,0 +1,105 @@
+"""Array memory as the host sees it. On the CPU that is the memory itself, elsewhere a copy of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pyarray.array_hooks import operation
+from pyarray.dtypes import bfloat16
+
+
+class Exposed:
+    """Holds an array's memory for NumPy: the base of the NumPy array that was made from it."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, interface: dict[str, Any], owner: Any):
+        self.__array_interface__, self.owner = interface, owner
+
+
+def on_host(a: Any) -> bool:
+    """Whether the host can read the array's memory in place."""
+    return a._key >> 20 == 0
+
+
+def interface(a: Any) -> dict[str, Any]:
+    """NumPy's array interface, version 3, of a CPU array; bfloat16 goes as uint16."""
+    return {
+        "version": 3,
+        "shape": a._shape,
+        "strides": a._strides,
+        "typestr": "<u2" if a._dtype is bfloat16 else a._dtype.numpy.str,
+        "data": (a._ptr, not a._writeable),
+    }
+
+
+def numpy_view(a: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array on the memory of the CPU array `a`, which it keeps alive."""
+    view = np.asarray(Exposed(interface(a), a))
+    return view.view(bfloat16.numpy) if a._dtype is bfloat16 else view
+
+
+def host(a: Any) -> np.ndarray[Any, Any]:
+    """`a` as a NumPy array: its own memory on the CPU, a copy of any other device's."""
+    return numpy_view(a) if on_host(a) else operation("asnumpy")(a)
+
+
+def as_array(a: Any, dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:
+    """`__array__`: raises `TypeError` off the CPU, `ValueError` where `copy=False` can't be had."""
+    if not on_host(a):
+        raise TypeError(
+            f"an array on {a.device} is not turned into a NumPy array silently; "
+            "write pyarray.asnumpy(a) or a.get(), or a.item() for one element"
+        )
+    view = numpy_view(a)
+    if dtype is not None and np.dtype(dtype) != view.dtype:
+        if copy is False:
+            raise ValueError(f"a conversion from {a.dtype} to {dtype} copies; pass copy=None or copy=True")
+        return view.astype(dtype)
+    return view.copy() if copy else view
+
+
+def scalar(a: Any) -> Any:
+    """The one element of `a` as a Python scalar. Raises `ValueError` for any other number of elements."""
+    if a._size != 1:
+        raise ValueError(
+            f"only an array of size 1 is turned into a Python scalar, got shape {a._shape}; index it first"
+        )
+    return host(a).item()
+
+
+def number(a: Any, kinds: str, target: str) -> Any:
+    """The element of a 0-d array, for `target(a)`. Raises `TypeError` for another rank or a dtype kind that is not in `kinds`."""
+    if a._shape != ():
+        raise TypeError(f"{target}() takes a 0-d array, got shape {a._shape}; index it, or write a.item()")
+    if a._dtype.kind not in kinds:
+        raise TypeError(f"{target}() does not take an array of {a._dtype}; cast it with astype first")
+    return host(a).item()
+
+
+def truth(a: Any) -> bool:
+    """`bool(a)`. Raises `ValueError` unless `a` has one element."""
+    if a._size != 1:
+        what = "no elements" if a._size == 0 else "more than one element"
+        raise ValueError(
+            f"the truth value of an array with {what} is ambiguous; use pyarray.any(a), pyarray.all(a) or a.size > 0"
+        )
+    return bool(host(a).item())
+
+
+def element(a: Any, index: tuple[Any, ...]) -> Any:
+    """`a.item(*index)`: the only element, the element at a flat position, or at one integer per axis."""
+    if len(index) == 1 and isinstance(index[0], tuple):
+        index = index[0]
+    if not index:
+        return scalar(a)
+    if len(index) == 1 and len(a._shape) != 1:
+        position = range(a._size)[index[0]]  # checks the range, and counts negative ones from the end
+        index = tuple(position // math.prod(a._shape[axis + 1 :]) % n for axis, n in enumerate(a._shape))
+    found = a[index]
+    if found.ndim:
+        raise IndexError(f"item() takes one integer per axis of shape {a._shape}, got {len(index)}")
+    return scalar(found)
