@@ -1,0 +1,278 @@
+"""The contract of a device: `Driver`. And `Device`, the object that stands for one device everywhere above."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from .. import config
+from ..errors import DeviceError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A row of `KINDS`: how a kind of device is called, and where its driver is."""
+
+    name: str
+    code: int  # part of every array's type key: never renumber
+    module: str
+    driver: str  # name of the Driver class in it
+    numbered: bool  # whether str() of a device shows its index
+
+
+KINDS = {
+    row.name: row
+    for row in (
+        Kind("cpu", 0, "pyarray.driver.cpu", "CpuDriver", numbered=False),
+        Kind("cuda", 1, "pyarray.driver.cuda", "CudaDriver", numbered=True),
+        Kind("hip", 2, "pyarray.driver.hip", "HipDriver", numbered=True),
+        Kind("null", 3, "pyarray.driver.null", "NullDriver", numbered=True),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first failure of a checked launch, as the device wrote it. Numbers only: the names are in the host's tables.
+
+    `kind` is a PA_FAIL_ constant of csrc/device/pa_check.h. `site` and `frames` (innermost first) are numbers of the launch's
+    site table. `depth` counts all frames, of which the record keeps at most 64.
+    """
+
+    kind: int
+    loop: int
+    site: int
+    tid: int
+    index: int
+    extent: int
+    offset: int
+    size: int
+    depth: int
+    frames: tuple[int, ...]
+
+
+class Compiler(Protocol):
+    """Text to binary, for one device. Its text and `fingerprint` decide the binary: they are what a cache is keyed by."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes: ...
+
+
+Launcher = Callable[[bytes], None]
+CheckedLauncher = Callable[[bytes], "Failure | None"]
+
+
+class Driver(ABC):
+    """One device. Addresses are ints, sizes are bytes. Every method raises `DeviceError` when the device fails.
+
+    A driver never keeps the caller's memory alive and never looks into `slots`.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, index: int):
+        self.index = index
+
+    @classmethod
+    @abstractmethod
+    def count(cls) -> int:
+        """How many devices of this kind there are. 0, not an error, when the system library is absent."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """The model, as the vendor writes it."""
+
+    @abstractmethod
+    def properties(self) -> Mapping[str, Any]:
+        """Facts for `show_config` and heuristics; `threads` (that run at once) is always there."""
+
+    @abstractmethod
+    def target(self) -> str:
+        """The instruction set that binaries are made for, like `x86_64` or `sm_90`."""
+
+    @abstractmethod
+    def memory_info(self) -> tuple[int, int]:
+        """Bytes free and bytes in total."""
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> int:
+        """Address of `nbytes` > 0 of fresh memory, aligned to 64 at least; 0 when there is no memory."""
+
+    @abstractmethod
+    def free(self, ptr: int, nbytes: int) -> None:
+        """Gives back what `allocate(nbytes)` returned."""
+
+    @abstractmethod
+    def fill(self, ptr: int, byte: int, nbytes: int) -> None:
+        """Sets every byte, in order with launches."""
+
+    @abstractmethod
+    def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
+        """Host to device, in order with launches; the host memory may be reused after the return."""
+
+    @abstractmethod
+    def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
+        """Device to host, after all launches so far; the data is there at the return."""
+
+    @abstractmethod
+    def copy_within(self, target: int, source: int, nbytes: int) -> None:
+        """Device to the same device, in order with launches; the ranges may overlap."""
+
+    @abstractmethod
+    def compiler(self) -> Compiler:
+        """What makes binaries for this device. Raises `DeviceError` when there is none."""
+
+    @abstractmethod
+    def load(self, artifact: bytes) -> int:
+        """A module from what the compiler returned. It stays loaded until the process ends."""
+
+    @abstractmethod
+    def function(self, module: int, name: str) -> int:
+        """Handle of a kernel of the module, by its symbol."""
+
+    @abstractmethod
+    def launcher(self, function: int) -> Launcher:
+        """A callable that runs the kernel on packed slots. This is the hot path: it checks nothing."""
+
+    @abstractmethod
+    def checked_launcher(self, function: int) -> CheckedLauncher:
+        """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Returns when all launches and copies so far are done."""
+
+    @abstractmethod
+    def stream(self) -> int:
+        """The stream that work goes to, as DLPack writes it for this kind; 0 where devices have none."""
+
+
+class Device:
+    """A device, for example `cpu` or `cuda:0`. There is one object per device: `is` and `==` agree.
+
+    `kind` is its name in `KINDS`, `code` the kind's number, `index` its ordinal. It equals its own string; `Device` objects
+    come from `get_device`.
+
+    >>> get_device("cpu") == "cpu:0"
+    True
+    """
+
+    # `pool` belongs to pyarray.memory, which sets it at the first allocation: one attribute is the fastest way there.
+    __slots__ = ("_driver", "_text", "code", "index", "kind", "pool")
+
+    kind: str
+    code: int
+    index: int
+    pool: Any
+
+    def __init__(self, kind: Kind, index: int):
+        self.kind, self.code, self.index = kind.name, kind.code, index
+        self._text = f"{kind.name}:{index}" if kind.numbered else kind.name
+        self._driver: Driver | None = None
+
+    @property
+    def driver(self) -> Driver:
+        """What operates the device."""
+        if self._driver is None:
+            with _lock:
+                if self._driver is None:
+                    self._driver = _driver_class(KINDS[self.kind])(self.index)
+        return self._driver
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"pyarray.Device({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other == self._text or _normal(other) == (self.kind, self.index)
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_device, (self._text,)
+
+    def __copy__(self) -> Device:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Device:
+        return self
+
+
+_devices: dict[tuple[str, int], Device] = {}
+_by_text: dict[str, Device] = {}
+_lock = threading.RLock()
+
+
+def get_device(spec: str | Device | None = None) -> Device:
+    """The device that `spec` names: "cpu", "cuda:1", a `Device`, or None for the setting PYARRAY_DEVICE.
+
+    Raises `ValueError` for a name that no device can have, `DeviceError` when that device is not there, and `TypeError` for
+    anything else.
+
+    >>> str(get_device("cpu:0"))
+    'cpu'
+    """
+    if spec.__class__ is Device:
+        return spec  # type: ignore[return-value]
+    if spec is None:
+        spec = config.get("PYARRAY_DEVICE")
+    if not isinstance(spec, str):
+        raise TypeError(f"a device is a string like 'cpu' or 'cuda:0', a Device or None, not {type(spec).__name__}")
+    return _by_text.get(spec) or _open(spec)
+
+
+def devices(kind: str) -> list[Device]:
+    """All devices of a kind that are there now; [] when its driver or its system library is absent."""
+    if importlib.util.find_spec(KINDS[kind].module) is None:
+        return []
+    return [get_device(f"{kind}:{index}") for index in range(_driver_class(KINDS[kind]).count())]
+
+
+def _normal(text: str) -> tuple[str, int] | None:
+    """("cuda", 1) for "cuda:1", ("cuda", 0) for "cuda"; None for what is no device name."""
+    kind, colon, number = text.partition(":")
+    if kind not in KINDS or (colon and not (number.isascii() and number.isdigit())):
+        return None
+    return kind, int(number or 0)
+
+
+def _open(text: str) -> Device:
+    place = _normal(text)
+    if place is None:
+        legal = ", ".join(repr(f"{row.name}:0" if row.numbered else row.name) for row in KINDS.values())
+        raise ValueError(f"unknown device {text!r}: expected one of {legal} (the number is the device's index)")
+    name, index = place
+    count = _driver_class(KINDS[name]).count()
+    if index >= count:
+        # The CPU is one device whatever the machine, so another index is a wrong name rather than an absent device.
+        error = DeviceError if KINDS[name].numbered else ValueError
+        raise error(f"no device {text!r}: this machine has {count} of kind {name!r}")
+    with _lock:
+        device = _devices.get(place)
+        if device is None:
+            device = _devices[place] = Device(KINDS[name], index)
+        _by_text[text] = device
+    return device
+
+
+def _driver_class(kind: Kind) -> type[Driver]:
+    try:
+        module = importlib.import_module(kind.module)
+    except ModuleNotFoundError as error:
+        if error.name != kind.module:
+            raise DeviceError(f"the {kind.name} driver needs the package {error.name!r}") from error
+        raise DeviceError(f"this version of pyarray has no driver for {kind.name!r} devices") from None
+    found: type[Driver] = getattr(module, kind.driver)
+    return found

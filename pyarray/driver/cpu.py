@@ -1,0 +1,163 @@
+"""The CPU: memory and worker threads of the C runtime, kernels from the system's C compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import config
+from .._runtime import ffi, lib
+from ..errors import DeviceError
+from . import cc
+from .base import CheckedLauncher, Driver, Failure, Launcher
+
+
+class CpuDriver(Driver):
+    """All cores of the machine are one device. Everything is done when a call returns."""
+
+    kind = "cpu"
+
+    def __init__(self, index: int):
+        super().__init__(index)
+        # The driver lives until the process ends, and so do the workers: nobody destroys the pool.
+        self._pool = lib.pa_pool_create(_threads())
+
+    @classmethod
+    def count(cls) -> int:
+        return 1
+
+    def name(self) -> str:
+        return _cpu_field("model name") or platform.processor() or platform.machine()
+
+    def properties(self) -> Mapping[str, Any]:
+        return {"threads": lib.pa_pool_threads(self._pool), "cores": os.cpu_count() or 1, "machine": platform.machine()}
+
+    def target(self) -> str:
+        return platform.machine()
+
+    def memory_info(self) -> tuple[int, int]:
+        page = os.sysconf("SC_PAGE_SIZE")
+        total = os.sysconf("SC_PHYS_PAGES") * page
+        return _available() or total, total
+
+    def allocate(self, nbytes: int) -> int:
+        return int(ffi.cast("uintptr_t", lib.pa_memory_alloc(nbytes)))
+
+    def free(self, ptr: int, nbytes: int) -> None:
+        lib.pa_memory_free(ffi.cast("void *", ptr), nbytes)
+
+    def fill(self, ptr: int, byte: int, nbytes: int) -> None:
+        ctypes.memset(ptr, byte, nbytes)
+
+    def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
+        ctypes.memmove(ptr, host, nbytes)
+
+    def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
+        ctypes.memmove(host, ptr, nbytes)
+
+    def copy_within(self, target: int, source: int, nbytes: int) -> None:
+        ctypes.memmove(target, source, nbytes)
+
+    def compiler(self) -> cc.Toolchain:
+        return cc.toolchain()
+
+    def load(self, artifact: bytes) -> int:
+        # The system loader knows files by path and takes a known path for a loaded module: hence a fresh name each time.
+        handle, path = tempfile.mkstemp(prefix="pyarray-", suffix=".so")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(artifact)
+            return self.load_file(path)
+        finally:
+            os.unlink(path)
+
+    def load_file(self, path: str | os.PathLike[str]) -> int:
+        """A module from a shared object on disk. A path whose contents changed since it was loaded gives the old module."""
+        module: int = lib.pa_module_open(os.fsencode(path))
+        if not module:
+            raise DeviceError(f"can't load the compiled kernel {os.fspath(path)}: {_module_error()}")
+        return module
+
+    def function(self, module: int, name: str) -> int:
+        function: int = lib.pa_module_symbol(module, name.encode())
+        if not function:
+            raise DeviceError(f"the compiled module has no function {name!r}: {_module_error()}")
+        return function
+
+    def launcher(self, function: int) -> Launcher:
+        # Default arguments are the cheapest place for constants: a local each, and no closure cell.
+        def launch(slots: bytes, _run=lib.pa_launch, _entry=function, _pool=self._pool, _null=ffi.NULL) -> None:  # type: ignore[no-untyped-def]
+            _run(_entry, slots, _pool, _null)
+
+        return launch
+
+    def checked_launcher(self, function: int) -> CheckedLauncher:
+        pool = self._pool
+
+        def launch(slots: bytes) -> Failure | None:
+            # A record per launch: two threads may launch the same kernel.
+            record = ffi.new("pa_failure *")
+            return _failure(record) if lib.pa_launch(function, slots, pool, record) else None
+
+        return launch
+
+    def synchronize(self) -> None:
+        pass
+
+    def stream(self) -> int:
+        return 0
+
+
+def _failure(record: Any) -> Failure:
+    frames = tuple(record.frames[0 : max(0, min(record.depth, lib.PA_MAX_FRAMES))])
+    return Failure(
+        kind=record.kind,
+        loop=record.loop,
+        site=record.site,
+        tid=record.tid,
+        index=record.index,
+        extent=record.extent,
+        offset=record.offset,
+        size=record.size,
+        depth=record.depth,
+        frames=frames,
+    )
+
+
+def _threads() -> int:
+    asked = config.get("PYARRAY_NUM_THREADS")
+    if asked is not None:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _module_error() -> str:
+    text: bytes = ffi.string(lib.pa_module_error())
+    return text.decode(errors="replace")
+
+
+def _cpu_field(name: str) -> str | None:
+    return _first_field("/proc/cpuinfo", name)
+
+
+def _available() -> int | None:
+    """Bytes that new memory can take without swapping; None where the system doesn't say."""
+    text = _first_field("/proc/meminfo", "MemAvailable")
+    return int(text.split()[0]) * 1024 if text else None
+
+
+def _first_field(path: str, name: str) -> str | None:
+    """Value of the first line `name : value` of a Linux information file; None if there is no such file or line."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    pairs = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), None)

@@ -1,0 +1,111 @@
+"""A device that records what it is told and computes nothing, for tests that need neither compiler nor hardware."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from .base import CheckedLauncher, Driver, Launcher
+
+
+class NullCompiler:
+    """Returns the text itself. `compiled` lists what it was given."""
+
+    fingerprint = "null"
+
+    def __init__(self) -> None:
+        self.compiled: list[str] = []
+
+    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
+        self.compiled.append(text)
+        return text.encode()
+
+
+class NullDriver(Driver):
+    """`calls` lists (method, arguments). Addresses and handles are distinct and point nowhere; copies move nothing.
+
+    >>> get_device("null:0").driver.calls  # doctest: +SKIP
+    [('allocate', (64,))]
+    """
+
+    kind = "null"
+    memory = 1 << 30
+
+    def __init__(self, index: int):
+        super().__init__(index)
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self._compiler = NullCompiler()
+        self._address = (index + 1) << 48  # above all user memory, so that a mistaken access is a fault
+        self._used = 0
+        self._handles = itertools.count(1)
+
+    @classmethod
+    def count(cls) -> int:
+        return 2  # so that "another device" can be tested
+
+    def _record(self, method: str, *arguments: Any) -> None:
+        self.calls.append((method, arguments))
+
+    def name(self) -> str:
+        return "null"
+
+    def properties(self) -> Mapping[str, Any]:
+        return {"threads": 1}
+
+    def target(self) -> str:
+        return "null"
+
+    def memory_info(self) -> tuple[int, int]:
+        return self.memory - self._used, self.memory
+
+    def allocate(self, nbytes: int) -> int:
+        self._record("allocate", nbytes)
+        if self._used + nbytes > self.memory:
+            return 0
+        self._used += nbytes
+        ptr = self._address
+        self._address += (nbytes + 63) // 64 * 64
+        return ptr
+
+    def free(self, ptr: int, nbytes: int) -> None:
+        self._record("free", ptr, nbytes)
+        self._used -= nbytes
+
+    def fill(self, ptr: int, byte: int, nbytes: int) -> None:
+        self._record("fill", ptr, byte, nbytes)
+
+    def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
+        self._record("copy_in", ptr, host, nbytes)
+
+    def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
+        self._record("copy_out", host, ptr, nbytes)
+
+    def copy_within(self, target: int, source: int, nbytes: int) -> None:
+        self._record("copy_within", target, source, nbytes)
+
+    def compiler(self) -> NullCompiler:
+        return self._compiler
+
+    def load(self, artifact: bytes) -> int:
+        self._record("load", artifact)
+        return next(self._handles)
+
+    def function(self, module: int, name: str) -> int:
+        self._record("function", module, name)
+        return next(self._handles)
+
+    def launcher(self, function: int) -> Launcher:
+        def launch(slots: bytes) -> None:
+            self._record("launch", function, slots)
+
+        return launch
+
+    def checked_launcher(self, function: int) -> CheckedLauncher:
+        return self.launcher(function)  # type: ignore[return-value]
+
+    def synchronize(self) -> None:
+        self._record("synchronize")
+
+    def stream(self) -> int:
+        return 0
