@@ -31,7 +31,7 @@ def view_annotation(item: Any) -> ArrayAnnotation:
     """
     if isinstance(item, tuple):
         raise TypeError(
-            f"BufferView[...] takes one dtype, got {len(item)} items; views are 1-D, for other ranks write ndarray[dtype, ndim]"
+            f"BufferView[...] takes one dtype, got {len(item)} items; else write ndarray[dtype, ndim]"
         )
     return ArrayAnnotation(True, asdtype(item), 1)
 

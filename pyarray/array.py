@@ -1,4 +1,5 @@
-"""The array: a typed, strided window on a buffer. It indexes, views and describes; what computes is provided from above.
+"""The array: a typed, strided window on a buffer. It indexes, views and describes; what computes is provided
+from above.
 
 >>> import numpy as np, pyarray as pa
 >>> m = pa.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -8,14 +9,13 @@
 
 from __future__ import annotations
 
-import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from pyarray import array_format, array_hooks, array_host
+from pyarray import array_format, array_hooks, array_host, array_views
 from pyarray import shape as shapes
 from pyarray.annotations import ArrayAnnotation, array_annotation
 from pyarray.array_hooks import numpy_functions, operation, operations
@@ -50,7 +50,8 @@ def type_key(dtype: DType, ndim: int, strided: bool, writeable: bool, device: An
 def fresh(
     buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], size: int, dtype: DType, key: int
 ) -> ndarray:
-    """A writeable C-contiguous array at the start of `buffer`; the caller answers for the facts agreeing. Checks nothing."""
+    """A writeable C-contiguous array at the start of `buffer`; the caller answers for the facts agreeing.
+    Checks nothing."""
     a = _new(ndarray)
     a._buffer = buffer
     a._ptr = buffer.ptr
@@ -68,23 +69,17 @@ def root(
     buffer: Any, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, writeable: bool
 ) -> ndarray:
     """An array without a base, at address `ptr` inside `buffer`. Checks the rank and derives size and key."""
-    if len(shape) > MAX_NDIM:
-        raise ValueError(f"an array has at most {MAX_NDIM} dimensions, got {len(shape)}")
+    _check_ndim(len(shape), ValueError)
     strided = not shapes.is_contiguous(shape, strides, dtype.itemsize)
-    a = fresh(
-        buffer,
-        shape,
-        strides,
-        shapes.size(shape),
-        dtype,
-        type_key(dtype, len(shape), strided, writeable, buffer.device),
-    )
+    key = type_key(dtype, len(shape), strided, writeable, buffer.device)
+    a = fresh(buffer, shape, strides, shapes.size(shape), dtype, key)
     a._ptr, a._writeable = ptr, writeable
     return a
 
 
 def empty(shape: Any, dtype: Any = None, device: Any = None) -> ndarray:
-    """A new array of `shape` (an int or a sequence) with arbitrary contents; `dtype` is float64 and `device` the default unless given.
+    """A new array of `shape` (an int or a sequence) with arbitrary contents; `dtype` is float64 and `device`
+    the default unless given.
 
     Raises `ValueError` for a negative size, `TypeError` for what is no shape or dtype, `OutOfMemoryError`.
 
@@ -93,9 +88,17 @@ def empty(shape: Any, dtype: Any = None, device: Any = None) -> ndarray:
     """
     sizes = shapes.resolve_shape(shape)
     kind = float64 if dtype is None else asdtype(dtype)
-    count = shapes.size(sizes)
-    buffer = Buffer.allocate(get_device(device), count * kind.itemsize)
-    return root(buffer, buffer.ptr, sizes, shapes.contiguous_strides(sizes, kind.itemsize), kind, True)
+    place = get_device(device)
+    count, ndim = shapes.size(sizes), len(sizes)
+    _check_ndim(ndim, ValueError)
+    buffer = Buffer.allocate(place, count * kind.itemsize)
+    strides = shapes.contiguous_strides(sizes, kind.itemsize)
+    return fresh(buffer, sizes, strides, count, kind, type_key(kind, ndim, False, True, place))
+
+
+def _check_ndim(ndim: int, error: type[Exception]) -> None:
+    if ndim > MAX_NDIM:
+        raise error(f"an array has at most {MAX_NDIM} dimensions, got {ndim}; reshape it to fewer")
 
 
 def is_advanced(key: Any) -> bool:
@@ -104,7 +107,7 @@ def is_advanced(key: Any) -> bool:
         kind = type(item)
         if kind is slice or kind is int or item is None or item is Ellipsis:
             continue
-        if kind is list or kind is bool or isinstance(item, np.bool_) or getattr(item, "ndim", 0):
+        if kind is list or kind is bool or isinstance(item, np.bool_) or getattr(item, "ndim", 0) != 0:
             return True
         if isinstance(item, (ndarray, np.ndarray)) and item.dtype.kind == "b":
             return True
@@ -112,10 +115,11 @@ def is_advanced(key: Any) -> bool:
 
 
 class ndarray:
-    """An array of one dtype on one device. Made by `asarray`, `empty` and their like; indexing gives views, as in NumPy.
+    """An array of one dtype on one device. Made by `asarray`, `empty` and their like; indexing gives views,
+    as in NumPy.
 
-    Attributes can't be assigned. `shape`, `strides` and `byte_offset` (bytes), `size`, `dtype`, `device` and `flags` describe it;
-    `base` is the array that this one is a view of, None when it is none.
+    Attributes can't be assigned. `shape`, `strides` and `byte_offset` (bytes), `size`, `dtype`, `device` and
+    `flags` describe it; `base` is the array that this one is a view of, None when it is none.
     """
 
     __slots__ = (
@@ -209,7 +213,8 @@ class ndarray:
         return array_format.Flags(self)
 
     def setflags(self, write: bool) -> None:
-        """Make the array read-only, or writeable again: `ValueError` when neither base nor memory of its own allows it."""
+        """Make the array read-only, or writeable again: `ValueError` when neither base nor memory of its own
+        allows it."""
         own = (
             self._base._writeable if self._base is not None else self._writeable or self._buffer.owner is None
         )
@@ -281,7 +286,7 @@ class ndarray:
     def _check_writeable(self) -> None:
         if not self._writeable:
             raise ValueError(
-                "assignment destination is read-only; assign to a copy, a.copy(), or set a.flags.writeable = True"
+                "assignment destination is read-only; assign to a.copy(), or set a.flags.writeable = True"
             )
 
     def _view(
@@ -292,10 +297,10 @@ class ndarray:
         run: Any = None,
         strided: bool | None = None,
     ) -> Any:
-        """The same memory, `offset` bytes on. A contiguous 1-D result is of the class `run` where one is given."""
+        """The same memory, `offset` bytes on. A contiguous 1-D result is of the class `run` where one is
+        given."""
         ndim = len(shape)
-        if ndim > MAX_NDIM:
-            raise IndexError(f"an array has at most {MAX_NDIM} dimensions, this index would give {ndim}")
+        _check_ndim(ndim, IndexError)
         if strided is None:
             strided = not shapes.is_contiguous(shape, strides, self._dtype.itemsize)
         view = _new(ndarray if strided or ndim != 1 or run is None else run)
@@ -313,7 +318,8 @@ class ndarray:
     def subview(self, offset: Any, size: Any) -> Any:
         """The `BufferView` of `size` elements from element `offset` on, counted from this array's first.
 
-        Raises `ValueError` when it leaves this array, `TypeError` for offsets that are no integers and arrays that are not 1-D and contiguous.
+        Raises `ValueError` when it leaves this array, `TypeError` for offsets that are no integers and
+        arrays that are not 1-D and contiguous.
 
         >>> empty(32).subview(offset=16, size=16).offset
         16
@@ -335,111 +341,15 @@ class ndarray:
 
     # other shapes of the same elements
 
-    @property
-    def T(self) -> ndarray:
-        """View with the axes reversed."""
-        return self._view(0, self._shape[::-1], self._strides[::-1])
-
-    @property
-    def mT(self) -> ndarray:
-        """View with the last two axes exchanged. Raises `ValueError` for fewer than two."""
-        if len(self._shape) < 2:
-            raise ValueError(f"mT needs an array of 2 or more dimensions, got shape {self._shape}")
-        return self.swapaxes(-1, -2)
-
-    def transpose(self, *axes: Any) -> ndarray:
-        """View with the axes in the given order, reversed without one. Raises `ValueError` unless each axis comes once."""
-        order = (
-            axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
-        )
-        return self._view(0, *shapes.permute(order, self._shape, self._strides))
-
-    def swapaxes(self, axis1: int, axis2: int) -> ndarray:
-        """View with two axes exchanged. Raises `AxisError` for an axis out of range."""
-        order = list(range(len(self._shape)))
-        first, second = (
-            shapes.normalize_axes((axis1,), len(order))[0],
-            shapes.normalize_axis(axis2, len(order)),
-        )
-        order[first], order[second] = second, first
-        return self.transpose(order)
-
-    def squeeze(self, axis: Any = None) -> ndarray:
-        """View without the axes of size 1, or without those given: `ValueError` when one has another size."""
-        sizes = self._shape
-        drop = (
-            [k for k, n in enumerate(sizes) if n == 1]
-            if axis is None
-            else shapes.normalize_axes(axis, len(sizes))
-        )
-        for k in drop:
-            if sizes[k] != 1:
-                raise ValueError(
-                    f"squeeze needs axes of size 1, but axis {k} of shape {sizes} has {sizes[k]}"
-                )
-        kept = [k for k in range(len(sizes)) if k not in drop]
-        return self._view(0, tuple(sizes[k] for k in kept), tuple(self._strides[k] for k in kept))
-
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
-        """The same elements in another shape, one size of which may be -1; a view where strides allow, else a copy.
-
-        Raises `ValueError` when the sizes don't fit, or when `copy=False` and only a copy can.
-
-        >>> empty((4, 6)).reshape(3, -1).shape
-        (3, 8)
-        """
-        if order not in ("C", "F"):
-            raise ValueError(f"order is 'C' or 'F', got {order!r}")
-        target = shapes.resolve_shape(shape[0] if len(shape) == 1 else shape, self._size)
-        if order == "F":
-            return self.T.reshape(target[::-1], copy=copy).T
-        strides = (
-            None if copy else shapes.reshape_strides(self._shape, self._strides, target, self._dtype.itemsize)
-        )
-        if strides is not None:
-            return self._view(0, target, strides)
-        if copy is False:
-            raise ValueError(
-                f"reshaping {self._shape} with strides {self._strides} to {target} needs a copy; pass copy=None"
-            )
-        return self.copy().reshape(target)
-
-    def ravel(self) -> ndarray:
-        """All elements in C order as a 1-D array; a view where strides allow."""
-        return self.reshape(-1) if self._size else self.reshape(0)
-
-    def flatten(self) -> ndarray:
-        """All elements in C order as a fresh 1-D array."""
-        return self.copy().ravel()
-
-    def view(self, dtype: Any = None) -> ndarray:
-        """The same bytes as another dtype; the last axis must be contiguous when the item size differs.
-
-        Raises `ValueError` where the bytes don't divide, or the address is not aligned for the new dtype.
-
-        >>> empty(4, "float32").view("int16").shape
-        (8,)
-        """
-        kind = self._dtype if dtype is None else asdtype(dtype)
-        shape, strides = self._shape, self._strides
-        old, new = self._dtype.itemsize, kind.itemsize
-        if old != new:
-            if not shape or (strides[-1] != old and shape[-1] != 1):
-                raise ValueError(
-                    f"a view of {self._dtype} as {kind} needs a contiguous last axis, got strides {strides}; copy first"
-                )
-            if shape[-1] * old % new:
-                raise ValueError(
-                    f"the last axis of {shape[-1] * old} bytes does not divide into elements of {kind} ({new} bytes)"
-                )
-            shape, strides = shape[:-1] + (shape[-1] * old // new,), strides[:-1] + (new,)
-        if self._ptr % kind.numpy.alignment or any(step % kind.numpy.alignment for step in strides):
-            raise ValueError(f"the memory is not aligned for {kind}; view a copy, a.copy().view({kind})")
-        result = root(self._buffer, self._ptr, shape, strides, kind, self._writeable)
-        base = self if self._base is None else self._base
-        # an offset is counted in elements, so what does not start on a whole one counts from itself
-        result._base = None if (self._ptr - base._ptr) % new else base
-        return result
+    T = property(array_views.reversed_axes)
+    mT = property(array_views.matrix_transpose)
+    transpose = array_views.transpose
+    swapaxes = array_views.swapaxes
+    squeeze = array_views.squeeze
+    reshape = array_views.reshape
+    ravel = array_views.ravel
+    flatten = array_views.flatten
+    view = array_views.view
 
     # copies
 
@@ -451,7 +361,8 @@ class ndarray:
         return result
 
     def astype(self, dtype: Any, *, copy: bool = True) -> ndarray:
-        """The elements cast to `dtype`, fresh; with `copy=False` the array itself where it has that dtype already."""
+        """The elements cast to `dtype`, fresh; with `copy=False` the array itself where it has that dtype
+        already."""
         kind = asdtype(dtype)
         return self if kind is self._dtype and not copy else operation("astype")(self, kind)
 
@@ -474,62 +385,32 @@ class ndarray:
         )
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> ndarray:
-        """The array on `device`: itself when it is there, else a copy. `stream` must be None. Raises `DeviceError`."""
+        """The array on `device`: itself when it is there, else a copy. `stream` must be None. Raises
+        `DeviceError`."""
         return operation("to_device")(self, device, stream=stream)
 
     # the host
 
-    def item(self, *index: Any) -> Any:
-        """One element as a Python scalar: the only one, that at a flat position, or that at one integer per axis."""
-        return array_host.element(self, index)
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python scalars, read from the device."""
-        return array_host.host(self).tolist()
-
-    def get(self) -> np.ndarray[Any, Any]:
-        """A fresh NumPy array with the elements, read from the device."""
-        return array_host.host(self).copy() if array_host.on_host(self) else array_host.host(self)
-
-    def __bool__(self) -> bool:
-        return array_host.truth(self)
-
-    def __int__(self) -> int:
-        return int(array_host.number(self, "biuf", "int"))
-
-    def __float__(self) -> float:
-        return float(array_host.number(self, "biuf", "float"))
-
-    def __complex__(self) -> complex:
-        return complex(array_host.number(self, "biufc", "complex"))
-
-    def __index__(self) -> int:
-        return operator.index(array_host.number(self, "iu", "index"))
-
-    def __repr__(self) -> str:
-        return array_format.representation(self)
-
-    def __str__(self) -> str:
-        return array_format.text(self)
+    item = array_host.item
+    tolist = array_host.tolist
+    get = array_host.get
+    __bool__ = array_host.truth
+    __int__ = array_host.to_int
+    __float__ = array_host.to_float
+    __complex__ = array_host.to_complex
+    __index__ = array_host.to_index
+    __repr__ = array_format.representation
+    __str__ = array_format.text
 
     # other libraries
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        if not array_host.on_host(self) or self._dtype.name == "bfloat16":
-            raise AttributeError("__array_interface__: NumPy is to ask __array__ for this array")
-        return array_host.interface(self)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return array_host.as_array(self, dtype, copy)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return array_hooks.call_ufunc(self, ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        return array_hooks.call_function(self, function, types, args, kwargs)
+    __array_interface__ = property(array_host.array_interface)
+    __array__ = array_host.as_array
+    __array_ufunc__ = array_hooks.call_ufunc
+    __array_function__ = array_hooks.call_function
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The `pyarray` module. Raises `ValueError` for a version of the standard that is not known."""
         if api_version is not None and api_version not in _VERSIONS:
             raise ValueError(
                 f"array API version {api_version!r} is unknown; there are {', '.join(_VERSIONS)}"

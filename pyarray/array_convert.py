@@ -25,11 +25,13 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, device: Any = None) ->
 
 
 def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> ndarray:
-    """`obj` as an array: an array, a NumPy array, anything with `__dlpack__` or a buffer, a scalar or nested sequences of them.
+    """`obj` as an array: an array, a NumPy array, anything with `__dlpack__` or a buffer, a scalar or nested
+    sequences of them.
 
-    On the CPU a NumPy array's memory is shared where dtype, alignment and byte order allow; a read-only one gives a read-only array.
-    `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed. Dtypes of Python scalars are bool, int64,
-    float64, complex128. Raises `TypeError` for unsupported dtypes.
+    On the CPU a NumPy array's memory is shared where dtype, alignment and byte order allow; a read-only one
+    gives a read-only array. `copy=True` always copies, `copy=False` raises `ValueError` where a copy is
+    needed. Dtypes of Python scalars are bool, int64, float64, complex128. Raises `TypeError` for unsupported
+    dtypes.
 
     >>> asarray([1, 2.5]).dtype
     float64
@@ -44,7 +46,8 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
 
 
 def asnumpy(a: Any) -> np.ndarray[Any, Any]:
-    """`a` as a NumPy array: the CPU array's own memory, a copy of any other device's. What is no pyarray array goes through `numpy.asarray`.
+    """`a` as a NumPy array: the CPU array's own memory, a copy of any other device's. What is no pyarray
+    array goes through `numpy.asarray`.
 
     >>> asnumpy(asarray([1, 2])).tolist()
     [1, 2]
@@ -55,7 +58,8 @@ def asnumpy(a: Any) -> np.ndarray[Any, Any]:
 
 
 def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
-    """`a` on `device`: itself when it is there, else a copy. Raises `ValueError` for a stream other than None."""
+    """`a` on `device`: itself when it is there, else a copy. Raises `ValueError` for a stream other than
+    None."""
     if stream is not None:
         raise ValueError(f"to_device takes stream=None, work is ordered by the arrays; got {stream!r}")
     target = get_device(device)
@@ -68,7 +72,7 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
     same = (kind is None or kind is a.dtype) and device == a.device
     if copy is False and not same:
         raise ValueError(
-            f"turning {a.dtype} on {a.device} into {kind or a.dtype} on {device} copies; pass copy=None or copy=True"
+            f"turning {a.dtype} on {a.device} into {kind or a.dtype} on {device} copies; pass copy=None"
         )
     moved = to_device(a, device)
     if kind is not None and kind is not a.dtype:
@@ -81,11 +85,11 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
     source = asdtype(values.dtype.newbyteorder("="))  # a TypeError that names object, str, datetime
     native = values.dtype.isnative and values.flags.aligned
     shareable = values is obj and native and kind in (None, source) and device.code == 0
-    if shareable and not copy and all(step % source.numpy.alignment == 0 for step in values.strides):
+    if shareable and not copy:
         return _shared(values, source, device)
     if copy is False:
         raise ValueError(
-            f"the {type(obj).__name__} can't be shared (a NumPy array of the same dtype, aligned, in native byte order, "
+            f"the {type(obj).__name__} can't be shared (a NumPy array of that dtype, aligned, native, "
             "on the CPU can); pass copy=None or copy=True"
         )
     return _upload(values, kind or source, device)

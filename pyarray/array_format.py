@@ -1,4 +1,5 @@
-"""How an array looks: NumPy's text with the device and, for a view, its place. Only the printed corners leave the device."""
+"""How an array looks: NumPy's text with the device and, for a view, its place. Only the printed corners
+leave the device."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def text(a: Any) -> str:
 
 
 def representation(a: Any) -> str:
-    """`repr(a)`: elements, shape where it can't be seen, dtype, device and, for a view with a base, offset and size."""
+    """`repr(a)`: elements, shape where it can't be seen, dtype, device and, for a view with a base, offset
+    and size."""
     name = "BufferView" if hasattr(a, "offset") else "array"
     tail = [f"dtype={a.dtype}", f"device={str(a.device)!r}"]
     if a.size == 0 and a.shape != (0,):
@@ -44,7 +46,8 @@ def _elements(a: Any, prefix: str, separator: str) -> str:
 
 
 def _corners(a: Any, edge: int) -> np.ndarray[Any, Any]:
-    """`a` with at most 2 * edge + 1 elements along each axis; the middle one stands for those that NumPy prints as dots."""
+    """`a` with at most 2 * edge + 1 elements along each axis; the middle one stands for those that NumPy
+    prints as dots."""
     shape = tuple(min(n, 2 * edge + 1) for n in a.shape)
     if any(n != m for n, m in zip(shape, a.shape, strict=True)):
         parts = np.empty(shape, dtype=a.dtype.numpy)
@@ -69,7 +72,8 @@ class Flags:
 
     @property
     def writeable(self) -> bool:
-        """Whether elements can be assigned. Setting it to True needs a writeable base, or memory of our own: else `ValueError`."""
+        """Whether elements can be assigned. Setting it to True needs a writeable base, or memory of our own:
+        else `ValueError`."""
         return self._array._writeable
 
     @writeable.setter

@@ -1,19 +1,22 @@
-"""What an array can't do itself: a table of operations filled from above, and NumPy's two ways of calling them.
+"""What an array can't do itself: a table of operations filled from above, and NumPy's two ways of calling
+them.
 
-`operations` maps a name to the function that computes; `kernels/`, `api/` and the modules behind this one fill it:
+`operations` maps a name to the function that computes; `kernels/`, `api/` and the modules behind this one
+fill it:
 
 | name | called as |
 |---|---|
-| `assign` | `assign(dst, src)`: src is an array of any shape that broadcasts, or a Python scalar; overlap gives NumPy's answer |
+| `assign` | `assign(dst, src)`: src is an array that broadcasts, or a Python scalar; overlap as in NumPy |
 | `astype` | `astype(a, dtype)`: a fresh array |
 | `contiguous` | `contiguous(a)`: `a`, or a C-contiguous copy |
-| `take`, `put` | `take(a, key)`, `put(a, key, value)`: key as written between the brackets, with an index array or mask in it |
+| `take`, `put` | `take(a, key)`, `put(a, key, value)`: key as between the brackets, not a basic one |
 | `nonzero` | `nonzero(mask)`: a tuple of index arrays |
 | `any` | `any(a)`: 0-d bool array |
 | `asarray`, `asnumpy`, `to_device` | see `array_convert` |
 | `dlpack`, `dlpack_device`, `from_dlpack` | see `dlpack` |
 
-`numpy_functions` maps NumPy's name of a function (`"add"`, `"linalg.norm"`) to ours, for `numpy.add(a, b)` on arrays.
+`numpy_functions` maps NumPy's name of a function (`"add"`, `"linalg.norm"`) to ours, for `numpy.add(a, b)`
+on arrays.
 """
 
 from __future__ import annotations
@@ -46,8 +49,9 @@ def operation(name: str) -> Callable[..., Any]:
         ) from None
 
 
-def call_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`__array_ufunc__`: `numpy.add(a, b, out=c)` and `numpy.add.reduce(a)`. Raises `TypeError` for what has no equal here."""
+def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """`__array_ufunc__`: `numpy.add(a, b, out=c)` and `numpy.add.reduce(a)`. Raises `TypeError` for what has
+    no equal here."""
     name = ufunc.__name__
     out = kwargs.pop("out", None)
     out = out[0] if isinstance(out, tuple) else out

@@ -47,7 +47,15 @@ def host(a: Any) -> np.ndarray[Any, Any]:
     return numpy_view(a) if on_host(a) else operation("asnumpy")(a)
 
 
-def as_array(a: Any, dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:
+def array_interface(a: Any) -> dict[str, Any]:
+    """`__array_interface__`, which only CPU arrays of NumPy's own dtypes have: for others NumPy is to ask
+    `__array__`."""
+    if not on_host(a) or a._dtype is bfloat16:
+        raise AttributeError("__array_interface__")
+    return interface(a)
+
+
+def as_array(a: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """`__array__`: raises `TypeError` off the CPU, `ValueError` where `copy=False` can't be had."""
     if not on_host(a):
         raise TypeError(
@@ -71,8 +79,7 @@ def scalar(a: Any) -> Any:
     return host(a).item()
 
 
-def number(a: Any, kinds: str, target: str) -> Any:
-    """The element of a 0-d array, for `target(a)`. Raises `TypeError` for another rank or a dtype kind that is not in `kinds`."""
+def _number(a: Any, kinds: str, target: str) -> Any:
     if a._shape != ():
         raise TypeError(f"{target}() takes a 0-d array, got shape {a._shape}; index it, or write a.item()")
     if a._dtype.kind not in kinds:
@@ -80,17 +87,37 @@ def number(a: Any, kinds: str, target: str) -> Any:
     return host(a).item()
 
 
+def to_int(a: Any) -> int:
+    """`int(a)` of a 0-d real array. Raises `TypeError` for another rank or complex numbers."""
+    return int(_number(a, "biuf", "int"))
+
+
+def to_float(a: Any) -> float:
+    """`float(a)` of a 0-d real array. Raises `TypeError` for another rank or complex numbers."""
+    return float(_number(a, "biuf", "float"))
+
+
+def to_complex(a: Any) -> complex:
+    """`complex(a)` of a 0-d array. Raises `TypeError` for another rank."""
+    return complex(_number(a, "biufc", "complex"))
+
+
+def to_index(a: Any) -> int:
+    """The element of a 0-d integer array, as an index. Raises `TypeError` for another rank or dtype kind."""
+    return int(_number(a, "iu", "index"))
+
+
 def truth(a: Any) -> bool:
     """`bool(a)`. Raises `ValueError` unless `a` has one element."""
     if a._size != 1:
         what = "no elements" if a._size == 0 else "more than one element"
         raise ValueError(
-            f"the truth value of an array with {what} is ambiguous; use pyarray.any(a), pyarray.all(a) or a.size > 0"
+            f"the truth value of an array with {what} is ambiguous; use any(a), all(a) or a.size > 0"
         )
     return bool(host(a).item())
 
 
-def element(a: Any, index: tuple[Any, ...]) -> Any:
+def item(a: Any, *index: Any) -> Any:
     """`a.item(*index)`: the only element, the element at a flat position, or at one integer per axis."""
     if len(index) == 1 and isinstance(index[0], tuple):
         index = index[0]
@@ -103,3 +130,13 @@ def element(a: Any, index: tuple[Any, ...]) -> Any:
     if found.ndim:
         raise IndexError(f"item() takes one integer per axis of shape {a._shape}, got {len(index)}")
     return scalar(found)
+
+
+def tolist(a: Any) -> Any:
+    """The elements as nested lists of Python scalars, read from the device."""
+    return host(a).tolist()
+
+
+def get(a: Any) -> np.ndarray[Any, Any]:
+    """A fresh NumPy array with the elements, read from the device."""
+    return host(a).copy() if on_host(a) else host(a)

@@ -10,10 +10,12 @@ from pyarray.array import _NDIM_STRIDED, _RUN, ndarray, register_run
 
 
 class BufferView(ndarray):
-    """The `size` elements of the 1-D contiguous `array` from element `offset` on, without a copy; `array` may itself be a view.
+    """The `size` elements of the 1-D contiguous `array` from element `offset` on, without a copy; `array`
+    may itself be a view.
 
-    Raises `ValueError` when the range leaves `array`, and `TypeError` when an argument is no integer or `array` is not 1-D and contiguous.
-    Slices of contiguous 1-D arrays are views, too; they clamp, as Python's slices do.
+    Raises `ValueError` when the range leaves `array`, and `TypeError` when an argument is no integer or
+    `array` is not 1-D and contiguous. Slices of contiguous 1-D arrays are views, too; they clamp, as
+    Python's slices do.
 
     >>> from pyarray.array import empty
     >>> view = BufferView(empty(32, "float32"), 8, 16)
@@ -26,7 +28,7 @@ class BufferView(ndarray):
     def __new__(cls, array: ndarray, offset: Any, size: Any) -> BufferView:
         if not isinstance(array, ndarray):
             raise TypeError(
-                f"BufferView takes a pyarray array, got {type(array).__name__}; convert it with pyarray.asarray first"
+                f"BufferView takes a pyarray array, got {type(array).__name__}; use pyarray.asarray"
             )
         if array._key & _NDIM_STRIDED != _RUN:
             raise _no_run(array)
@@ -61,7 +63,7 @@ def _integer(name: str, value: Any) -> int:
 def _no_run(array: ndarray) -> TypeError:
     if array.ndim != 1:
         return TypeError(
-            f"a BufferView is a view of a 1D array, got shape {array.shape}; index a row, or use array.ravel()"
+            f"a BufferView is a view of a 1D array, got shape {array.shape}; index a row, or ravel() it"
         )
     return TypeError(
         f"a BufferView is a contiguous run, got a 1D array with a stride of {array.strides[0]} bytes "

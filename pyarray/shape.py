@@ -1,4 +1,5 @@
-"""Shapes, strides and basic indices as plain integers. Strides and offsets are in bytes; no function here sees an array.
+"""Shapes, strides and basic indices as plain integers. Strides and offsets are in bytes; no function here
+sees an array.
 
 >>> basic_index((4, 6), (48, 8), (1, slice(None, None, -2)))
 (88, (3,), (-16,))
@@ -22,13 +23,17 @@ def size(shape: Iterable[int]) -> int:
 
 
 def resolve_shape(shape: Any, total: int | None = None) -> Ints:
-    """`shape` (an integer or a sequence of them) as a tuple of ints; with `total`, one -1 is what is left of `total` elements.
+    """`shape` (an integer or a sequence of them) as a tuple of ints; with `total`, one -1 is what is left of
+    `total` elements.
 
-    Raises `TypeError` for what is no integer and `ValueError` for negative sizes or where `total` does not fit.
+    Raises `TypeError` for what is no integer and `ValueError` for negative sizes or where `total` does not
+    fit.
 
     >>> resolve_shape((2, -1), 6)
     (2, 3)
     """
+    if type(shape) is int and shape >= 0 and total is None:
+        return (shape,)
     try:
         sizes = tuple(map(operator.index, shape)) if hasattr(shape, "__iter__") else (operator.index(shape),)
     except TypeError:
@@ -51,7 +56,8 @@ def resolve_shape(shape: Any, total: int | None = None) -> Ints:
 
 
 def normalize_axis(axis: Any, ndim: int) -> int:
-    """`axis` counted from the front. Raises NumPy's `AxisError` (a `ValueError` and an `IndexError`) when outside -ndim to ndim - 1.
+    """`axis` counted from the front. Raises NumPy's `AxisError` (a `ValueError` and an `IndexError`) when
+    outside -ndim to ndim - 1.
 
     >>> normalize_axis(-1, 3)
     2
@@ -134,16 +140,15 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Ints:
         for axis, n in enumerate(shape, ndim - len(shape)):
             if n != 1 and result[axis] not in (1, n):
                 names = " and ".join(str(tuple(each)) for each in shapes)
-                raise ValueError(
-                    f"shapes {names} don't broadcast: sizes of an axis must be equal or 1, counted from the last axis"
-                )
+                raise ValueError(f"shapes {names} don't broadcast: sizes must be equal or 1")
             if n != 1:
                 result[axis] = n
     return tuple(result)
 
 
 def broadcast_strides(shape: Sequence[int], strides: Sequence[int], target: Sequence[int]) -> Ints:
-    """Strides that read an array of `shape` as one of shape `target`: 0 along repeated axes. Raises `ValueError` where it doesn't fit.
+    """Strides that read an array of `shape` as one of shape `target`: 0 along repeated axes. Raises
+    `ValueError` where it doesn't fit.
 
     >>> broadcast_strides((3, 1), (8, 8), (2, 3, 4))
     (0, 8, 0)
@@ -151,7 +156,7 @@ def broadcast_strides(shape: Sequence[int], strides: Sequence[int], target: Sequ
     lead = len(target) - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, target[lead:], strict=True)):
         raise ValueError(
-            f"shape {tuple(shape)} doesn't broadcast to {tuple(target)}: sizes must be equal or 1, counted from the last axis"
+            f"shape {tuple(shape)} doesn't broadcast to {tuple(target)}: sizes must be equal or 1"
         )
     kept = (0 if n == 1 != m else stride for n, m, stride in zip(shape, target[lead:], strides, strict=True))
     return (0,) * lead + tuple(kept)
@@ -160,7 +165,8 @@ def broadcast_strides(shape: Sequence[int], strides: Sequence[int], target: Sequ
 def reshape_strides(
     shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int], itemsize: int
 ) -> Ints | None:
-    """Strides that read the same elements, in C order, as `new_shape` (of the same size); None when only a copy can.
+    """Strides that read the same elements, in C order, as `new_shape` (of the same size); None when only a
+    copy can.
 
     >>> reshape_strides((4, 6), (48, 8), (2, 2, 6), 8), reshape_strides((4, 6), (8, 32), (24,), 8)
     ((96, 48, 8), None)
@@ -183,8 +189,9 @@ def reshape_strides(
 
 
 def collapse(shape: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
-    """Fewest axes that visit the same elements in the same order in every operand: drops axes of size 1, merges neighbours
-    where each operand's outer stride is its inner stride times the inner size. Returns the shape and each operand's strides.
+    """Fewest axes that visit the same elements in the same order in every operand: drops axes of size 1,
+    merges neighbours where each operand's outer stride is its inner stride times the inner size. Returns the
+    shape and each operand's strides.
 
     >>> collapse((2, 3, 4), (96, 32, 8), (0, 32, 8))
     ((2, 12), ((96, 8), (0, 8)))
@@ -223,15 +230,17 @@ def byte_bounds(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> 
 
 
 def may_overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether two address ranges (first byte, byte behind the last) have a byte in common. Strided gaps count as covered."""
+    """Whether two address ranges (first byte, byte behind the last) have a byte in common. Strided gaps
+    count as covered."""
     return a[0] < b[1] and b[0] < a[1] and a[0] < a[1] and b[0] < b[1]
 
 
 def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple[int, Ints, Ints]:
-    """NumPy's basic index: byte offset, shape and strides of `a[key]`. An empty slice starts at its clamped start.
+    """NumPy's basic index: byte offset, shape and strides of `a[key]`. An empty slice starts at its clamped
+    start.
 
-    Raises `IndexError` for an integer out of range, too many indices or what is no index, `ValueError` for a slice step of 0 and
-    `TypeError` for slice bounds that are no integers.
+    Raises `IndexError` for an integer out of range, too many indices or what is no index, `ValueError` for a
+    slice step of 0 and `TypeError` for slice bounds that are no integers.
 
     >>> basic_index((5,), (8,), slice(1, 99, 2))
     (8, (2,), (16,))
@@ -284,5 +293,6 @@ def _as_index(item: Any) -> int:
         return operator.index(item)
     except TypeError:
         raise IndexError(
-            f"an index is an integer, slice, ellipsis (`...`), newaxis (`None`), or an integer or boolean array, got {type(item).__name__} {item!r}"
+            "an index is an integer, slice, `...`, newaxis (`None`), or an integer or boolean array, "
+            f"got {type(item).__name__} {item!r}"
         ) from None

@@ -1,0 +1,109 @@
+"""The same elements under other axes, another shape or another dtype. `array` takes these functions as its
+methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyarray import shape as shapes
+from pyarray.dtypes import asdtype
+
+
+def reversed_axes(a: Any) -> Any:
+    """View with the axes reversed."""
+    return a._view(0, a._shape[::-1], a._strides[::-1])
+
+
+def matrix_transpose(a: Any) -> Any:
+    """View with the last two axes exchanged. Raises `ValueError` for fewer than two."""
+    if len(a._shape) < 2:
+        raise ValueError(f"mT needs an array of 2 or more dimensions, got shape {a._shape}")
+    return a.swapaxes(-1, -2)
+
+
+def transpose(a: Any, *axes: Any) -> Any:
+    """View with the axes in the given order, reversed without one. Raises `ValueError` unless each axis
+    comes once."""
+    order = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
+    return a._view(0, *shapes.permute(order, a._shape, a._strides))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """View with two axes exchanged. Raises `AxisError` for an axis out of range."""
+    order = list(range(len(a._shape)))
+    first, second = (shapes.normalize_axis(axis, len(order)) for axis in (axis1, axis2))
+    order[first], order[second] = second, first
+    return a.transpose(order)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """View without the axes of size 1, or without those given: `ValueError` when one has another size."""
+    sizes = a._shape
+    ones = tuple(k for k, n in enumerate(sizes) if n == 1)
+    drop = ones if axis is None else shapes.normalize_axes(axis, len(sizes))
+    for k in drop:
+        if sizes[k] != 1:
+            raise ValueError(f"squeeze needs axes of size 1, but axis {k} of shape {sizes} has {sizes[k]}")
+    kept = [k for k in range(len(sizes)) if k not in drop]
+    return a._view(0, tuple(sizes[k] for k in kept), tuple(a._strides[k] for k in kept))
+
+
+def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+    """The same elements in another shape, one size of which may be -1; a view where strides allow, else a
+    copy.
+
+    Raises `ValueError` when the sizes don't fit, or when `copy=False` and only a copy can.
+
+    >>> empty((4, 6)).reshape(3, -1).shape
+    (3, 8)
+    """
+    if order not in ("C", "F"):
+        raise ValueError(f"order is 'C' or 'F', got {order!r}")
+    target = shapes.resolve_shape(shape[0] if len(shape) == 1 else shape, a._size)
+    if order == "F":
+        return a.T.reshape(target[::-1], copy=copy).T
+    strides = None if copy else shapes.reshape_strides(a._shape, a._strides, target, a._dtype.itemsize)
+    if strides is not None:
+        return a._view(0, target, strides)
+    if copy is False:
+        raise ValueError(
+            f"reshaping {a._shape} with strides {a._strides} to {target} needs a copy; pass copy=None"
+        )
+    return a.copy().reshape(target)
+
+
+def ravel(a: Any) -> Any:
+    """All elements in C order as a 1-D array; a view where strides allow."""
+    return a.reshape(-1) if a._size else a.reshape(0)
+
+
+def flatten(a: Any) -> Any:
+    """All elements in C order as a fresh 1-D array."""
+    return a.copy().ravel()
+
+
+def view(a: Any, dtype: Any = None) -> Any:
+    """The same bytes as another dtype; the last axis must be contiguous when the item size differs.
+
+    Raises `ValueError` where the bytes don't divide, or the address is not aligned for the new dtype.
+
+    >>> empty(4, "float32").view("int16").shape
+    (8,)
+    """
+    kind = a._dtype if dtype is None else asdtype(dtype)
+    shape, strides = a._shape, a._strides
+    old, new = a._dtype.itemsize, kind.itemsize
+    if old != new:
+        if not shape or (strides[-1] != old and shape[-1] != 1):
+            raise ValueError(f"a view as {kind} needs a contiguous last axis, got strides {strides}; copy")
+        if shape[-1] * old % new:
+            raise ValueError(f"the last axis has {shape[-1] * old} bytes, no multiple of the {new} of {kind}")
+        shape, strides = shape[:-1] + (shape[-1] * old // new,), strides[:-1] + (new,)
+    if a._ptr % kind.numpy.alignment or any(step % kind.numpy.alignment for step in strides):
+        raise ValueError(f"the memory is not aligned for {kind}; view a copy, a.copy().view({kind})")
+    result = a._view(0, shape, strides, None, not shapes.is_contiguous(shape, strides, new))
+    result._dtype = kind
+    result._key = result._key & ~0xFF | kind.code
+    if (a._ptr - result._base._ptr) % new:
+        result._base = None  # offsets count elements: what starts inside one counts from itself
+    return result
