@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dialect:
-    """`prelude` opens every text; `function` and `body` qualify helper functions and loop bodies; `loop` and `entry` are
+    """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop` and `entry` are
     the frames of a parallel loop and of the kernel; `start` starts a loop from the entry."""
 
     name: str
@@ -22,7 +22,12 @@ class Dialect:
 CPU = Dialect(
     name="cpu",
     prelude="""\
-#include "pa_base.h"
+/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap. */
+static inline int64_t pa_grain(int64_t count, int64_t cost)
+{
+    const int64_t worth = 65536 / cost + 1, even = count / 64 + 1;
+    return worth > even ? worth : even;
+}
 """,
     function="static inline",
     body="static inline __attribute__((always_inline))",

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from ..dtypes import DType
+from ..dtypes import DType, float32, float64
 from . import emit_views as views
 from .dialect import Dialect
 from .ir import (
@@ -26,7 +26,7 @@ _RESERVED = frozenset(
     explicit export extern false float for friend goto if imaginary inline int int8_t int16_t int32_t int64_t linux long mutable namespace
     new not nullptr operator or private protected public register restrict return short signed sizeof static struct switch template this
     throw true try typedef typename uint8_t uint16_t uint32_t uint64_t union unix unsigned using virtual void volatile while xor
-    I env rt at up slots memory begin end unit context t""".split()
+    I value env rt at up slots memory begin end unit context t""".split()
 )  # fmt: skip
 
 
@@ -215,7 +215,11 @@ class Code:
         return f"{pad}{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};\n"
 
     def write_Store(self, s: Store, pad: str, indent: int) -> str:
-        return f"{pad}{self.place(s)} = {self.expr(s.value)};\n"
+        if s.site is None:
+            return f"{pad}{self.place(s)} = {self.expr(s.value)};\n"
+        # Python evaluates the value before the place, and so the first failure is that of the value
+        value = f"const {s.array.type.dtype.ctype} value = {self.expr(s.value)};"
+        return f"{pad}{{ {value} {self.place(s)} = value; }}\n"
 
     def write_Evaluate(self, s: Evaluate, pad: str, indent: int) -> str:
         return f"{pad}(void){self.expr(s.value)};\n" if s.value.type is not None else f"{pad}{self.expr(s.value)};\n"
@@ -246,8 +250,6 @@ class Code:
             head += self.loop_head(variable, reach, s.body, "    " * indent)
             tail = "    " * indent + "}\n" + tail
             indent += 1
-            if "\n" in head.rstrip("\n").rsplit("{", 1)[-1]:
-                pass
         return head + self.block(s.body, indent) + tail
 
     def loop_head(self, variable: str, reach: Range, body: tuple[Stmt, ...], pad: str) -> str:
@@ -340,6 +342,4 @@ def cast(text: str, source: DType, target: DType) -> str:
 
 
 def _by_suffix(suffix: str) -> DType:
-    from ..dtypes import float32, float64
-
     return float32 if suffix == "f32" else float64

@@ -1,0 +1,60 @@
+"""A failure record and the live arguments → `BoundsError`, in words and as attributes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..driver.base import Failure
+from ..errors import BoundsError, Frame
+from ..lang.check import Site
+
+INDEX, SUBVIEW, VIEW, STEP0 = 1, 2, 3, 4  # kinds of csrc/device/pa_check.h
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+def caller() -> tuple[str, int] | None:
+    """Path and line of the user's call: the nearest frame outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(_PACKAGE) and not path.startswith("<pyarray"):
+            return path, frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
+    """Raise the `BoundsError` of this record. Sites are those of the running source, so the lines are today's."""
+    site = sites[failure.site]
+    argument, frames = site.argument, [Frame(site.function, site.loc.path, site.loc.line)]
+    for number in failure.frames:  # innermost call first
+        call = sites[number]
+        argument = dict(call.roots).get(argument or "", argument)
+        frames.insert(0, Frame(call.function, call.loc.path, call.loc.line))
+    launch = caller()
+    facts: dict[str, Any] = {
+        "kernel": kernel, "argument": argument, "axis": site.axis, "index": failure.index, "extent": failure.extent,
+        "offset": failure.offset, "size": failure.size, "tid": failure.tid, "frames": tuple(frames), "launch": launch,
+    }  # fmt: skip
+    where = f"kernel[{kernel}] tid={failure.tid}, argument {argument!r}"
+    if failure.kind == INDEX:
+        what = "BufferView" if site.ndim == 1 else "ndarray"
+        extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"
+        head = f"{what} out of range: {where} axis {site.axis}: got index {failure.index} (offset={failure.offset}, size={failure.size}{extent})"
+    elif failure.kind == STEP0:
+        head = f"slice step 0: {where} axis {site.axis}"
+    else:
+        head = (
+            f"sub-view out of range: {where}: got sub-view offset={failure.index}, size={failure.size} "
+            f"of a view of size {failure.extent} (offset={failure.offset})"
+        )
+    lines = [head, "Callstack:"]
+    for depth, frame in enumerate(frames, 1):
+        lines.append(f"{'  ' * depth}{frame.function} ({os.path.basename(frame.path)}:{frame.line})")
+    if launch is not None:
+        lines.append(f"Launched at {os.path.basename(launch[0])}:{launch[1]}")
+    raise BoundsError("\n".join(lines), **facts)

@@ -1,0 +1,164 @@
+"""Parameters of a kernel: what their annotations say, and the types that live arguments give them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..annotations import ArrayAnnotation
+from ..array import ndarray
+from ..array_convert import asarray
+from ..buffer_view import BufferView
+from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
+from ..lang.infer_expr import Static
+from ..lang.ir import ArrayType, ScalarType
+
+
+class constexpr:
+    """Annotation of a parameter whose value is compiled in: another value is another artifact."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """`annotation` is an `ArrayAnnotation`, a `DType`, bool, int, float, complex, `constexpr`, or None: whatever comes."""
+
+    name: str
+    annotation: Any
+    default: Any = inspect.Parameter.empty
+
+
+class Argument(NamedTuple):
+    """A row of `Signature`: direction is IN, OUT, INOUT, UNUSED or SCALAR."""
+
+    direction: str
+    dtype: DType
+    ndim: int
+
+
+class Signature(dict[str, Argument]):
+    """Parameter name → `Argument`, in order. `arrays` leaves the scalars out."""
+
+    @property
+    def arrays(self) -> dict[str, Argument]:
+        return {name: row for name, row in self.items() if row.direction != "SCALAR"}
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """Parameters of a kernel function. Raises `TypeError` for an annotation that means nothing here."""
+    return tuple(
+        Parameter(name, _annotation(function, name, p.annotation), p.default)
+        for name, p in inspect.signature(function).parameters.items()
+    )
+
+
+def _annotation(function: Callable[..., Any], name: str, given: Any) -> Any:
+    if given is inspect.Parameter.empty:
+        return None
+    if isinstance(given, str):  # from __future__ import annotations
+        closure = inspect.getclosurevars(function).nonlocals
+        given = eval(given, function.__globals__, closure)
+    if given is ndarray or given is BufferView:
+        return ArrayAnnotation(given is BufferView, None, 1 if given is BufferView else None)
+    if isinstance(given, (ArrayAnnotation, DType)) or given in (bool, int, float, complex, constexpr):
+        return given
+    try:
+        return asdtype(given)  # numpy.float32 and the like
+    except TypeError:
+        raise TypeError(
+            f"{function.__name__}(): the annotation of {name!r} is {given!r}; expected pa.BufferView[dtype], pa.ndarray[dtype, ndim], "
+            "a dtype, int, float, bool, complex or pa.constexpr"
+        ) from None
+
+
+# ---- type keys: what a variant is looked up by
+
+_SCALAR_KEYS: dict[type, Any] = {t: t for t in PYTHON_KIND} | {d.numpy.type: d.numpy.type for d in ALL}
+
+
+def type_key(argument: Any) -> Any:
+    """Key of an argument without an annotation: an array's own key, or the type of a number.
+
+    Raises `AttributeError` for what is neither, which the dispatcher takes as a miss.
+    """
+    return _SCALAR_KEYS.get(type(argument)) or argument._key
+
+
+def array_type(key: int) -> ArrayType:
+    """The `ArrayType` that an array's `_key` says (docs/design/contracts.md)."""
+    return ArrayType(ALL[key & 0xFF], key >> 8 & 0xFF, bool(key >> 16 & 1))
+
+
+def is_readonly(key: int) -> bool:
+    return bool(key >> 17 & 1)
+
+
+def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
+    """Type (or `Static`) of one parameter for this argument. Raises `TypeError` that names the parameter, what was expected and what came."""
+    annotation = parameter.annotation
+    if annotation is constexpr:
+        return Static(argument)
+    if isinstance(annotation, ArrayAnnotation):
+        return _bind_array(kernel, parameter.name, annotation, argument)
+    if isinstance(argument, ndarray) and annotation is None:
+        return array_type(argument._key)
+    if annotation is None:
+        if type(argument) in PYTHON_KIND:
+            return ScalarType(DEFAULT[PYTHON_KIND[type(argument)]], weak=type(argument) is not bool)
+        if isinstance(argument, np.generic):
+            return ScalarType(asdtype(argument.dtype))
+        raise TypeError(f"{kernel}(): {parameter.name!r} can't be a {type(argument).__name__}; pass an array or a number")
+    dtype = annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]
+    check_number(kernel, parameter.name, annotation, dtype, argument)
+    return ScalarType(dtype, weak=not isinstance(annotation, DType) and annotation is not bool)
+
+
+def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: Any) -> ArrayType:
+    if not isinstance(argument, ndarray):
+        raise TypeError(f"{kernel}(): {name!r} must be {_expected(annotation)}, got {type(argument).__name__}")
+    kind = array_type(argument._key)
+    if annotation.dtype is not None and kind.dtype is not annotation.dtype:
+        raise TypeError(
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got an array of {kind.dtype}; convert it with .astype(pa.{annotation.dtype})"
+        )
+    if annotation.ndim is not None and kind.ndim != annotation.ndim:
+        raise TypeError(f"{kernel}(): {name!r} must be {_expected(annotation)}, got a {kind.ndim}-D array of shape {argument.shape}")
+    if annotation.view and kind.strided:
+        raise TypeError(
+            f"{kernel}(): {name!r} is a BufferView, which is contiguous, and got strides {argument.strides}; "
+            f"annotate it pa.ndarray[pa.{kind.dtype}, 1] or pass a copy"
+        )
+    return kind
+
+
+def _expected(annotation: ArrayAnnotation) -> str:
+    rank = "a 1-D contiguous" if annotation.view else f"a {annotation.ndim}-D" if annotation.ndim is not None else "an"
+    return f"{rank} array" + (f" of {annotation.dtype}" if annotation.dtype is not None else "")
+
+
+def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: Any) -> None:
+    """Raises `TypeError` or `OverflowError` unless `value` is a number that a parameter of `dtype` can hold."""
+    legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(dtype.kind, ())
+    order = "biufc"
+    kind = asdtype(value.dtype).kind if isinstance(value, (np.generic, ndarray)) else PYTHON_KIND.get(type(value))
+    if isinstance(value, ndarray) and value.size != 1:
+        kind = None
+    wrong = kind is None or (order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu"))
+    if wrong and not isinstance(value, legal):
+        came = f"an array of shape {value.shape}" if isinstance(value, ndarray) else f"{type(value).__name__} ({value!r})"
+        shown = annotation if isinstance(annotation, DType) else annotation.__name__
+        raise TypeError(f"{kernel}(): {name!r} must be a number of type {shown}, got {came}")
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype.numpy)
+        if not info.min <= int(value) <= info.max:
+            raise OverflowError(f"{kernel}(): {name!r} = {int(value)} is out of range for {dtype}")
+
+
+def as_argument(value: Any) -> Any:
+    """NumPy arrays and objects with `__dlpack__` as arrays on the same memory; everything else as it is."""
+    if isinstance(value, (ndarray, np.generic)) or not (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")):
+        return value
+    return asarray(value, copy=False)
