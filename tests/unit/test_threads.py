@@ -1,0 +1,199 @@
+"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork. The blocks are C, so that threads really run at once."""
+
+import ctypes
+import os
+import signal
+import struct
+import threading
+import time
+
+import pytest
+
+from pyarray._runtime import ffi, lib
+from pyarray.driver import cc, get_device
+
+BLOCKS = """
+#include "pyarray.h"
+#include <unistd.h>
+
+typedef struct { int64_t count, grain, *seen, *nested, micros; } job;
+
+/* seen[i] counts the visits of i; a wrong range would miss or repeat one, or exceed the grain. */
+static void visit(void *context, int64_t begin, int64_t end)
+{
+    job *j = (job *)context;
+    if (begin < 0 || end > j->count || end - begin > j->grain || end <= begin) {
+        __atomic_fetch_add(&j->seen[0], 1000, __ATOMIC_RELAXED);
+        return;
+    }
+    if (j->micros) usleep((unsigned)j->micros);
+    for (int64_t i = begin; i < end; i++) j->seen[i]++;
+}
+void run(const void *slots, pa_runtime *rt)
+{
+    job j = *(const job *)slots;
+    rt->parallel_for(rt, visit, &j, j.count, j.grain);
+    /* The caller's stack is reused at once: a late worker that still used the job would destroy something. */
+    j.count = -1;
+    j.seen = 0;
+}
+
+static void inner(void *context, int64_t begin, int64_t end)
+{
+    __atomic_fetch_add((int64_t *)context, end - begin, __ATOMIC_RELAXED);
+}
+typedef struct { pa_runtime *rt; int64_t *total; } outer_context;
+static void outer(void *context, int64_t begin, int64_t end)
+{
+    outer_context *c = (outer_context *)context;
+    for (int64_t i = begin; i < end; i++) c->rt->parallel_for(c->rt, inner, c->total, 101, 3);
+}
+void nest(const void *slots, pa_runtime *rt)
+{
+    job j = *(const job *)slots;
+    outer_context c = {rt, j.nested};
+    rt->parallel_for(rt, outer, &c, j.count, j.grain);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def entry():
+    driver = get_device("cpu").driver
+    module = driver.load(cc.toolchain().compile(BLOCKS))
+    return {name: driver.function(module, name) for name in ("run", "nest")}
+
+
+@pytest.fixture(params=[1, 2, 5, 16])
+def pool(request):
+    made = lib.pa_pool_create(request.param)
+    yield made
+    lib.pa_pool_destroy(made)
+
+
+def visits(entry, pool, count, grain, micros=0):
+    """Runs one job and returns how often each iteration was visited."""
+    seen = (ctypes.c_int64 * max(count, 1))()
+    slots = struct.pack("5q", count, grain, ctypes.addressof(seen), 0, micros)
+    lib.pa_launch(entry["run"], slots, pool, ffi.NULL)
+    return list(seen)[: max(count, 0)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 13, 997, 10007])
+@pytest.mark.parametrize("grain", [1, 7, 997, 20011])
+def test_each_iteration_once(entry, pool, count, grain):
+    for _ in range(20):
+        assert visits(entry, pool, count, grain) == [1] * count
+
+
+def test_no_pool_runs_here(entry):
+    assert visits(entry, ffi.NULL, 997, 13) == [1] * 997
+    assert lib.pa_pool_threads(ffi.NULL) == 1
+    lib.pa_pool_destroy(ffi.NULL)
+
+
+def test_threads_of_a_pool(pool):
+    assert lib.pa_pool_threads(pool) in (1, 2, 5, 16)
+
+
+def test_work_after_the_workers_fell_asleep(entry, pool):
+    for pause in (0.0, 0.001, 0.02):
+        for _ in range(5):
+            assert visits(entry, pool, 101, 1) == [1] * 101
+            time.sleep(pause)
+
+
+def test_blocks_run_at_the_same_time(entry):
+    pool = lib.pa_pool_create(8)
+    visits(entry, pool, 8, 1, micros=1000)
+    start = time.perf_counter()
+    visits(entry, pool, 16, 1, micros=50_000)
+    took = time.perf_counter() - start
+    lib.pa_pool_destroy(pool)
+    assert took < 0.5  # 0.8 s one after another
+
+
+def test_many_short_jobs(entry, pool):
+    """The caller leaves each job while workers are still waking for it."""
+    seen = (ctypes.c_int64 * 3)()
+    slots = struct.pack("5q", 3, 1, ctypes.addressof(seen), 0, 0)
+    for _ in range(5000):
+        lib.pa_launch(entry["run"], slots, pool, ffi.NULL)
+    assert list(seen) == [5000] * 3
+
+
+def test_nested_calls(entry, pool):
+    total = ctypes.c_int64()
+    slots = struct.pack("5q", 97, 2, 0, ctypes.addressof(total), 0)
+    for _ in range(10):
+        lib.pa_launch(entry["nest"], slots, pool, ffi.NULL)
+    assert total.value == 10 * 97 * 101
+
+
+def test_two_python_threads_launch_at_once(entry, pool):
+    wrong = []
+
+    def work():
+        for _ in range(200):
+            if visits(entry, pool, 499, 7) != [1] * 499:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert not wrong
+
+
+def wait_for(child, seconds=20):
+    """Exit status of a child; one that hangs is killed and gives None."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_fork_while_another_thread_launches(entry):
+    pool = lib.pa_pool_create(4)
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            visits(entry, pool, 101, 1, micros=10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                good = all(visits(entry, pool, 997, 7) == [1] * 997 for _ in range(50))
+                os._exit(0 if good else 1)
+            assert visits(entry, pool, 97, 1) == [1] * 97
+            assert wait_for(child) == 0
+    finally:
+        stop.set()
+        thread.join()
+        lib.pa_pool_destroy(pool)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_child_destroys_its_pool(entry):
+    pool = lib.pa_pool_create(4)
+    visits(entry, pool, 101, 1)
+    child = os.fork()
+    if child == 0:
+        visits(entry, pool, 101, 1)
+        lib.pa_pool_destroy(pool)
+        os._exit(0)
+    status = wait_for(child)
+    lib.pa_pool_destroy(pool)
+    assert status == 0
