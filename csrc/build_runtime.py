@@ -6,6 +6,7 @@ from cffi import FFI
 
 HERE = Path(__file__).resolve().parent if "__file__" in globals() else Path("csrc").resolve()
 RUNTIME = HERE / "runtime"
+HEADERS = ("pyarray.h", "pyarray_dlpack.h")
 
 
 def declarations(header: str) -> str:
@@ -19,7 +20,7 @@ def declarations(header: str) -> str:
         else:
             kept.append(line)
     if depth:
-        raise ValueError("pyarray.h: a PYARRAY_CDEF guard has no #endif")
+        raise ValueError("a PYARRAY_CDEF guard has no #endif")
     return "\n".join(kept)
 
 
@@ -29,10 +30,11 @@ def _relative(path: Path) -> str:
 
 
 ffi = FFI()
-ffi.cdef(declarations((RUNTIME / "pyarray.h").read_text()))
+for header in HEADERS:
+    ffi.cdef(declarations((RUNTIME / header).read_text()))
 ffi.set_source(
     "pyarray._runtime",
-    '#include "pyarray.h"',
+    "".join(f'#include "{header}"\n' for header in HEADERS),
     sources=[_relative(path) for path in sorted(RUNTIME.glob("*.c"))],
     depends=[_relative(path) for path in sorted(RUNTIME.glob("*.h"))],
     include_dirs=[_relative(RUNTIME)],
