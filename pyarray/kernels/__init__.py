@@ -1,0 +1,1 @@
+"""The library's device code, written in the kernel language and launched like any user's kernel."""

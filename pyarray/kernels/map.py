@@ -1,0 +1,183 @@
+"""One output element from the elements at the same place: the device code of every elementwise function, assignment and cast.
+
+The kernel's text is made per rank and per *pattern* (which axes each operand really has), after the axes have been merged as far
+as strides allow. Most launches end up 1-D and contiguous. Where an operand's fastest axis is not the output's (a transpose), both
+are walked in tiles, so that each cache line is used whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import shape as shapes
+from ..array import empty, ndarray
+from ..dtypes import DType
+from ..jit.kernel import Func, Kernel, from_text, func
+from ..lang.markers import ndrange
+
+TILE = 32  # elements: 32 rows of 32 float64 are 8 KiB, well inside the first-level cache
+TILED_FROM = 1 << 14  # elements; below, all of it is in cache anyway
+
+
+@dataclass(frozen=True, eq=False)
+class MapOp:
+    """`function` computes one element; operands in `raw` are passed in their own dtype instead of the common one."""
+
+    name: str
+    function: Func
+    raw: tuple[int, ...] = ()
+
+
+def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]) -> None:
+    """`out[...] = op(*operands)` over `out`'s shape; operands are arrays that broadcast to it, or Python numbers.
+
+    Arrays are cast to `compute` first. An operand that overlaps `out` in another arrangement is copied first, so that the answer
+    is NumPy's. Raises `ValueError` when a shape doesn't broadcast.
+    """
+    if not out._size:
+        for x in operands:
+            if isinstance(x, ndarray):
+                shapes.broadcast_strides(x._shape, x._strides, out._shape)
+        return
+    operands = [apart(x, out) if isinstance(x, ndarray) else x for x in operands]
+    arrays = [out, *(x for x in operands if isinstance(x, ndarray))]
+    columns = [shapes.broadcast_strides(a._shape, a._strides, out._shape) for a in arrays]
+    shape, columns = _ordered(out._shape, columns)
+    shape, merged = shapes.collapse(shape, *columns)
+    shape, columns, tiled = _tiling(shape, list(merged))
+    views, patterns, rest = [], [], iter(zip(arrays[1:], columns[1:], strict=True))
+    for x in operands:
+        if not isinstance(x, ndarray):
+            patterns.append(None)
+            views.append(x)
+            continue
+        array, steps = next(rest)
+        axes = tuple(k for k, step in enumerate(steps) if step)
+        patterns.append(axes)
+        views.append(array._view(0, tuple(shape[k] for k in axes), tuple(steps[k] for k in axes)))
+    kernel = map_kernel(op, compute, len(shape), tuple(patterns), tiled)
+    kernel(out._view(0, shape, columns[0]), *views)
+
+
+def apart(x: ndarray, out: ndarray) -> ndarray:
+    """`x`, or a copy of it if writing `out` element by element would change elements of `x` that are still to be read."""
+    if x._buffer is not out._buffer and x._buffer.owner is None and out._buffer.owner is None:
+        return x
+    same = x._ptr == out._ptr and x._strides == out._strides and x._shape == out._shape and x.itemsize == out.itemsize
+    if same or not shapes.may_overlap(_range(x), _range(out)):
+        return x
+    copied = empty(x._shape, x._dtype, x.device)
+    launch_map(COPY, x._dtype, copied, (x,))
+    return copied
+
+
+def _range(a: ndarray) -> tuple[int, int]:
+    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
+    return a._ptr + low, a._ptr + high
+
+
+def _ordered(shape: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Axes in the order of the output's strides, longest first, so that it is written front to back."""
+    order = sorted(range(len(shape)), key=lambda k: -abs(columns[0][k]))
+    if order == list(range(len(shape))):
+        return shape, columns
+    return tuple(shape[k] for k in order), [tuple(c[k] for k in order) for c in columns]
+
+
+def _tiling(shape: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]], bool]:
+    """Whether to walk in tiles; then the two axes of the tile are the last ones."""
+    last = len(shape) - 1
+    for column in columns[1:]:
+        steps = [(abs(s), k) for k, s in enumerate(column) if s]
+        if not steps or not column[last] or min(steps)[1] == last:
+            continue
+        fast = min(steps)[1]
+        if shape[fast] * shape[last] < TILED_FROM or min(shape[fast], shape[last]) < 4:
+            continue
+        order = [k for k in range(last) if k != fast] + [fast, last]
+        return tuple(shape[k] for k in order), [tuple(c[k] for k in order) for c in columns], True
+    return shape, columns, False
+
+
+@functools.cache
+def _map_kernel(
+    name: str, op: MapOp, compute: DType, ndim: int, patterns: tuple[tuple[int, ...] | None, ...], tiled: bool
+) -> Kernel:
+    text = _text(name, ndim, patterns, op.raw, tiled)
+    return from_text(name, text, {"op": op.function, "kind": compute, "ndrange": ndrange})
+
+
+def map_kernel(
+    op: MapOp, compute: DType, ndim: int, patterns: tuple[tuple[int, ...] | None, ...], tiled: bool = False
+) -> Kernel:
+    """The kernel `(out, *operands)` of an operation for one rank and pattern; a pattern of None is a number, () a 0-d array."""
+    return _map_kernel(op.name, op, compute, ndim, patterns, tiled)
+
+
+def _text(name: str, ndim: int, patterns: tuple[tuple[int, ...] | None, ...], raw: tuple[int, ...], tiled: bool) -> str:
+    params = [f"x{n}: kind" if axes is None and n not in raw else f"x{n}" for n, axes in enumerate(patterns)]
+    head = f"def {name}(out, {', '.join(params)}):\n"
+    args = []
+    for n, axes in enumerate(patterns):
+        value = f"x{n}"
+        if axes == ():
+            head += f"    c{n} = x{n}[()]\n"
+            value = f"c{n}"
+        elif axes is not None:
+            value = f"x{n}[{', '.join(f'i{k}' for k in axes)}]"
+        args.append(value if n in raw else f"kind({value})")
+    index = ", ".join(f"i{k}" for k in range(ndim)) or "()"
+    store = f"out[{index}] = op({', '.join(args)})\n"
+    sizes = [f"out.shape[{k}]" for k in range(ndim)]
+    if ndim == 0:
+        return head + "    " + store
+    if ndim == 1:
+        return head + f"    for i0 in range({sizes[0]}):\n        " + store
+    if not tiled:
+        return head + f"    for {index} in ndrange({', '.join(sizes)}):\n        " + store
+    outer = [f"i{k}" for k in range(ndim - 2)] + ["b0", "b1"]
+    counts = sizes[:-2] + [f"({s} + {TILE - 1}) // {TILE}" for s in sizes[-2:]]
+    text = head + f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
+    for depth, k in enumerate((ndim - 2, ndim - 1)):
+        pad = "    " * (2 + depth)
+        text += f"{pad}for i{k} in range(b{depth} * {TILE}, min(b{depth} * {TILE} + {TILE}, {sizes[k]})):\n"
+    return text + "    " * 4 + store
+
+
+@func
+def _copy(x: Any) -> Any:
+    return x
+
+
+COPY = MapOp("copy", _copy)
+
+
+def assign(out: ndarray, value: Any) -> None:
+    """`out[...] = value` with NumPy's broadcasting and cast; `value` is an array or a Python number."""
+    if isinstance(value, ndarray):
+        if value.device is not out.device:
+            raise ValueError(f"assignment between devices: target on {out.device}, value on {value.device}; move it with .to_device(...)")
+        if value._dtype.kind == "c" and out._dtype.kind != "c":
+            raise TypeError(f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first")
+        launch_map(COPY, value._dtype, out, (value,))
+    else:
+        if isinstance(value, complex) and out._dtype.kind != "c":
+            raise TypeError(f"a complex number can't be assigned to an array of {out._dtype}")
+        launch_map(COPY, out._dtype, out, (out._dtype(value).item() if out._dtype.kind in "iub" else value,))
+
+
+def astype(x: ndarray, dtype: DType) -> ndarray:
+    """A fresh C-contiguous array of `dtype` with `x`'s elements cast. Raises `TypeError` for complex to real."""
+    if x._dtype.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"{x._dtype} can't be cast to {dtype}: take .real, .imag or abs() first")
+    out = empty(x._shape, dtype, x.device)
+    launch_map(COPY, x._dtype, out, (x,))
+    return out
+
+
+def contiguous(x: ndarray) -> ndarray:
+    """`x` if it is C-contiguous, else a copy that is."""
+    return astype(x, x._dtype) if x._key >> 16 & 1 else x
