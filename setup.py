@@ -10,7 +10,7 @@ HEADERS = ("csrc/runtime/pyarray.h", "csrc/device/*.h")
 
 
 class BuildWithHeaders(build_py):
-    """Copies the C headers into pyarray/include. An editable install has none: there driver/cc.py reads csrc itself."""
+    """Copies the C headers into pyarray/include. An editable install has none: driver/cc.py reads csrc."""
 
     def run(self) -> None:
         super().run()

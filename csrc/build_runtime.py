@@ -10,7 +10,7 @@ HEADERS = ("pyarray.h", "pyarray_dlpack.h")
 
 
 def declarations(header: str) -> str:
-    """The header without the parts between `#ifndef PYARRAY_CDEF` and its `#endif`, which cffi cannot parse."""
+    """The header without all between `#ifndef PYARRAY_CDEF` and its `#endif`: cffi cannot parse it."""
     kept: list[str] = []
     depth = 0  # of nested #if, counted from the guard
     for line in header.splitlines():

@@ -1,10 +1,9 @@
-"""The contract of a device: `Driver`. And `Device`, the object that stands for one device everywhere above."""
+"""The contract of a device: `Driver`. And `Device`, which stands for one device everywhere above."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,10 +37,10 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Failure:
-    """The first failure of a checked launch, as the device wrote it. Numbers only: the names are in the host's tables.
+    """The first failure of a checked launch, as the device wrote it: numbers, whose names the host knows.
 
-    `kind` is a PA_FAIL_ constant of csrc/device/pa_check.h. `site` and `frames` (innermost first) are numbers of the launch's
-    site table. `depth` counts all frames, of which the record keeps at most 64.
+    `kind` is a PA_FAIL_ constant of csrc/device/pa_check.h. `site` and `frames` (innermost first) are numbers
+    of the launch's site table. `depth` counts all frames, of which the record keeps at most 64.
     """
 
     kind: int
@@ -57,7 +56,7 @@ class Failure:
 
 
 class Compiler(Protocol):
-    """Text to binary, for one device. Its text and `fingerprint` decide the binary: they are what a cache is keyed by."""
+    """Text to binary, for one device. Text, flags and `fingerprint` decide the binary."""
 
     @property
     def fingerprint(self) -> str: ...
@@ -70,7 +69,7 @@ CheckedLauncher = Callable[[bytes], "Failure | None"]
 
 
 class Driver(ABC):
-    """One device. Addresses are ints, sizes are bytes. Every method raises `DeviceError` when the device fails.
+    """One device. Addresses are ints, sizes are bytes. All methods raise `DeviceError` when it fails.
 
     A driver never keeps the caller's memory alive and never looks into `slots`.
     """
@@ -157,14 +156,15 @@ class Driver(ABC):
 class Device:
     """A device, for example `cpu` or `cuda:0`. There is one object per device: `is` and `==` agree.
 
-    `kind` is its name in `KINDS`, `code` the kind's number, `index` its ordinal. It equals its own string; `Device` objects
-    come from `get_device`.
+    `kind` is its name in `KINDS`, `code` the kind's number, `index` its ordinal. It equals its own string;
+    `Device` objects come from `get_device`.
 
     >>> get_device("cpu") == "cpu:0"
     True
     """
 
-    # `pool` belongs to pyarray.memory, which sets it at the first allocation: one attribute is the fastest way there.
+    # `pool` belongs to pyarray.memory, which sets it at the first allocation: one attribute is the fastest
+    # way there.
     __slots__ = ("_driver", "_text", "code", "index", "kind", "pool")
 
     kind: str
@@ -181,9 +181,9 @@ class Device:
     def driver(self) -> Driver:
         """What operates the device."""
         if self._driver is None:
-            with _lock:
-                if self._driver is None:
-                    self._driver = _driver_class(KINDS[self.kind])(self.index)
+            # Two threads may both make one; setdefault lets one win. A lock could be left taken by a fork.
+            made = _driver_class(KINDS[self.kind])(self.index)
+            self._driver = _drivers.setdefault(self, made)
         return self._driver
 
     def __str__(self) -> str:
@@ -212,24 +212,26 @@ class Device:
 
 _devices: dict[tuple[str, int], Device] = {}
 _by_text: dict[str, Device] = {}
-_lock = threading.RLock()
+_drivers: dict[Device, Driver] = {}
 
 
 def get_device(spec: str | Device | None = None) -> Device:
     """The device that `spec` names: "cpu", "cuda:1", a `Device`, or None for the setting PYARRAY_DEVICE.
 
-    Raises `ValueError` for a name that no device can have, `DeviceError` when that device is not there, and `TypeError` for
-    anything else.
+    Raises `ValueError` for a name that no device can have, `DeviceError` when that device is not there, and
+    `TypeError` for anything else.
 
     >>> str(get_device("cpu:0"))
     'cpu'
     """
     if spec.__class__ is Device:
-        return spec  # type: ignore[return-value]
+        return spec
     if spec is None:
         spec = config.get("PYARRAY_DEVICE")
     if not isinstance(spec, str):
-        raise TypeError(f"a device is a string like 'cpu' or 'cuda:0', a Device or None, not {type(spec).__name__}")
+        raise TypeError(
+            f"a device is a string like 'cpu' or 'cuda:0', a Device or None, not {type(spec).__name__}"
+        )
     return _by_text.get(spec) or _open(spec)
 
 
@@ -252,18 +254,17 @@ def _open(text: str) -> Device:
     place = _normal(text)
     if place is None:
         legal = ", ".join(repr(f"{row.name}:0" if row.numbered else row.name) for row in KINDS.values())
-        raise ValueError(f"unknown device {text!r}: expected one of {legal} (the number is the device's index)")
+        raise ValueError(
+            f"unknown device {text!r}: expected one of {legal} (the number is the device's index)"
+        )
     name, index = place
     count = _driver_class(KINDS[name]).count()
     if index >= count:
-        # The CPU is one device whatever the machine, so another index is a wrong name rather than an absent device.
+        # The CPU is one device whatever the machine, so another index is a wrong name rather than an absent
+        # device.
         error = DeviceError if KINDS[name].numbered else ValueError
         raise error(f"no device {text!r}: this machine has {count} of kind {name!r}")
-    with _lock:
-        device = _devices.get(place)
-        if device is None:
-            device = _devices[place] = Device(KINDS[name], index)
-        _by_text[text] = device
+    device = _by_text[text] = _devices.setdefault(place, Device(KINDS[name], index))
     return device
 
 

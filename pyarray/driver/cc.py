@@ -1,4 +1,4 @@
-"""C text to a shared object, with the compiler of the system. Nothing is looked for before the first compile."""
+"""C text to a shared object, with the compiler of the system, which is looked for at the first compile."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from ..errors import CompileError, DeviceError
 CANDIDATES = ("cc", "gcc", "clang")
 ZIG = (sys.executable, "-m", "ziglang", "cc")
 
-# -ffp-contract=off: a * b + c must round as NumPy does. -fno-math-errno, -fno-trapping-math: nobody reads errno or traps,
-# and with them sqrt and comparisons vectorise. -fno-strict-aliasing: views of another dtype share memory.
+# -ffp-contract=off: a * b + c must round as NumPy does. -fno-math-errno, -fno-trapping-math: nobody reads
+# errno or traps, and with them sqrt and comparisons vectorise. -fno-strict-aliasing: views of another dtype
+# share memory.
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -44,7 +45,7 @@ NATIVE = (("-march=native",), ("-mcpu=native",), ())
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A C compiler and how it is called. `fingerprint` names everything besides the text that decides the binary."""
+    """A C compiler and how it is called. `fingerprint` names all that decides the binary besides the text."""
 
     command: tuple[str, ...]
     flags: tuple[str, ...]
@@ -53,8 +54,8 @@ class Toolchain:
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The shared object made from C `text`.
 
-        `extra_flags` stand behind the toolchain's own. Raises `CompileError` with the compiler's words and the path of the
-        source, which is kept for a look.
+        `extra_flags` stand behind the toolchain's own. Raises `CompileError` with the compiler's words and
+        the path of the source, which is kept for a look.
 
         >>> toolchain().compile("int f(void) { return 1; }")[1:4]  # on Linux
         b'ELF'
@@ -66,7 +67,9 @@ class Toolchain:
                 raise CompileError(_complaint(self.command, text, result))
             return output.read_bytes()
 
-    def _run(self, text: str, extra_flags: tuple[str, ...], output: Path) -> subprocess.CompletedProcess[bytes]:
+    def _run(
+        self, text: str, extra_flags: tuple[str, ...], output: Path
+    ) -> subprocess.CompletedProcess[bytes]:
         native = _native.get(self.command, NATIVE[0])
         result = self._call(native, extra_flags, text, output)
         # Probed only after a failure: asking first would cost every process a compiler run.
@@ -86,14 +89,17 @@ class Toolchain:
         own = [*self.command, *self.flags, *native, *includes, *extra_flags]
         try:
             return subprocess.run(
-                [*own, "-x", "c", "-", "-o", str(output), "-lm"], input=text.encode(), capture_output=True, check=False
+                [*own, "-x", "c", "-", "-o", str(output), "-lm"],
+                input=text.encode(),
+                capture_output=True,
+                check=False,
             )
         except OSError as error:
             raise DeviceError(f"can't run the C compiler {shlex.join(self.command)}: {error}") from error
 
 
-# Per command, the flags for "this machine" that it accepts; absent until a compile failed. They follow from the compiler and
-# the CPU, which the fingerprint names already.
+# Per command, the flags for "this machine" that it accepts; absent until a compile failed. They follow from
+# the compiler and the CPU, which the fingerprint names already.
 _native: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
@@ -109,7 +115,7 @@ def include_dirs() -> tuple[str, ...]:
 
 
 def toolchain() -> Toolchain:
-    """The compiler for the settings of now (PYARRAY_CC, PYARRAY_CFLAGS). Raises `DeviceError` if there is none."""
+    """The compiler that PYARRAY_CC and PYARRAY_CFLAGS ask for now. Raises `DeviceError` if there is none."""
     return _toolchain(config.get("PYARRAY_CC"), config.get("PYARRAY_CFLAGS"), os.environ.get("PATH"))
 
 
@@ -136,16 +142,20 @@ def _found() -> tuple[str, ...]:
         return ZIG
     looked = ", ".join(CANDIDATES)
     raise DeviceError(
-        f"no C compiler: looked for PYARRAY_CC, {looked} and the ziglang package. Kernels for the CPU are compiled on this"
-        " machine: install any C compiler, for which `pip install ziglang` is enough"
+        f"no C compiler: looked for PYARRAY_CC, {looked} and the ziglang package. Kernels for the CPU are"
+        " compiled on this machine: install any C compiler, for which `pip install ziglang` is enough"
     )
 
 
 def _version(command: tuple[str, ...]) -> str:
     try:
-        result = subprocess.run([*command, "--version"], capture_output=True, check=True, text=True, errors="replace")
+        result = subprocess.run(
+            [*command, "--version"], capture_output=True, check=True, text=True, errors="replace"
+        )
     except (OSError, subprocess.CalledProcessError) as error:
-        raise DeviceError(f"the C compiler {shlex.join(command)} does not answer to --version: {error}") from error
+        raise DeviceError(
+            f"the C compiler {shlex.join(command)} does not answer to --version: {error}"
+        ) from error
     return (result.stdout or result.stderr).partition("\n")[0].strip()
 
 

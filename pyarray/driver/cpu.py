@@ -35,7 +35,11 @@ class CpuDriver(Driver):
         return _cpu_field("model name") or platform.processor() or platform.machine()
 
     def properties(self) -> Mapping[str, Any]:
-        return {"threads": lib.pa_pool_threads(self._pool), "cores": os.cpu_count() or 1, "machine": platform.machine()}
+        return {
+            "threads": lib.pa_pool_threads(self._pool),
+            "cores": os.cpu_count() or 1,
+            "machine": platform.machine(),
+        }
 
     def target(self) -> str:
         return platform.machine()
@@ -67,7 +71,8 @@ class CpuDriver(Driver):
         return cc.toolchain()
 
     def load(self, artifact: bytes) -> int:
-        # The system loader knows files by path and takes a known path for a loaded module: hence a fresh name each time.
+        # The system loader knows files by path and takes a known path for a loaded module: hence a fresh name
+        # each time.
         handle, path = tempfile.mkstemp(prefix="pyarray-", suffix=".so")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -77,7 +82,7 @@ class CpuDriver(Driver):
             os.unlink(path)
 
     def load_file(self, path: str | os.PathLike[str]) -> int:
-        """A module from a shared object on disk. A path whose contents changed since it was loaded gives the old module."""
+        """A module from a shared object on disk. A path that was loaded before gives that same module."""
         module: int = lib.pa_module_open(os.fsencode(path))
         if not module:
             raise DeviceError(f"can't load the compiled kernel {os.fspath(path)}: {_module_error()}")
@@ -90,19 +95,21 @@ class CpuDriver(Driver):
         return function
 
     def launcher(self, function: int) -> Launcher:
-        # Default arguments are the cheapest place for constants: a local each, and no closure cell.
-        def launch(slots: bytes, _run=lib.pa_launch, _entry=function, _pool=self._pool, _null=ffi.NULL) -> None:  # type: ignore[no-untyped-def]
-            _run(_entry, slots, _pool, _null)
+        # Everything the call needs is at hand: no attribute is looked up in it.
+        run, pool, nobody = lib.pa_launch, self._pool, ffi.NULL
+
+        def launch(slots: bytes) -> None:
+            run(function, slots, pool, nobody)
 
         return launch
 
     def checked_launcher(self, function: int) -> CheckedLauncher:
-        pool = self._pool
+        run, new, pool = lib.pa_launch, ffi.new, self._pool
 
         def launch(slots: bytes) -> Failure | None:
             # A record per launch: two threads may launch the same kernel.
-            record = ffi.new("pa_failure *")
-            return _failure(record) if lib.pa_launch(function, slots, pool, record) else None
+            record = new("pa_failure *")
+            return _failure(record) if run(function, slots, pool, record) else None
 
         return launch
 
@@ -154,7 +161,7 @@ def _available() -> int | None:
 
 
 def _first_field(path: str, name: str) -> str | None:
-    """Value of the first line `name : value` of a Linux information file; None if there is no such file or line."""
+    """Value of the first line `name : value` of a Linux information file; None if there is none."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""A device that records what it is told and computes nothing, for tests that need neither compiler nor hardware."""
+"""A device that records what it is told and computes nothing: for tests without compiler and hardware."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NullCompiler:
 
 
 class NullDriver(Driver):
-    """`calls` lists (method, arguments). Addresses and handles are distinct and point nowhere; copies move nothing.
+    """`calls` lists (method, arguments). Addresses and handles are distinct and point nowhere.
 
     >>> get_device("null:0").driver.calls  # doctest: +SKIP
     [('allocate', (64,))]
@@ -102,7 +102,10 @@ class NullDriver(Driver):
         return launch
 
     def checked_launcher(self, function: int) -> CheckedLauncher:
-        return self.launcher(function)  # type: ignore[return-value]
+        def launch(slots: bytes) -> None:
+            self._record("launch", function, slots)
+
+        return launch
 
     def synchronize(self) -> None:
         self._record("synchronize")

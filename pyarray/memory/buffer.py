@@ -11,8 +11,8 @@ from .pool import FreeList, get_pool
 class Buffer:
     """`nbytes` of memory of `device` at address `ptr`, which is never 0 for pyarray's own memory.
 
-    Buffers come from `allocate` and `wrap`, never from a call of the class.
-    `owner` is None for pyarray's own memory; otherwise it is the foreign object that the memory belongs to, kept alive.
+    Buffers come from `allocate` and `wrap`, never from a call of the class. `owner` is None for pyarray's own
+    memory; otherwise it is the foreign object that the memory belongs to, kept alive.
     """
 
     __slots__ = ("__weakref__", "_home", "device", "nbytes", "owner", "ptr")
@@ -32,8 +32,8 @@ class Buffer:
         >>> Buffer.allocate(get_device("cpu"), 1024).nbytes
         1024
         """
-        # Each temporary array passes here, so the common case is a look-up, a pop and five stores. There is no __init__:
-        # its call would cost as much as all of them.
+        # Each temporary array passes here, so the common case is a look-up, a pop and five stores. There is
+        # no __init__: its call would cost as much as all of them.
         try:
             home = device.pool[nbytes]
             ptr = home.pop()
@@ -50,7 +50,7 @@ class Buffer:
 
     @staticmethod
     def wrap(device: Device, ptr: int, nbytes: int, owner: Any) -> Buffer:
-        """Memory that belongs to `owner`, which is kept alive as long as the buffer. `ptr` may be 0 if `nbytes` is 0."""
+        """Memory that belongs to `owner`, kept alive with the buffer. `ptr` may be 0 if `nbytes` is 0."""
         if nbytes < 0 or ptr < 0 or (ptr == 0 and nbytes):
             raise ValueError(f"no such memory: {nbytes} bytes at address {ptr:#x}")
         self = Buffer()

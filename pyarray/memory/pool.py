@@ -1,7 +1,8 @@
 """Freed blocks, kept by size class for the next who asks.
 
-A class is a free list: a plain Python list of addresses, whose `pop` and `append` are atomic, so that the common path takes no
-lock. Sizes go up in 64-byte granules to 512 bytes and in 8 steps per power of two above: at most 12.5 % of a block is unused.
+A class is a free list: a plain Python list of addresses, whose `pop` and `append` are atomic, so that the
+common path takes no lock. Sizes go up in 64-byte granules to 512 bytes and in 8 steps per power of two above:
+at most 12.5 % of a block is unused.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from ..driver.base import Device
 from ..errors import OutOfMemoryError
 
 GRANULE = 64
-# Blocks up to this size return without being counted: the count would cost more than the return itself. They are
-# bounded by what was alive at one time, and the next allocation that misses its list counts them.
+# Blocks up to this size return without being counted: the count would cost more than the return itself. They
+# are bounded by what was alive at one time, and the next allocation that misses its list counts them.
 UNCOUNTED = 64 << 10
 LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Bytes: `in_use` by arrays, `pooled` for reuse, `held` from the device (their sum), and the `peak` of that."""
+    """Bytes: `in_use` by arrays, `pooled` for reuse, `held` from the device (the sum), and its `peak`."""
 
     in_use: int
     pooled: int
@@ -56,13 +57,14 @@ class FreeList(list[int]):
 
 
 class CountedFreeList(FreeList):
-    """The free list of a larger class: a block that would take the pool above its limit goes back to the device."""
+    """The free list of a larger class: what would take the pool above its limit goes back to the device."""
 
     __slots__ = ()
 
     def append(self, ptr: int) -> None:
         pool = self.pool
-        # What is pooled is a part of what is held, so nothing need be summed up while that is below the limit.
+        # What is pooled is a part of what is held, so nothing need be summed up while that is below the
+        # limit.
         if pool.held <= pool.limit:
             list.append(self, ptr)
         else:
@@ -104,7 +106,7 @@ class Pool:
             return self.lists[size]
 
     def allocate(self, home: FreeList) -> int:
-        """Address of a new block for a free list that is empty. Raises `OutOfMemoryError`, after one try without the pool."""
+        """Address of a new block for a free list that is empty. Raises `OutOfMemoryError`, after one trim."""
         size = home.size
         with self._lock:
             if self.held > self.limit and self.pooled() > self.limit:
@@ -135,7 +137,8 @@ class Pool:
         """Gives every unused block back to the device."""
         with self._lock:
             for home in list(self.lists.values()):
-                # Others may take and return blocks of this list meanwhile: emptied by popping, never by count.
+                # Others may take and return blocks of this list meanwhile: emptied by popping, never by
+                # count.
                 while home:
                     try:
                         ptr = home.pop()
@@ -187,7 +190,7 @@ class Classes(dict[int, FreeList]):
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-_make = threading.Lock()
+_make = threading.RLock()
 
 
 def get_pool(device: Device) -> Pool:
@@ -209,7 +212,7 @@ def _limit(device: Device) -> int:
 
 def _after_fork() -> None:
     global _make
-    _make = threading.Lock()
+    _make = threading.RLock()
     for pool in _pools:
         pool.after_fork()
 

@@ -29,7 +29,9 @@ def script(path: Path, body: str) -> str:
 
 def test_compiles_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    binary = cc.toolchain().compile('#include "pyarray.h"\n#include <math.h>\ndouble f(double x) { return sin(x); }')
+    binary = cc.toolchain().compile(
+        '#include "pyarray.h"\n#include <math.h>\ndouble f(double x) { return sin(x); }'
+    )
     assert len(binary) > 1000
     assert list(tmp_path.iterdir()) == []
 
@@ -104,7 +106,8 @@ def test_ziglang_is_the_last_resort(tmp_path, monkeypatch):
 def test_a_compiler_without_march_native(tmp_path, monkeypatch):
     """It is probed once, and only after a failure."""
     log = tmp_path / "log"
-    body = f'echo "$*" >> {log}\ncase "$*" in *=native*) echo "bad option -march=native" >&2; exit 1;; esac\nexec cc "$@"\n'
+    refuse = 'case "$*" in *=native*) echo "bad option -march=native" >&2; exit 1;; esac'
+    body = f'echo "$*" >> {log}\n{refuse}\nexec cc "$@"\n'
     monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "old", body))
     for _ in range(2):
         assert cc.toolchain().compile("int x;")

@@ -23,7 +23,10 @@ static void mark(void *context, int64_t begin, int64_t end)
         if (i >= 100) rt->fail(rt, &failure);
     }
 }
-void fail_above_100(const void *slots, pa_runtime *rt) { rt->parallel_for(rt, mark, rt, *(const int64_t *)slots, 7); }
+void fail_above_100(const void *slots, pa_runtime *rt)
+{
+    rt->parallel_for(rt, mark, rt, *(const int64_t *)slots, 7);
+}
 
 void deep(const void *slots, pa_runtime *rt)
 {
@@ -109,7 +112,7 @@ def test_unknown_symbol_and_bad_module(driver, module, tmp_path):
 
 
 def test_two_modules_with_the_same_symbol(driver):
-    make = "#include \"pyarray.h\"\nvoid k(const void *s, pa_runtime *rt) {{ **(int64_t *const *)s = {}; }}"
+    make = '#include "pyarray.h"\nvoid k(const void *s, pa_runtime *rt) {{ **(int64_t *const *)s = {}; }}'
     launches = []
     for value in (1, 2):
         loaded = driver.load(driver.compiler().compile(make.format(value)))

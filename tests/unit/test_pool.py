@@ -70,7 +70,9 @@ def test_size_zero_has_an_address():
     ctypes.memset(buffer.ptr, 1, 64)
 
 
-@pytest.mark.parametrize(("nbytes", "error"), [(-1, ValueError), (1.5, TypeError), ("8", TypeError), (1 << 63, OutOfMemoryError)])
+@pytest.mark.parametrize(
+    ("nbytes", "error"), [(-1, ValueError), (1.5, TypeError), ("8", TypeError), (1 << 63, OutOfMemoryError)]
+)
 def test_what_is_no_size(device, nbytes, error):
     with pytest.raises(error):
         Buffer.allocate(device, nbytes)
@@ -83,7 +85,12 @@ def test_stats(device):
     assert pool.stats().in_use == 64 + (1 << 20)
     del large
     stats = pool.stats()
-    assert (stats.in_use, stats.pooled, stats.held, stats.peak) == (64, 1 << 20, 64 + (1 << 20), 64 + (1 << 20))
+    assert (stats.in_use, stats.pooled, stats.held, stats.peak) == (
+        64,
+        1 << 20,
+        64 + (1 << 20),
+        64 + (1 << 20),
+    )
     pool.trim()
     stats = pool.stats()
     assert (stats.in_use, stats.pooled, stats.held, stats.peak) == (64, 0, 64, 64 + (1 << 20))

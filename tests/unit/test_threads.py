@@ -1,4 +1,4 @@
-"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork. The blocks are C, so that threads really run at once."""
+"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork. Blocks are C: they run at once."""
 
 import ctypes
 import os
@@ -8,8 +8,8 @@ import threading
 import time
 
 import pytest
-
 from pyarray._runtime import ffi, lib
+
 from pyarray.driver import cc, get_device
 
 BLOCKS = """
