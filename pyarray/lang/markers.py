@@ -1,16 +1,21 @@
-"""Names that mean something in a kernel and that Python has no word for. On the host they do the same, one step at a time."""
+"""Names that mean something in a kernel and that Python has no word for. On the host they do the same, one step at
+a time, so that a kernel's body also runs as plain Python."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
+
+from .builtins import ALIASES, ATOMICS, FUNCTIONS
 
 
 class Marker:
     """A function that the kernel language knows by `name`; `host` is what a plain Python call of it does."""
 
-    def __init__(self, name: str, host: Any, doc: str):
+    def __init__(self, name: str, host: Callable[..., Any], doc: str):
         self.__pyarray_builtin__ = self.__name__ = name
         self.__doc__, self._host = doc, host
 
@@ -21,10 +26,75 @@ class Marker:
         return f"<pyarray {self.__name__}>"
 
 
+class constexpr:
+    """Annotation of a parameter whose value is compiled in: another value is another artifact.
+
+    >>> import pyarray as pa
+    >>> @pa.kernel
+    ... def power(v, n: pa.constexpr):
+    ...     for i in range(v.size):
+    ...         v[i] = v[i] ** n
+    """
+
+
+def builtin(name: str) -> Marker:
+    """The function `name` of `builtins.FUNCTIONS`; on the host it is NumPy's of that name.
+
+    >>> float(builtin("sqrt")(9.0))
+    3.0
+    """
+    row = FUNCTIONS[name]
+
+    def host(*args: Any) -> Any:
+        function: Any = getattr(np, _NUMPY.get(name, name), None)
+        if function is None:
+            raise NotImplementedError(f"{name}() is for kernels; NumPy, which would stand in for it, has none")
+        return function(*args)
+
+    return Marker(name, host, row.doc)
+
+
+_NUMPY = {ours: theirs for theirs, ours in ALIASES.items() if hasattr(np, theirs) and not hasattr(np, ours)}
+
+
 def _ndrange(*sizes: Any) -> Iterable[tuple[int, ...]]:
     flat = [n for size in sizes for n in (size if isinstance(size, tuple) else (size,))]
     return itertools.product(*map(range, flat))
 
 
-ndrange = Marker("ndrange", _ndrange, "`for i, j in pa.ndrange(m, n)`: one loop over all index pairs, the last one fastest.")
-unordered = Marker("unordered", lambda r: r, "`for i in unordered(range(n))`: a reduction whose order of combination is free.")
+ndrange = Marker(
+    "ndrange",
+    _ndrange,
+    "`for i, j in pa.ndrange(m, n)`: one loop over all index pairs, the last one fastest. Sizes may be a shape.",
+)
+unordered = Marker(
+    "unordered",
+    lambda indices: indices,
+    "`for i in unordered(range(n))`: a reduction whose order of combination is free.",
+)
+
+_UPDATES: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda old, x: old + x,
+    "sub": lambda old, x: old - x,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": lambda old, x: old & x,
+    "or": lambda old, x: old | x,
+    "xor": lambda old, x: old ^ x,
+    "exchange": lambda old, x: x,
+}
+
+
+def _atomic(op: str) -> Marker:
+    def host(array: Any, index: Any, value: Any) -> Any:
+        old = array[index]
+        array[index] = _UPDATES[op](old, value)
+        return old
+
+    doc = f"`old = pa.atomic_{op}(v, i, x)`: one indivisible update of `v[i]`; an N-D index is a tuple."
+    return Marker(f"atomic_{op}", host, doc)
+
+
+atomic_add, atomic_sub, atomic_min, atomic_max = map(_atomic, ("add", "sub", "min", "max"))
+atomic_and, atomic_or, atomic_xor, atomic_exchange = map(_atomic, ("and", "or", "xor", "exchange"))
+assert {marker.__name__ for marker in globals().values() if isinstance(marker, Marker)} >= ATOMICS.keys()
