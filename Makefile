@@ -11,17 +11,17 @@ BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runt
 
 all: $(INSTALLED)
 
-demo: $(VENV)/with-demo
+demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
-test: $(VENV)/with-test
+test: $(INSTALLED) $(VENV)/with-test
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/with-dev
+lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
 
-bench: $(VENV)/with-bench
+bench: $(INSTALLED) $(VENV)/with-bench
 	$(BIN)/python -m bench $(ARGS)
 
 clean:
@@ -38,20 +38,20 @@ $(INSTALLED): $(BUILT_FROM) | $(BIN)/python
 # One after another even under `make -j`: two pips in one environment disturb each other.
 .NOTPARALLEL:
 
-$(VENV)/with-demo: $(INSTALLED)
+$(VENV)/with-demo: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[demo]'
 	touch $@
 
 # torch and dask only widen the tests, which skip what is absent.
-$(VENV)/with-test: $(INSTALLED)
+$(VENV)/with-test: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[test]'
 	$(PIP) torch==2.13.0 'dask[array]' || echo 'no torch or dask here: the interop tests will be skipped'
 	touch $@
 
-$(VENV)/with-dev: $(INSTALLED)
+$(VENV)/with-dev: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[dev]'
 	touch $@
 
-$(VENV)/with-bench: $(INSTALLED)
+$(VENV)/with-bench: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[bench]'
 	touch $@
