@@ -4,6 +4,7 @@ a time, so that a kernel's body also runs as plain Python."""
 from __future__ import annotations
 
 import itertools
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -98,3 +99,6 @@ def _atomic(op: str) -> Marker:
 atomic_add, atomic_sub, atomic_min, atomic_max = map(_atomic, ("add", "sub", "min", "max"))
 atomic_and, atomic_or, atomic_xor, atomic_exchange = map(_atomic, ("and", "or", "xor", "exchange"))
 assert {marker.__name__ for marker in globals().values() if isinstance(marker, Marker)} >= ATOMICS.keys()
+
+known = types.SimpleNamespace(**{name: builtin(name) for name in FUNCTIONS})
+"""Every row of the function table: `known.sin`."""
