@@ -37,16 +37,22 @@ def directory() -> Path | None:
     """
     if not config.get("PYARRAY_CACHE"):
         return None
-    base = Path(os.environ.get("XDG_CACHE_HOME") or ("~/Library/Caches" if sys.platform == "darwin" else "~/.cache")).expanduser()
+    base = Path(
+        os.environ.get("XDG_CACHE_HOME") or ("~/Library/Caches" if sys.platform == "darwin" else "~/.cache")
+    ).expanduser()
     path: Path = config.get("PYARRAY_CACHE_DIR") or base / "pyarray"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.stat()
     except OSError as error:
-        _warn_once(f"the kernel cache {path} can't be used ({error}); kernels are compiled in each process. Set PYARRAY_CACHE_DIR")
+        _warn_once(
+            f"the kernel cache {path} can't be used ({error}); kernels are compiled in each process. Set PYARRAY_CACHE_DIR"
+        )
         return None
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        _warn_once(f"the kernel cache {path} is not used: it belongs to or can be written by others. chmod 700 it, or set PYARRAY_CACHE_DIR")
+        _warn_once(
+            f"the kernel cache {path} is not used: it belongs to or can be written by others. chmod 700 it, or set PYARRAY_CACHE_DIR"
+        )
         return None
     return path
 
@@ -92,4 +98,6 @@ def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
             file.write(head.encode() + b"\n" + binary)
         os.replace(temporary, root / f"{key}.kernel")
     except OSError as error:
-        _warn_once(f"the kernel cache {root} can't be written to ({error}); new kernels are compiled in each process")
+        _warn_once(
+            f"the kernel cache {root} can't be written to ({error}); new kernels are compiled in each process"
+        )

@@ -30,7 +30,9 @@ _locks: dict[str, threading.Lock] = {}
 _guard = threading.Lock()
 
 
-def load(name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str]) -> Artifact:
+def load(
+    name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str]
+) -> Artifact:
     """The artifact of `text` for `device`; `counts` gets `compiles` or `disk_hits`. One compile per text, however many threads ask.
 
     Raises `DeviceError` without a compiler, `CompileError` when it refuses the text, `RuntimeError` in run-only mode.
@@ -46,7 +48,9 @@ def load(name: str, text: str, entry: str, device: Device, flags: tuple[str, ...
         return found
 
 
-def _load(name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str], key: str) -> Artifact:
+def _load(
+    name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str], key: str
+) -> Artifact:
     binary = cache.find(key)
     if binary is not None:
         counts["disk_hits"] += 1

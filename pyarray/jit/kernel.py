@@ -25,7 +25,18 @@ from ..lang.pipeline import Program, lower
 from . import compile as compiler
 from .launch import make_dispatcher, make_launcher
 from .report import raise_bounds
-from .signature import Argument, Parameter, Signature, as_argument, bind_type, check_number, constexpr, is_readonly, parameters_of, type_key
+from .signature import (
+    Argument,
+    Parameter,
+    Signature,
+    as_argument,
+    bind_type,
+    check_number,
+    constexpr,
+    is_readonly,
+    parameters_of,
+    type_key,
+)
 
 
 class _Mode(threading.local):
@@ -156,16 +167,28 @@ class Kernel:
         return Variant(program, artifact, make_launcher(program.params, names, run, checked), device)
 
     def _device(self, args: tuple[Any, ...]) -> Device:
-        devices = {a.device: name for a, name in zip(args, (p.name for p in self.parameters), strict=True) if isinstance(a, ndarray)}
+        devices = {
+            a.device: name
+            for a, name in zip(args, (p.name for p in self.parameters), strict=True)
+            if isinstance(a, ndarray)
+        }
         if len(devices) > 1:
             where = ", ".join(f"{name!r} on {device}" for device, name in devices.items())
-            raise ValueError(f"{self.__name__}(): all arrays must be on one device, got {where}; move them with .to_device(...)")
+            raise ValueError(
+                f"{self.__name__}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
+            )
         return next(iter(devices), None) or get_device(None)
 
     def _check_writeable(self, program: Program, args: tuple[Any, ...]) -> None:
         for p, a in zip(self.parameters, args, strict=True):
-            if program.directions.get(p.name) in ("OUT", "INOUT") and isinstance(a, ndarray) and is_readonly(a._key):
-                raise ValueError(f"{self.__name__}(): {p.name!r} is written by the kernel, and this array is read-only; pass a copy")
+            if (
+                program.directions.get(p.name) in ("OUT", "INOUT")
+                and isinstance(a, ndarray)
+                and is_readonly(a._key)
+            ):
+                raise ValueError(
+                    f"{self.__name__}(): {p.name!r} is written by the kernel, and this array is read-only; pass a copy"
+                )
 
     # ---- failures
 
@@ -190,11 +213,18 @@ class Kernel:
     def signature(self) -> Signature:
         """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError` before the first."""
         if not self._programs:
-            raise RuntimeError(f"kernel {self.__name__!r} has no signature before its first launch: types come with the arguments")
+            raise RuntimeError(
+                f"kernel {self.__name__!r} has no signature before its first launch: types come with the arguments"
+            )
         program = list(self._programs.values())[-1].program
         types = dict(program.params)
         return Signature(
-            (name, Argument(how, types[name].dtype, types[name].ndim if isinstance(types[name], ArrayType) else 0))
+            (
+                name,
+                Argument(
+                    how, types[name].dtype, types[name].ndim if isinstance(types[name], ArrayType) else 0
+                ),
+            )
             for name, how in program.directions.items()
         )
 
@@ -212,7 +242,11 @@ class Kernel:
         for variant in reversed(list(self._programs.values())):
             if kind in (None, variant.device.kind):
                 return variant.program.text
-        raise RuntimeError(f"kernel {self.__name__!r} has not been compiled" + (f" for {kind}" if kind else "") + "; launch it once")
+        raise RuntimeError(
+            f"kernel {self.__name__!r} has not been compiled"
+            + (f" for {kind}" if kind else "")
+            + "; launch it once"
+        )
 
 
 _INT64 = bind_type.__globals__["DEFAULT"]["i"]
@@ -229,7 +263,9 @@ def _loose_key(argument: Any) -> Any:
         return type(argument)
 
 
-def kernel(function: Any = None, *, debug: bool | None = None, wraparound: bool = False, flags: tuple[str, ...] = ()) -> Any:
+def kernel(
+    function: Any = None, *, debug: bool | None = None, wraparound: bool = False, flags: tuple[str, ...] = ()
+) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
     `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count from the end.
@@ -249,7 +285,12 @@ def kernel(function: Any = None, *, debug: bool | None = None, wraparound: bool 
         return lambda f: kernel(f, debug=debug, wraparound=wraparound, flags=flags)
     if isinstance(function, Kernel):
         function = function.__wrapped__
-    return Kernel(source_of(getattr(function, "__pyarray_func__", None) and function.__wrapped__ or function), debug, wraparound, flags)
+    return Kernel(
+        source_of(getattr(function, "__pyarray_func__", None) and function.__wrapped__ or function),
+        debug,
+        wraparound,
+        flags,
+    )
 
 
 class Func:

@@ -55,7 +55,9 @@ def offset_of(array: Any) -> int:
     return 0 if base is None else int((array._ptr - base._ptr) // array._dtype.itemsize)
 
 
-def make_launcher(params: tuple[tuple[str, Any], ...], names: tuple[str, ...], run: Callable[[bytes], Any], debug: bool) -> Callable[..., Any]:
+def make_launcher(
+    params: tuple[tuple[str, Any], ...], names: tuple[str, ...], run: Callable[[bytes], Any], debug: bool
+) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure record is its value."""
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
     values = ", ".join(slot_values(name, kind, debug) for name, kind in params)
@@ -63,7 +65,9 @@ def make_launcher(params: tuple[tuple[str, Any], ...], names: tuple[str, ...], r
     return _define(text, "launch", {"run": run, "pack": pack, "offset_of": offset_of})
 
 
-def make_dispatcher(name: str, params: tuple[Parameter, ...], debug: bool | None, scope: dict[str, Any]) -> Callable[..., Any]:
+def make_dispatcher(
+    name: str, params: tuple[Parameter, ...], debug: bool | None, scope: dict[str, Any]
+) -> Callable[..., Any]:
     """The kernel's call: `scope` provides variants, mode, tick, miss, refused, type_key and the defaults.
 
     Arguments of annotated scalars aren't part of the key: they are only values.

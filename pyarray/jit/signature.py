@@ -110,7 +110,9 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
             return ScalarType(DEFAULT[PYTHON_KIND[type(argument)]], weak=type(argument) is not bool)
         if isinstance(argument, np.generic):
             return ScalarType(asdtype(argument.dtype))
-        raise TypeError(f"{kernel}(): {parameter.name!r} can't be a {type(argument).__name__}; pass an array or a number")
+        raise TypeError(
+            f"{kernel}(): {parameter.name!r} can't be a {type(argument).__name__}; pass an array or a number"
+        )
     dtype = annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]
     check_number(kernel, parameter.name, annotation, dtype, argument)
     return ScalarType(dtype, weak=not isinstance(annotation, DType) and annotation is not bool)
@@ -118,14 +120,18 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
 
 def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: Any) -> ArrayType:
     if not isinstance(argument, ndarray):
-        raise TypeError(f"{kernel}(): {name!r} must be {_expected(annotation)}, got {type(argument).__name__}")
+        raise TypeError(
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got {type(argument).__name__}"
+        )
     kind = array_type(argument._key)
     if annotation.dtype is not None and kind.dtype is not annotation.dtype:
         raise TypeError(
             f"{kernel}(): {name!r} must be {_expected(annotation)}, got an array of {kind.dtype}; convert it with .astype(pa.{annotation.dtype})"
         )
     if annotation.ndim is not None and kind.ndim != annotation.ndim:
-        raise TypeError(f"{kernel}(): {name!r} must be {_expected(annotation)}, got a {kind.ndim}-D array of shape {argument.shape}")
+        raise TypeError(
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got a {kind.ndim}-D array of shape {argument.shape}"
+        )
     if annotation.view and kind.strided:
         raise TypeError(
             f"{kernel}(): {name!r} is a BufferView, which is contiguous, and got strides {argument.strides}; "
@@ -135,20 +141,38 @@ def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: A
 
 
 def _expected(annotation: ArrayAnnotation) -> str:
-    rank = "a 1-D contiguous" if annotation.view else f"a {annotation.ndim}-D" if annotation.ndim is not None else "an"
+    rank = (
+        "a 1-D contiguous"
+        if annotation.view
+        else f"a {annotation.ndim}-D"
+        if annotation.ndim is not None
+        else "an"
+    )
     return f"{rank} array" + (f" of {annotation.dtype}" if annotation.dtype is not None else "")
 
 
 def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: Any) -> None:
     """Raises `TypeError` or `OverflowError` unless `value` is a number that a parameter of `dtype` can hold."""
-    legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(dtype.kind, ())
+    legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(
+        dtype.kind, ()
+    )
     order = "biufc"
-    kind = asdtype(value.dtype).kind if isinstance(value, (np.generic, ndarray)) else PYTHON_KIND.get(type(value))
+    kind = (
+        asdtype(value.dtype).kind
+        if isinstance(value, (np.generic, ndarray))
+        else PYTHON_KIND.get(type(value))
+    )
     if isinstance(value, ndarray) and value.size != 1:
         kind = None
-    wrong = kind is None or (order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu"))
+    wrong = kind is None or (
+        order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu")
+    )
     if wrong and not isinstance(value, legal):
-        came = f"an array of shape {value.shape}" if isinstance(value, ndarray) else f"{type(value).__name__} ({value!r})"
+        came = (
+            f"an array of shape {value.shape}"
+            if isinstance(value, ndarray)
+            else f"{type(value).__name__} ({value!r})"
+        )
         shown = annotation if isinstance(annotation, DType) else annotation.__name__
         raise TypeError(f"{kernel}(): {name!r} must be a number of type {shown}, got {came}")
     if dtype.kind in "iu":
@@ -159,6 +183,8 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
 
 def as_argument(value: Any) -> Any:
     """NumPy arrays and objects with `__dlpack__` as arrays on the same memory; everything else as it is."""
-    if isinstance(value, (ndarray, np.generic)) or not (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")):
+    if isinstance(value, (ndarray, np.generic)) or not (
+        isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
+    ):
         return value
     return asarray(value, copy=False)

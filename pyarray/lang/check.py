@@ -10,7 +10,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .directions import root, view_roots
-from .ir import ArrayType, Assign, Atomic, Const, For, Function, Invoke, Load, Local, Loc, Size, Slice, Store, SubView, Tree, rewrite, walk
+from .ir import (
+    ArrayType,
+    Assign,
+    Atomic,
+    Const,
+    For,
+    Function,
+    Invoke,
+    Load,
+    Local,
+    Loc,
+    Size,
+    Slice,
+    Store,
+    SubView,
+    Tree,
+    rewrite,
+    walk,
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +98,9 @@ def _facts(function: Function) -> dict[str, set[tuple[str, int]]]:
                 stop = reach.stop
                 if from_zero and upwards and isinstance(stop, Size) and isinstance(stop.array, Local):
                     name = stop.array.name
-                    if variable not in assigned and assigned.count(name) == (name not in dict(function.params)):
+                    if variable not in assigned and assigned.count(name) == (
+                        name not in dict(function.params)
+                    ):
                         known.add((name, stop.axis))
                 facts[variable] = known & facts.get(variable, known)
     return facts
@@ -88,4 +108,8 @@ def _facts(function: Function) -> dict[str, set[tuple[str, int]]]:
 
 def _proven(node: Any, axis: int, facts: dict[str, set[tuple[str, int]]]) -> bool:
     index = node.index[axis]
-    return isinstance(index, Local) and isinstance(node.array, Local) and (node.array.name, axis) in facts.get(index.name, ())
+    return (
+        isinstance(index, Local)
+        and isinstance(node.array, Local)
+        and (node.array.name, axis) in facts.get(index.name, ())
+    )

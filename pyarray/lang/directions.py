@@ -7,7 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ir import ArrayType, Assign, Atomic, Continue, Expr, For, Function, Invoke, Load, Local, Size, Slice, Store, SubView, Tree, walk
+from .ir import (
+    ArrayType,
+    Assign,
+    Atomic,
+    Continue,
+    Expr,
+    For,
+    Function,
+    Invoke,
+    Load,
+    Local,
+    Size,
+    Slice,
+    Store,
+    SubView,
+    Tree,
+    walk,
+)
 
 Access = frozenset  # of "r" and "w"
 
@@ -77,13 +94,19 @@ def _covers(loop: Any, name: str, kind: ArrayType) -> bool:
     """Whether a top-level loop stores to each element: its variables run over all sizes and index the store one by one."""
     if not isinstance(loop, For) or any(isinstance(n, Continue) for n in walk(loop)):
         return False
-    stores = [s for s in loop.body if isinstance(s, Store) and isinstance(s.array, Local) and s.array.name == name]
+    stores = [
+        s for s in loop.body if isinstance(s, Store) and isinstance(s.array, Local) and s.array.name == name
+    ]
     variables = [i.name for s in stores[:1] for i in s.index if isinstance(i, Local)]
     if len(variables) != kind.ndim or sorted(variables) != sorted(loop.variables):
         return False
     for variable, reach in zip(loop.variables, loop.ranges, strict=True):
         stop = reach.stop
-        whole = isinstance(stop, Size) and isinstance(stop.array, Local) and (stop.array.name, stop.axis) == (name, variables.index(variable))
+        whole = (
+            isinstance(stop, Size)
+            and isinstance(stop.array, Local)
+            and (stop.array.name, stop.axis) == (name, variables.index(variable))
+        )
         if not whole or reach.start is not None or reach.step is not None:
             return False
     return True

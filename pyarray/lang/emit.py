@@ -40,7 +40,9 @@ def emit(tree: Tree, dialect: Dialect, debug: bool) -> tuple[str, str]:
         code.use(kind)
     outer = _outer_variables(kernel)
     loops = "\n".join(
-        _loop(code, kernel, s, symbol, outer, functions) for s in kernel.body if isinstance(s, For) and s.loop is not None
+        _loop(code, kernel, s, symbol, outer, functions)
+        for s in kernel.body
+        if isinstance(s, For) and s.loop is not None
     )
     entry = _entry(code, kernel, symbol, outer, functions)
     parts = [
@@ -53,7 +55,9 @@ def emit(tree: Tree, dialect: Dialect, debug: bool) -> tuple[str, str]:
         entry,
     ]
     body = "\n".join(part for part in parts if part)
-    includes = "".join(f'#include "{name}"\n' for name, pattern in _HEADERS if re.search(rf"\b(?:{pattern})", body))
+    includes = "".join(
+        f'#include "{name}"\n' for name, pattern in _HEADERS if re.search(rf"\b(?:{pattern})", body)
+    )
     if debug and "pa_check.h" not in includes:
         includes = '#include "pa_check.h"\n' + includes
     return f'#include "pa_base.h"\n{includes}\n{dialect.prelude}\n{_AT if debug else ""}{body}', symbol
@@ -83,7 +87,9 @@ def _frames(code: Code, body: Any, up: str) -> str:
 def _declarations(variables: Any, pad: str) -> str:
     lines = []
     for name, kind in variables:
-        initial = "" if isinstance(kind, ArrayType) else " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
+        initial = (
+            "" if isinstance(kind, ArrayType) else " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
+        )
         lines.append(f"{pad}{ctype(kind)} {cname(name)}{initial};\n")
     return "".join(lines)
 
@@ -105,9 +111,7 @@ def _slots(kernel: Function, symbol: str, debug: bool) -> str:
 
 def _outer_variables(kernel: Function) -> tuple[tuple[str, Any], ...]:
     """Variables assigned outside the parallel loops: these see their last value."""
-    names = {
-        n.name for s in kernel.body if not _is_loop(s) for n in walk(s) if isinstance(n, Assign)
-    }
+    names = {n.name for s in kernel.body if not _is_loop(s) for n in walk(s) if isinstance(n, Assign)}
     return tuple((n, t) for n, t in kernel.variables if n in names)
 
 
@@ -127,7 +131,12 @@ def _environment(kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ..
 
 
 def _loop(
-    code: Code, kernel: Function, loop: For, symbol: str, outer: tuple[tuple[str, Any], ...], functions: dict[str, Function]
+    code: Code,
+    kernel: Function,
+    loop: For,
+    symbol: str,
+    outer: tuple[tuple[str, Any], ...],
+    functions: dict[str, Function],
 ) -> str:
     """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
 
@@ -146,7 +155,9 @@ def _loop(
             dense = (name, kind) in strided
             text += f"    {'' if dense else 'const '}{ctype(kind)} {cname(name)} = env->{cname(name)};\n"
             if dense:
-                text += f"    if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});\n"
+                text += (
+                    f"    if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});\n"
+                )
     text += _declarations(((n, t) for n, t in kernel.variables if n in inner), "    ")
     text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
     call = f"{symbol}_body{loop.loop}(env, begin, end"
@@ -168,7 +179,10 @@ def _single(code: Code, loop: For) -> str:
 def _product(code: Code, loop: For) -> str:
     """Several loop variables: the block's first position is taken apart once, then rows are walked like an odometer."""
     names, last = [cname(v) for v in loop.variables], len(loop.variables) - 1
-    text = "".join(f"    const int64_t {n}_size = {code.expr(r.stop)};\n" for n, r in zip(names, loop.ranges, strict=True))  # type: ignore[arg-type]
+    text = "".join(
+        f"    const int64_t {n}_size = {code.expr(r.stop)};\n"
+        for n, r in zip(names, loop.ranges, strict=True)
+    )  # type: ignore[arg-type]
     text += "    int64_t rest = begin;\n"
     for n in reversed(names):
         text += f"    int64_t {n}_at = rest % {n}_size;\n    rest /= {n}_size;\n"
@@ -189,7 +203,13 @@ def _product(code: Code, loop: For) -> str:
     return text + carry + "    }\n"
 
 
-def _entry(code: Code, kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...], functions: dict[str, Function]) -> str:
+def _entry(
+    code: Code,
+    kernel: Function,
+    symbol: str,
+    outer: tuple[tuple[str, Any], ...],
+    functions: dict[str, Function],
+) -> str:
     text = "    env.rt = rt;\n"
     for name, kind in kernel.params:
         text += _unpack(cname(name), kind, code.debug)
@@ -219,11 +239,15 @@ def _entry(code: Code, kernel: Function, symbol: str, outer: tuple[tuple[str, An
 
 def _unpack(name: str, kind: Any, debug: bool) -> str:
     if isinstance(kind, ArrayType):
-        return "".join(f"    env.{name}.{field} = slots->{name}_{field};\n" for _, field in views.fields(kind, debug))
+        return "".join(
+            f"    env.{name}.{field} = slots->{name}_{field};\n" for _, field in views.fields(kind, debug)
+        )
     dtype = kind.dtype
     if dtype.kind == "c":
         part = "float" if dtype.itemsize == 8 else "double"
-        return f"    env.{name}.re = ({part})slots->{name}_re;\n    env.{name}.im = ({part})slots->{name}_im;\n"
+        return (
+            f"    env.{name}.re = ({part})slots->{name}_re;\n    env.{name}.im = ({part})slots->{name}_im;\n"
+        )
     if dtype.kind == "f" and dtype.itemsize == 2:
         return f"    env.{name} = pa_{dtype.suffix}_from_f64(slots->{name});\n"
     return f"    env.{name} = ({dtype.ctype})slots->{name};\n"

@@ -10,15 +10,46 @@ from ..dtypes import DType, float32, float64
 from . import emit_views as views
 from .dialect import Dialect
 from .ir import (
-    ArrayType, Assign, Atomic, Binary, Break, Builtin, Cast, Compare, Const, Continue, Evaluate, Expr, For, If, Invoke, Load, Local, Logic,
-    Range, Return, ScalarType, Select, Size, Slice, Stmt, Store, Stride, SubView, Unary, While, walk,
-)  # fmt: skip
+    ArrayType,
+    Assign,
+    Atomic,
+    Binary,
+    Break,
+    Builtin,
+    Cast,
+    Compare,
+    Const,
+    Continue,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Invoke,
+    Load,
+    Local,
+    Logic,
+    Range,
+    Return,
+    ScalarType,
+    Select,
+    Size,
+    Slice,
+    Stmt,
+    Store,
+    Stride,
+    SubView,
+    Unary,
+    While,
+    walk,
+)
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
-LANES = 16  # accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy
+LANES = (
+    16  # accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy
+)
 
 # Words that C, C++ or a header owns; a variable of such a name gets an underscore.
 _RESERVED = frozenset(
@@ -27,14 +58,19 @@ _RESERVED = frozenset(
     new not nullptr operator or private protected public register restrict return short signed sizeof static struct switch template this
     throw true try typedef typename uint8_t uint16_t uint32_t uint64_t union unix unsigned using virtual void volatile while xor
     I value env rt at up slots memory begin end unit context t""".split()
-)  # fmt: skip
+)
 
 
 def cname(name: str) -> str:
     """The variable's name in C."""
     if not name.isascii():
         name = "u_" + name.encode("ascii", "backslashreplace").decode().replace("\\", "_")
-    if name in _RESERVED or name.startswith("pa_") or re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", name) or re.fullmatch(r".*_", name):
+    if (
+        name in _RESERVED
+        or name.startswith("pa_")
+        or re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", name)
+        or re.fullmatch(r".*_", name)
+    ):
         return name + "_"
     return name
 
@@ -58,7 +94,13 @@ def constant(value: Any, dtype: DType) -> str:
         return _real(value, dtype.suffix)
     if dtype.kind == "u":
         return f"{value}u" if value < 1 << 31 else f"{value}ull"
-    return str(value) if -(1 << 31) < value < 1 << 31 else "(-9223372036854775807ll - 1)" if value == -(1 << 63) else f"{value}ll"
+    return (
+        str(value)
+        if -(1 << 31) < value < 1 << 31
+        else "(-9223372036854775807ll - 1)"
+        if value == -(1 << 63)
+        else f"{value}ll"
+    )
 
 
 def _real(value: float, suffix: str) -> str:
@@ -116,7 +158,9 @@ class Code:
         if dtype.kind == "b":
             symbol = {"add": "|", "mul": "&"}.get(op) or INFIX[op]
             return f"((bool)({a} {symbol} {b}))"
-        infix = op in INFIX and (dtype.kind == "f" or (e.type.weak and dtype.kind == "i") or op in ("and", "or", "xor"))
+        infix = op in INFIX and (
+            dtype.kind == "f" or (e.type.weak and dtype.kind == "i") or op in ("and", "or", "xor")
+        )
         if infix and dtype.kind in "iu" and dtype.itemsize < 4:
             return f"(({dtype.ctype})({a} {INFIX[op]} {b}))"
         return f"({a} {INFIX[op]} {b})" if infix else f"pa_{op}_{dtype.suffix}({a}, {b})"
@@ -142,7 +186,9 @@ class Code:
             whole = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
             if whole is not None:
                 return whole
-            if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
+            if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (
+                e.name == "abs" and dtype.kind != "i"
+            ):
                 return args[0]
             if e.name == "square":
                 return f"pa_mul_{dtype.suffix}({args[0]}, {args[0]})"
@@ -195,7 +241,11 @@ class Code:
         name = self.helper(views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug))
         args = [*self.where(e.site), self.expr(e.array)]
         for p in e.parts:
-            args += [self.expr(x) for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,)) if x is not None]
+            args += [
+                self.expr(x)
+                for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,))
+                if x is not None
+            ]
         return f"{name}({', '.join(args)})"
 
     def emit_Invoke(self, e: Invoke) -> str:
@@ -222,7 +272,11 @@ class Code:
         return f"{pad}{{ {value} {self.place(s)} = value; }}\n"
 
     def write_Evaluate(self, s: Evaluate, pad: str, indent: int) -> str:
-        return f"{pad}(void){self.expr(s.value)};\n" if s.value.type is not None else f"{pad}{self.expr(s.value)};\n"
+        return (
+            f"{pad}(void){self.expr(s.value)};\n"
+            if s.value.type is not None
+            else f"{pad}{self.expr(s.value)};\n"
+        )
 
     def write_Return(self, s: Return, pad: str, indent: int) -> str:
         return f"{pad}return;\n" if s.value is None else f"{pad}return {self.expr(s.value)};\n"
@@ -277,7 +331,10 @@ class Code:
     def write_unordered(self, s: For, pad: str, indent: int) -> str:
         """A reduction whose order is free: `LANES` accumulators side by side, combined at the end. Restricted to step 1."""
         (variable,), (reach,) = s.variables, s.ranges
-        name, types = cname(variable), {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
+        name, types = (
+            cname(variable),
+            {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)},
+        )
         start = self.expr(reach.start) if reach.start is not None else "0"
         self.counters += 1
         k, inner = f"k{self.counters}", pad + "    "
@@ -309,7 +366,11 @@ class Code:
             def merge(a: str, b: str, op: str = op, kind: ScalarType = kind, loc: Any = s.loc) -> str:
                 self.renamed |= {"#a": a, "#b": b}
                 pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
-                node = Builtin(loc, kind, op, kind.dtype, pair) if op in ("min", "max") else Binary(loc, kind, op, *pair)
+                node = (
+                    Builtin(loc, kind, op, kind.dtype, pair)
+                    if op in ("min", "max")
+                    else Binary(loc, kind, op, *pair)
+                )
                 return self.expr(node)
 
             text += f"{pad}        {lane}[lane] = {merge(f'{lane}[lane]', f'{lane}[lane + half]')};\n"

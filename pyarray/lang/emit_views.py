@@ -66,14 +66,20 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     params = [f"const {view_name(kind)} v", *(f"int64_t {i}" for i in index)]
     ctype = kind.dtype.ctype
     if not checked:
-        return name, f"{function} {ctype} *{name}({', '.join(params)})\n{{\n    return {address(kind, 'v', index)};\n}}\n"
+        return (
+            name,
+            f"{function} {ctype} *{name}({', '.join(params)})\n{{\n    return {address(kind, 'v', index)};\n}}\n",
+        )
     tests = [
         f"pa_check_index(at->rt, up, site + {axis}, at->loop, at->tid, {i}, v.n{axis}, v.offset, {total(kind, 'v')})"
         for axis, i in enumerate(index)
     ]
     test = "\n        && ".join(tests) or "true"
     head = f"{function} {ctype} *{name}(pa_at *at, const pa_frame *up, int32_t site, {', '.join(params)})"
-    return name, f"{head}\n{{\n    return {test}\n        ? {address(kind, 'v', index)} : ({ctype} *)&at->scrap;\n}}\n"
+    return (
+        name,
+        f"{head}\n{{\n    return {test}\n        ? {address(kind, 'v', index)} : ({ctype} *)&at->scrap;\n}}\n",
+    )
 
 
 def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
@@ -82,24 +88,39 @@ def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
     extra = "pa_at *at, const pa_frame *up, int32_t site, " if debug else ""
     lines = []
     if debug:
-        lines.append("    if (!pa_check_view(at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid, offset, size, v.n0, v.offset)) offset = size = 0;")
-        lines.append("    v.offset += offset" + (f" * (v.s0 / (int64_t)sizeof({kind.dtype.ctype}))" if kind.strided else "") + ";")
+        lines.append(
+            "    if (!pa_check_view(at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid, offset, size, v.n0, v.offset)) offset = size = 0;"
+        )
+        lines.append(
+            "    v.offset += offset"
+            + (f" * (v.s0 / (int64_t)sizeof({kind.dtype.ctype}))" if kind.strided else "")
+            + ";"
+        )
     lines.append(f"    v.data = {address(kind, 'v', ['offset'])};")
     lines.append("    v.n0 = size;")
     body = "\n".join([*lines, "    return v;"])
-    return name, f"{function} {view_name(kind)} {name}({extra}{view_name(kind)} v, int64_t offset, int64_t size)\n{{\n{body}\n}}\n"
+    return (
+        name,
+        f"{function} {view_name(kind)} {name}({extra}{view_name(kind)} v, int64_t offset, int64_t size)\n{{\n{body}\n}}\n",
+    )
 
 
 def slice_shape(parts: tuple[object, ...]) -> str:
     """Name of a slicing pattern: i an index; a range is r, with a letter for each bound it has."""
     letters = []
     for p in parts:
-        given = "".join(c for c, x in zip("abs", (p.start, p.stop, p.step), strict=True) if x is not None) if isinstance(p, Range) else ""
+        given = (
+            "".join(c for c, x in zip("abs", (p.start, p.stop, p.step), strict=True) if x is not None)
+            if isinstance(p, Range)
+            else ""
+        )
         letters.append("r" + given if isinstance(p, Range) else "i")
     return "_".join(letters)
 
 
-def slicer(kind: ArrayType, result: ArrayType, parts: tuple[object, ...], function: str, debug: bool) -> tuple[str, str]:
+def slicer(
+    kind: ArrayType, result: ArrayType, parts: tuple[object, ...], function: str, debug: bool
+) -> tuple[str, str]:
     """(name, text) of the function that takes a view apart by one pattern of indices and ranges."""
     name = f"slice_{view_name(kind).removeprefix('view_')}_{slice_shape(parts)}"
     params = ["pa_at *at, const pa_frame *up, int32_t site"] if debug else []
@@ -141,11 +162,17 @@ def _cut(p: Range, axis: int, n: str, s: str, params: list[str], debug: bool) ->
         step = f"step{axis}"
         if debug:
             lines.append(f"    (void)pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step});")
-        first = f"pa_slice_start_step(start{axis}, {n}, {step})" if p.start is not None else f"pa_slice_start_none({n}, {step})"
-        last = f"pa_slice_stop_step(stop{axis}, {n}, {step})" if p.stop is not None else f"pa_slice_stop_none({n}, {step})"
+        first = (
+            f"pa_slice_start_step(start{axis}, {n}, {step})"
+            if p.start is not None
+            else f"pa_slice_start_none({n}, {step})"
+        )
+        last = (
+            f"pa_slice_stop_step(stop{axis}, {n}, {step})"
+            if p.stop is not None
+            else f"pa_slice_stop_none({n}, {step})"
+        )
     lines.append(f"    const int64_t first{axis} = {first};")
     lines.append(f"    const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")
     lines.append(f"    if (count{axis} > 0) bytes += first{axis} * {s};")
     return lines
-
-

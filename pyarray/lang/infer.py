@@ -13,9 +13,32 @@ from typing import Any
 from ..dtypes import asdtype
 from .infer_expr import Expressions, Static
 from .ir import (
-    INDEX, Assign, Binary, Break, Builtin, Cast, Const, Continue, Evaluate, Expr, For, Function, If, Invoke, Local, Range,
-    Return, ScalarType, Size, Stmt, Store, Tree, Type, While, walk,
-)  # fmt: skip
+    INDEX,
+    Assign,
+    Binary,
+    Break,
+    Builtin,
+    Cast,
+    Const,
+    Continue,
+    Evaluate,
+    Expr,
+    For,
+    Function,
+    If,
+    Invoke,
+    Local,
+    Range,
+    Return,
+    ScalarType,
+    Size,
+    Stmt,
+    Store,
+    Tree,
+    Type,
+    While,
+    walk,
+)
 from .parse import FunctionSource
 from .scalar import cast, join
 
@@ -50,7 +73,9 @@ class Program:
         self.active: list[FunctionSource] = []
         self.symbols: set[str] = set()
 
-    def function(self, source: FunctionSource, params: tuple[tuple[str, Any], ...], is_kernel: bool = False) -> Function:
+    def function(
+        self, source: FunctionSource, params: tuple[tuple[str, Any], ...], is_kernel: bool = False
+    ) -> Function:
         key = (source, tuple((name, p.key() if isinstance(p, Static) else p) for name, p in params))
         if key in self.done:
             return self.done[key]
@@ -68,7 +93,9 @@ class Program:
         self.active.pop()
         live = tuple((n, p) for n, p in params if not isinstance(p, Static))
         variables = tuple((n, t) for n, t in types.items() if n not in dict(live) and n != "return")
-        made = Function(source.name, symbol, source.loc(source.node), live, variables, statements, types.get("return"))
+        made = Function(
+            source.name, symbol, source.loc(source.node), live, variables, statements, types.get("return")
+        )
         if not is_kernel:
             self.done[key] = made
         return made
@@ -77,7 +104,14 @@ class Program:
 class FunctionBody(Expressions):
     """One pass over one function. `types` lives on between passes; `changed` says that another is needed."""
 
-    def __init__(self, program: Program, source: FunctionSource, params: dict[str, Any], types: dict[str, Type], is_kernel: bool):
+    def __init__(
+        self,
+        program: Program,
+        source: FunctionSource,
+        params: dict[str, Any],
+        types: dict[str, Type],
+        is_kernel: bool,
+    ):
         super().__init__(program, source, params, types)
         self.is_kernel = is_kernel
         self.changed = False
@@ -121,7 +155,11 @@ class FunctionBody(Expressions):
 
     def bind(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:
         if isinstance(value, (Static, tuple)):
-            self.source.fail(where, f"{name!r} can't hold {self.describe(value)}", "variables are numbers and views of arrays")
+            self.source.fail(
+                where,
+                f"{name!r} can't hold {self.describe(value)}",
+                "variables are numbers and views of arrays",
+            )
         if self.parallel is not None and name in self.parallel:
             self.source.fail(
                 where,
@@ -129,7 +167,11 @@ class FunctionBody(Expressions):
                 f"use another name inside the loop, or collect with pa.atomic_add(array, index, value) instead of {name!r}",
             )
         if name in self.params and not isinstance(self.params[name], ScalarType):
-            self.source.fail(where, f"{name!r} is a parameter ({self.describe(self.params[name])}) and can't be assigned", "use another name")
+            self.source.fail(
+                where,
+                f"{name!r} is a parameter ({self.describe(self.params[name])}) and can't be assigned",
+                "use another name",
+            )
         if value.type is None:
             self.source.fail(where, "this call returns nothing that could be assigned")
         kind = self.set_type(where, name, value.type)
@@ -153,7 +195,10 @@ class FunctionBody(Expressions):
             have = f"{len(value)} values" if isinstance(value, tuple) else self.describe(value)
             self.source.fail(target, f"{len(target.elts)} names can't be assigned from {have}")
         result: list[Stmt] = []
-        held = [self.held(target, self.number(target, item) if not self.is_array(item) else item, result) for item in value]
+        held = [
+            self.held(target, self.number(target, item) if not self.is_array(item) else item, result)
+            for item in value
+        ]
         for element, item in zip(target.elts, held, strict=True):
             result += self.assign(element, item)
         return result
@@ -173,13 +218,19 @@ class FunctionBody(Expressions):
         array = self.array(target.value)
         parts = self.index_parts(target, array)
         if any(isinstance(p, Range) for p in parts):
-            self.source.fail(target, "a slice can't be assigned as a whole", "write a for loop over its elements")
+            self.source.fail(
+                target, "a slice can't be assigned as a whole", "write a for loop over its elements"
+            )
         return self.store_element(target, array, parts, self.number(target, value))
 
     def store_element(self, where: ast.AST, array: Expr, index: tuple[Any, ...], value: Expr) -> Stmt:
         dtype = array.type.dtype
         if value.type.dtype.kind == "c" and dtype.kind != "c":
-            self.source.fail(where, f"a {value.type} can't be stored in an array of {dtype}", "store its .real, .imag or abs()")
+            self.source.fail(
+                where,
+                f"a {value.type} can't be stored in an array of {dtype}",
+                "store its .real, .imag or abs()",
+            )
         return Store(self.loc(where), array, index, cast(value, dtype))
 
     def do_Assign(self, node: ast.Assign) -> list[Stmt]:
@@ -198,20 +249,28 @@ class FunctionBody(Expressions):
         try:
             dtype = asdtype(declared.value)
         except (TypeError, AttributeError):
-            self.source.fail(node.annotation, "the annotation of a variable is an element type", "write x: pa.float32 = 0")
+            self.source.fail(
+                node.annotation, "the annotation of a variable is an element type", "write x: pa.float32 = 0"
+            )
         return self.assign(node.target, cast(self.number(node, self.value(node.value)), dtype))
 
     def do_AugAssign(self, node: ast.AugAssign) -> list[Stmt]:
         if isinstance(node.target, ast.Name):
             old = self.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-            return self.bind(node.target, node.target.id, self.operate(node, node.op, old, self.value(node.value)))
+            return self.bind(
+                node.target, node.target.id, self.operate(node, node.op, old, self.value(node.value))
+            )
         if not isinstance(node.target, ast.Subscript):
-            self.source.fail(node.target, "this can't be assigned", "assign to a name or to an element: v[i] += x")
+            self.source.fail(
+                node.target, "this can't be assigned", "assign to a name or to an element: v[i] += x"
+            )
         array = self.array(node.target.value)
         result: list[Stmt] = []
         parts = self.index_parts(node.target, array)
         if any(isinstance(p, Range) for p in parts):
-            self.source.fail(node.target, "a slice can't be assigned as a whole", "write a for loop over its elements")
+            self.source.fail(
+                node.target, "a slice can't be assigned as a whole", "write a for loop over its elements"
+            )
         if any(type(n).__name__ in _EFFECTS for p in parts for n in walk(p)):
             parts = tuple(self.held(node, p, result) for p in parts)
         old = self.element(node.target, array, parts)
@@ -272,13 +331,21 @@ class FunctionBody(Expressions):
         if parallel:
             self.parallel = None
         if len(ranges) > 1 and any(isinstance(n, Break) for s in body for n in walk(s)) and self.breaks(body):
-            self.source.fail(node, "'break' in a loop over ndrange is not part of the kernel language", "write nested for loops")
+            self.source.fail(
+                node,
+                "'break' in a loop over ndrange is not part of the kernel language",
+                "write nested for loops",
+            )
         reductions = self.reductions(node, body, entry) if unordered else ()
         return [For(self.loc(node), tuple(names), ranges, body, number if parallel else None, reductions)]
 
     def bind_index(self, node: ast.For, name: str) -> None:
         if name in self.assigned:
-            self.source.fail(node.target, f"{name!r} already has a value here, which the loop would overwrite", "use another name")
+            self.source.fail(
+                node.target,
+                f"{name!r} already has a value here, which the loop would overwrite",
+                "use another name",
+            )
         self.set_type(node.target, name, INDEX)
         self.assigned.add(name)
 
@@ -297,13 +364,19 @@ class FunctionBody(Expressions):
         for statement in body:
             if isinstance(statement, Break):
                 return True
-            if isinstance(statement, If) and (FunctionBody.breaks(statement.then) or FunctionBody.breaks(statement.orelse)):
+            if isinstance(statement, If) and (
+                FunctionBody.breaks(statement.then) or FunctionBody.breaks(statement.orelse)
+            ):
                 return True
         return False
 
     def do_Break(self, node: ast.Break) -> list[Stmt]:
         if self.parallel is not None and self.depth == 1:
-            self.source.fail(node, "'break' can't leave a parallel loop: its iterations run at the same time", "skip with continue")
+            self.source.fail(
+                node,
+                "'break' can't leave a parallel loop: its iterations run at the same time",
+                "skip with continue",
+            )
         return [Break(self.loc(node))]
 
     def do_Continue(self, node: ast.Continue) -> list[Stmt]:
@@ -322,7 +395,11 @@ class FunctionBody(Expressions):
 
     def do_Return(self, node: ast.Return) -> list[Stmt]:
         if self.is_kernel:
-            self.source.fail(node, "a kernel returns nothing", "store results into an array parameter; skip an iteration with continue")
+            self.source.fail(
+                node,
+                "a kernel returns nothing",
+                "store results into an array parameter; skip an iteration with continue",
+            )
         return [self.returned(node, self.value(node.value) if node.value is not None else None)]
 
     def returned(self, node: ast.AST, value: Any) -> Stmt:
@@ -335,19 +412,35 @@ class FunctionBody(Expressions):
             value = cast(value, kind.dtype, kind.weak)
         return Return(self.loc(node), value)
 
-    def reductions(self, node: ast.For, body: tuple[Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
+    def reductions(
+        self, node: ast.For, body: tuple[Stmt, ...], outer: set[str]
+    ) -> tuple[tuple[str, str], ...]:
         """Variables of an unordered loop that carry a value from one iteration to the next, with the operator that combines them."""
         found: dict[str, str] = {}
         for statement in body:
             if not isinstance(statement, Assign) or statement.name not in outer:
                 continue
             value = statement.value.a if isinstance(statement.value, Cast) else statement.value
-            operands = (value.a, value.b) if isinstance(value, Binary) else value.args if isinstance(value, Builtin) else ()
+            operands = (
+                (value.a, value.b)
+                if isinstance(value, Binary)
+                else value.args
+                if isinstance(value, Builtin)
+                else ()
+            )
             op = getattr(value, "op", getattr(value, "name", ""))
             own = [n for s in body for n in walk(s) if isinstance(n, Local) and n.name == statement.name]
             first = operands[0] if operands else None
-            if op not in ("add", "mul", "and", "or", "xor", "min", "max") or len(own) != 1 or own[0] is not first:
-                self.source.fail(node, f"{statement.name!r} is not a plain reduction, so the loop's order matters", "use range alone")
+            if (
+                op not in ("add", "mul", "and", "or", "xor", "min", "max")
+                or len(own) != 1
+                or own[0] is not first
+            ):
+                self.source.fail(
+                    node,
+                    f"{statement.name!r} is not a plain reduction, so the loop's order matters",
+                    "use range alone",
+                )
             found[statement.name] = op
         return tuple(found.items())
 
@@ -358,7 +451,9 @@ class FunctionBody(Expressions):
         if isinstance(node, ast.Call):
             callee = self.value(node.func)
             name = getattr(callee.value, "__name__", "") if isinstance(callee, Static) else ""
-            marked = getattr(callee.value, "__pyarray_builtin__", None) if isinstance(callee, Static) else None
+            marked = (
+                getattr(callee.value, "__pyarray_builtin__", None) if isinstance(callee, Static) else None
+            )
             if marked == "unordered":
                 ranges, array, _ = self.iteration(node.args[0])
                 return ranges, array, True
@@ -368,7 +463,11 @@ class FunctionBody(Expressions):
                 return (self.range_of(node, node.args),), None, False
         elif self.is_array(value := self.value(node)):
             if value.type.ndim != 1:
-                self.source.fail(node, f"a loop over a {value.type} is not part of the kernel language", "loop over range(a.shape[0])")
+                self.source.fail(
+                    node,
+                    f"a loop over a {value.type} is not part of the kernel language",
+                    "loop over range(a.shape[0])",
+                )
             loc = self.loc(node)
             return (Range(None, Size(loc, INDEX, value, 0), None),), value, False
         self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array")
@@ -377,7 +476,11 @@ class FunctionBody(Expressions):
         values = [self.integer(a, self.value(a), "a range bound") for a in args]
         if len(values) not in (1, 2, 3):
             self.source.fail(node, f"range() takes 1 to 3 arguments, got {len(values)}")
-        start, stop, step = (None, values[0], None) if len(values) == 1 else (values[0], values[1], values[2] if len(values) == 3 else None)
+        start, stop, step = (
+            (None, values[0], None)
+            if len(values) == 1
+            else (values[0], values[1], values[2] if len(values) == 3 else None)
+        )
         if isinstance(step, Const) and step.value == 0:
             self.source.fail(node, "the step of range() must not be 0")
         return Range(start, stop, step)
@@ -388,6 +491,7 @@ class FunctionBody(Expressions):
             value = self.value(argument)
             values += value if isinstance(value, tuple) else (value,)
         if not values:
-            self.source.fail(node, "ndrange() takes one size per loop variable", "write pa.ndrange(a.shape[0], a.shape[1])")
+            self.source.fail(
+                node, "ndrange() takes one size per loop variable", "write pa.ndrange(a.shape[0], a.shape[1])"
+            )
         return tuple(Range(None, self.integer(node, v, "a size of ndrange"), None) for v in values)
-

@@ -15,9 +15,26 @@ import numpy as np
 from ..dtypes import PYTHON_KIND, DType, asdtype, bool_, int64
 from .builtins import ATOMICS, FUNCTIONS, name_of
 from .ir import (
-    BOOL, INDEX, ArrayType, Atomic, Const, Expr, Invoke, Load, Local, Loc, Logic, Range, ScalarType, Select, Size,
-    Slice, Stride, SubView, Type,
-)  # fmt: skip
+    BOOL,
+    INDEX,
+    ArrayType,
+    Atomic,
+    Const,
+    Expr,
+    Invoke,
+    Load,
+    Local,
+    Loc,
+    Logic,
+    Range,
+    ScalarType,
+    Select,
+    Size,
+    Slice,
+    Stride,
+    SubView,
+    Type,
+)
 from .parse import FunctionSource
 from .scalar import binary, call, cast, compare, constant, join, unary
 
@@ -53,7 +70,9 @@ class Static:
 class Expressions:
     """Values of expressions: a node of the tree, a tuple of values, or a `Static`."""
 
-    def __init__(self, program: Program, source: FunctionSource, params: dict[str, Any], types: dict[str, Type]):
+    def __init__(
+        self, program: Program, source: FunctionSource, params: dict[str, Any], types: dict[str, Type]
+    ):
         self.program, self.source, self.params, self.types = program, source, params, types
         self.assigned = {name for name, p in params.items() if not isinstance(p, Static)}
         for name, p in params.items():
@@ -94,7 +113,9 @@ class Expressions:
     def integer(self, where: ast.AST, value: Any, what: str) -> Expr:
         value = self.number(where, value)
         if value.type.dtype.kind not in "iu":
-            self.source.fail(where, f"{what} must be an integer, got {self.describe(value)}", "convert it with int(...)")
+            self.source.fail(
+                where, f"{what} must be an integer, got {self.describe(value)}", "convert it with int(...)"
+            )
         return cast(value, int64, weak=True)
 
     def truth(self, where: ast.AST, value: Any) -> Expr:
@@ -134,7 +155,11 @@ class Expressions:
         name = node.id
         if name in self.types and name != "return" and (name in self.local_names or name in self.params):
             if name not in self.assigned:
-                self.source.fail(node, f"{name!r} may be read before it is assigned", "give it a value before the loop or in both branches")
+                self.source.fail(
+                    node,
+                    f"{name!r} may be read before it is assigned",
+                    "give it a value before the loop or in both branches",
+                )
             return Local(self.loc(node), self.types[name], name)
         if name in self.params:
             return self.lift(node, self.params[name].value)
@@ -190,7 +215,9 @@ class Expressions:
         if node.attr == "subview":
             return Static(_Method(self, array, node.attr))
         self.source.fail(
-            node, f"an array in a kernel has no attribute {node.attr!r}", "there are shape, strides, size, ndim, itemsize, dtype, subview"
+            node,
+            f"an array in a kernel has no attribute {node.attr!r}",
+            "there are shape, strides, size, ndim, itemsize, dtype, subview",
         )
 
     # ---- arithmetic
@@ -198,7 +225,14 @@ class Expressions:
     def operate(self, node: ast.AST, op: ast.operator, left: Any, right: Any) -> Expr:
         a, b, name = self.number(node, left), self.number(node, right), _BINARY[type(op)]
         loc = self.loc(node)
-        if name == "pow" and isinstance(b, Const) and b.value == 2 and b.type.weak and not isinstance(a, Const) and a.type.dtype.kind != "b":
+        if (
+            name == "pow"
+            and isinstance(b, Const)
+            and b.value == 2
+            and b.type.weak
+            and not isinstance(a, Const)
+            and a.type.dtype.kind != "b"
+        ):
             return self.typed(node, call, loc, "square", [a])
         return self.typed(node, binary, loc, name, a, b)
 
@@ -258,7 +292,9 @@ class Expressions:
     def select(self, node: ast.AST, condition: Expr, then: Any, orelse: Any) -> Expr:
         a, b = self.number(node, then), self.number(node, orelse)
         kind = self.typed(node, join, a.type, b.type)
-        return Select(self.loc(node), kind, condition, cast(a, kind.dtype, kind.weak), cast(b, kind.dtype, kind.weak))
+        return Select(
+            self.loc(node), kind, condition, cast(a, kind.dtype, kind.weak), cast(b, kind.dtype, kind.weak)
+        )
 
     # ---- subscripts
 
@@ -267,7 +303,10 @@ class Expressions:
         if isinstance(owner, tuple):
             index = self.number(node.slice, self.value(node.slice))
             if not isinstance(index, Const) or not -len(owner) <= index.value < len(owner):
-                self.source.fail(node.slice, f"a tuple of {len(owner)} needs a constant index from {-len(owner)} to {len(owner) - 1}")
+                self.source.fail(
+                    node.slice,
+                    f"a tuple of {len(owner)} needs a constant index from {-len(owner)} to {len(owner) - 1}",
+                )
             return owner[index.value]
         if not self.is_array(owner):
             self.source.fail(node, f"{self.describe(owner)} can't be indexed")
@@ -294,11 +333,16 @@ class Expressions:
             elif isinstance(item, ast.Slice):
                 parts.append(self.slice_range(item))
             else:
-                parts.append(self.wrapped(item, self.integer(item, self.value(item), "an index"), array, len(parts)))
+                parts.append(
+                    self.wrapped(item, self.integer(item, self.value(item), "an index"), array, len(parts))
+                )
         return (*parts, *[Range(None, None, None)] * (ndim - len(parts)))
 
     def slice_range(self, item: ast.Slice) -> Range:
-        bounds = [None if n is None else self.integer(n, self.value(n), "a slice bound") for n in (item.lower, item.upper, item.step)]
+        bounds = [
+            None if n is None else self.integer(n, self.value(n), "a slice bound")
+            for n in (item.lower, item.upper, item.step)
+        ]
         step = bounds[2]
         if isinstance(step, Const) and step.value == 0:
             self.source.fail(item, "slice step must not be 0")
@@ -322,13 +366,20 @@ class Expressions:
             self.source.fail(node.func, f"{self.describe(callee)} can't be called")
         function = callee.value
         if isinstance(function, _Method):
-            return self.subview(node, function.array, [self.value(a) for a in node.args], {k.arg: self.value(k.value) for k in node.keywords})
+            return self.subview(
+                node,
+                function.array,
+                [self.value(a) for a in node.args],
+                {k.arg: self.value(k.value) for k in node.keywords},
+            )
         source = getattr(function, "__pyarray_func__", None)
         args = [self.value(a) for a in node.args]
         if source is not None:
             return self.invoke(node, source, args, {str(k.arg): self.value(k.value) for k in node.keywords})
         if node.keywords:
-            self.source.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
+            self.source.fail(
+                node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position"
+            )
         return self.call_known(node, function, args)
 
     def call_known(self, node: ast.Call, function: Any, args: list[Any]) -> Any:
@@ -351,41 +402,65 @@ class Expressions:
         if len(args) == 1 and (isinstance(function, DType) or isinstance(function, type)):
             return self.convert(node, function, self.number(node, args[0]))
         if isinstance(function, python_types.FunctionType):
-            self.source.fail(node.func, f"{function.__name__!r} is a plain Python function", "decorate it with @pa.func")
-        self.source.fail(node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language")
+            self.source.fail(
+                node.func, f"{function.__name__!r} is a plain Python function", "decorate it with @pa.func"
+            )
+        self.source.fail(
+            node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language"
+        )
 
     def convert(self, node: ast.Call, function: Any, value: Expr) -> Expr:
         try:
             dtype = asdtype(function)
         except TypeError:
-            self.source.fail(node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language")
+            self.source.fail(
+                node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language"
+            )
         if value.type.dtype.kind == "c" and dtype.kind != "c":
-            self.source.fail(node, f"a {value.type} can't be converted to {dtype}", "take its .real, .imag or abs()")
+            self.source.fail(
+                node, f"a {value.type} can't be converted to {dtype}", "take its .real, .imag or abs()"
+            )
         return cast(value, dtype, weak=function in (int, float, complex))
 
     def atomic(self, node: ast.Call, op: str, args: list[Any]) -> Expr:
         if len(args) != 3 or not self.is_array(args[0]):
-            self.source.fail(node, f"atomic_{op}() takes an array, an index and a value", f"write pa.atomic_{op}(v, i, x)")
+            self.source.fail(
+                node, f"atomic_{op}() takes an array, an index and a value", f"write pa.atomic_{op}(v, i, x)"
+            )
         array, index = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
         if len(index) != array.type.ndim:
             self.source.fail(node, f"{len(index)} indices for a {array.type}")
-        parts = tuple(self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index))
+        parts = tuple(
+            self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
+        )
         value = cast(self.number(node, args[2]), array.type.dtype)
         return Atomic(self.loc(node), ScalarType(array.type.dtype), op, array, parts, value)
 
     def subview(self, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> Expr:
-        names = ["offset", "size"][len(args):]
+        names = ["offset", "size"][len(args) :]
         if len(args) > 2 or sorted(keywords) != sorted(names) or not self.is_array(array):
-            self.source.fail(node, "a sub-view needs an array, an offset and a size", "write v.subview(offset, size)")
+            self.source.fail(
+                node, "a sub-view needs an array, an offset and a size", "write v.subview(offset, size)"
+            )
         values = [*args, *(keywords[n] for n in names)]
         if array.type.ndim != 1:
-            self.source.fail(node, f"only a 1-D array has sub-views, this is a {array.type}", "index the other axes first: m[i].subview(o, n)")
-        offset, size = (self.integer(node, v, what) for v, what in zip(values, ("an offset", "a size"), strict=True))
+            self.source.fail(
+                node,
+                f"only a 1-D array has sub-views, this is a {array.type}",
+                "index the other axes first: m[i].subview(o, n)",
+            )
+        offset, size = (
+            self.integer(node, v, what) for v, what in zip(values, ("an offset", "a size"), strict=True)
+        )
         return SubView(self.loc(node), array.type, array, offset, size)
 
-    def invoke(self, node: ast.Call, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> Expr:
+    def invoke(
+        self, node: ast.Call, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
+    ) -> Expr:
         if any(active is source for active in self.program.active):
-            self.source.fail(node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion")
+            self.source.fail(
+                node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion"
+            )
         try:
             bound = inspect.signature(source.function).bind(*args, **keywords)
         except TypeError as error:
@@ -397,7 +472,9 @@ class Expressions:
         params = []
         for name, value in ordered:
             if isinstance(value, tuple):
-                self.source.fail(node, f"{name!r} of {source.name}(): a tuple can't be passed", "pass its items one by one")
+                self.source.fail(
+                    node, f"{name!r} of {source.name}(): a tuple can't be passed", "pass its items one by one"
+                )
             params.append((name, value if isinstance(value, Static) else value.type))
         made = self.program.function(source, tuple(params))
         live = tuple(value for _, value in ordered if not isinstance(value, Static))
@@ -423,4 +500,3 @@ def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
 
 def _assigned_names(node: ast.AST) -> frozenset[str]:
     return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-

@@ -239,7 +239,22 @@ class Invoke:
 
 
 Expr = Union[
-    Const, Local, Unary, Binary, Compare, Logic, Select, Cast, Builtin, Load, Atomic, Size, Stride, Slice, SubView, Invoke
+    Const,
+    Local,
+    Unary,
+    Binary,
+    Compare,
+    Logic,
+    Select,
+    Cast,
+    Builtin,
+    Load,
+    Atomic,
+    Size,
+    Stride,
+    Slice,
+    SubView,
+    Invoke,
 ]
 
 

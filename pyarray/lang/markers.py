@@ -49,7 +49,9 @@ def builtin(name: str) -> Marker:
     def host(*args: Any) -> Any:
         function: Any = getattr(np, _NUMPY.get(name, name), None)
         if function is None:
-            raise NotImplementedError(f"{name}() is for kernels; NumPy, which would stand in for it, has none")
+            raise NotImplementedError(
+                f"{name}() is for kernels; NumPy, which would stand in for it, has none"
+            )
         return function(*args)
 
     return Marker(name, host, row.doc)

@@ -67,7 +67,9 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
     Raises `TypeError` for what is no Python function. Missing text is reported by the first compile, not here.
     """
     if not isinstance(function, types.FunctionType):
-        raise TypeError(f"expected a Python function, got {type(function).__name__}; write def f(...): and decorate that")
+        raise TypeError(
+            f"expected a Python function, got {type(function).__name__}; write def f(...): and decorate that"
+        )
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -93,7 +95,9 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
         nodes = []
     if source.name == "<lambda>":
         places = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
-        nodes = [n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in places]
+        nodes = [
+            n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in places
+        ]
     else:
         nodes = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == source.name]
     if not nodes:
@@ -108,11 +112,40 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
 
 # What the language has; each other node is refused by name, with the advice beside it.
 _ALLOWED = (
-    ast.FunctionDef, ast.Lambda, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While,
-    ast.If, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Call,
-    ast.Constant, ast.Attribute, ast.Subscript, ast.Name, ast.Tuple, ast.Slice, ast.keyword, ast.operator, ast.unaryop, ast.boolop,
-    ast.cmpop, ast.expr_context,
-)  # fmt: skip
+    ast.FunctionDef,
+    ast.Lambda,
+    ast.arguments,
+    ast.arg,
+    ast.Return,
+    ast.Assign,
+    ast.AugAssign,
+    ast.AnnAssign,
+    ast.For,
+    ast.While,
+    ast.If,
+    ast.Expr,
+    ast.Pass,
+    ast.Break,
+    ast.Continue,
+    ast.BoolOp,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.IfExp,
+    ast.Compare,
+    ast.Call,
+    ast.Constant,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Name,
+    ast.Tuple,
+    ast.Slice,
+    ast.keyword,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
+    ast.expr_context,
+)
 
 _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Try: ("'try'", "a kernel can't raise; test the condition with if"),
@@ -156,13 +189,21 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                source.fail(node, "a function inside a kernel is not part of the kernel language", "define it outside and decorate it with @pa.func")
+                source.fail(
+                    node,
+                    "a function inside a kernel is not part of the kernel language",
+                    "define it outside and decorate it with @pa.func",
+                )
             if not isinstance(node, _ALLOWED) or type(node) in _ADVICE:
                 what, instead = _ADVICE.get(type(node), (f"{type(node).__name__}", ""))
                 place = node if hasattr(node, "lineno") else _parent_of(node, statement)
                 source.fail(place, f"{what} is not part of the kernel language", instead)
             if isinstance(node, (ast.For, ast.While)) and node.orelse:
-                source.fail(node, "'else' of a loop is not part of the kernel language", "set a flag in the loop and test it behind")
+                source.fail(
+                    node,
+                    "'else' of a loop is not part of the kernel language",
+                    "set a flag in the loop and test it behind",
+                )
     arguments = root.args
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:

@@ -28,7 +28,13 @@ class Program:
     sites: tuple[Site, ...]
 
 
-def lower(source: FunctionSource, params: Sequence[tuple[str, Any]], target: str, debug: bool = False, wraparound: bool = False) -> Program:
+def lower(
+    source: FunctionSource,
+    params: Sequence[tuple[str, Any]],
+    target: str,
+    debug: bool = False,
+    wraparound: bool = False,
+) -> Program:
     """Kernel + parameter types → text for `target`. Raises `CompileError` for what is outside the language."""
     tree = verify(infer(source, params, wraparound))
     facts = directions(tree)

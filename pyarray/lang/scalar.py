@@ -6,7 +6,18 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import DEFAULT, PYTHON_KIND, DType, bool_, float32, float64, int8, int64, promote, promote_scalar
+from ..dtypes import (
+    DEFAULT,
+    PYTHON_KIND,
+    DType,
+    bool_,
+    float32,
+    float64,
+    int8,
+    int64,
+    promote,
+    promote_scalar,
+)
 from .builtins import FUNCTIONS
 from .ir import BOOL, Binary, Builtin, Cast, Compare, Const, Expr, Loc, ScalarType, Unary
 
@@ -110,7 +121,10 @@ def binary(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
     )
     if refused:
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type} and {b.type}")
-    return through_float32(ScalarType(dtype, kind.weak), lambda t: Binary(loc, t, op, cast(a, t.dtype, t.weak), cast(b, t.dtype, t.weak)))
+    return through_float32(
+        ScalarType(dtype, kind.weak),
+        lambda t: Binary(loc, t, op, cast(a, t.dtype, t.weak), cast(b, t.dtype, t.weak)),
+    )
 
 
 def through_float32(result: ScalarType, build: Callable[[ScalarType], Expr]) -> Expr:
@@ -134,7 +148,9 @@ def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
         dtype = float64  # uint64 with a signed integer has no common integer; NumPy compares likewise
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")
-    return through_float32(ScalarType(dtype), lambda t: Compare(loc, BOOL, op, cast(a, t.dtype), cast(b, t.dtype)))
+    return through_float32(
+        ScalarType(dtype), lambda t: Compare(loc, BOOL, op, cast(a, t.dtype), cast(b, t.dtype))
+    )
 
 
 def unary(loc: Loc, op: str, a: Expr) -> Expr:

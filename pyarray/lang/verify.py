@@ -5,9 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from .ir import (
-    ArrayType, Atomic, Binary, Builtin, Cast, Compare, Function, If, Invoke, Load, Local, Logic, Range, ScalarType, Select, Slice, Store,
-    SubView, Tree, While, walk,
-)  # fmt: skip
+    ArrayType,
+    Atomic,
+    Binary,
+    Builtin,
+    Cast,
+    Compare,
+    Function,
+    If,
+    Invoke,
+    Load,
+    Local,
+    Logic,
+    Range,
+    ScalarType,
+    Select,
+    Slice,
+    Store,
+    SubView,
+    Tree,
+    While,
+    walk,
+)
 
 
 def _index_fits(node: Any) -> bool:
@@ -28,7 +47,9 @@ RULES: dict[type, Any] = {
     Load: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
     Store: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
     Atomic: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
-    Slice: lambda n: len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim,
+    Slice: lambda n: (
+        len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim
+    ),
     SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
     If: lambda n: _bool(n.condition),
     While: lambda n: _bool(n.condition),
@@ -49,9 +70,13 @@ def _verify_function(function: Function, symbols: dict[str, Function]) -> None:
         for node in walk(statement):
             rule = RULES.get(type(node))
             if rule is not None and not rule(node):
-                raise AssertionError(f"{function.name}: malformed {type(node).__name__} at line {node.loc.line}: {node}")
+                raise AssertionError(
+                    f"{function.name}: malformed {type(node).__name__} at line {node.loc.line}: {node}"
+                )
             if isinstance(node, Local) and names.get(node.name) != node.type:
-                raise AssertionError(f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} at line {node.loc.line}")
+                raise AssertionError(
+                    f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} at line {node.loc.line}"
+                )
             if isinstance(node, Invoke):
                 expected = tuple(t for _, t in symbols[node.function].params)
                 given = tuple(a.type for a in node.args)
