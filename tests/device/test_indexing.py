@@ -1,0 +1,188 @@
+"""Basic and advanced indices against NumPy: values, shape, strides and addresses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyarray import dtypes
+from pyarray.array import empty
+from pyarray.array_convert import asarray, asnumpy
+from pyarray.buffer_view import BufferView
+from tests.strategies import as_view, basic_keys, numpy_views
+
+
+def check_same_window(mine, theirs):
+    assert mine.shape == theirs.shape
+    assert mine.size == theirs.size
+    assert mine.ndim == theirs.ndim
+    if theirs.size:
+        assert mine.strides == theirs.strides
+        assert mine._ptr == theirs.__array_interface__["data"][0]
+    np.testing.assert_array_equal(asnumpy(mine), theirs)
+
+
+@given(st.data())
+def test_basic_index(data):
+    x = data.draw(numpy_views())
+    key = data.draw(basic_keys(x.shape))
+    a = asarray(x)
+    check_same_window(a, x)
+    mine, theirs = a[key], as_view(x, key)
+    check_same_window(mine, theirs)
+    run = mine.ndim == 1 and (theirs.flags.c_contiguous or theirs.size <= 1)
+    assert type(mine) is (BufferView if run else type(empty(0)))
+    assert mine.base is a
+    assert mine.flags.c_contiguous == (theirs.flags.c_contiguous or theirs.size <= 1)
+    second = data.draw(basic_keys(mine.shape))
+    check_same_window(mine[second], as_view(theirs, second))
+    assert mine[second].base is a
+
+
+@given(st.data())
+def test_basic_assignment(data):
+    x = data.draw(numpy_views()).copy()
+    key = data.draw(basic_keys(x.shape))
+    shape = as_view(x, key).shape
+    rows = dtypes.ALL if x.dtype.kind == "c" else dtypes.of_kinds("biuf")  # NumPy warns of complex to real
+    values = numpy_views(data.draw(st.sampled_from(rows)), shape)
+    value = data.draw(values.filter(lambda v: v.shape == shape))
+    a = asarray(x, copy=True)
+    with np.errstate(all="ignore"):
+        expected = x.copy()
+        np.copyto(as_view(expected, key), value, casting="unsafe")
+        a[key] = asarray(value)
+    np.testing.assert_array_equal(asnumpy(a), expected)
+
+
+@given(numpy_views())
+def test_whole_reversed_and_transposed(x):
+    a = asarray(x)
+    check_same_window(a.T, x.T)
+    check_same_window(a[...], x[...])
+    if x.ndim > 1:
+        check_same_window(a.mT, x.mT)
+        check_same_window(a.swapaxes(0, -1), x.swapaxes(0, -1))
+    assert a.T.flags.f_contiguous == a.flags.c_contiguous
+    check_same_window(a.squeeze(), x.squeeze())
+    np.testing.assert_array_equal(asnumpy(a.ravel()), x.ravel())
+    np.testing.assert_array_equal(
+        asnumpy(a.reshape(-1, order="F")) if x.size else x.ravel(), x.ravel(order="F")
+    )
+    assert a.tolist() == x.tolist()
+
+
+@given(st.integers(0, 20), st.slices(20))
+def test_the_fast_slice_is_the_general_one(n, key):
+    x = np.arange(n, dtype=np.float32)
+    for mine, theirs in ((asarray(x), x), (asarray(x)[:], x), (asarray(x[::2]), x[::2])):
+        check_same_window(mine[key], theirs[key])
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "text"),
+    [
+        (4, IndexError, "index 4 is out of bounds for axis 0 with size 4"),
+        (-5, IndexError, "index -5 is out of bounds for axis 0 with size 4"),
+        (np.int64(4), IndexError, "index 4 is out of bounds for axis 0 with size 4"),
+        ((0, 6), IndexError, "index 6 is out of bounds for axis 1 with size 6"),
+        ((..., 6), IndexError, "index 6 is out of bounds for axis 1 with size 6"),
+        ((0, 0, 0), IndexError, "too many indices"),
+        ((..., ...), IndexError, "single ellipsis"),
+        (1.0, IndexError, "float 1.0"),
+        ("x", IndexError, "str 'x'"),
+        (slice(0, 2, 0), ValueError, "step cannot be zero"),
+        ((0, slice(0, 2, 0)), ValueError, "step cannot be zero"),
+        (slice(0.0, 2), TypeError, "slice indices"),
+        ((None,) * 70, IndexError, "at most 64 dimensions"),
+    ],
+)
+def test_bad_index(key, error, text):
+    a = asarray(np.zeros((4, 6)))
+    with pytest.raises(error, match=text):
+        a[key]
+    with pytest.raises(error, match=text):
+        a[key] = 0
+
+
+def test_bad_index_of_the_fast_paths():
+    a = asarray(np.zeros(4))
+    for key, error in (
+        (slice(0, 2, 0), ValueError),
+        (slice(0.0, 2), TypeError),
+        (4, IndexError),
+        (-5, IndexError),
+    ):
+        with pytest.raises(error):
+            a[key]
+    with pytest.raises(IndexError, match="too many"):
+        asarray(np.zeros(()))[0]
+
+
+def test_indices_are_anything_with_index():
+    class Two:
+        def __index__(self):
+            return 2
+
+    a = asarray(np.arange(6))
+    for two in (Two(), np.int8(2), np.array(2), asarray(np.array(2))):
+        assert a[two].item() == 2
+        assert a[two:].tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [[0, 2], np.array([1, 1]), np.array([True, False, True, False]), ([0, 1], slice(1, 3)), True, np.True_],
+)
+def test_advanced_index_is_a_copy(key):
+    x = np.arange(24).reshape(4, 6)
+    a = asarray(x.copy())
+    np.testing.assert_array_equal(asnumpy(a[key]), x[key])
+    ours = (
+        tuple(asarray(k) if isinstance(k, np.ndarray) else k for k in key) if isinstance(key, tuple) else key
+    )
+    np.testing.assert_array_equal(asnumpy(a[asarray(ours) if isinstance(ours, np.ndarray) else ours]), x[key])
+    a[key] = 7
+    x[key] = 7
+    np.testing.assert_array_equal(asnumpy(a), x)
+
+
+def test_assignment_takes_what_broadcasts():
+    a = asarray(np.zeros((2, 3)))
+    a[0] = [1, 2, 3]
+    a[1, 1:] = np.ones((1, 1, 2))
+    a[1, 0] = 5
+    assert a.tolist() == [[1, 2, 3], [5, 1, 1]]
+    with pytest.raises(ValueError, match="broadcast"):
+        a[0] = [1, 2]
+
+
+def test_read_only():
+    x = np.zeros(4)
+    x.flags.writeable = False
+    a = asarray(x)
+    assert not a.flags.writeable
+    assert a._key >> 17 & 1
+    for change in (lambda: a.__setitem__(0, 1), lambda: a[1:].__setitem__([0], 1), lambda: a.fill(1)):
+        with pytest.raises(ValueError, match="destination is read-only; assign to a.copy"):
+            change()
+    with pytest.raises(ValueError, match="cannot set writeable"):
+        a.flags.writeable = True
+    assert a.copy().flags.writeable
+    b = empty(3)
+    key = b._key
+    b.flags.writeable = False
+    assert not b[1:].flags.writeable
+    with pytest.raises(ValueError, match="cannot set writeable"):
+        b[1:].flags.writeable = True
+    b.flags.writeable = True
+    assert b._key == key
+
+
+def test_iteration_and_length():
+    a = asarray(np.arange(6).reshape(2, 3))
+    assert [row.tolist() for row in a] == [[0, 1, 2], [3, 4, 5]]
+    assert len(a) == 2
+    for function in (len, iter):
+        with pytest.raises(TypeError, match="0-d"):
+            function(a[0, 0])

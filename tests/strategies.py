@@ -1,0 +1,44 @@
+"""What the tests draw: NumPy arrays that are fresh, strided, reversed, offset, transposed, repeated, empty or 0-d."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from pyarray import dtypes
+
+dtype_rows = st.sampled_from(dtypes.ALL)
+array_shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
+
+
+def basic_keys(shape: tuple[int, ...]) -> st.SearchStrategy:
+    """Basic indices of `shape`: integers, slices with any step, Ellipsis and newaxis."""
+    return hnp.basic_indices(shape, min_dims=0, max_dims=6, allow_newaxis=True, allow_ellipsis=True)
+
+
+def as_view(x: np.ndarray, key: object) -> np.ndarray:
+    """`x[key]` as an array even where NumPy would return a scalar."""
+    result = x[key]
+    return (
+        result if isinstance(result, np.ndarray) else x[(*key, ...) if isinstance(key, tuple) else (key, ...)]
+    )
+
+
+@st.composite
+def numpy_views(draw: st.DrawFn, dtype: dtypes.DType | None = None, shape: tuple[int, ...] | None = None):
+    """A NumPy array of distinct values (as far as the dtype goes) with any layout; of `dtype` or a drawn one."""
+    row = dtype or draw(dtype_rows)
+    sizes = draw(array_shapes) if shape is None else shape
+    base = (np.arange(int(np.prod(sizes))) % 120).reshape(sizes).astype(row.numpy)
+    for change in draw(st.lists(st.sampled_from(("index", "reverse", "transpose", "repeat")), max_size=3)):
+        if change == "index":
+            base = as_view(base, draw(basic_keys(base.shape)))
+        elif change == "reverse":
+            base = as_view(base, tuple(slice(None, None, -1) for _ in base.shape))
+        elif change == "transpose":
+            base = base.transpose(draw(st.permutations(range(base.ndim))))
+        elif base.ndim < 5:
+            # broadcast_to is read-only, as_strided is not: it stands for the repeated axes of other libraries
+            base = np.lib.stride_tricks.as_strided(base, (2, *base.shape), (0, *base.strides))
+    return base
