@@ -1,0 +1,44 @@
+"""Operators of `ndarray`, installed from a table: plain, reflected and in-place forms of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..array import ndarray
+from .elementwise import ROWS
+from .ufunc import call, make_operator
+
+BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+COMPARISON = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+
+
+def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: forward(other, self)
+
+
+def _in_place(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    row = ROWS[name]
+
+    def method(self: ndarray, other: Any) -> Any:
+        self._check_writeable()
+        return call(row, (self, other), self)
+
+    return method
+
+
+def install() -> None:
+    """Give `ndarray` its operators."""
+    for short, name in (BINARY | COMPARISON).items():
+        forward = make_operator(ROWS[name])
+        setattr(ndarray, f"__{short}__", forward)
+        if short in BINARY:
+            setattr(ndarray, f"__r{short}__", _reflected(forward))
+            setattr(ndarray, f"__i{short}__", _in_place(name, forward))
+    for short, name in UNARY.items():
+        setattr(ndarray, f"__{short}__", make_operator(ROWS[name]))
+    ndarray.__hash__ = None  # type: ignore[assignment]
