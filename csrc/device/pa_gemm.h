@@ -1,0 +1,341 @@
+/* Matrix product C = A @ B for one element type per inclusion, over every stride and a batch.
+
+   Define and include, as often as there are types:
+
+       #define PA_NAME pa_gemm_f32         the function this inclusion defines: static void PA_NAME(const pa_gemm_args *, pa_runtime *)
+       #define PA_T float                  element in memory; signed integers pass their unsigned twin (the bits are the same, and
+                                           overflow wraps instead of being undefined)
+       #define PA_ACC float                element while computing
+       #define PA_KIND PA_GEMM_REAL        or _INT, _BOOL (or of ands), _COMPLEX (PA_T has .re and .im of type PA_ACC)
+       #define PA_LOAD(x), PA_STORE(x)     PA_T -> PA_ACC and back; leave both out when the types are the same
+       #define PA_EPILOGUE(acc, i, j)      optional: last step on element (i, j) of C, in PA_ACC (complex: a PA_T)
+       #include "pa_gemm.h"
+
+   | dtype             | PA_T       | PA_ACC   | PA_KIND         | PA_LOAD(x)                | PA_STORE(x)            |
+   | float32           | float      | float    | PA_GEMM_REAL    |                           |                        |
+   | float64           | double     | double   | PA_GEMM_REAL    |                           |                        |
+   | (u)int16, 32, 64  | uint16_t.. | the same | PA_GEMM_INT     |                           |                        |
+   | (u)int8           | uint8_t    | uint16_t | PA_GEMM_INT     | (uint16_t)(x)             | (uint8_t)(x)           |
+   | bool              | uint8_t    | uint8_t  | PA_GEMM_BOOL    | (uint8_t)((x) != 0)       | (x)                    |
+   | complex64, 128    | pa_c64..   | float..  | PA_GEMM_COMPLEX |                           |                        |
+   | float16, bfloat16 | pa_f16..   | float    | PA_GEMM_REAL    | pa_f32_from_f16(x) ..     | pa_f16_from_f32(x) ..  |
+
+   int8 computes in 16 bits, for there is no byte multiplication on the usual machines, and the low byte comes out the same.
+   These definitions end with the inclusion. Without PA_NAME the inclusion gives the types of the arguments only. The blocking may be set with -D or #define and then holds for the whole text:
+   PA_VBYTES (bytes of a vector), PA_MR (rows of the micro-kernel), PA_NR (its columns, in vectors), PA_KC (depth of a
+   panel), PA_MC and PA_NC (rows and columns of C that make one task), PA_BLOCK (rows and columns that are
+   copied at a time). It needs -O3, and -ffp-contract=fast (or no -ffp-contract).
+
+   The way of the computation (as BLIS does it): pa_gemm_core.h copies A into panels of PA_MR rows and B into panels of PA_NR
+   vectors, by tasks; then each task computes one tile of C over the whole depth. All blocks come from parallel_for, so nobody waits for a thread that
+   sleeps. Order of summation depends on the shape alone, never on the threads. pa_gemm_vector.h is for up to 4 rows or columns, which
+   are bound by memory. No floats are rounded to PA_T before the last step. */
+#ifndef PA_GEMM_TYPES
+#define PA_GEMM_TYPES
+#include "pa_base.h"
+
+#define PA_GEMM_REAL 0
+#define PA_GEMM_INT 1
+#define PA_GEMM_BOOL 2
+#define PA_GEMM_COMPLEX 3
+
+#define PA_GEMM_SITE_A 0
+#define PA_GEMM_SITE_B 1
+#define PA_GEMM_SITE_C 2
+
+#define PA_GEMM_FEW 4                  /* up to so many rows or columns, memory is the limit: pa_gemm_vector.h */
+#ifndef PA_GEMM_WIDE
+#define PA_GEMM_WIDE (96.0 * 96 * 96) /* m * n * k that pays for waking other threads */
+#endif
+#ifndef PA_GEMM_BIG
+#define PA_GEMM_BIG (384.0 * 384 * 384) /* from here on each product of a batch is cut, below the batch is */
+#endif
+
+/* A is m x k, B is k x n, C is m x n. Strides are bytes and may be anything for A and B; C must not overlap itself, A or B.
+   The batch has nb dimensions; the strides of A and B may be 0 there. Elements are aligned to their own size. */
+typedef struct pa_gemm_args {
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t ras, cas, rbs, cbs, rcs, ccs; /* of rows and columns */
+    int64_t nb;
+    const int64_t *batch, *batch_a, *batch_b, *batch_c; /* shape and strides, nb each */
+    /* Only debug builds read these: the memory A, B and C may touch, [0] first byte, [1] one past the last. NULL: unknown. */
+    const void *range[3][2];
+} pa_gemm_args;
+
+/* One product of the batch and how it is cut. */
+typedef struct pa_gemm_job {
+    int64_t m, n, k;
+    const char *a, *b;
+    char *c;
+    int64_t ras, cas, rbs, cbs, rcs, ccs;
+    int swapped;                /* this is the transposed problem: a is the B of the caller, and C is written transposed */
+    int a_direct, b_direct;     /* not copied: the micro-kernel reads the matrix itself */
+    int64_t index;              /* in the batch */
+    int64_t i0, j0, p0;         /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
+    int64_t mb, nb, kb;
+    int64_t mc, nc, kc;         /* of a tile; mc and nc are whole panels */
+    int64_t pack_a, pack_b;     /* tasks of the copying */
+    char *pa, *pb, *acc;        /* copied panels; sums between two panels when C cannot hold them */
+    int64_t cchunk, kchunk;     /* of pa_gemm_vector.h */
+    const pa_gemm_args *args;
+    pa_runtime *rt;
+} pa_gemm_job;
+
+typedef struct pa_gemm_batch {
+    const pa_gemm_job *job;
+    const pa_gemm_args *args;
+    int64_t nb;
+} pa_gemm_batch;
+
+#define PA_GEMM_CAT2(a, b) a##_##b
+#define PA_GEMM_CAT(a, b) PA_GEMM_CAT2(a, b)
+#define PA_GEMM_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define PA_GEMM_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PA_GEMM_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+static inline int64_t pa_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t pa_gemm_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/* Size of the parts when `all` is cut into as few equal parts as a limit allows, each a multiple of `step`. */
+static inline int64_t pa_gemm_cut(int64_t all, int64_t limit, int64_t step)
+{
+    int64_t part = pa_gemm_ceil(all, pa_gemm_ceil(all, limit));
+    return pa_gemm_ceil(part, step) * step;
+}
+
+#ifdef PA_DEBUG_CHECKS
+static int pa_gemm_fail(const pa_gemm_job *job, int which, int64_t index, int64_t extent)
+{
+    pa_failure failure;
+    __builtin_memset(&failure, 0, sizeof failure);
+    failure.set = 1;
+    failure.kind = 1;
+    failure.site = which;
+    failure.tid = job->index;
+    failure.index = index;
+    failure.extent = extent;
+    job->rt->fail(job->rt, &failure);
+    return 0;
+}
+
+/* The element's address, or that of `scrap` when (row, col) is not of the matrix or its bytes are not of the memory. */
+static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t col, const char *p, int64_t size, void *scrap)
+{
+    int64_t rows = which == PA_GEMM_SITE_B ? job->k : job->m, cols = which == PA_GEMM_SITE_A ? job->k : job->n;
+    int site = job->swapped && which != PA_GEMM_SITE_C ? 1 - which : which;
+    const char *lo = (const char *)job->args->range[site][0], *hi = (const char *)job->args->range[site][1];
+    int ok = 1;
+    if (row < 0 || row >= rows) ok = pa_gemm_fail(job, site, row, rows);
+    else if (col < 0 || col >= cols) ok = pa_gemm_fail(job, site, col, cols);
+    else if (hi && ((uintptr_t)p < (uintptr_t)lo || (uintptr_t)p + (uintptr_t)size > (uintptr_t)hi))
+        ok = pa_gemm_fail(job, site, (int64_t)((uintptr_t)p - (uintptr_t)lo), hi - lo);
+    return ok ? (void *)p : scrap;
+}
+#define PA_GEMM_CHECK(which, row, col, p) pa_gemm_at(job, which, row, col, p, (int64_t)sizeof(PA_T), &scrap)
+#else
+#define PA_GEMM_CHECK(which, row, col, p) (p)
+#endif
+#endif /* PA_GEMM_TYPES */
+
+#ifdef PA_NAME
+
+/* ---- blocking defaults: what fills the registers, then L1 (a panel of B) and half of L2 (a tile of A) -------------------- */
+#ifdef PA_VBYTES
+#define PA_G_VBYTES PA_VBYTES
+#elif defined(__AVX512F__)
+#define PA_G_VBYTES 64
+#elif defined(__AVX2__)
+#define PA_G_VBYTES 32
+#else
+#define PA_G_VBYTES 16
+#endif
+#ifdef PA_NR
+#define PA_G_NRV PA_NR
+#elif PA_KIND == PA_GEMM_COMPLEX
+#define PA_G_NRV 1
+#elif defined(__ARM_NEON) && !defined(PA_VBYTES)
+#define PA_G_NRV 3
+#else
+#define PA_G_NRV 2
+#endif
+#ifdef PA_MR
+#define PA_G_MR PA_MR
+#elif defined(__AVX512F__)
+#define PA_G_MR 12
+#elif defined(__ARM_NEON) && !defined(PA_VBYTES)
+#define PA_G_MR 8
+#else
+#define PA_G_MR 6
+#endif
+
+#define PA_G(part) PA_GEMM_CAT(PA_NAME, part)
+#ifdef PA_LOAD
+#define PA_G_SAME 0
+#else
+#define PA_G_SAME 1
+#define PA_LOAD(x) (x)
+#define PA_STORE(x) (x)
+#endif
+/* Integers are multiplied as unsigned int at least: promotion of uint16_t to int would make the overflow undefined. */
+#if PA_KIND == PA_GEMM_BOOL
+#define PA_G_ADD(x, y) ((x) | (y))
+#define PA_G_MAC(s, x, y) ((PA_ACC)((s) | ((x) & (y))))
+#define PA_G_VMAC(s, x, y) ((s) | ((x) & (y)))
+#elif PA_KIND == PA_GEMM_INT
+#define PA_G_ADD(x, y) ((x) + (y))
+#define PA_G_MAC(s, x, y) ((PA_ACC)((s) + (PA_ACC)(1u * (x) * (y))))
+#define PA_G_VMAC(s, x, y) ((s) + (x) * (y))
+#else
+#define PA_G_ADD(x, y) ((x) + (y))
+#define PA_G_MAC(s, x, y) ((s) + (x) * (y))
+#define PA_G_VMAC(s, x, y) ((s) + (x) * (y))
+#endif
+
+typedef PA_ACC PA_G(v) __attribute__((vector_size(PA_G_VBYTES)));
+typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(PA_ACC)), may_alias));
+#define PA_G_V PA_G(v)
+#define PA_G_VU PA_G(vu)
+#define PA_G_L ((int)(PA_G_VBYTES / sizeof(PA_ACC)))
+#define PA_G_NR (PA_G_NRV * PA_G_L)
+#define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
+#define PA_G_ES ((int64_t)sizeof(PA_T))
+#define PA_G_WORD ((int64_t)sizeof(PA_ACC) * PA_G_PLANES) /* bytes of an element in a panel */
+#ifdef PA_KC
+#define PA_G_KC ((int64_t)(PA_KC))
+#else
+#define PA_G_KC ((int64_t)(16384 / (PA_G_NR * PA_G_WORD) < 128 ? 128 : 16384 / (PA_G_NR * PA_G_WORD)))
+#endif
+#ifdef PA_MC
+#define PA_G_MC (pa_gemm_ceil(PA_MC, PA_G_MR) * PA_G_MR)
+#else
+#define PA_G_MC (147456 / (PA_G_KC * PA_G_WORD * PA_G_MR) * PA_G_MR)
+#endif
+#ifdef PA_NC
+#define PA_G_NC (pa_gemm_ceil(PA_NC, PA_G_NR) * PA_G_NR)
+#else
+#define PA_G_NC ((int64_t)(256 / PA_G_NR * PA_G_NR))
+#endif
+#ifdef PA_BLOCK
+#define PA_G_BLOCK ((int64_t)(PA_BLOCK))
+#else
+#define PA_G_BLOCK ((int64_t)2048)
+#endif
+
+#include "pa_gemm_core.h"
+#ifndef PA_DEBUG_CHECKS
+#include "pa_gemm_vector.h"
+#endif
+
+/* C = A @ B for one job; `wide`: may use other threads. */
+static void PA_G(one)(pa_gemm_job *job, int wide)
+{
+    if (job->k <= 0) {
+        PA_G(nothing)(job);
+        return;
+    }
+#ifndef PA_DEBUG_CHECKS
+    if (PA_G(vector)(job, wide)) return;
+#endif
+    PA_G(blocked)(job, wide);
+}
+
+/* Product number `index` of the batch. */
+static void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
+{
+    pa_gemm_job job = *all->job;
+    const pa_gemm_args *g = all->args;
+    int64_t rest = index, d;
+    job.index = index;
+    for (d = all->nb - 1; d >= 0; d--) {
+        int64_t at = rest % g->batch[d];
+        rest /= g->batch[d];
+        job.a += at * (job.swapped ? g->batch_b : g->batch_a)[d];
+        job.b += at * (job.swapped ? g->batch_a : g->batch_b)[d];
+        job.c += at * g->batch_c[d];
+    }
+    PA_G(one)(&job, wide);
+}
+
+static void PA_G(products)(void *context, int64_t begin, int64_t end)
+{
+    int64_t i;
+    for (i = begin; i < end; i++) PA_G(pick)((const pa_gemm_batch *)context, i, 0);
+}
+
+static void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
+{
+    pa_gemm_job job;
+    pa_gemm_batch all;
+    int64_t rows = g->m, count = 1, d;
+    __builtin_memset(&job, 0, sizeof job);
+    all.nb = g->nb;
+#ifndef PA_EPILOGUE
+    /* Matrices of A that lie one below the other and share their B are one tall matrix. */
+    for (; all.nb > 0; all.nb--) {
+        d = all.nb - 1;
+        if (g->batch[d] != 1 && (g->batch_b[d] != 0 || g->batch_a[d] != rows * g->ras || g->batch_c[d] != rows * g->rcs)) break;
+        rows *= g->batch[d];
+    }
+#endif
+    for (d = 0; d < all.nb; d++) count *= g->batch[d];
+    if (rows <= 0 || g->n <= 0 || count <= 0) return;
+    /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs then. */
+    job.swapped = pa_gemm_min(rows, g->n) <= PA_GEMM_FEW ? g->n < rows : g->ccs != PA_G_ES && g->rcs == PA_G_ES;
+    job.k = g->k;
+    job.args = g;
+    job.rt = rt;
+    job.c = (char *)g->c;
+    if (job.swapped) {
+        job.m = g->n, job.n = rows;
+        job.a = (const char *)g->b, job.ras = g->cbs, job.cas = g->rbs;
+        job.b = (const char *)g->a, job.rbs = g->cas, job.cbs = g->ras;
+        job.rcs = g->ccs, job.ccs = g->rcs;
+    } else {
+        job.m = rows, job.n = g->n;
+        job.a = (const char *)g->a, job.ras = g->ras, job.cas = g->cas;
+        job.b = (const char *)g->b, job.rbs = g->rbs, job.cbs = g->cbs;
+        job.rcs = g->rcs, job.ccs = g->ccs;
+    }
+    all.job = &job;
+    all.args = g;
+    double work = (double)job.m * (double)job.n * (double)job.k;
+    if (count == 1 || work >= PA_GEMM_BIG) {
+        for (d = 0; d < count; d++) PA_G(pick)(&all, d, 1);
+    } else {
+        int64_t grain = (int64_t)(PA_GEMM_WIDE / 4 / (work + 1)) + 1;
+        if (work * (double)count < PA_GEMM_WIDE) grain = count;
+        rt->parallel_for(rt, PA_G(products), &all, count, grain);
+    }
+}
+
+#undef PA_NAME
+#undef PA_T
+#undef PA_ACC
+#undef PA_KIND
+#undef PA_LOAD
+#undef PA_STORE
+#undef PA_EPILOGUE
+#undef PA_G
+#undef PA_G_VBYTES
+#undef PA_G_NRV
+#undef PA_G_MR
+#undef PA_G_SAME
+#undef PA_G_ADD
+#undef PA_G_MAC
+#undef PA_G_VMAC
+#undef PA_G_V
+#undef PA_G_VU
+#undef PA_G_L
+#undef PA_G_NR
+#undef PA_G_PLANES
+#undef PA_G_ES
+#undef PA_G_WORD
+#undef PA_G_KC
+#undef PA_G_MC
+#undef PA_G_NC
+#undef PA_G_BLOCK
+#endif /* PA_NAME */

@@ -1,0 +1,308 @@
+"""csrc/device/pa_gemm.h against NumPy: every element type, drawn shapes and strides, tiny blocks, threads, debug checks."""
+
+import ctypes
+import pathlib
+import shutil
+import struct
+import subprocess
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarray._runtime import ffi, lib
+
+CSRC = pathlib.Path(__file__).parents[2] / "csrc"
+CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler")
+FLAGS = "-O3 -march=native -fPIC -fno-math-errno -fno-trapping-math -fno-strict-aliasing -ffp-contract=fast".split()
+INCLUDES = [f"-I{CSRC / 'device'}", f"-I{CSRC / 'runtime'}"]
+
+# name: PA_T, PA_ACC, PA_KIND, load, store
+KINDS = {
+    "f32": ("float", "float", "REAL", "", ""),
+    "f64": ("double", "double", "REAL", "", ""),
+    "c64": ("pa_c64", "float", "COMPLEX", "", ""),
+    "c128": ("pa_c128", "double", "COMPLEX", "", ""),
+    "u8": ("uint8_t", "uint16_t", "INT", "(uint16_t)(x)", "(uint8_t)(x)"),
+    "u16": ("uint16_t", "uint16_t", "INT", "", ""),
+    "u32": ("uint32_t", "uint32_t", "INT", "", ""),
+    "u64": ("uint64_t", "uint64_t", "INT", "", ""),
+    "bool": ("uint8_t", "uint8_t", "BOOL", "(uint8_t)((x) != 0)", "(x)"),
+    "f16": ("pa_f16", "float", "REAL", "pa_f32_from_f16(x)", "pa_f16_from_f32(x)"),
+    "bf16": ("pa_bf16", "float", "REAL", "pa_f32_from_bf16(x)", "pa_bf16_from_f32(x)"),
+}
+DTYPES = {
+    "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128", "bool": "bool", "float16": "f16",
+    "bfloat16": "bf16", "int8": "u8", "uint8": "u8", "int16": "u16", "uint16": "u16", "int32": "u32", "uint32": "u32",
+    "int64": "u64", "uint64": "u64",
+}  # fmt: skip
+EPS = {"float32": 1e-6, "complex64": 2e-6, "float64": 2e-15, "complex128": 4e-15, "float16": 1e-3, "bfloat16": 8e-3}
+# So small that a matrix of 40 has several blocks, tiles and slices, and so few elements that threads take part.
+TINY = "#define PA_KC 5\n#define PA_MC 12\n#define PA_NC 16\n#define PA_BLOCK 24\n#define PA_GEMM_WIDE 300.0\n#define PA_GEMM_BIG 3e4\n"
+
+
+def text(names, before="", after=""):
+    """The C text that instantiates the header for each name, and one entry point each."""
+    out = [before, '#include "pa_gemm.h"', '#include "pa_half.h"']
+    for name in names:
+        element, acc, kind, load, store = KINDS[name]
+        out += [f"#define PA_NAME gemm_{name}", f"#define PA_T {element}", f"#define PA_ACC {acc}"]
+        out += [f"#define PA_KIND PA_GEMM_{kind}", after]
+        if load:
+            out += [f"#define PA_LOAD(x) {load}", f"#define PA_STORE(x) {store}"]
+        out += ['#include "pa_gemm.h"']
+        out += [f"void run_{name}(const void *s, pa_runtime *rt) {{ gemm_{name}(*(const pa_gemm_args *const *)s, rt); }}"]
+    return "\n".join(out) + "\n"
+
+
+class Args(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("m", "n", "k")),
+        *((name, ctypes.c_void_p) for name in ("a", "b", "c")),
+        *((name, ctypes.c_int64) for name in ("ras", "cas", "rbs", "cbs", "rcs", "ccs", "nb")),
+        *((name, ctypes.c_void_p) for name in ("batch", "batch_a", "batch_b", "batch_c")),
+        ("range", ctypes.c_void_p * 6),
+    ]
+
+
+class Library:
+    """One shared object of instantiations."""
+
+    def __init__(self, path):
+        self.lib = ctypes.CDLL(str(path))
+        self.pools = [ffi.NULL, ffi.gc(lib.pa_pool_create(3), lib.pa_pool_destroy)]
+
+    def launch(self, name, args, threads=0, failure=ffi.NULL):
+        entry = ctypes.cast(getattr(self.lib, f"run_{name}"), ctypes.c_void_p).value
+        return lib.pa_launch(entry, struct.pack("P", ctypes.addressof(args)), self.pools[threads], failure)
+
+    def matmul(self, a, b, out, threads=0, failure=ffi.NULL):
+        args, keep = arguments(a, b, out)
+        self.launch(DTYPES[str(a.dtype)], args, threads, failure)
+        del keep
+        return out
+
+
+def arguments(a, b, out):
+    batch = out.shape[:-2]
+    a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
+    args = Args(out.shape[-2], out.shape[-1], a.shape[-1], a.ctypes.data, b.ctypes.data, out.ctypes.data)
+    (args.ras, args.cas), (args.rbs, args.cbs), (args.rcs, args.ccs) = a.strides[-2:], b.strides[-2:], out.strides[-2:]
+    vectors = [np.array(v, np.int64) for v in (batch, a.strides[:-2], b.strides[:-2], out.strides[:-2])]
+    args.nb = len(batch)
+    args.batch, args.batch_a, args.batch_b, args.batch_c = (v.ctypes.data for v in vectors)
+    return args, vectors
+
+
+def build(folder, name, source):
+    """Starts the compiler; `finish` waits for it, so that several run at once."""
+    (folder / f"{name}.c").write_text(source)
+    command = [CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", *FLAGS, *INCLUDES, "-shared", "-o", f"{name}.so", f"{name}.c"]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+
+
+def finish(folder, name, process):
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return Library(folder / f"{name}.so")
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gemm")
+    some = ["f32", "f16", "c64", "u8", "u64", "bool"]
+    sources = {
+        "full": text(KINDS),
+        "tiny": text(some, TINY),
+        "debug": text(some, "#define PA_DEBUG_CHECKS 1\n" + TINY),
+        "epilogue": text(["f32"], TINY, "#define PA_EPILOGUE(acc, i, j) ((acc) * 2 + (float)(1000 * (i) + (j)))"),
+    }
+    running = {name: build(folder, name, source) for name, source in sources.items()}
+    return {name: finish(folder, name, process) for name, process in running.items()}
+
+
+def fill(rng, shape, dtype):
+    if dtype.kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.15
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def view(rng, rows, cols, dtype, layout, batch=()):
+    """A (rows, cols) matrix in a layout: what is around it would spoil the result."""
+    if layout == "rows":
+        return fill(rng, (*batch, rows, cols), dtype)
+    if layout == "columns":
+        return fill(rng, (*batch, cols, rows), dtype).swapaxes(-1, -2)
+    if layout == "offset":
+        return fill(rng, (*batch, rows + 3, cols + 2), dtype)[..., 2 : rows + 2, 1 : cols + 1]
+    if layout == "steps":
+        return fill(rng, (*batch, 2 * rows, 3 * cols), dtype)[..., ::2, ::3]
+    if layout == "negative":
+        return fill(rng, (*batch, rows, cols), dtype)[..., ::-1, ::-1]
+    if layout == "one row":
+        return np.broadcast_to(fill(rng, (*batch, 1, cols), dtype), (*batch, rows, cols))
+    return np.broadcast_to(fill(rng, (*batch, rows, 1), dtype), (*batch, rows, cols))
+
+
+def output(m, n, dtype, layout, batch=()):
+    """An output inside a frame that must stay as it was, and the frame."""
+    shape = {"steps": (2 * m + 2, 2 * n + 2), "columns": (n + 2, m + 2)}.get(layout, (m + 2, n + 2))
+    frame = np.empty((*batch, *shape), dtype)
+    frame[...] = 1
+    if layout == "steps":
+        return frame[..., 1:-1:2, 1:-1:2], frame
+    inner = frame[..., 1:-1, 1:-1]
+    if layout == "columns":
+        return inner.swapaxes(-1, -2), frame
+    return (inner[..., ::-1, ::-1] if layout == "negative" else inner), frame
+
+
+def check(got, a, b):
+    dtype = got.dtype
+    if dtype.kind in "iub":
+        np.testing.assert_array_equal(got, np.matmul(a, b))
+        return
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    if str(dtype) in ("float64", "complex128"):
+        wide = np.clongdouble if dtype.kind == "c" else np.longdouble
+    a, b = a.astype(wide), b.astype(wide)
+    eps, sums = EPS[str(dtype)], np.abs(a) @ np.abs(b)
+    want = a @ b
+    # Rounding once to the dtype, and the sums in PA_ACC (float32 for the halves).
+    inner = min(eps, 1e-6)
+    assert np.all(np.abs(got.astype(wide) - want) <= eps * np.abs(want) + inner * sums + 1e-7 * (str(dtype) == "float16"))
+
+
+LAYOUTS = ["rows", "columns", "offset", "steps", "negative", "one row", "one column"]
+OUTPUTS = ["rows", "columns", "steps", "negative"]
+SIZES = st.one_of(st.sampled_from([0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 61]), st.integers(0, 70))
+DEPTHS = st.one_of(SIZES, st.sampled_from([127, 128, 129, 255, 256, 257, 300, 513]))
+RELAXED = settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+@RELAXED
+@given(data=st.data(), dtype=st.sampled_from(sorted(DTYPES)), m=SIZES, n=SIZES, k=DEPTHS)
+def test_drawn(libraries, data, dtype, m, n, k):
+    drawn(libraries, "full", data, dtype, m, n, k)
+
+
+@RELAXED
+@given(data=st.data(), dtype=st.sampled_from(["float32", "float16", "complex64", "int8", "int64", "bool"]), m=SIZES, n=SIZES, k=DEPTHS)
+@pytest.mark.parametrize("build", ["tiny", "debug"])
+def test_drawn_with_tiny_blocks(libraries, build, data, dtype, m, n, k):
+    drawn(libraries, build, data, dtype, m, n, k)
+
+
+def drawn(libraries, build, data, dtype, m, n, k):
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = np.dtype(dtype)
+    a = view(rng, m, k, dtype, data.draw(st.sampled_from(LAYOUTS)))
+    b = view(rng, k, n, dtype, data.draw(st.sampled_from(LAYOUTS)))
+    out, frame = output(m, n, dtype, data.draw(st.sampled_from(OUTPUTS)))
+    failure = ffi.new("pa_failure *")
+    libraries[build].matmul(a, b, out, data.draw(st.integers(0, 1)), failure)
+    assert not failure.set
+    check(out, a, b)
+    out[...] = 1
+    assert (frame == 1).all()
+
+
+@RELAXED
+@given(data=st.data(), dtype=st.sampled_from(["float32", "float16", "complex64", "int8"]), m=SIZES, n=SIZES, k=SIZES)
+@pytest.mark.parametrize("build", ["full", "tiny"])
+def test_batches(libraries, build, data, dtype, m, n, k):
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = np.dtype(dtype)
+    batch = data.draw(st.sampled_from([(1,), (3,), (5, 2), (0,), (2, 1, 3), (0, 4)]))
+    shapes = [data.draw(st.sampled_from([batch, (1,) * len(batch), batch[1:], (*batch[:-1], 1), ()])) for _ in range(2)]
+    a = view(rng, m, k, dtype, data.draw(st.sampled_from(LAYOUTS)), shapes[0])
+    b = view(rng, k, n, dtype, data.draw(st.sampled_from(LAYOUTS)), shapes[1])
+    if data.draw(st.booleans()):  # lying one below the other: one tall matrix
+        out = frame = np.ones((*batch, m, n), dtype)
+    else:
+        out, frame = output(m, n, dtype, data.draw(st.sampled_from(OUTPUTS)), batch)
+    libraries[build].matmul(a, b, out, data.draw(st.integers(0, 1)))
+    check(out, np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:]))
+    out[...] = 1
+    assert (frame == 1).all()
+
+
+@pytest.mark.parametrize("dtype", sorted(DTYPES))
+@pytest.mark.parametrize("shape", [(150, 300, 520), (1, 700, 900), (700, 3, 900), (2, 2, 70000), (2, 1, 70000), (40, 30, 9000), (2100, 20, 30), (7, 2100, 16)])
+def test_large(libraries, dtype, shape):
+    """Real block sizes, threads, and the same bits whatever the number of threads."""
+    (m, n, k), dtype, rng = shape, np.dtype(dtype), np.random.default_rng(3)
+    for layouts in (("rows", "rows"), ("columns", "columns")):
+        a, b = view(rng, m, k, dtype, layouts[0]), view(rng, k, n, dtype, layouts[1])
+        out = [libraries["full"].matmul(a, b, np.empty((m, n), dtype), threads) for threads in (0, 1)]
+        check(out[0], a, b)
+        assert out[0].tobytes() == out[1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_rounded_once(libraries, dtype):
+    """4096 ones and 4096 halves: a running half would stop at 2048 (or 256), where adding 1 rounds to nothing."""
+    a, b = np.ones((5, 8192), dtype), np.ones((8192, 20), dtype)
+    a[:, 4096:] = 0.5
+    assert (libraries["full"].matmul(a, b, np.empty((5, 20), dtype)).astype(float) == 6144).all()
+
+
+@pytest.mark.parametrize("shape", [(20, 30, 40), (30, 1, 9), (2, 40, 9), (7, 9, 0)])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_epilogue(libraries, shape, layout):
+    """Once on each element, with its row and column, however the product is cut or transposed."""
+    m, n, k = shape
+    a = np.arange(m * k, dtype=np.float32).reshape(m, k) % 7
+    b = np.arange(k * n, dtype=np.float32).reshape(k, n) % 5
+    out, _ = output(m, n, np.dtype("float32"), layout)
+    libraries["epilogue"].matmul(a, b, out, 1)
+    np.testing.assert_array_equal(out, (a @ b) * 2 + 1000 * np.arange(m)[:, None] + np.arange(n))
+
+
+@pytest.mark.parametrize("site", [0, 1, 2])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_debug_finds_a_wrong_stride(libraries, site, layout):
+    """A row stride that leaves the memory is reported with its place, and the memory outside is not touched."""
+    a, b = np.ones((20, 30), np.float32), np.ones((30, 25), np.float32)
+    frame = np.zeros(20 * 25 * 2, np.float32)
+    out = frame[: 20 * 25].reshape((20, 25), order="C" if layout == "rows" else "F")
+    arrays = (a, b, out)
+    args, _keep = arguments(*arrays)
+    for i, array in enumerate(arrays):
+        args.range[2 * i], args.range[2 * i + 1] = array.ctypes.data, array.ctypes.data + array.nbytes
+    failure = ffi.new("pa_failure *")
+    assert libraries["debug"].launch("f32", args, 1, failure) == 0
+    name = ["ras", "rbs", "rcs"][site]
+    setattr(args, name, getattr(args, name) + 4)
+    assert libraries["debug"].launch("f32", args, 1, failure) == 1
+    assert (failure.kind, failure.site, failure.extent) == (1, site, arrays[site].nbytes)
+    assert failure.index >= failure.extent - 3
+    assert not frame[20 * 25 :].any()
+
+
+def test_header_is_cpp_too(tmp_path):
+    cxx = shutil.which("g++") or shutil.which("clang++")
+    if cxx is None:
+        pytest.skip("no C++ compiler")
+    for before in ("", "#define PA_DEBUG_CHECKS 1\n"):
+        (tmp_path / "t.cpp").write_text(text(KINDS, before))
+        done = subprocess.run([cxx, "-std=gnu++17", "-fsyntax-only", "-x", "c++", *FLAGS, *INCLUDES, "t.cpp"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_release_text_has_no_checks(tmp_path):
+    (tmp_path / "t.c").write_text(text(["f32"]))
+    done = subprocess.run([CC, "-E", *INCLUDES, "t.c"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "pa_gemm_at" not in done.stdout
+    assert "pa_gemm_fail" not in done.stdout
+
+
+def test_bfloat16_is_known():
+    assert str(np.dtype(ml_dtypes.bfloat16)) == "bfloat16"
