@@ -128,16 +128,15 @@ def compute(op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, arrays if out is None else [*arrays, out])
     shape = shapes.broadcast_shapes(*(a._shape for a in arrays))
-    if out is None:
-        result = empty(shape, dtype, device)
-    else:
-        _check_out(op.name, out, shape, dtype)
-        result = out
+    result = compute_out(op.name, out, shape, dtype, device)
     launch_map(op, domain, result, operands)
     return result
 
 
-def _check_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType) -> None:
+def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
+    """`out` if it fits a result of this shape and type, or a fresh array. Raises `ValueError` or `TypeError` if it doesn't."""
+    if out is None:
+        return empty(shape, dtype, device)
     if not isinstance(out, ndarray):
         raise TypeError(f"{name}(): out= must be a pyarray array, got {type(out).__name__}")
     if out._shape != shape:
@@ -148,6 +147,7 @@ def _check_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType) -> Non
         raise ValueError(f"{name}(): out= is broadcast (stride 0), so elements would be written more than once; pass a copy")
     if _ORDER.index(dtype.kind) > _ORDER.index(out._dtype.kind) and not (dtype.kind == "u" and out._dtype.kind == "i"):
         raise TypeError(f"{name}(): a result of {dtype} can't be stored in out= of {out._dtype}; cast with astype")
+    return out
 
 
 # ---- the short way: contiguous operands of one shape, seen before

@@ -416,7 +416,7 @@ class Expressions:
             self.source.fail(
                 node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language"
             )
-        if value.type.dtype.kind == "c" and dtype.kind != "c":
+        if value.type.dtype.kind == "c" and dtype.kind not in "cb":
             self.source.fail(
                 node, f"a {value.type} can't be converted to {dtype}", "take its .real, .imag or abs()"
             )

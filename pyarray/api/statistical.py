@@ -1,0 +1,154 @@
+"""Statistical functions: sum, prod, min, max, mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import shape as shapes
+from ..array import empty, fresh, ndarray
+from ..array_convert import asarray
+from ..dtypes import DType, asdtype, float64, int64, uint64
+from ..jit.kernel import mode
+from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, reduce_into, whole_variant
+from ..memory.buffer import Buffer
+from .elementwise import divide
+from .ufunc import compute_out, operand
+
+
+def reduction(
+    op: ReduceOp, x: Any, axis: Any, keepdims: bool, dtype: DType, kind: DType | None = None, out: ndarray | None = None,
+    plain: bool = False,
+) -> ndarray:
+    """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to `kind` first.
+
+    `plain` says that only `x` was given, so that `whole` may do it the next time.
+    Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
+    """
+    if plain:
+        _remember(op, x, dtype, kind or dtype)
+    axes = shapes.normalize_axes(axis, x.ndim)
+    kept = tuple(n for k, n in enumerate(x._shape) if k not in axes)
+    full = tuple(1 if k in axes else n for k, n in enumerate(x._shape))
+    result = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
+    target = result.reshape(kept) if keepdims and out is None else result
+    if keepdims and out is not None:
+        target = out._view(0, kept, tuple(s for k, s in enumerate(out._strides) if k not in axes))
+    reduce_into(op, target, x, axes, kind or dtype)
+    return result
+
+
+_plans: dict[Any, Any] = {}
+
+
+def whole(op: ReduceOp, x: Any) -> ndarray | None:
+    """`op` over all of a small contiguous array of a type that `remember` has seen; else None."""
+    try:
+        plan = _plans[op.name, mode.debug, x._key]
+        if not 0 < x._size <= PIECE:
+            return None
+    except (KeyError, AttributeError):
+        return None
+    kernel, launch, dtype, key = plan
+    out = fresh(Buffer.allocate(x._buffer.device, dtype.itemsize), (), (), 1, dtype, key)
+    if failure := launch(out, x):
+        kernel._report(failure, launch, (out, x))
+    return out
+
+
+def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
+    if x._size and not x._key >> 16 & 1:
+        out = empty((), dtype, x.device)
+        kernel, variant = whole_variant(op, out, x, kind)
+        _plans[op.name, mode.debug, x._key] = kernel, variant.launch, dtype, out._key
+
+
+def as_operand(name: str, x: Any, kinds: str) -> ndarray:
+    x = operand(name, x)
+    x = x if isinstance(x, ndarray) else asarray(x)
+    if x._dtype.kind not in kinds:
+        raise TypeError(f"{name}() is not defined for {x._dtype}" + ("; complex numbers have no order" if x._dtype.kind == "c" else ""))
+    return x
+
+
+def _total_dtype(x: ndarray, dtype: Any) -> DType:
+    """Integers are totalled in 64 bits, as the standard asks."""
+    if dtype is not None:
+        return asdtype(dtype)
+    return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
+
+
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Sum over `axis` (None: all axes, an int or a tuple of ints). Integers are summed in 64 bits, floats in float64 accumulators.
+
+    >>> import pyarray as pa
+    >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    plain = axis is None and dtype is None and not keepdims and out is None
+    if plain and (quick := whole(SUM, x)) is not None:
+        return quick
+    x = as_operand("sum", x, "biufc")
+    total = _total_dtype(x, dtype)
+    return reduction(SUM, x, axis, keepdims, total, out=out, plain=plain)
+
+
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Product over `axis` (None: all axes, an int or a tuple of ints); types as in `sum`.
+
+    >>> import pyarray as pa
+    >>> pa.prod(pa.asarray([2.0, 3.0])).item()
+    6.0
+    """
+    plain = axis is None and dtype is None and not keepdims and out is None
+    if plain and (quick := whole(PROD, x)) is not None:
+        return quick
+    x = as_operand("prod", x, "biufc")
+    return reduction(PROD, x, axis, keepdims, _total_dtype(x, dtype), out=out, plain=plain)
+
+
+def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Largest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no elements.
+
+    >>> import pyarray as pa
+    >>> pa.max(pa.asarray([3, 1, 2])).item()
+    3
+    """
+    plain = axis is None and not keepdims and out is None
+    if plain and (quick := whole(MAX, x)) is not None:
+        return quick
+    x = as_operand("max", x, "biuf")
+    return reduction(MAX, x, axis, keepdims, x._dtype, out=out, plain=plain)
+
+
+def min(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Smallest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no elements.
+
+    >>> import pyarray as pa
+    >>> pa.min(pa.asarray([3, 1, 2])).item()
+    1
+    """
+    plain = axis is None and not keepdims and out is None
+    if plain and (quick := whole(MIN, x)) is not None:
+        return quick
+    x = as_operand("min", x, "biuf")
+    return reduction(MIN, x, axis, keepdims, x._dtype, out=out, plain=plain)
+
+
+def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Arithmetic mean over `axis` (None: all axes); of bools and integers as float64; NaN over no elements.
+
+    >>> import pyarray as pa
+    >>> pa.mean(pa.asarray([1, 2, 6])).item()
+    3.0
+    """
+    x = as_operand("mean", x, "biufc")
+    dtype = x._dtype if x._dtype.kind in "fc" else float64
+    axes = shapes.normalize_axes(axis, x.ndim)
+    count = math.prod(x._shape[k] for k in axes)
+    wide = SUM.accumulator(dtype)
+    total = reduction(SUM, x, axis, keepdims, wide, kind=dtype)
+    result = compute_out("mean", out, total._shape, dtype, x.device)
+    result[...] = divide(total, float(count))
+    return result
+

@@ -1,0 +1,36 @@
+"""Utility functions: any, all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..array import ndarray
+from ..dtypes import bool_
+from ..kernels.reduce import ALL, ANY
+from .statistical import as_operand, reduction, whole
+
+
+def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Whether an element over `axis` (None: all axes) is true; False over no elements. NaN is true.
+
+    >>> import pyarray as pa
+    >>> pa.any(pa.asarray([0, 2])).item()
+    True
+    """
+    plain = axis is None and not keepdims and out is None
+    if plain and (quick := whole(ANY, x)) is not None:
+        return quick
+    return reduction(ANY, as_operand("any", x, "biufc"), axis, keepdims, bool_, out=out, plain=plain)
+
+
+def all(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """Whether all elements over `axis` (None: all axes) are true; True over no elements. NaN is true.
+
+    >>> import pyarray as pa
+    >>> pa.all(pa.asarray([1, 0])).item()
+    False
+    """
+    plain = axis is None and not keepdims and out is None
+    if plain and (quick := whole(ALL, x)) is not None:
+        return quick
+    return reduction(ALL, as_operand("all", x, "biufc"), axis, keepdims, bool_, out=out, plain=plain)

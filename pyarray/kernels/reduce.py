@@ -1,0 +1,227 @@
+"""Many elements to one: sum, prod, min, max, any, all over any axes and strides, and the place of an extreme.
+
+The kept axes K and the reduced axes R are each merged as far as strides allow. Two forms, as the memory lies:
+
+- *rows*: R is dense. Each output runs over its elements with 16 accumulators side by side, in chunks, so that rounding errors grow
+  with the chunk and not with the length.
+- *columns*: K is dense. A block of outputs takes one row after the other.
+
+A reduction with few outputs is split in pieces along R, which run in parallel and are reduced again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .. import shape as shapes
+from ..array import empty, ndarray
+from ..dtypes import DType, complex128, float64, int64
+from ..jit.kernel import Func, Kernel, Variant, from_text, func
+from ..lang.markers import ndrange, unordered
+
+CHUNK = 2048  # elements summed in 16 accumulators before they are combined
+COLUMNS = 2048  # outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long runs
+PIECE = 1 << 15  # elements that make another piece, and with it a thread, worth while
+PIECES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceOp:
+    """`combine(acc, value)` is associative and commutative; `start` is its identity, None: an element is (min, max).
+
+    `element` prepares one element; `wide` says that floats are accumulated in the widest type of their kind.
+    """
+
+    name: str
+    combine: Func
+    start: Any
+    wide: bool = False
+
+    def accumulator(self, dtype: DType) -> DType:
+        """Type that elements of `dtype` are accumulated in."""
+        if not self.wide or dtype.kind not in "fc":
+            return dtype
+        return float64 if dtype.kind == "f" else complex128
+
+
+SUM = ReduceOp("sum", func(lambda a, b: a + b), 0, wide=True)
+PROD = ReduceOp("prod", func(lambda a, b: a * b), 1, wide=True)
+MIN = ReduceOp("min", func(lambda a, b: min(a, b)), None)
+MAX = ReduceOp("max", func(lambda a, b: max(a, b)), None)
+ANY = ReduceOp("any", func(lambda a, b: a | b), False)
+ALL = ReduceOp("all", func(lambda a, b: a & b), True)
+_EXPRESSIONS = {"sum": "{0} + {1}", "prod": "{0} * {1}", "min": "min({0}, {1})", "max": "max({0}, {1})", "any": "{0} | {1}", "all": "{0} & {1}"}
+
+
+def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], kind: DType) -> None:
+    """Reduce `x` over `axes` into `out`, whose shape is that of the other axes in order; elements are cast to `kind` first.
+
+    Raises `ValueError` for min and max over no element.
+    """
+    if not x._size:
+        if out._size and op.start is None:
+            raise ValueError(f"{op.name}() over no elements has no answer: shape {x._shape}, axes {axes}")
+        if out._size:
+            out[...] = op.start
+        return
+    keep = [k for k in range(x.ndim) if k not in axes]
+    outer, (out_steps, x_keep) = shapes.collapse(out._shape, out._strides, tuple(x._strides[k] for k in keep))
+    inner, (x_reduce,) = shapes.collapse(tuple(x._shape[k] for k in axes), tuple(x._strides[k] for k in axes))
+    if not inner:
+        inner, x_reduce = (1,), (0,)
+    if _distance(outer, x_keep) < _distance(inner, x_reduce) and outer:
+        _columns(op, out, out_steps, x, outer, inner, x_keep, x_reduce, kind)
+    else:
+        _rows(op, out, out_steps, x, outer, inner, x_keep, x_reduce, kind)
+
+
+def _distance(shape: tuple[int, ...], steps: tuple[int, ...]) -> float:
+    return min((abs(s) for s in steps if s), default=math.inf)
+
+
+def _pieces(count: int, outputs: int, total: int) -> int:
+    """Into how many pieces the first reduced axis of length `count` is cut."""
+    wanted = min(max(total // PIECE, 1), max(PIECES // max(outputs, 1), 1))
+    step = -(-count // min(wanted, count))
+    return -(-count // step)
+
+
+def _rows(op: ReduceOp, out: ndarray, out_steps: Any, x: ndarray, outer: Any, inner: Any, x_keep: Any, x_reduce: Any, kind: DType) -> None:
+    pieces = _pieces(inner[0], math.prod(outer), x._size)
+    source = x._view(0, outer + inner, x_keep + x_reduce)
+    target = out._view(0, outer, out_steps)
+    kernel = _kernel(op, len(outer), len(inner), "rows", op.accumulator(kind), kind)
+    if pieces == 1:
+        kernel(target._view(0, (*outer, 1), (*out_steps, 0)), source)
+        return
+    partial = empty((*outer, pieces), op.accumulator(kind), x.device)
+    kernel(partial, source)
+    reduce_into(op, target, partial, (len(outer),), partial.dtype)
+
+
+def _columns(op: ReduceOp, out: ndarray, out_steps: Any, x: ndarray, outer: Any, inner: Any, x_keep: Any, x_reduce: Any, kind: DType) -> None:
+    """Accumulates in the output itself, or in a fresh array where that has another type or pieces are needed."""
+    blocks = math.prod(outer[:-1]) * -(-outer[-1] // COLUMNS)
+    pieces, accumulator = _pieces(inner[0], blocks, x._size), op.accumulator(kind)
+    source = x._view(0, outer[:-1] + inner + outer[-1:], x_keep[:-1] + x_reduce + x_keep[-1:])
+    target = out._view(0, outer, out_steps)
+    kernel = _kernel(op, len(outer) - 1, len(inner), "columns", accumulator, kind)
+    if pieces == 1 and out.dtype is accumulator:
+        kernel(target._view(0, (*outer[:-1], 1, outer[-1]), (*out_steps[:-1], 0, out_steps[-1])), source)
+        return
+    partial = empty((*outer[:-1], pieces, outer[-1]), accumulator, x.device)
+    kernel(partial, source)
+    if pieces == 1:
+        target[...] = partial.reshape(outer)
+    else:
+        reduce_into(op, target, partial, (len(outer) - 1,), accumulator)
+
+
+@functools.cache
+def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType, kind: DType) -> Kernel:
+    text = (_rows_text if form == "rows" else _columns_text)(op, keep, reduced)
+    scope = {"combine": op.combine, "acc_t": accumulator, "kind": kind, "ndrange": ndrange, "unordered": unordered}
+    return from_text(f"{op.name}_{form}", text, scope)
+
+
+def _rows_text(op: ReduceOp, keep: int, reduced: int) -> str:
+    """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into chunks."""
+    ks = [f"k{n}" for n in range(keep)]
+    rs = [f"r{n}" for n in range(reduced)]
+    sizes = [f"out.shape[{n}]" for n in range(keep + 1)]
+    expression = _EXPRESSIONS[op.name]
+    lines = [f"def {op.name}_rows(out, x):", f"    step = (x.shape[{keep}] + out.shape[{keep}] - 1) // out.shape[{keep}]"]
+    lines.append(f"    for {', '.join([*ks, 'piece'])} in ndrange({', '.join(sizes)}):" if keep else f"    for piece in range({sizes[0]}):")
+    lines += ["        low = piece * step", f"        high = min(low + step, x.shape[{keep}])"]
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
+    start = f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"
+    lines.append(f"        acc = {start}")
+    pad = "        "
+    for n in range(reduced - 1):
+        bounds = "low, high" if n == 0 else f"x.shape[{keep + n}]"
+        lines.append(f"{pad}for r{n} in range({bounds}):")
+        pad += "    "
+    low, high = ("low", "high") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
+    last = rs[-1]
+    element = f"acc_t(kind(x[{', '.join(ks + rs)}]))"
+    lines += [
+        f"{pad}for c in range({low}, {high}, {CHUNK}):",
+        f"{pad}    part = {start if op.start is not None else 'acc'}",
+        f"{pad}    for {last} in unordered(range(c, min(c + {CHUNK}, {high}))):",
+        f"{pad}        part = {expression.format('part', element)}",
+        f"{pad}    acc = {expression.format('acc', 'part')}",
+        f"        out[{', '.join([*ks, 'piece'])}] = acc",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _columns_text(op: ReduceOp, keep: int, reduced: int) -> str:
+    """out[k..., piece, c] from x[k..., r..., c], in blocks of columns."""
+    ks = [f"k{n}" for n in range(keep)]
+    rs = [f"r{n}" for n in range(reduced)]
+    width, cut = f"out.shape[{keep + 1}]", f"x.shape[{keep}]"
+    sizes = [f"out.shape[{n}]" for n in range(keep + 1)] + [f"({width} + {COLUMNS - 1}) // {COLUMNS}"]
+    place = ", ".join([*ks, "piece", "c"])
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
+    start = f"kind(x[{first}])" if op.start is None else f"{op.start}"
+    lines = [
+        f"def {op.name}_columns(out, x):",
+        f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",
+        f"    for {', '.join([*ks, 'piece', 'b'])} in ndrange({', '.join(sizes)}):",
+        "        low = piece * step",
+        f"        high = min(low + step, {cut})",
+        f"        left = b * {COLUMNS}",
+        f"        right = min(left + {COLUMNS}, {width})",
+        "        for c in range(left, right):",
+        f"            out[{place}] = acc_t({start})",
+    ]
+    pad = "        "
+    for n in range(reduced):
+        lines.append(f"{pad}for r{n} in range({'low, high' if n == 0 else f'x.shape[{keep + n}]'}):")
+        pad += "    "
+    element = f"acc_t(kind(x[{', '.join([*ks, *rs, 'c'])}]))"
+    combined = _EXPRESSIONS[op.name].format(f"out[{place}]", element)
+    lines += [f"{pad}for c in range(left, right):", f"{pad}    out[{place}] = {combined}"]
+    return "\n".join(lines) + "\n"
+
+
+def whole_variant(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> tuple[Kernel, Variant]:
+    """What reduces all of a contiguous array of `x`'s type in one piece; its launcher takes (0-d output, array of any rank)."""
+    kernel = _kernel(op, 0, 1, "rows", op.accumulator(kind), kind)
+    flat = x._view(0, (x._size,), (x._dtype.itemsize,))
+    return kernel, kernel.variant((out._view(0, (1,), (out._dtype.itemsize,)), flat))
+
+
+def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
+    """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN where that is NaN."""
+    rank = x.ndim - 1
+    pieces = _pieces(x._shape[-1], math.prod(x._shape[:-1]), x._size)
+    kernel = _find_kernel(rank)
+    if pieces == 1:
+        kernel(out._view(0, (*out._shape, 1), (*out._strides, 0)), x, extreme)
+        return
+    partial = empty((*x._shape[:-1], pieces), int64, x.device)
+    kernel(partial, x, extreme)
+    reduce_into(MIN, out, partial, (rank,), int64)
+
+
+@functools.cache
+def _find_kernel(rank: int) -> Kernel:
+    ks = [f"k{n}" for n in range(rank)]
+    loop = f"for {', '.join([*ks, 'piece'])} in ndrange({', '.join(f'out.shape[{n}]' for n in range(rank + 1))}):" if rank else "for piece in range(out.shape[0]):"
+    text = f"""def find_first(out, x, extreme):
+    step = (x.shape[{rank}] + out.shape[{rank}] - 1) // out.shape[{rank}]
+    {loop}
+        wanted = extreme[{', '.join(ks) or '()'}]
+        found = x.shape[{rank}]
+        for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):
+            value = x[{', '.join([*ks, 'i'])}]
+            if value == wanted or value != value:
+                found = i
+                break
+        out[{', '.join([*ks, 'piece'])}] = found
+"""
+    return from_text("find_first", text, {"ndrange": ndrange})
