@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop` and `entry` are
-    the frames of a parallel loop and of the kernel; `start` starts a loop from the entry."""
+    the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
+    `lanes` stands before the loop over the accumulators of an unordered reduction."""
 
     name: str
     prelude: str
@@ -16,6 +17,7 @@ class Dialect:
     body: str
     loop: str
     start: str
+    lanes: str
     entry: str
 
 
@@ -44,6 +46,8 @@ static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)
         if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, pa_grain(count, {cost}));
     }}
 """,
+    # unrolled too early, the loop over the lanes would not be vectorised
+    lanes='_Pragma("GCC unroll 1")',
     entry="""\
 #ifdef __cplusplus
 extern "C"

@@ -349,7 +349,8 @@ class Code:
         saved = dict(self.renamed)
         self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
         body = self.block(s.body, indent + 3)
-        text += f"{inner}for (; {k} + {LANES} <= {k}_stop; {k} += {LANES}) {{\n{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
+        text += f"{inner}for (; {k} + {LANES} <= {k}_stop; {k} += {LANES}) {{\n{inner}    {self.dialect.lanes}\n"
+        text += f"{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
         text += f"{inner}        const int64_t {name} = {k} + lane;\n{body}{inner}    }}\n{inner}}}\n"
         text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n{inner}    const int64_t {name} = {k};\n"
         text += self.block(s.body, indent + 2) + f"{inner}}}\n"
