@@ -23,12 +23,12 @@
     /* R. L. Smith, "Algorithm 116", 1962, as in NumPy; selects instead of its branch, for vectors */                  \
     PA_FN pa_##S pa_div_##S(pa_##S a, pa_##S b)                                                                        \
     {                                                                                                                  \
-        bool wide = fabs##F(b.re) >= fabs##F(b.im);                                                                    \
+        bool wide = fabs##F(b.re) >= fabs##F(b.im), zero = (b.re == 0) & (b.im == 0);                                  \
         T p = wide ? b.re : b.im, q = wide ? b.im : b.re, m = wide ? a.re : a.im, n = wide ? a.im : a.re;              \
         T ratio = q / p, scale = 1 / (p + q * ratio);                                                                  \
         T re = (m + n * ratio) * scale, im = (n - m * ratio) * scale;                                                  \
-        re = p == 0 ? a.re / fabs##F(p) : re;                                                                          \
-        im = p == 0 ? a.im / fabs##F(p) : wide ? im : -im;                                                             \
+        re = zero ? a.re / fabs##F(p) : re;                                                                            \
+        im = zero ? a.im / fabs##F(p) : wide ? im : -im;                                                               \
         return pa_make_##S(re, im);                                                                                    \
     }                                                                                                                  \
     PA_FN pa_##S pa_recip_##S(pa_##S z) { return pa_div_##S(pa_make_##S(1, 0), z); }                                   \
@@ -90,8 +90,9 @@ PA_FN pa_c64 pa_c64_from_c128(pa_c128 z) { return pa_make_c64((float)z.re, (floa
         w = fn(w);                                                                                                     \
         return pa_make_c128(__real__ w, __imag__ w);                                                                   \
     }
-PA_LIBM(pa_exp, cexp) PA_LIBM(pa_log, clog) PA_LIBM(pa_sqrt, csqrt) PA_LIBM(pa_sin, csin) PA_LIBM(pa_cos, ccos) PA_LIBM(pa_libm_tan, ctan)
-PA_LIBM(pa_sinh, csinh) PA_LIBM(pa_cosh, ccosh) PA_LIBM(pa_libm_tanh, ctanh)
+PA_LIBM(pa_exp, cexp) PA_LIBM(pa_log, clog) PA_LIBM(pa_sqrt, csqrt)
+PA_LIBM(pa_sin, csin) PA_LIBM(pa_cos, ccos) PA_LIBM(pa_libm_tan, ctan) PA_LIBM(pa_sinh, csinh)
+PA_LIBM(pa_cosh, ccosh) PA_LIBM(pa_libm_tanh, ctanh)
 PA_LIBM(pa_asin, casin) PA_LIBM(pa_acos, cacos) PA_LIBM(pa_atan, catan)
 PA_LIBM(pa_asinh, casinh) PA_LIBM(pa_acosh, cacosh) PA_LIBM(pa_atanh, catanh)
 #undef PA_LIBM

@@ -127,8 +127,13 @@ PA_TURNED(sin, sinh)
 PA_TURNED(tan, tanh)
 PA_FN pa_c128 pa_cos_c128(pa_c128 z) { return pa_cosh_c128(pa_make_c128(-z.im, z.re)); }
 
-/* Beyond this size asinh z = log 2z and its kin hold to the last bit, and squares are not needed; also takes infinities. */
-PA_FN bool pa_own_far(pa_c128 z) { return (fabs(z.re) > 1e15) | (fabs(z.im) > 1e15); }
+/* Beyond this size asinh z = log 2z and its kin hold to the last bit, and squares are not needed. Infinities too,
+   beside which a NaN still has a direction or a size; beside a finite number it leaves neither. */
+PA_FN bool pa_own_far(pa_c128 z)
+{
+    if (pa_isnan_c128(z)) return pa_isinf_c128(z);
+    return fabs(z.re) > 1e15 || fabs(z.im) > 1e15;
+}
 
 /* Kahan's inverses: with u = sqrt(1 - z), v = sqrt(1 + z) no step cancels, and the branch cuts follow the signs of zeros */
 PA_FN pa_c128 pa_asinh_c128(pa_c128 z)

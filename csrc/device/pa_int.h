@@ -61,7 +61,7 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
 #define PA_INT_SIGNED(S, T, U, W, N)                                                                                   \
     PA_FN T pa_floordiv_##S(T a, T b)                                                                                  \
     {                                                                                                                  \
-        T d = ((b == 0) | (b == -1)) ? (T)1 : b;                                                                         \
+        T d = ((b == 0) | (b == -1)) ? (T)1 : b;                                                                       \
         T q = pa_quotient_##S(a, d);                                                                                   \
         T r = (T)((W)a - (W)q * (W)d);                                                                                 \
         q = (T)(q - (T)((r != 0) & ((r ^ d) < 0)));                                                                    \
@@ -70,11 +70,19 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
     }                                                                                                                  \
     PA_FN T pa_mod_##S(T a, T b)                                                                                       \
     {                                                                                                                  \
-        T d = ((b == 0) | (b == -1)) ? (T)1 : b;                                                                         \
+        T d = ((b == 0) | (b == -1)) ? (T)1 : b;                                                                       \
         T r = (T)((W)a - (W)pa_quotient_##S(a, d) * (W)d);                                                             \
-        return ((r != 0) & ((r ^ d) < 0)) ? (T)(r + d) : r;                                                              \
+        /* masks, as the signs of remainders are hard to predict for a branch; only r = 0 can reach d */               \
+        r = (T)((W)r + ((W)d & (W)(T)((r ^ d) >> (N - 1))));                                                           \
+        return r == d ? (T)0 : r;                                                                                      \
     }                                                                                                                  \
-    PA_FN T pa_shr_##S(T a, T b) { return (T)(a >> ((U)b < N ? b : N - 1)); }                                          \
+    /* An arithmetic shift made of logical ones: moved up by half the range and back. AVX2 has no arithmetic shift by  \
+       vector counts for 64 bits, and GCC finds none for 8 and 16. */                                                  \
+    PA_FN T pa_shr_##S(T a, T b)                                                                                       \
+    {                                                                                                                  \
+        W half = (W)1 << (sizeof(W) * 8 - 1), count = (U)b < N ? (W)(U)b : N - 1;                                      \
+        return (T)((((W)a ^ half) >> count) - (half >> count));                                                        \
+    }                                                                                                                  \
     PA_FN T pa_abs_##S(T a) { return (T)(a < 0 ? 0 - (W)a : (W)a); }                                                   \
     PA_FN T pa_sign_##S(T a) { return (T)((a > 0) - (a < 0)); }                                                        \
     /* a negative power is 1/a**n truncated: 0, but for a = 1 and a = -1 (NumPy refuses it on the host) */             \

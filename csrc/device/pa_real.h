@@ -51,7 +51,8 @@ PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysi
 #define PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, limit)                                                         \
     q = a / b;                                                                                                         \
     if (!(fabs(q) < limit)) return fmod(a, b);                                                                         \
-    r = fma(-trunc(q), b, a);                                                                                          \
+    q = trunc(q);                                                                                                      \
+    r = q == 0 ? a : fma(-q, b, a); /* 0 * infinity is NaN */                                                          \
     /* one too many: the remainder has crossed zero */                                                                 \
     r = (a < 0 ? r > 0 : r < 0) ? r + copysign(b, a) : r;                                                              \
     return copysign(r, a);
@@ -61,8 +62,8 @@ PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysi
 PA_FN float pa_fmod_f32(float a, float b) { float q, r; PA_FMOD(a, b, fmodf, fmaf, truncf, fabsf, copysignf, 8388608.0f) }
 PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, 4503599627370496.0) }
 
-/* T type, F libm suffix, I signed int of that size, INF, TINY: see uses */
-#define PA_REAL(S, T, F, U, SHIFT, INF, LN2)                                                                           \
+/* S suffix, T type, F libm suffix, SHIFT place of the sign bit */
+#define PA_REAL(S, T, F, SHIFT, INF, LN2)                                                                              \
     PA_FN bool pa_isnan_##S(T x) { return x != x; }                                                                    \
     PA_FN bool pa_isinf_##S(T x) { return fabs##F(x) == INF; }                                                         \
     PA_FN bool pa_isfinite_##S(T x) { return fabs##F(x) < INF; }                                                       \
@@ -79,23 +80,21 @@ PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, 
     /* a NaN loses (numpy.fmax) */                                                                                     \
     PA_FN T pa_fmax_##S(T a, T b) { return ((a >= b) | (b != b)) ? a : b; }                                              \
     PA_FN T pa_fmin_##S(T a, T b) { return ((a <= b) | (b != b)) ? a : b; }                                              \
-    /* npy_remainder: sign of the divisor, also of a zero; b = 0 gives fmod's NaN */                                   \
+    /* npy_remainder: the divisor's sign, also on a zero; fmod makes b = 0 a NaN */                                    \
     PA_FN T pa_mod_##S(T a, T b)                                                                                       \
     {                                                                                                                  \
         T m = pa_fmod_##S(a, b);                                                                                       \
-        T r = m == 0 ? copysign##F((T)0, b) : (b < 0) != (m < 0) ? m + b : m;                                          \
-        return b == 0 ? m : r;                                                                                         \
+        return copysign##F(((m != 0) & ((b < 0) != (m < 0))) ? m + b : m, b);                                          \
     }                                                                                                                  \
-    /* npy_floor_divide: the quotient of what the remainder leaves, snapped to the nearest integer; b = 0 gives a/b */ \
+    /* npy_floor_divide: the quotient of what the remainder leaves, snapped to the nearest integer, a zero with the    \
+       sign of a/b (which every other result has anyway); b = 0 gives a/b */                                           \
     PA_FN T pa_floordiv_##S(T a, T b)                                                                                  \
     {                                                                                                                  \
-        T m = pa_fmod_##S(a, b);                                                                                       \
-        T q = (a - m) / b, f;                                                                                          \
-        q = ((m != 0) & ((b < 0) != (m < 0))) ? q - 1 : q;                                                               \
+        T m = pa_fmod_##S(a, b), q = (a - m) / b, f;                                                                   \
+        q = ((m != 0) & ((b < 0) != (m < 0))) ? q - 1 : q;                                                             \
         f = floor##F(q);                                                                                               \
         f = q - f > (T)0.5 ? f + 1 : f;                                                                                \
-        f = q == 0 ? copysign##F((T)0, a / b) : f;                                                                     \
-        return b == 0 ? a / b : f;                                                                                     \
+        return b == 0 ? a / b : copysign##F(f, a / b);                                                                 \
     }                                                                                                                  \
     /* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities have no difference (npy_logaddexp) */       \
     PA_FN T pa_logaddexp_##S(T a, T b)                                                                                 \
@@ -129,8 +128,8 @@ PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, 
         bool high = x >= (T)9223372036854775808.0;                                                                     \
         return (uint64_t)(int64_t)(high ? x - (T)9223372036854775808.0 : x) ^ (high ? 0x8000000000000000ull : 0ull);   \
     }
-PA_REAL(f32, float, f, uint32_t, 31, PA_INF_F32, 0.69314718055994530942)
-PA_REAL(f64, double, , uint64_t, 63, PA_INF_F64, 0.69314718055994530942)
+PA_REAL(f32, float, f, 31, PA_INF_F32, 0.69314718055994530942)
+PA_REAL(f64, double, , 63, PA_INF_F64, 0.69314718055994530942)
 
 #undef PA_REAL1
 #undef PA_REAL2
