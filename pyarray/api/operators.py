@@ -7,7 +7,8 @@ from typing import Any
 
 from ..array import ndarray
 from .elementwise import ROWS
-from .ufunc import call, make_operator
+from .linear_algebra import matmul
+from .ufunc import call, known, make_operator
 
 BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
@@ -31,6 +32,10 @@ def _in_place(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _matmul(product: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: product(self, other) if known(type(other)) else NotImplemented
+
+
 def install() -> None:
     """Give `ndarray` its operators."""
     for short, name in (BINARY | COMPARISON).items():
@@ -39,6 +44,9 @@ def install() -> None:
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
             setattr(ndarray, f"__i{short}__", _in_place(name, forward))
+    ndarray.__matmul__ = _matmul(lambda a, b: matmul(a, b))  # type: ignore[attr-defined]
+    ndarray.__rmatmul__ = _matmul(lambda a, b: matmul(b, a))  # type: ignore[attr-defined]
+    ndarray.__imatmul__ = lambda self, other: matmul(self, other, out=self)  # type: ignore[attr-defined]
     for short, name in UNARY.items():
         setattr(ndarray, f"__{short}__", make_operator(ROWS[name]))
     ndarray.__hash__ = None  # type: ignore[assignment]

@@ -266,7 +266,7 @@ def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
                     result = None  # the general way says what is wrong
                 if result is not None:
                     return result
-        if foreign and not (_known(t1) and _known(t2)):
+        if foreign and not (known(t1) and known(t2)):
             return NotImplemented
         result = call(row, (x1, x2), out)
         if out is None and (mode.debug, k1, k2) not in plans:
@@ -281,7 +281,8 @@ def make_operator(row: Row) -> Callable[..., Any]:
     return (_make_unary if row.arity == 1 else _make_binary)(row, foreign=True)
 
 
-def _known(kind: type) -> bool:
+def known(kind: type) -> bool:
+    """Whether operators take operands of this type."""
     return issubclass(kind, (ndarray, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(kind, "__dlpack__")
 
 

@@ -1,0 +1,57 @@
+"""Linear algebra of the main namespace: matmul, matrix_transpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from .. import shape as shapes
+from ..array import ndarray
+from ..kernels.gemm import gemm
+from .statistical import as_operand
+from .ufunc import common_device, compute_out
+
+
+def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
+    """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a row on the left and a
+    column on the right, and its axis is dropped from the result. K = 0 gives zeros.
+
+    Float16 and bfloat16 are accumulated in float32, integers wrap, bools are or-ed. Raises `TypeError` for 0-d operands and types
+    without a common one, `ValueError` for shapes that don't fit.
+
+    >>> import pyarray as pa
+    >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
+    [3, 7]
+    """
+    a, b = as_operand("matmul", x1, "biufc"), as_operand("matmul", x2, "biufc")
+    if not a._shape or not b._shape:
+        raise ValueError(f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; multiply with *")
+    dtype = dtypes.result_type(a, b)
+    rows, columns = a.ndim > 1, b.ndim > 1
+    left = a if rows else a._view(0, (1, *a._shape), (0, *a._strides))
+    right = b if columns else b._view(0, (*b._shape, 1), (*b._strides, 0))
+    if left._shape[-1] != right._shape[-2]:
+        raise ValueError(
+            f"matmul(): shapes {a._shape} and {b._shape} don't fit: the last axis of the first ({left._shape[-1]}) "
+            f"must equal the {'second to last' if columns else 'only'} axis of the second ({right._shape[-2]})"
+        )
+    batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
+    m, n = left._shape[-2], right._shape[-1]
+    shape = (*batch, *((m,) if rows else ()), *((n,) if columns else ()))
+    result = compute_out("matmul", out, shape, dtype, common_device("matmul", [a, b]))
+    target = result if out is None or out._dtype is dtype else compute_out("matmul", None, shape, dtype, result.device)
+    steps = list(target._strides)
+    full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
+    gemm(target._view(0, (*batch, m, n), full), _cast(left, dtype), _cast(right, dtype))
+    if target is not result:
+        result[...] = target
+    return result
+
+
+def _cast(x: ndarray, dtype: dtypes.DType) -> ndarray:
+    return x if x._dtype is dtype else x.astype(dtype)
+
+
+def matrix_transpose(x: ndarray, /) -> ndarray:
+    """The array with its last two axes exchanged; a view. Raises `ValueError` for fewer than two axes."""
+    return x.mT

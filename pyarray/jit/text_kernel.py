@@ -1,0 +1,51 @@
+"""A kernel whose device text is written by hand instead of from Python: the same artifact cache, slots, launch and reports."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from ..driver.base import Device
+from ..lang.pipeline import Program
+from . import compile as compiler
+from .kernel import Variant, mode
+from .launch import make_launcher
+from .report import raise_bounds
+
+
+class TextKernel:
+    """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say all that the text
+    depends on. Arguments are given as the program's parameters ask."""
+
+    def __init__(self, name: str, program: Callable[[Any, str, bool], Program], flags: tuple[str, ...] = ()):
+        self.__name__, self.program, self.flags = name, program, flags
+        self.counts: Counter[str] = Counter()
+        self._variants: dict[Any, Variant] = {}
+        self._lock = threading.Lock()
+
+    def variant(self, key: Any, device: Device) -> Variant:
+        """The variant for `key`, compiled if need be."""
+        whole = mode.debug, device.kind, key
+        found = self._variants.get(whole)
+        if found is None:
+            with self._lock:
+                found = self._variants.get(whole) or self._compile(key, device)
+                self._variants[whole] = found
+        return found
+
+    def _compile(self, key: Any, device: Device) -> Variant:
+        checked = mode.debug
+        program = self.program(key, device.kind, checked)
+        artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
+        run = (device.driver.checked_launcher if checked else device.driver.launcher)(artifact.function)
+        names = tuple(name for name, _ in program.params)
+        return Variant(program, artifact, make_launcher(program.params, names, run, checked), device)
+
+    def launch(self, key: Any, device: Device, *args: Any) -> None:
+        """Run the variant for `key`. Raises `BoundsError` in debug mode."""
+        variant = self.variant(key, device)
+        failure = variant.launch(*args)
+        if failure:
+            raise_bounds(self.__name__, variant.program.sites, failure)

@@ -1,0 +1,111 @@
+"""Matrix product: one text for every stride, batch and size of an element type. The algorithm is in csrc/device/pa_gemm.h."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .. import shape as shapes
+from ..array import ndarray
+from ..dtypes import BY_NAME, DType, int64
+from ..jit.text_kernel import TextKernel
+from ..lang.check import Site
+from ..lang.emit_views import fields
+from ..lang.ir import ArrayType, Loc, ScalarType
+from ..lang.pipeline import Program
+from ..jit.kernel import mode
+from .map import apart
+
+# element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
+_TYPES = {
+    "bool": ("uint8_t", "uint8_t", "BOOL", "(uint8_t)((x) != 0)", "(x)"),
+    "int8": ("uint8_t", "uint16_t", "INT", "(uint16_t)(x)", "(uint8_t)(x)"),
+    "float16": ("pa_f16", "float", "REAL", "pa_f32_from_f16(x)", "pa_f16_from_f32(x)"),
+    "bfloat16": ("pa_bf16", "float", "REAL", "pa_f32_from_bf16(x)", "pa_bf16_from_f32(x)"),
+    "float32": ("float", "float", "REAL", None, None),
+    "float64": ("double", "double", "REAL", None, None),
+    "complex64": ("pa_c64", "float", "COMPLEX", None, None),
+    "complex128": ("pa_c128", "double", "COMPLEX", None, None),
+}
+_TYPES["uint8"] = _TYPES["int8"]
+for _bits in (16, 32, 64):
+    _TYPES[f"int{_bits}"] = _TYPES[f"uint{_bits}"] = (f"uint{_bits}_t", f"uint{_bits}_t", "INT", None, None)
+
+_NAMES = ("a", "b", "c")
+_RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
+
+
+def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
+    """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches broadcast to that of `c`."""
+    batch = c._shape[:-2]
+    a, b = apart_from(a, c), apart_from(b, c)
+    columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in (a, b, c)]
+    batch, merged = shapes.collapse(batch, *columns)
+    views = [x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in zip((a, b, c), merged, strict=True)]
+    extra = [end for x in (a, b, c) for end in _memory(x)] if mode.debug else []
+    _KERNEL.launch((c.dtype.name, len(batch)), c.device, *views, *extra)
+
+
+def apart_from(x: ndarray, c: ndarray) -> ndarray:
+    """`x`, copied if it shares memory with the output: every element of it is read many times."""
+    if x._ptr == c._ptr and x._size and c._size:
+        return x.copy()
+    return apart(x, c)
+
+
+def _memory(x: ndarray) -> tuple[int, int]:
+    return x._buffer.ptr, x._buffer.ptr + x._buffer.nbytes
+
+
+def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
+    name, nb = key
+    dtype = BY_NAME[name]
+    kind = ArrayType(dtype, nb + 2, strided=True)
+    params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
+    if debug:
+        params += [(n, ScalarType(int64)) for n in _RANGES]
+    here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
+    sites = tuple(Site("index", here, "matmul", n, 0, 2) for n in _NAMES)
+    directions = {"a": "IN", "b": "IN", "c": "OUT"}
+    return Program("matmul", _text(dtype, nb, kind, debug), "kernel_matmul", tuple(params), directions, sites)
+
+
+def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:
+    memory, acc, family, load, store = _TYPES[dtype.name]
+    slots = "".join(f"    {ctype}{n}_{field};\n" for n in _NAMES for ctype, field in fields(kind, debug))
+    slots += "".join(f"    int64_t {n};\n" for n in _RANGES) if debug else ""
+    defines = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
+    defines += f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n#define PA_KIND PA_GEMM_{family}\n"
+    if load is not None:
+        defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
+    extra = '#include "pa_half.h"\n' if acc == "float" and load else ""
+    body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
+    body += "".join(f"    g.{n} = s->{n}_data;\n" for n in _NAMES)
+    for n in _NAMES:
+        body += f"    g.r{n}s = s->{n}_s{nb};\n    g.c{n}s = s->{n}_s{nb + 1};\n"
+    if nb:
+        sizes = ", ".join(f"s->c_n{k}" for k in range(nb))
+        body += f"    const int64_t batch[] = {{{sizes}}};\n    g.batch = batch;\n"
+        for n in _NAMES:
+            steps = ", ".join(f"s->{n}_s{k}" for k in range(nb))
+            body += f"    const int64_t batch_{n}[] = {{{steps}}};\n    g.batch_{n} = batch_{n};\n"
+    if debug:
+        for place, n in enumerate(_NAMES):
+            body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n    g.range[{place}][1] = (const void *)s->{n}_high;\n"
+    return f"""#include "pa_base.h"
+{extra}{defines}#include "pa_gemm.h"
+
+typedef struct {{
+{slots}}} matmul_slots;
+
+__attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
+{{
+    const matmul_slots *s = (const matmul_slots *)memory;
+    pa_gemm_args g = {{0}};
+    g.nb = {nb};
+{body}    pa_gemm(&g, rt);
+}}
+"""
+
+
+_KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
