@@ -129,7 +129,7 @@ def compute(op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out
     device = common_device(op.name, arrays if out is None else [*arrays, out])
     shape = shapes.broadcast_shapes(*(a._shape for a in arrays))
     result = compute_out(op.name, out, shape, dtype, device)
-    launch_map(op, domain, result, operands)
+    launch_map(op, domain, result, operands, fresh=out is None)
     return result
 
 

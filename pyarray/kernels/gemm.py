@@ -13,7 +13,7 @@ from ..lang.check import Site
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
-from ..jit.kernel import mode
+from ..jit.kernel import Variant, mode
 from .map import apart
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
@@ -44,6 +44,11 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
     views = [x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in zip((a, b, c), merged, strict=True)]
     extra = [end for x in (a, b, c) for end in _memory(x)] if mode.debug else []
     _KERNEL.launch((c.dtype.name, len(batch)), c.device, *views, *extra)
+
+
+def variant_2d(dtype: DType, device: Any) -> Variant:
+    """What multiplies two matrices of one type without checks; its launcher takes (a, b, c), of any strides."""
+    return _KERNEL.variant((dtype.name, 0), device)
 
 
 def apart_from(x: ndarray, c: ndarray) -> ndarray:

@@ -31,35 +31,55 @@ class MapOp:
     raw: tuple[int, ...] = ()
 
 
-def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]) -> None:
+def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any], fresh: bool = False) -> None:
     """`out[...] = op(*operands)` over `out`'s shape; operands are arrays that broadcast to it, or Python numbers.
 
     Arrays are cast to `compute` first. An operand that overlaps `out` in another arrangement is copied first, so that the answer
-    is NumPy's. Raises `ValueError` when a shape doesn't broadcast.
+    is NumPy's; `fresh` says that nothing else knows `out`. Raises `ValueError` when a shape doesn't broadcast.
     """
-    if not out._size:
-        for x in operands:
-            if isinstance(x, ndarray):
-                shapes.broadcast_strides(x._shape, x._strides, out._shape)
+    if not fresh:
+        operands = [apart(x, out) if isinstance(x, ndarray) else x for x in operands]
+    layout = _layout(out._shape, out._strides, tuple([(x._shape, x._strides) if isinstance(x, ndarray) else None for x in operands]))
+    if layout is None:
         return
-    operands = [apart(x, out) if isinstance(x, ndarray) else x for x in operands]
-    arrays = [out, *(x for x in operands if isinstance(x, ndarray))]
-    columns = [shapes.broadcast_strides(a._shape, a._strides, out._shape) for a in arrays]
-    shape, columns = _ordered(out._shape, columns)
+    views = [x if place is None else x._view(0, *place) for x, place in zip(operands, layout.places, strict=True)]
+    kernel = map_kernel(op, compute, len(layout.shape), layout.patterns, layout.tiled)
+    kernel(out._view(0, layout.shape, layout.steps), *views)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a launch walks: `shape` and output `steps` (bytes) of the merged axes, (shape, steps) and pattern of each operand."""
+
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    places: tuple[tuple[tuple[int, ...], tuple[int, ...]] | None, ...]
+    patterns: tuple[tuple[int, ...] | None, ...]
+    tiled: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def _layout(shape: tuple[int, ...], steps: tuple[int, ...], operands: tuple[Any, ...]) -> _Layout | None:
+    """Merge axes and find the patterns; None where there is nothing to do. Depends on sizes and strides alone."""
+    columns = [steps, *(shapes.broadcast_strides(*x, shape) for x in operands if x is not None)]
+    if 0 in shape:
+        return None
+    shape, columns = _ordered(shape, columns)
     shape, merged = shapes.collapse(shape, *columns)
     shape, columns, tiled = _tiling(shape, list(merged))
-    views, patterns, rest = [], [], iter(zip(arrays[1:], columns[1:], strict=True))
+    rest = iter(columns[1:])
+    places: list[Any] = []
+    patterns: list[Any] = []
     for x in operands:
-        if not isinstance(x, ndarray):
+        if x is None:
+            places.append(None)
             patterns.append(None)
-            views.append(x)
             continue
-        array, steps = next(rest)
-        axes = tuple(k for k, step in enumerate(steps) if step)
+        column = next(rest)
+        axes = tuple(k for k, step in enumerate(column) if step)
         patterns.append(axes)
-        views.append(array._view(0, tuple(shape[k] for k in axes), tuple(steps[k] for k in axes)))
-    kernel = map_kernel(op, compute, len(shape), tuple(patterns), tiled)
-    kernel(out._view(0, shape, columns[0]), *views)
+        places.append((tuple(shape[k] for k in axes), tuple(column[k] for k in axes)))
+    return _Layout(shape, columns[0], tuple(places), tuple(patterns), tiled)
 
 
 def apart(x: ndarray, out: ndarray) -> ndarray:
