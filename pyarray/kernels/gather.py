@@ -149,6 +149,8 @@ def _plan(a: ndarray, key: Any) -> Plan:
     found: list[tuple[int, Item]] = []  # (axis of `a`, item)
     axis = 0
     for item in items:
+        if item is Ellipsis:
+            continue
         if not isinstance(item, Item):
             basic.append(item)
             axis += item is not None
@@ -210,14 +212,14 @@ def _expanded(a: ndarray, key: Any) -> list[Any]:
     if used > a.ndim:
         raise IndexError(f"too many indices for array: array is {a.ndim}-dimensional, but {used} were indexed")
     place = dots[0] if dots else len(items)
-    # an Ellipsis that stands for no axis still separates index arrays, as in NumPy
-    fill: list[Any] = [slice(None)] * (a.ndim - used)
+    # an Ellipsis that stands for no axis stays: it separates index arrays, as in NumPy
+    fill: list[Any] = [slice(None)] * (a.ndim - used) or [Ellipsis]
     items[place : place + len(dots)] = fill
     return items
 
 
 def _is_integer(item: Any) -> bool:
-    return item is not None and not isinstance(item, (slice, Item))
+    return item is not None and item is not Ellipsis and not isinstance(item, (slice, Item))
 
 
 def _item(a: ndarray, x: Any) -> Any:
@@ -387,12 +389,12 @@ def _positions_kernel(rank: int) -> Kernel:
         if found[b + 1] > at:
             for t in range(b * block, min(b * block + block, x.shape[0])):
                 if x[t]:
-                    rest = t
+                    left = t
 """
     pad = "    " * 5
     for k in reversed(range(1, rank)):
-        text += f"{pad}out[{k}, at] = rest % n{k}\n{pad}rest = rest // n{k}\n"
-    text += f"{pad}out[0, at] = rest\n{pad}at += 1\n"
+        text += f"{pad}out[{k}, at] = left % n{k}\n{pad}left = left // n{k}\n"
+    text += f"{pad}out[0, at] = left\n{pad}at += 1\n"
     return from_text("nonzero", text, dict(_SCOPE))
 
 
@@ -547,7 +549,7 @@ def _move_text(name: str, before: int, middle: int, after: int, count: int) -> s
         lookups.append(f"{j} = max(0, min({j} + {size} if {j} < 0 else {j}, {size} - 1))")
     here, there = f"x[{', '.join(ps + bs + qs)}]", f"a[{', '.join(ps + js + qs) or '()'}]"
     body = f"{here} = {there}" if name == "gather" else f"{there} = {here}"
-    lines = [f"def {name}({', '.join(['a', 'x', *(f'i{n}' for n in range(count)), 'row: int'])}):"]
+    lines = [f"def {name}({', '.join(['a', 'x', *(f'i{n}' for n in range(count)), 'width: int'])}):"]
     names = ps + bs + qs
     if name == "scatter_in_order":
         lines.append("    for once in range(1):")
@@ -558,10 +560,10 @@ def _move_text(name: str, before: int, middle: int, after: int, count: int) -> s
         lines.append("    " * (2 + len(names)) + body)
     elif after:
         last = sizes[-1]
-        loop = [*sizes[:-1], f"({last} + row - 1) // row"]
+        loop = [*sizes[:-1], f"({last} + width - 1) // width"]
         lines.append(f"    for {', '.join([*names[:-1], 'c'])} in ndrange({', '.join(loop)}):")
         lines += ["        " + line for line in lookups]
-        lines.append(f"        for {names[-1]} in range(c * row, min(c * row + row, {last})):")
+        lines.append(f"        for {names[-1]} in range(c * width, min(c * width + width, {last})):")
         lines.append("            " + body)
     else:
         lines.append(f"    for {', '.join(names)} in ndrange({', '.join(sizes)}):")
