@@ -128,7 +128,7 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
     if not out._size:
         return out
     _check_range(indices, a._shape[axis], axis)
-    arrays = _bits(out), _bits(source), index
+    arrays = bits(out), bits(source), index
     cut = [slice(0, axis), slice(axis, axis + 1), slice(axis + 1, None)]
     groups = [shapes.collapse(shape[c], *(x._strides[c] for x in arrays)) for c in (cut[0], cut[2])]
     views = []
@@ -316,10 +316,10 @@ def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
         return
     mask = mask.copy() if _overlap(mask, a) else mask
     lead = mask._view(0, mask._shape + (1,) * (a.ndim - mask.ndim), mask._strides + (0,) * (a.ndim - mask.ndim))
-    target, lead = _bits(a), _broadcast(lead, a._shape)
+    target, lead = bits(a), _broadcast(lead, a._shape)
     shape, steps = shapes.collapse(a._shape, target._strides, lead._strides)
     kernel = _fill_kernel(len(shape))
-    kernel(target._view(0, shape, steps[0]), lead._view(0, shape, steps[1]), _bits(source)._view(0, (), ()))
+    kernel(target._view(0, shape, steps[0]), lead._view(0, shape, steps[1]), bits(source)._view(0, (), ()))
 
 
 @functools.cache
@@ -336,7 +336,7 @@ def _fill_kernel(rank: int) -> Kernel:
 def _flat_bits(a: ndarray) -> ndarray:
     """All elements in C order as a 1-D array; integers of one size share an artifact."""
     flat = operation("contiguous")(a).reshape(a._size)
-    return _bits(flat) if a._dtype.kind in "iu" else flat
+    return bits(flat) if a._dtype.kind in "iu" else flat
 
 
 def _block(count: int) -> int:
@@ -453,7 +453,7 @@ def _extremes_kernel() -> Kernel:
 # ---- moving elements
 
 
-def _bits(a: ndarray) -> ndarray:
+def bits(a: ndarray) -> ndarray:
     """`a` as unsigned integers of its item size; 16 bytes have no integer and stay what they are."""
     kind = _BITS.get(a._dtype.itemsize)
     if kind is None or kind is a._dtype:
@@ -510,7 +510,7 @@ def _move(name: str, plan: Plan, x: ndarray) -> None:
     if not x._size:
         return
     view, count = plan.view, len(plan.indices)
-    a, x = _bits(view), _bits(x)
+    a, x = bits(view), bits(x)
     behind, end = plan.before + count, plan.before + len(plan.broadcast)
     before = shapes.collapse(x._shape[: plan.before], a._strides[: plan.before], x._strides[: plan.before])
     after = shapes.collapse(x._shape[end:], a._strides[behind:], x._strides[end:])

@@ -1,0 +1,18 @@
+"""Constants."""
+
+from __future__ import annotations
+
+import math
+
+e = math.e
+"""Euler's number."""
+inf = math.inf
+"""Positive infinity, as a Python float."""
+nan = math.nan
+"""Not a number, as a Python float."""
+newaxis = None
+"""In an index, a new axis of size 1."""
+pi = math.pi
+"""Ratio of a circle's circumference to its diameter."""
+
+__all__ = ["e", "inf", "nan", "newaxis", "pi"]

@@ -1,0 +1,49 @@
+"""Indexing functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import shape as shapes
+from ..array import ndarray
+from ..array_convert import asarray
+from ..kernels import gather
+
+__all__ = ["take", "take_along_axis"]
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> ndarray:
+    """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`; None flattens `x`.
+
+    The result has the shape of `x` with that of `indices` in the place of the axis. Raises `IndexError` for indices out of range
+    (on a GPU in debug mode; else they are clamped) or that are no integers, `AxisError` for the axis.
+
+    >>> import pyarray as pa
+    >>> pa.take(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 0, 1]), axis=1).tolist()
+    [[2, 1, 2], [4, 3, 4]]
+    """
+    x = asarray(x)
+    if axis is None:
+        x, axis = x.reshape(x.size), 0
+    k = shapes.normalize_axis(axis, x.ndim)
+    index = asarray(indices, device=x.device) if not isinstance(indices, ndarray) else indices
+    if index.dtype.kind not in "iu" and index.size:
+        raise IndexError(f"take(): indices are integers, got {index.dtype}; for a mask write x[mask]")
+    if index.dtype.kind not in "iu":
+        index = index.astype("int64")
+    return gather.take(x, (slice(None),) * k + (index,))
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> ndarray:
+    """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort` give can be passed.
+
+    `indices` has as many axes as `x`, and the others broadcast. Raises as `take`, and `ValueError` for other shapes.
+
+    >>> import pyarray as pa
+    >>> x = pa.asarray([[3, 1], [2, 4]])
+    >>> pa.take_along_axis(x, pa.asarray([[1], [0]]), axis=1).tolist()
+    [[1], [2]]
+    """
+    x = asarray(x)
+    index = indices if isinstance(indices, ndarray) else asarray(indices, device=x.device)
+    return gather.take_along_axis(x, index, shapes.normalize_axis(axis, x.ndim))

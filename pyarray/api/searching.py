@@ -1,0 +1,70 @@
+"""Searching functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import shape as shapes
+from ..array import empty, ndarray
+from ..array_convert import asarray
+from ..dtypes import bool_, int64, result_type
+from ..jit.kernel import func
+from ..kernels import gather
+from ..kernels.map import MapOp, launch_map
+from ..kernels.reduce import SUM
+from .statistical import reduction
+from .ufunc import common_device, operand
+
+__all__ = ["count_nonzero", "nonzero", "where"]
+
+_WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
+
+
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+    """Elements of `x1` where `condition` is true (or not zero), else of `x2`; all three broadcast. One of x1 and x2 may be a number.
+
+    Without `x1` and `x2`, `nonzero(condition)`. Raises `TypeError` for dtypes without a common one, `ValueError` for shapes that don't
+    broadcast.
+
+    >>> import pyarray as pa
+    >>> pa.where(pa.asarray([True, False]), pa.asarray([1, 2]), 0).tolist()
+    [1, 0]
+    """
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise TypeError("where() takes a condition, or a condition and both choices; got one choice")
+    choices = [operand("where", x) for x in (x1, x2)]
+    where_true = operand("where", condition)
+    where_true = where_true if isinstance(where_true, ndarray) else asarray(where_true, device=_device_of(choices))
+    arrays = [x for x in (where_true, *choices) if isinstance(x, ndarray)]
+    place = common_device("where", arrays)
+    kind = result_type(*choices)
+    out = empty(shapes.broadcast_shapes(*(a._shape for a in arrays)), kind, place)
+    launch_map(_WHERE, kind, out, (where_true, *choices))
+    return out
+
+
+def _device_of(choices: list[Any]) -> Any:
+    return next((x.device for x in choices if isinstance(x, ndarray)), None)
+
+
+def nonzero(x: Any, /) -> tuple[ndarray, ...]:
+    """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises `ValueError` for a 0-d array.
+
+    >>> import pyarray as pa
+    >>> [i.tolist() for i in pa.nonzero(pa.asarray([[0, 5], [7, 0]]))]
+    [[0, 1], [1, 0]]
+    """
+    return gather.nonzero(asarray(x))
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> ndarray:
+    """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
+
+    >>> import pyarray as pa
+    >>> pa.count_nonzero(pa.asarray([[0, 5], [7, 1]]), axis=0).tolist()
+    [1, 2]
+    """
+    x = asarray(x)
+    return reduction(SUM, x if x.dtype is bool_ else x.astype(bool_), axis, keepdims, int64)
