@@ -113,8 +113,8 @@ PA_ATOMIC_CAS(b, bool, 8, (uint8_t), (bool))
 
 /* cas on floats compares bits, as the hardware does: a NaN is found, and -0.0 is not 0.0 */
 #define PA_ATOMIC_FLOAT(S, T, N)                                                                                       \
-    PA_ATOMIC_LOOP(min, S, T, N, pa_bits_##S, pa_##S##_bits, (old <= v) | (old != old) ? old : v)                      \
-    PA_ATOMIC_LOOP(max, S, T, N, pa_bits_##S, pa_##S##_bits, (old >= v) | (old != old) ? old : v)                      \
+    PA_ATOMIC_LOOP(min, S, T, N, pa_bits_##S, pa_##S##_bits, ((old <= v) | (old != old)) ? old : v)                    \
+    PA_ATOMIC_LOOP(max, S, T, N, pa_bits_##S, pa_##S##_bits, ((old >= v) | (old != old)) ? old : v)                    \
     PA_ATOMIC_LOOP(exchange, S, T, N, pa_bits_##S, pa_##S##_bits, v)                                                   \
     PA_ATOMIC_CAS(S, T, N, pa_bits_##S, pa_##S##_bits)
 PA_ATOMIC_FLOAT(f32, float, 32) PA_ATOMIC_FLOAT(f64, double, 64)

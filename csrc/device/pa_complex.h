@@ -99,7 +99,8 @@ PA_LIBM(pa_asinh, casinh) PA_LIBM(pa_acosh, cacosh) PA_LIBM(pa_atanh, catanh)
 #undef PA_EXTERN
 #undef PA_THROWS
 
-/* tanh(+inf + yj) is 1 + 0j for every y > 0 in the standard; C99 gives the zero the sign of sin(2y). tan(z) = -i tanh(iz) follows. */
+/* tanh(+inf + yj) is 1 + 0j for every y > 0 in the standard; C99 gives the zero the sign of sin(2y).
+   tan(z) = -i tanh(iz) follows. */
 #define PA_TANH(S, R, F)                                                                                               \
     PA_FN pa_##S pa_tanh_##S(pa_##S z)                                                                                 \
     {                                                                                                                  \
@@ -129,8 +130,9 @@ PA_FN pa_c128 pa_expm1_c128(pa_c128 z)
     return pa_make_c128(expm1(z.re) * cos(z.im) - 2 * s * s, exp(z.re) * sin(z.im));
 }
 
-/* log(1 + z). The real part is log1p(2x + x^2 + y^2)/2, whose argument cancels along the circle |1 + z| = 1, so it is summed with the
-   rounding errors of its parts: products by fma, sums by Knuth's two-sum. Far from the origin nothing cancels. */
+/* log(1 + z). The real part is log1p(2x + x^2 + y^2)/2, whose argument cancels along the circle |1 + z| = 1, so it
+   is summed with the rounding errors of its parts: products by fma, sums by Knuth's two-sum. Far from the origin
+   nothing cancels. */
 PA_FN pa_c128 pa_log1p_c128(pa_c128 z)
 {
     double x = z.re, y = z.im, p, q, s, t, b, low;

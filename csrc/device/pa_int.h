@@ -57,7 +57,8 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
     }
 
 /* Python's floor division: the quotient goes down by one where the remainder is not zero and has not the divisor's sign.
-   Divisors 0 and -1 are replaced by 1, so nothing traps; x // 0 is then 0 and x // -1 the wrapping -x, and both remainders are 0. */
+   Divisors 0 and -1 are replaced by 1, so nothing traps; x // 0 is then 0 and x // -1 the
+   wrapping -x, and both remainders are 0. */
 #define PA_INT_SIGNED(S, T, U, W, N)                                                                                   \
     PA_FN T pa_floordiv_##S(T a, T b)                                                                                  \
     {                                                                                                                  \
@@ -76,12 +77,12 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
         r = (T)((W)r + ((W)d & (W)(T)((r ^ d) >> (N - 1))));                                                           \
         return r == d ? (T)0 : r;                                                                                      \
     }                                                                                                                  \
-    /* An arithmetic shift made of logical ones: moved up by half the range and back. AVX2 has no arithmetic shift by  \
-       vector counts for 64 bits, and GCC finds none for 8 and 16. */                                                  \
+    /* GCC vectorises no arithmetic shift of 8 or 16 bits by a vector; those are made of logical ones, moved up by half\
+       the range and back */                                                                                           \
     PA_FN T pa_shr_##S(T a, T b)                                                                                       \
     {                                                                                                                  \
         W half = (W)1 << (sizeof(W) * 8 - 1), count = (U)b < N ? (W)(U)b : N - 1;                                      \
-        return (T)((((W)a ^ half) >> count) - (half >> count));                                                        \
+        return N < 32 ? (T)((((W)a ^ half) >> count) - (half >> count)) : (T)(a >> count);                             \
     }                                                                                                                  \
     PA_FN T pa_abs_##S(T a) { return (T)(a < 0 ? 0 - (W)a : (W)a); }                                                   \
     PA_FN T pa_sign_##S(T a) { return (T)((a > 0) - (a < 0)); }                                                        \

@@ -50,9 +50,8 @@ PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysi
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, limit)                                                         \
     q = a / b;                                                                                                         \
-    if (!(fabs(q) < limit)) return fmod(a, b);                                                                         \
-    q = trunc(q);                                                                                                      \
-    r = q == 0 ? a : fma(-q, b, a); /* 0 * infinity is NaN */                                                          \
+    if (!(fabs(q) < limit) | (b - b != 0)) return fmod(a, b); /* b - b: 0 * infinity would make a NaN below */         \
+    r = fma(-trunc(q), b, a);                                                                                          \
     /* one too many: the remainder has crossed zero */                                                                 \
     r = (a < 0 ? r > 0 : r < 0) ? r + copysign(b, a) : r;                                                              \
     return copysign(r, a);
