@@ -1,0 +1,69 @@
+"""NumPy-like arrays on CPUs, AMD and NVIDIA GPUs, with zero-copy views and a kernel language in Python.
+
+This module is an Array API namespace; beyond the standard it has kernels (`kernel`, `func`, `BufferView`, `ndrange`, atomics), `debug`
+and exchange with NumPy and torch. Importing it touches no compiler, no driver and no torch.
+"""
+
+from .api import numpy_names as _numpy_names
+from .api import operators as _operators
+from .api.constants import *  # noqa: F403
+from .api.creation import *  # noqa: F403
+from .api.data_types import *  # noqa: F403
+from .api.elementwise import *  # noqa: F403
+from .api.indexing import *  # noqa: F403
+from .api.inspection import __array_namespace_info__ as __array_namespace_info__
+from .api.linear_algebra import *  # noqa: F403
+from .api.manipulation import *  # noqa: F403
+from .api.searching import *  # noqa: F403
+from .api.statistical import *  # noqa: F403
+from .api.utility import *  # noqa: F403
+from .array import ndarray as ndarray
+from .array_convert import array as array
+from .array_convert import asnumpy as asnumpy
+from .array_hooks import operations as _operations
+from .buffer_view import BufferView as BufferView
+from .driver.base import Device as Device
+from .driver.base import get_device as get_device
+from .dtypes import DType as DType
+from .dtypes import bfloat16 as bfloat16
+from .dtypes import bool_ as bool
+from .dtypes import bool_ as bool_
+from .dtypes import complex64 as complex64
+from .dtypes import complex128 as complex128
+from .dtypes import float16 as float16
+from .dtypes import float32 as float32
+from .dtypes import float64 as float64
+from .dtypes import int8 as int8
+from .dtypes import int16 as int16
+from .dtypes import int32 as int32
+from .dtypes import int64 as int64
+from .dtypes import uint8 as uint8
+from .dtypes import uint16 as uint16
+from .dtypes import uint32 as uint32
+from .dtypes import uint64 as uint64
+from .errors import AutotuneError as AutotuneError
+from .errors import BoundsError as BoundsError
+from .errors import CompileError as CompileError
+from .errors import DeviceError as DeviceError
+from .errors import OutOfMemoryError as OutOfMemoryError
+from .jit.kernel import debug as debug
+from .jit.kernel import func as func
+from .jit.kernel import kernel as kernel
+from .kernels import map as _map
+from .lang.markers import atomic_add as atomic_add
+from .lang.markers import atomic_and as atomic_and
+from .lang.markers import atomic_exchange as atomic_exchange
+from .lang.markers import atomic_max as atomic_max
+from .lang.markers import atomic_min as atomic_min
+from .lang.markers import atomic_or as atomic_or
+from .lang.markers import atomic_sub as atomic_sub
+from .lang.markers import atomic_xor as atomic_xor
+from .lang.markers import constexpr as constexpr
+from .lang.markers import ndrange as ndrange
+
+__version__ = "0.1.0"
+__array_api_version__ = "2025.12"
+
+_operators.install()
+_numpy_names.install()
+_operations.update(assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)

@@ -106,3 +106,5 @@ tan = row("tan", FLOATING, lambda x: k.tan(x), lift=float64, doc="tangent of x i
 tanh = row("tanh", FLOATING, lambda x: k.tanh(x), lift=float64, doc="hyperbolic tangent")
 trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its fraction")
 # fmt: on
+
+__all__ = [*ROWS]

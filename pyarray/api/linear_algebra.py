@@ -14,6 +14,8 @@ from .statistical import as_operand
 from .ufunc import common_device, compute_out, strides_of
 
 
+__all__ = ["matmul", "matrix_transpose"]
+
 _plans: dict[Any, Any] = {}
 
 

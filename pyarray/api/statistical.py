@@ -38,6 +38,8 @@ def reduction(
     return result
 
 
+__all__ = ["max", "mean", "min", "prod", "sum"]
+
 _plans: dict[Any, Any] = {}
 
 

@@ -9,6 +9,8 @@ from ..dtypes import bool_
 from ..kernels.reduce import ALL, ANY
 from .statistical import as_operand, reduction, whole
 
+__all__ = ["all", "any"]
+
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether an element over `axis` (None: all axes) is true; False over no elements. NaN is true.

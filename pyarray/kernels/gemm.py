@@ -72,7 +72,7 @@ def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", n, 0, 2) for n in _NAMES)
     directions = {"a": "IN", "b": "IN", "c": "OUT"}
-    return Program("matmul", _text(dtype, nb, kind, debug), "kernel_matmul", tuple(params), directions, sites)
+    return Program("matmul", _text(dtype, nb, kind, debug), "kernel_matmul", tuple(params), directions, sites, captures=())
 
 
 def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:

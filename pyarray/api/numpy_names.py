@@ -1,0 +1,29 @@
+"""What NumPy calls its functions: `np.add(a, 1)` and `np.concatenate([a, b])` on arrays of ours come here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..array_hooks import numpy_functions
+from ..lang.builtins import ALIASES
+from . import creation, linear_algebra, manipulation, searching, statistical, utility
+from .elementwise import ROWS, __dict__ as _functions
+
+# NumPy's name -> ours, where they differ; those of the kernel language (arcsin, power ...) are in its own table
+_OTHER = {
+    "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "mod": "remainder",
+    "true_divide": "divide", "reciprocal": "reciprocal", "negative": "negative", "absolute": "abs", "maximum": "maximum",
+    "minimum": "minimum", "rint": "round", "amax": "max", "amin": "min", "concatenate": "concat", "around": "round",
+}  # fmt: skip
+_CHAPTERS = (creation, linear_algebra, manipulation, searching, statistical, utility)
+
+
+def install() -> None:
+    """Fill the table that `__array_ufunc__` and `__array_function__` read."""
+    ours: dict[str, Any] = {name: _functions[name] for name in ROWS}
+    for chapter in _CHAPTERS:
+        ours |= {name: getattr(chapter, name) for name in chapter.__all__}
+    numpy_functions.update(ours)
+    for theirs, name in {**ALIASES, **_OTHER}.items():
+        if name in ours:
+            numpy_functions[theirs] = ours[name]
