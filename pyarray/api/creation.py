@@ -20,16 +20,36 @@ from ..kernels import create
 from .data_types import result_type
 
 __all__ = [
-    "arange", "array", "asarray", "diag", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "identity", "linspace",
-    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
-]  # fmt: skip
+    "arange",
+    "array",
+    "asarray",
+    "diag",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "identity",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> ndarray:
-    """Evenly spaced numbers from `start` (0 when only one number is given) up to, but without, `stop`; values as NumPy's.
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> ndarray:
+    """Evenly spaced numbers from `start` (0 when only one number is given) up to, but without, `stop`; values
+    as NumPy's.
 
-    The dtype is int64 when all numbers are integers, else float64. Raises `ValueError` for a step of 0 or a length that isn't finite,
-    `TypeError` for what is no real number.
+    The dtype is int64 when all numbers are integers, else float64. Raises `ValueError` for a step of 0 or a
+    length that isn't finite, `TypeError` for what is no real number.
 
     >>> import pyarray as pa
     >>> pa.arange(2, 8, 3).tolist()
@@ -37,7 +57,9 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     """
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (_real("arange", name, x) for name, x in (("start", start), ("stop", stop), ("step", step)))
+    start, stop, step = (
+        _real("arange", name, x) for name, x in (("start", start), ("stop", stop), ("step", step))
+    )
     kind = asdtype(dtype) if dtype is not None else _default(start, stop, step)
     if step == 0:
         raise ValueError("arange(): the step must not be 0; use full for equal numbers")
@@ -46,7 +68,9 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
         raise ValueError(f"arange(): no finite number of steps of {step!r} leads from {start!r} to {stop!r}")
     out = _empty(max(math.ceil(count), 0), kind, device)
     if out.size > 2 and kind.kind == "b":
-        raise TypeError(f"arange(): {out.size} numbers don't fit into bool, which has two; name an integer dtype")
+        raise TypeError(
+            f"arange(): {out.size} numbers don't fit into bool, which has two; name an integer dtype"
+        )
     # the difference of the first two numbers in the array's own type is the step, as in NumPy
     first = np.empty(2, kind.numpy)
     first[0] = start
@@ -78,10 +102,12 @@ def _default(*numbers: Any) -> DType:
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> ndarray:
-    """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False; values as NumPy's.
+    """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False;
+    values as NumPy's.
 
-    The dtype is float64, or complex128 when a number is complex; integers are rounded down. Raises `ValueError` for a negative `num`,
-    `TypeError` for what is no number, or complex numbers into a real dtype.
+    The dtype is float64, or complex128 when a number is complex; integers are rounded down. Raises
+    `ValueError` for a negative `num`, `TypeError` for what is no number, or complex numbers into a real
+    dtype.
 
     >>> import pyarray as pa
     >>> pa.linspace(0, 1, 5).tolist()
@@ -94,7 +120,9 @@ def linspace(
     is_complex = isinstance(first, complex) or isinstance(last, complex)
     kind = asdtype(dtype) if dtype is not None else complex128 if is_complex else float64
     if is_complex and kind.kind != "c":
-        raise TypeError(f"linspace(): complex numbers don't go into {kind}; name a complex dtype, or pass real numbers")
+        raise TypeError(
+            f"linspace(): complex numbers don't go into {kind}; name a complex dtype, or pass real numbers"
+        )
     out = _empty(count, kind, device)
     if count:
         wide = np.complex128 if is_complex else np.float64
@@ -154,7 +182,8 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
-    """A new array of `shape` filled with `fill_value`: a number or an array that broadcasts. Its type decides the dtype unless given.
+    """A new array of `shape` filled with `fill_value`: a number or an array that broadcasts. Its type decides
+    the dtype unless given.
 
     Raises as `empty`, and `TypeError` for complex numbers in a real dtype.
 
@@ -182,7 +211,9 @@ def _filled(a: ndarray, value: Any) -> ndarray:
 def _like(x: Any, shape: Any, dtype: Any, device: Any) -> ndarray:
     x = asarray(x)
     return _empty(
-        x.shape if shape is None else shape, x.dtype if dtype is None else dtype, x.device if device is None else get_device(device)
+        x.shape if shape is None else shape,
+        x.dtype if dtype is None else dtype,
+        x.device if device is None else get_device(device),
     )
 
 
@@ -216,7 +247,9 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = 
     return _filled(_like(x, shape, dtype, device), 1)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, shape: Any = None) -> ndarray:
+def full_like(
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, shape: Any = None
+) -> ndarray:
     """As `full`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -224,13 +257,16 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     [7.0, 7.0]
     """
     out = _like(x, shape, dtype, device)
-    return _filled(out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device))
+    return _filled(
+        out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device)
+    )
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> ndarray:
-    """A matrix of `n_rows` by `n_cols` (as many unless given) with 1 on the diagonal `k` to the right of the main one, 0 elsewhere.
+    """A matrix of `n_rows` by `n_cols` (as many unless given) with 1 on the diagonal `k` to the right of the
+    main one, 0 elsewhere.
 
     The dtype is float64 unless given. Raises `ValueError` for negative sizes.
 
@@ -269,7 +305,9 @@ def diag(x: Any, /, k: int = 0) -> ndarray:
         diagonal(out, k)[...] = x
         return out
     if x.ndim != 2:
-        raise ValueError(f"diag() takes an array of 1 or 2 dimensions, got shape {x.shape}; index the leading axes first")
+        raise ValueError(
+            f"diag() takes an array of 1 or 2 dimensions, got shape {x.shape}; index the leading axes first"
+        )
     return diagonal(x, k).copy()
 
 
@@ -291,7 +329,8 @@ def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
 
 
 def tril(x: Any, /, *, k: int = 0) -> ndarray:
-    """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer than 2 dimensions.
+    """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
+    than 2 dimensions.
 
     >>> import pyarray as pa
     >>> pa.tril(pa.ones((2, 2))).tolist()
@@ -301,7 +340,8 @@ def tril(x: Any, /, *, k: int = 0) -> ndarray:
 
 
 def triu(x: Any, /, *, k: int = 0) -> ndarray:
-    """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer than 2 dimensions.
+    """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
+    than 2 dimensions.
 
     >>> import pyarray as pa
     >>> pa.triu(pa.ones((2, 2))).tolist()
@@ -311,7 +351,8 @@ def triu(x: Any, /, *, k: int = 0) -> ndarray:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ndarray, ...]:
-    """Coordinate arrays of the grid over 1-D `arrays`: copies whose axis n belongs to the n-th array, the first two exchanged for "xy".
+    """Coordinate arrays of the grid over 1-D `arrays`: copies whose axis n belongs to the n-th array, the
+    first two exchanged for "xy".
 
     Raises `ValueError` for other ranks or another `indexing`, `TypeError` for dtypes without a common type.
 

@@ -76,7 +76,8 @@ def _of(x: Any) -> DType:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """Limits of a floating dtype, of an array's dtype, or of a complex dtype's components. Raises `TypeError` for other types.
+    """Limits of a floating dtype, of an array's dtype, or of a complex dtype's components. Raises `TypeError`
+    for other types.
 
     >>> import pyarray as pa
     >>> pa.finfo(pa.float32).bits, pa.finfo(pa.bfloat16).eps
@@ -87,8 +88,8 @@ def finfo(type: Any, /) -> FloatInfo:
         raise TypeError(f"finfo() takes a floating dtype, got {kind}; use iinfo for integers")
     part = {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(kind.name, kind)
     info: Any = ml_dtypes.finfo(part.numpy) if part is bfloat16 else np.finfo(part.numpy)
-    limits = (float(x) for x in (info.eps, info.max, info.min, info.smallest_normal))
-    return FloatInfo(int(info.bits), *limits, dtype=part)
+    eps, high, low, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(int(info.bits), eps, high, low, normal, part)
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
@@ -106,10 +107,11 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is `kind`: a dtype, the name of a group of dtypes, or a tuple of these, any of which will do.
+    """Whether `dtype` is `kind`: a dtype, the name of a group of dtypes, or a tuple of these, any of which
+    will do.
 
-    The groups are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" and "numeric".
-    Raises `ValueError` for another name and `TypeError` for what is no dtype.
+    The groups are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+    floating" and "numeric". Raises `ValueError` for another name and `TypeError` for what is no dtype.
 
     >>> import pyarray as pa
     >>> pa.isdtype(pa.float32, "real floating"), pa.isdtype(pa.int8, (pa.int16, "bool"))
@@ -117,9 +119,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     row = asdtype(dtype)
     if isinstance(kind, tuple):
-        return any([isdtype(row, each) for each in kind])  # a list, so that each is checked
+        return sum(isdtype(row, each) for each in kind) > 0  # each one is checked
     if isinstance(kind, str) and kind in _STANDARD:
         return row.kind in dtypes.CATEGORIES[kind]
     if isinstance(kind, str) and kind not in dtypes.BY_NAME:
-        raise ValueError(f"isdtype(): {kind!r} is no group of dtypes; there are {', '.join(map(repr, _STANDARD))}")
+        raise ValueError(
+            f"isdtype(): {kind!r} is no group of dtypes; there are {', '.join(map(repr, _STANDARD))}"
+        )
     return row is asdtype(kind)

@@ -13,10 +13,12 @@ __all__ = ["take", "take_along_axis"]
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> ndarray:
-    """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`; None flattens `x`.
+    """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`;
+    None flattens `x`.
 
-    The result has the shape of `x` with that of `indices` in the place of the axis. Raises `IndexError` for indices out of range
-    (on a GPU in debug mode; else they are clamped) or that are no integers, `AxisError` for the axis.
+    The result has the shape of `x` with that of `indices` in the place of the axis. Raises `IndexError` for
+    indices out of range (on a GPU in debug mode; else they are clamped) or that are no integers, `AxisError`
+    for the axis.
 
     >>> import pyarray as pa
     >>> pa.take(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 0, 1]), axis=1).tolist()
@@ -35,9 +37,11 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> ndarray:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> ndarray:
-    """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort` give can be passed.
+    """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort`
+    give can be passed.
 
-    `indices` has as many axes as `x`, and the others broadcast. Raises as `take`, and `ValueError` for other shapes.
+    `indices` has as many axes as `x`, and the others broadcast. Raises as `take`, and `ValueError` for other
+    shapes.
 
     >>> import pyarray as pa
     >>> x = pa.asarray([[3, 1], [2, 4]])

@@ -17,7 +17,9 @@ class Info:
     """The standard's inspection object."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What is optional in the standard: boolean indexing and data-dependent shapes work; `max dimensions` is the largest rank."""
+        """What is optional in the standard: boolean indexing and data-dependent shapes work; `max dimensions`
+        is the largest rank.
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_NDIM}
 
     def default_device(self) -> Device:
@@ -30,7 +32,9 @@ class Info:
         return {name: DEFAULT[kind] for name, kind in names.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """Dtypes by name, those of `kind` (as for `isdtype`) where one is given. Raises `ValueError` for another kind."""
+        """Dtypes by name, those of `kind` (as for `isdtype`) where one is given. Raises `ValueError` for
+        another kind.
+        """
         return {row.name: row for row in ALL if kind is None or isdtype(row, kind)}
 
     def devices(self) -> list[Device]:

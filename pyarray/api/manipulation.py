@@ -1,4 +1,6 @@
-"""Manipulation functions: other shapes of the same elements (views wherever NumPy gives views), joined and repeated arrays."""
+"""Manipulation functions: other shapes of the same elements (views wherever NumPy gives views), joined and
+repeated arrays.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,31 @@ from ..array_hooks import operation
 from ..dtypes import asdtype, result_type
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate",
-    "expand_dims", "flip", "hstack", "moveaxis", "permute_dims", "ravel", "repeat", "reshape", "roll", "squeeze", "stack", "swapaxes",
-    "tile", "transpose", "unstack", "vstack",
-]  # fmt: skip
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
+    "concatenate",
+    "expand_dims",
+    "flip",
+    "hstack",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "transpose",
+    "unstack",
+    "vstack",
+]
 
 
 def _at(axis: int, item: Any) -> tuple[Any, ...]:
@@ -42,7 +65,8 @@ def broadcast_shapes(*given: Any) -> tuple[int, ...]:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> ndarray:
-    """`x` as an array of `shape`: a read-only view with a stride of 0 along repeated axes. Raises `ValueError` where it doesn't fit.
+    """`x` as an array of `shape`: a read-only view with a stride of 0 along repeated axes. Raises
+    `ValueError` where it doesn't fit.
 
     >>> import pyarray as pa
     >>> pa.broadcast_to(pa.asarray([1, 2]), (2, 2)).tolist()
@@ -71,9 +95,11 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> ndarray:
-    """The same elements in another shape, one size of which may be -1: a view where strides allow, else a copy.
+    """The same elements in another shape, one size of which may be -1: a view where strides allow, else a
+    copy.
 
-    `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed, as do sizes that don't fit.
+    `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed, as do sizes that don't
+    fit.
 
     >>> import pyarray as pa
     >>> pa.reshape(pa.arange(6), (2, -1)).shape
@@ -111,7 +137,8 @@ def expand_dims(x: Any, /, *, axis: Any = 0) -> ndarray:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> ndarray:
-    """View without the axes of size 1, or without those named. Raises `ValueError` when one of them has another size.
+    """View without the axes of size 1, or without those named. Raises `ValueError` when one of them has
+    another size.
 
     >>> import pyarray as pa
     >>> pa.squeeze(pa.ones((1, 3, 1)), axis=0).shape
@@ -157,7 +184,8 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
 def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     """View with the axes `source` at the places `destination`; the others keep their order.
 
-    Raises `AxisError` for an axis out of range, `ValueError` for numbers of axes that differ or an axis named twice.
+    Raises `AxisError` for an axis out of range, `ValueError` for numbers of axes that differ or an axis named
+    twice.
 
     >>> import pyarray as pa
     >>> pa.moveaxis(pa.ones((2, 3, 4)), 0, -1).shape
@@ -166,7 +194,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     x = asarray(x)
     moved, places = (shapes.normalize_axes(axes, x.ndim) for axes in (source, destination))
     if len(moved) != len(places):
-        raise ValueError(f"moveaxis() needs a place for each axis, got axes {source!r} and places {destination!r}")
+        raise ValueError(
+            f"moveaxis() needs a place for each axis, got axes {source!r} and places {destination!r}"
+        )
     order = [k for k in range(x.ndim) if k not in moved]
     for place, axis in sorted(zip(places, moved, strict=True)):
         order.insert(place, axis)
@@ -249,20 +279,26 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     elif isinstance(given, (tuple, list)):
         found = [asarray(a) for a in given]
     else:
-        raise TypeError(f"{name}() takes a sequence of arrays, got {type(given).__name__}; write {name}([a, b])")
+        raise TypeError(
+            f"{name}() takes a sequence of arrays, got {type(given).__name__}; write {name}([a, b])"
+        )
     if not found:
         raise ValueError(f"{name}() needs at least one array, got none")
     devices = {a.device for a in found}
     if len(devices) > 1:
         where = ", ".join(sorted(map(str, devices)))
-        raise ValueError(f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)")
+        raise ValueError(
+            f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
+        )
     return found
 
 
 def concat(arrays: Any, /, *, axis: Any = 0, dtype: Any = None) -> ndarray:
-    """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one is given.
+    """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one
+    is given.
 
-    Raises `ValueError` for sizes that differ along another axis, for ranks that differ or are 0, and for no array.
+    Raises `ValueError` for sizes that differ along another axis, for ranks that differ or are 0, and for no
+    array.
 
     >>> import pyarray as pa
     >>> pa.concat([pa.asarray([1, 2]), pa.asarray([3.5])]).tolist()
@@ -278,7 +314,10 @@ def concat(arrays: Any, /, *, axis: Any = 0, dtype: Any = None) -> ndarray:
     k = shapes.normalize_axis(axis, len(first))
     for n, a in enumerate(given):
         if a.ndim != len(first) or a._shape[:k] + a._shape[k + 1 :] != first[:k] + first[k + 1 :]:
-            raise ValueError(f"concat() needs equal shapes off axis {k}: array 0 has shape {first} and array {n} has {a._shape}")
+            raise ValueError(
+                f"concat() needs equal shapes off axis {k}: array 0 has shape {first} "
+                f"and array {n} has {a._shape}"
+            )
     out = empty(first[:k] + (sum(a._shape[k] for a in given),) + first[k + 1 :], kind, given[0].device)
     start = 0
     for a in given:
@@ -299,7 +338,8 @@ def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> ndarray:
-    """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for other shapes or no array.
+    """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
+    other shapes or no array.
 
     >>> import pyarray as pa
     >>> pa.stack([pa.asarray([1, 2]), pa.asarray([3, 4])], axis=1).tolist()
@@ -309,7 +349,10 @@ def stack(arrays: Any, /, *, axis: int = 0) -> ndarray:
     first = given[0]._shape
     for n, a in enumerate(given):
         if a._shape != first:
-            raise ValueError(f"stack() needs equal shapes: array 0 has shape {first} and array {n} has {a._shape}; broadcast them first")
+            raise ValueError(
+                f"stack() needs equal shapes: array 0 has shape {first} and array {n} has {a._shape}; "
+                "broadcast them first"
+            )
     k = shapes.normalize_axis(axis, len(first) + 1)
     return concat([a[_at(k, None)] for a in given], axis=k)
 
@@ -341,8 +384,8 @@ def hstack(arrays: Any, /) -> ndarray:
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> ndarray:
     """Each element of `x` along `axis` `repeats` times: an int, or one per element. `axis=None` flattens.
 
-    Counts are read from the device when they are in an array, since they decide the shape. Raises `ValueError` for negative counts
-    or another number of them, `TypeError` for what are no integers.
+    Counts are read from the device when they are in an array, since they decide the shape. Raises
+    `ValueError` for negative counts or another number of them, `TypeError` for what are no integers.
 
     >>> import pyarray as pa
     >>> pa.repeat(pa.asarray([1, 2]), 2).tolist(), pa.repeat(pa.asarray([1, 2]), pa.asarray([0, 3])).tolist()
@@ -369,14 +412,17 @@ def _counts(repeats: Any, size: int) -> Any:
     if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"repeat(): counts are integers, got {counts.dtype}")
     if counts.ndim > 1 or (counts.ndim == 1 and counts.size not in (1, size)):
-        raise ValueError(f"repeat() takes one count, or one for each of the {size} elements, got shape {counts.shape}")
+        raise ValueError(
+            f"repeat() takes one count, or one for each of the {size} elements, got shape {counts.shape}"
+        )
     if counts.size and counts.min() < 0:
         raise ValueError(f"repeat(): counts are 0 or more, got {counts.min()}")
     return int(counts.item()) if counts.size == 1 and counts.ndim < 2 else counts.astype(np.int64)
 
 
 def tile(x: Any, repetitions: Any, /) -> ndarray:
-    """Copies of `x` side by side, `repetitions` times along each axis; the shorter of shape and repetitions is led by ones.
+    """Copies of `x` side by side, `repetitions` times along each axis; the shorter of shape and repetitions
+    is led by ones.
 
     Raises `ValueError` for a negative count, `TypeError` for what is no integer.
 
@@ -397,10 +443,11 @@ def tile(x: Any, repetitions: Any, /) -> ndarray:
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> ndarray:
-    """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls the flattened array.
+    """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls
+    the flattened array.
 
-    Several axes take a shift each, or share one; an axis named twice is rolled twice. Raises `ValueError` for numbers of shifts and
-    axes that differ, `AxisError` for an axis out of range.
+    Several axes take a shift each, or share one; an axis named twice is rolled twice. Raises `ValueError` for
+    numbers of shifts and axes that differ, `AxisError` for an axis out of range.
 
     >>> import pyarray as pa
     >>> pa.roll(pa.arange(4), 1).tolist()
@@ -412,9 +459,15 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> ndarray:
     axes: Sequence[int] = axis if isinstance(axis, (tuple, list)) else (axis,)
     steps: Sequence[int] = shift if isinstance(shift, (tuple, list)) else (shift,)
     if len(steps) == 1 or len(axes) == 1:
-        steps, axes = list(steps) * (len(axes) if len(steps) == 1 else 1), list(axes) * (len(steps) if len(axes) == 1 else 1)
+        steps, axes = (
+            list(steps) * (len(axes) if len(steps) == 1 else 1),
+            list(axes) * (len(steps) if len(axes) == 1 else 1),
+        )
     if len(steps) != len(axes):
-        raise ValueError(f"roll() takes a shift for each axis, or one for all, got {len(steps)} shifts for {len(axes)} axes")
+        raise ValueError(
+            f"roll() takes a shift for each axis, or one for all, "
+            f"got {len(steps)} shifts for {len(axes)} axes"
+        )
     total = [0] * x.ndim
     for k, step in zip(axes, steps, strict=True):
         total[shapes.normalize_axis(k, x.ndim)] += operator.index(step)

@@ -10,11 +10,13 @@ from ..array import empty, ndarray
 from ..dtypes import DType, complex128, float32, float64, uint64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import known, ndrange
-from .gather import bits
+from .nonzero import bits
 
 
 def ramp(out: ndarray, start: Any, delta: Any) -> None:
-    """`out[i] = start + i * delta`, in `out`'s arithmetic: modulo its width for integers, in float32 for halves."""
+    """`out[i] = start + i * delta`, in `out`'s arithmetic: modulo its width for integers, in float32 for
+    halves.
+    """
     if out._size:
         dtype = out._dtype
         if dtype.kind in "biu":
@@ -25,12 +27,14 @@ def ramp(out: ndarray, start: Any, delta: Any) -> None:
 def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoint: bool) -> None:
     """`out[i] = start + i * step`, rounded down for integers; the last one is `stop` if `endpoint`.
 
-    Computed in float64, or complex128 for complex numbers. With a step of 0, which then is an underflow of (stop - start) / divisor,
-    the factors change places, as in NumPy.
+    Computed in float64, or complex128 for complex numbers. With a step of 0, which then is an underflow of
+    (stop - start) / divisor, the factors change places, as in NumPy.
     """
     kind = complex128 if isinstance(step, complex) else float64
     whole = out._dtype.kind in "iu"
-    _line_kernel(kind, step == 0, whole)(out, start, stop, stop - start if step == 0 else step, divisor, out._size - 1 if endpoint else -1)
+    _line_kernel(kind, step == 0, whole)(
+        out, start, stop, stop - start if step == 0 else step, divisor, out._size - 1 if endpoint else -1
+    )
 
 
 def diagonal_ones(out: ndarray, k: int) -> None:
@@ -40,14 +44,18 @@ def diagonal_ones(out: ndarray, k: int) -> None:
 
 
 def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
-    """A fresh array with the elements of `x` at j - i <= k (`lower`) or j - i >= k, and 0 elsewhere; i, j are the last two axes."""
+    """A fresh array with the elements of `x` at j - i <= k (`lower`) or j - i >= k, and 0 elsewhere; i, j are
+    the last two axes.
+    """
     out = empty(x._shape, x._dtype, x.device)
     if out._size:
         lead, (into, source) = shapes.collapse(x._shape[:-2], out._strides[:-2], x._strides[:-2])
         last = x._shape[-2:]
         kernel = _triangle_kernel(len(lead), lower)
         kernel(
-            bits(out)._view(0, lead + last, into + out._strides[-2:]), bits(x)._view(0, lead + last, source + x._strides[-2:]), k
+            bits(out)._view(0, lead + last, into + out._strides[-2:]),
+            bits(x)._view(0, lead + last, source + x._strides[-2:]),
+            k,
         )
     return out
 
@@ -94,7 +102,7 @@ def _triangle_kernel(lead: int, lower: bool) -> Kernel:
     names = [*(f"p{n}" for n in range(lead)), "i", "j"]
     at = ", ".join(names)
     text = f"""def triangle(out, x, offset: int):
-    for {at} in ndrange({', '.join(f'out.shape[{n}]' for n in range(lead + 2))}):
-        out[{at}] = x[{at}] if j - i {'<=' if lower else '>='} offset else 0
+    for {at} in ndrange({", ".join(f"out.shape[{n}]" for n in range(lead + 2))}):
+        out[{at}] = x[{at}] if j - i {"<=" if lower else ">="} offset else 0
 """
     return from_text("triangle", text, {"ndrange": ndrange})

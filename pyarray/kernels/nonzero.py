@@ -1,0 +1,159 @@
+"""Counting and finding what is not zero, and the range of index arrays: scans over the elements in C order.
+
+Each scan cuts the elements into blocks, which are counted in parallel; the blocks' results are added up by
+one thread.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import array_host
+from ..array import empty, ndarray
+from ..array_hooks import operation
+from ..dtypes import int64, uint8, uint16, uint32, uint64
+from ..jit.kernel import Kernel, from_text, mode
+
+BLOCK = 128  # elements of a block
+BLOCKS = 1 << 14  # at most, before blocks get longer
+
+_BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
+_SCOPE = {"int64": int64}
+
+
+def bits(a: ndarray) -> ndarray:
+    """`a` as unsigned integers of its item size; 16 bytes have no integer and stay what they are."""
+    kind = _BITS.get(a._dtype.itemsize)
+    if kind is None or kind is a._dtype:
+        return a
+    view: ndarray = a._view(0, a._shape, a._strides)
+    view._dtype = kind
+    view._key = view._key & ~0xFF | kind.code
+    return view
+
+
+def nonzero(a: ndarray) -> tuple[ndarray, ...]:
+    """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Waits for the
+    device.
+
+    Raises `ValueError` for a 0-d array.
+    """
+    if not a._shape:
+        raise ValueError(
+            "nonzero() takes an array of 1 or more dimensions, got a 0-d array; use a.reshape(1)"
+        )
+    return positions(a, a._shape)
+
+
+def count_nonzero(a: ndarray) -> int:
+    """How many elements are not zero, as a Python number. Waits for the device."""
+    return _counted(_flat_bits(a))[1] if a._size else 0
+
+
+def _flat_bits(a: ndarray) -> ndarray:
+    """All elements in C order as a 1-D array; integers of one size share an artifact."""
+    flat = operation("contiguous")(a).reshape(a._size)
+    return bits(flat) if a._dtype.kind in "iu" else flat
+
+
+def _block(count: int) -> int:
+    return max(BLOCK, -(-count // BLOCKS))
+
+
+def _counted(flat: ndarray) -> tuple[ndarray, int]:
+    """Nonzero elements before each block of `flat`, and their total."""
+    block = _block(flat._size)
+    found = empty(-(-flat._size // block) + 1, int64, flat.device)
+    _count_kernel()(found, flat, block)
+    return found, int(array_host.host(found[-1:])[0])
+
+
+def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
+    """Positions of `a`'s nonzero elements in an array of `shape`, which has as many elements."""
+    if not a._size:
+        return tuple(empty(0, int64, a.device) for _ in shape)
+    flat = _flat_bits(a)
+    found, total = _counted(flat)
+    out = empty((len(shape), total), int64, a.device)
+    if total:
+        _positions_kernel(len(shape))(out, flat, found, _block(flat._size), *shape[1:])
+    return tuple(out[k] for k in range(len(shape)))
+
+
+@functools.cache
+def _count_kernel() -> Kernel:
+    text = """def count_nonzero(found, x, block: int):
+    for b in range(found.shape[0] - 1):
+        n = 0
+        for t in range(b * block, min(b * block + block, x.shape[0])):
+            if x[t]:
+                n += 1
+        found[b + 1] = n
+    for zero in range(1):
+        found[zero] = 0
+        for b in range(2, found.shape[0]):
+            found[b] += found[b - 1]
+"""
+    return from_text("count_nonzero", text, dict(_SCOPE))
+
+
+@functools.cache
+def _positions_kernel(rank: int) -> Kernel:
+    sizes = [f"n{k}" for k in range(1, rank)]
+    text = f"""def nonzero(out, x, found, {", ".join(f"{n}: int" for n in ["block", *sizes])}):
+    for b in range(found.shape[0] - 1):
+        at = found[b]
+        if found[b + 1] > at:
+            for t in range(b * block, min(b * block + block, x.shape[0])):
+                if x[t]:
+                    left = t
+"""
+    pad = "    " * 5
+    for k in reversed(range(1, rank)):
+        text += f"{pad}out[{k}, at] = left % n{k}\n{pad}left = left // n{k}\n"
+    text += f"{pad}out[0, at] = left\n{pad}at += 1\n"
+    return from_text("nonzero", text, dict(_SCOPE))
+
+
+def check_range(index: ndarray, size: int, axis: int) -> None:
+    """Raises `IndexError` unless all indices are in range. Off the CPU, where the answer is waited for, only
+    in debug mode.
+    """
+    if not index._size:
+        return
+    if not size:
+        raise_outside(0, 0, size, axis)
+    if array_host.on_host(index) or mode.debug:
+        flat = operation("contiguous")(index).reshape(index._size)
+        block = _block(flat._size)
+        found = empty((2, -(-flat._size // block)), int64, index.device)
+        _extremes_kernel()(found, flat, block)
+        low, high = array_host.host(found)[:, 0].tolist()
+        raise_outside(low, high, size, axis)
+
+
+def raise_outside(low: int, high: int, size: int, axis: int) -> None:
+    if low < -size or high >= size:
+        wrong = low if low < -size else high
+        legal = f"indices run from {-size} to {size - 1}" if size else "there is nothing to index"
+        raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {size}; {legal}")
+
+
+@functools.cache
+def _extremes_kernel() -> Kernel:
+    text = """def extremes(found, index, block: int):
+    for b in range(found.shape[1]):
+        low = int64(index[b * block])
+        high = low
+        for t in range(b * block + 1, min(b * block + block, index.shape[0])):
+            x = int64(index[t])
+            low = min(low, x)
+            high = max(high, x)
+        found[0, b] = low
+        found[1, b] = high
+    for zero in range(1):
+        for b in range(1, found.shape[1]):
+            found[0, zero] = min(found[0, zero], found[0, b])
+            found[1, zero] = max(found[1, zero], found[1, b])
+"""
+    return from_text("extremes", text, dict(_SCOPE))
