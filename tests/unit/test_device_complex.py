@@ -302,7 +302,7 @@ def test_complex_arithmetic(lib, suffix):
         got, want = call(lib, name, z, w), f(z, w)
         both = np.isnan(got.real) & np.isnan(want.real) | np.isnan(got.imag) & np.isnan(want.imag)
         cclose(got[~both & np.isfinite(want)], want[~both & np.isfinite(want)].astype(np.clongdouble), 4)
-        # a product that overflows: inf - inf where both are rounded, inf where one is fused (GCC 12 and NumPy do)
+        # a product that overflows: inf - inf where both are rounded, inf where one is fused (GCC 12, NumPy)
         known = (np.abs(z) < 1e100) & (np.abs(w) < 1e100) if name == "mul" else np.full(z.shape, True)
         np.testing.assert_array_equal(np.isnan(got)[known], np.isnan(want)[known])
     for name, f in {"eq": np.equal, "ne": np.not_equal}.items():
