@@ -1,14 +1,18 @@
 """`@kernel` and `@func`: a Python function as device code.
 
-A call looks its variant up by the types of its arguments; a miss runs the front end, finds or compiles the artifact, and keeps
-a launcher. Variants are keyed by types alone, so a temporary view costs what a held one costs and can't be stale.
+A call looks its variant up by the types of its arguments; a miss runs the front end, finds or compiles the
+artifact, and keeps a launcher. Variants are keyed by types alone, so a temporary view costs what a held one costs
+and can't be stale.
 """
 
 from __future__ import annotations
 
 import itertools
 import linecache
+import os
+import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +21,15 @@ from typing import Any
 
 from .. import config
 from ..array import ndarray
+from ..buffer_view import BufferView
 from ..driver.base import Device, get_device
-from ..lang.infer_expr import Static
-from ..lang.ir import ArrayType, ScalarType
-from ..lang.parse import FunctionSource, source_of
+from ..dtypes import DEFAULT
+from ..lang import builtins
+from ..lang.ir import static_key
+from ..lang.parse import Capture, FunctionSource, source_of
 from ..lang.pipeline import Program, lower
 from . import compile as compiler
-from .launch import make_dispatcher, make_launcher
+from .launch import make_dispatcher, make_key, make_launcher
 from .report import raise_bounds
 from .signature import (
     Argument,
@@ -32,11 +38,12 @@ from .signature import (
     as_argument,
     bind_type,
     check_number,
-    constexpr,
     is_readonly,
     parameters_of,
     type_key,
 )
+
+builtins.register(BufferView, "subview")
 
 
 class _Mode(threading.local):
@@ -78,81 +85,106 @@ class Variant:
 class Kernel:
     """A compiled-on-demand kernel; made by `kernel`. Call it with arrays and numbers; it returns nothing."""
 
-    def __init__(self, source: FunctionSource, debug: bool | None, wraparound: bool, flags: tuple[str, ...]):
+    __pyarray_kernel__ = True
+
+    def __init__(
+        self,
+        source: FunctionSource,
+        debug: bool | None,
+        wraparound: bool,
+        flags: tuple[str, ...],
+        on_global_change: str | None,
+    ):
         self.__name__, self.__doc__ = source.name, source.function.__doc__
         self.__wrapped__ = source.function
         self.source_text = source
         self.debug, self.wraparound, self.flags = debug, wraparound, flags
+        self.on_global_change = on_global_change
         self.counts: Counter[str] = Counter()
         self._variants: dict[Any, Callable[..., Any]] = {}
         self._programs: dict[Callable[..., Any], Variant] = {}
+        self._captures: tuple[Capture, ...] = ()
         self._lock = threading.RLock()
         self._ticks = itertools.count()
+        self._reads = 0  # of the count, each of which takes one
         self._parameters: tuple[Parameter, ...] | None = None
+        self._key: Callable[..., Any] | None = None
         self._dispatch: Callable[..., Any] = self._first_call
+        _kernels.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         self._dispatch(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<kernel {self.__name__} ({self.source_text.path}:{self.source_text.first_line}), {len(self._variants)} variants>"
+        place = f"{self.source_text.path}:{self.source_text.first_line}"
+        return f"<kernel {self.__name__} ({place}), {len(self._variants)} variants>"
 
     # ---- binding
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The function's parameters; annotations are read at the first use, so that they may name what is defined later."""
+        """The function's parameters; annotations are read at the first use, so that they may name what is defined
+        later."""
         if self._parameters is None:
-            self._parameters = parameters_of(self.source_text.function)
+            self._parameters = parameters_of(self.source_text)
         return self._parameters
 
-    def _first_call(self, *args: Any, **kwargs: Any) -> None:
+    def _make_dispatcher(self) -> None:
         scope = {
-            "variants": self._variants, "mode": mode, "tick": self._ticks.__next__, "miss": self._miss, "refused": self._refused,
-            "report": self._report, "type_key": type_key,
+            "variants": self._variants, "mode": mode, "tick": self._ticks.__next__, "miss": self._miss,
+            "refused": self._refused, "report": self._report, "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
+        self._key = make_key(self.parameters, self.debug, scope)
+        self._dispatch = make_dispatcher(self.__name__, self.parameters, self.debug, self._captures, scope)
+
+    def _first_call(self, *args: Any, **kwargs: Any) -> None:
         with self._lock:
-            if self._dispatch == self._first_call:
-                self._dispatch = make_dispatcher(self.__name__, self.parameters, self.debug, scope)
+            if self._key is None:
+                self._make_dispatcher()
         self._dispatch(*args, **kwargs)
 
     def _miss(self, args: tuple[Any, ...]) -> None:
-        """The slow way in: host arrays become arrays, a new combination of types becomes a variant."""
-        converted = tuple(map(as_argument, args))
-        if any(new is not old for new, old in zip(converted, args, strict=True)):
-            return self._dispatch(*converted)
-        variant = self.variant(converted)
-        for p, a in zip(self.parameters, converted, strict=True):
-            self._check_scalar(p, a)
-        failure = variant.launch(*converted)
+        """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a captured value
+        may have changed."""
+        args = tuple(map(as_argument, args))
+        variant = self.variant(args)
+        self._check_scalars(args)
+        self._run(variant, args)
+
+    def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
+        pairs = zip(self.parameters, args, strict=True)
+        # NumPy's numbers, some of which `struct` doesn't take
+        failure = variant.launch(*(a.item() if p.scalar and hasattr(a, "item") else a for p, a in pairs))
         if failure:
-            self._report(failure, variant.launch, converted)
+            self._report(failure, variant.launch)
 
     def variant(self, args: tuple[Any, ...]) -> Variant:
         """The variant for arguments of these types, compiled if need be."""
-        key = self._key(args)
         with self._lock:
-            launch = self._variants.get(key)
-            if launch is None:
-                made = self._compile(args)
-                launch = self._variants[key] = made.launch
-                self._programs[launch] = made
-                self.counts["misses"] += 1
-            return self._programs[launch]
+            if self._key is None:
+                self._make_dispatcher()
+            self._refresh()
+            assert self._key is not None
+            try:
+                launch = self._variants.get(self._key(*args))
+            except (AttributeError, TypeError):
+                self._types(args)  # says which argument is wrong
+                raise
+            return self._programs[launch] if launch is not None else self._new_variant(args)
 
-    def _key(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        parts: list[Any] = [mode.debug if self.debug is None else self.debug]
-        for p, a in zip(self.parameters, args, strict=True):
-            if p.annotation is constexpr:
-                parts.append((type(a), a))
-            elif isinstance(a, ndarray) and (p.annotation is None or not _is_scalar(p.annotation)):
-                parts.append(a._key)
-            elif p.annotation is None:
-                parts.append(_loose_key(a))
-        return tuple(parts)
-
-    def _types(self, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
-        return [(p.name, bind_type(self.__name__, p, a)) for p, a in zip(self.parameters, args, strict=True)]
+    def _new_variant(self, args: tuple[Any, ...]) -> Variant:
+        made = self._compile(args)
+        assert self._key is not None
+        # In this order: whoever finds a launcher also finds its program.
+        self._programs[made.launch] = made
+        self._variants[self._key(*args)] = made.launch
+        self.counts["misses"] += 1
+        known = {(id(c.owner), c.name) for c in self._captures}
+        new = tuple(c for c in made.program.captures if (id(c.owner), c.name) not in known)
+        if new and self.on_global_change is not None:
+            self._captures += new
+            self._make_dispatcher()
+        return made
 
     def _compile(self, args: tuple[Any, ...]) -> Variant:
         checked = mode.debug if self.debug is None else self.debug
@@ -166,110 +198,124 @@ class Kernel:
         names = tuple(p.name for p in self.parameters)
         return Variant(program, artifact, make_launcher(program.params, names, run, checked), device)
 
+    def _types(self, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
+        return [(p.name, bind_type(self.__name__, p, a)) for p, a in zip(self.parameters, args, strict=True)]
+
     def _device(self, args: tuple[Any, ...]) -> Device:
-        devices = {
-            a.device: name
-            for a, name in zip(args, (p.name for p in self.parameters), strict=True)
-            if isinstance(a, ndarray)
-        }
+        named = zip(self.parameters, args, strict=True)
+        devices = {a.device: p.name for p, a in named if isinstance(a, ndarray)}
         if len(devices) > 1:
             where = ", ".join(f"{name!r} on {device}" for device, name in devices.items())
-            raise ValueError(
-                f"{self.__name__}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
-            )
+            what = f"all arrays must be on one device, got {where}"
+            raise ValueError(f"{self.__name__}(): {what}; move them with .to_device(...)")
         return next(iter(devices), None) or get_device(None)
 
     def _check_writeable(self, program: Program, args: tuple[Any, ...]) -> None:
         for p, a in zip(self.parameters, args, strict=True):
-            if (
-                program.directions.get(p.name) in ("OUT", "INOUT")
-                and isinstance(a, ndarray)
-                and is_readonly(a._key)
-            ):
-                raise ValueError(
-                    f"{self.__name__}(): {p.name!r} is written by the kernel, and this array is read-only; pass a copy"
-                )
+            written = program.directions.get(p.name) in ("OUT", "INOUT")
+            if written and isinstance(a, ndarray) and is_readonly(a._key):
+                what = f"{p.name!r} is written by the kernel, and this array is read-only"
+                raise ValueError(f"{self.__name__}(): {what}; pass a copy")
+
+    # ---- captured values
+
+    def _refresh(self) -> None:
+        """Drop what was compiled with captured values that have changed since."""
+        now = [(c, c.read()) for c in self._captures]
+        if all(value is c.value for c, value in now):
+            return
+        changed = [(c, value) for c, value in now if static_key(value) != static_key(c.value)]
+        if changed and self.on_global_change == "raise":
+            capture, value = changed[0]
+            shown = "nothing" if value is Capture else repr(value)
+            raise RuntimeError(
+                f"kernel {self.__name__!r} was compiled with {capture.name} = {capture.value!r}, which is now {shown}; "
+                "pass it as a parameter, or use on_global_change='recompile'"
+            )
+        if changed:
+            self._variants.clear()
+        self._captures = () if changed else tuple(Capture(c.owner, c.name, value) for c, value in now)
+        self._make_dispatcher()
 
     # ---- failures
 
-    def _check_scalar(self, p: Parameter, value: Any) -> None:
-        if p.annotation is not None and _is_scalar(p.annotation):
-            bind_type(self.__name__, p, value)
-        elif p.annotation is None and type(value) is int:
-            check_number(self.__name__, p.name, int, ScalarType(_INT64).dtype, value)
+    def _check_scalars(self, args: tuple[Any, ...]) -> None:
+        for p, value in zip(self.parameters, args, strict=True):
+            if p.scalar:
+                bind_type(self.__name__, p, value)
+            elif p.annotation is None and type(value) is int:
+                check_number(self.__name__, p.name, int, DEFAULT["i"], value)
 
     def _refused(self, args: tuple[Any, ...]) -> None:
         """Packing refused a value: say which parameter, what was expected, what came."""
-        for p, a in zip(self.parameters, args, strict=True):
-            self._check_scalar(p, a)
-        self.variant(args).launch(*args)  # what it was, if it comes again
+        self._check_scalars(args)
+        self._run(self.variant(args), args)
 
-    def _report(self, failure: Any, launch: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
         raise_bounds(self.__name__, self._programs[launch].program.sites, failure)
 
     # ---- introspection
 
     @property
     def signature(self) -> Signature:
-        """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError` before the first."""
+        """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError` before
+        the first."""
         if not self._programs:
-            raise RuntimeError(
-                f"kernel {self.__name__!r} has no signature before its first launch: types come with the arguments"
-            )
+            what = f"kernel {self.__name__!r} has no signature before its first launch"
+            raise RuntimeError(f"{what}: types come with the arguments")
         program = list(self._programs.values())[-1].program
         types = dict(program.params)
         return Signature(
-            (
-                name,
-                Argument(
-                    how, types[name].dtype, types[name].ndim if isinstance(types[name], ArrayType) else 0
-                ),
-            )
+            (name, Argument(how, types[name].dtype, getattr(types[name], "ndim", 0)))
             for name, how in program.directions.items()
         )
 
     def cache_info(self) -> dict[str, int]:
         """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table, `variants`."""
-        hits = int(self._ticks.__reduce__()[1][0])  # the only way to read a count without taking from it
-        return {
-            "compiles": self.counts["compiles"], "disk_hits": self.counts["disk_hits"], "hits": hits, "misses": self.counts["misses"],
-            "variants": len(self._variants),
-        }  # fmt: skip
+        with self._lock:
+            hits = next(self._ticks) - self._reads
+            self._reads += 1
+        counts = {name: self.counts[name] for name in ("compiles", "disk_hits", "misses")}
+        return counts | {"hits": hits, "variants": len(self._variants)}
 
     def source(self, device: Any = None) -> str:
-        """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if there is none."""
+        """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if there is
+        none."""
         kind = None if device is None else get_device(device).kind
         for variant in reversed(list(self._programs.values())):
             if kind in (None, variant.device.kind):
                 return variant.program.text
-        raise RuntimeError(
-            f"kernel {self.__name__!r} has not been compiled"
-            + (f" for {kind}" if kind else "")
-            + "; launch it once"
-        )
+        where = f" for {kind}" if kind else ""
+        raise RuntimeError(f"kernel {self.__name__!r} has not been compiled{where}; launch it once")
 
 
-_INT64 = bind_type.__globals__["DEFAULT"]["i"]
+_kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
-def _is_scalar(annotation: Any) -> bool:
-    return annotation in (bool, int, float, complex) or type(annotation).__name__ == "DType"
+def _after_fork() -> None:
+    """Another thread may have held a lock at the fork, and in the child nobody will give it back."""
+    for made in list(_kernels):
+        made._lock = threading.RLock()
 
 
-def _loose_key(argument: Any) -> Any:
-    try:
-        return type_key(argument)
-    except AttributeError:
-        return type(argument)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def kernel(
-    function: Any = None, *, debug: bool | None = None, wraparound: bool = False, flags: tuple[str, ...] = ()
+    function: Any = None,
+    *,
+    debug: bool | None = None,
+    wraparound: bool = False,
+    flags: tuple[str, ...] = (),
+    on_global_change: str = "recompile",
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
-    `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count from the end.
-    Raises `TypeError` for what is no Python function; what is outside the language is a `CompileError` at the first call.
+    `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count from the
+    end. Values that the function takes from globals or closures are compiled in; when one has changed the kernel is
+    compiled again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`.
+    Raises `TypeError` for what is no Python function; what is outside the language is a `CompileError` at the first
+    call.
 
     >>> import pyarray as pa
     >>> @pa.kernel
@@ -281,16 +327,15 @@ def kernel(
     >>> a.tolist()
     [2.0, 2.0, 2.0]
     """
-    if function is None:
-        return lambda f: kernel(f, debug=debug, wraparound=wraparound, flags=flags)
-    if isinstance(function, Kernel):
-        function = function.__wrapped__
-    return Kernel(
-        source_of(getattr(function, "__pyarray_func__", None) and function.__wrapped__ or function),
-        debug,
-        wraparound,
-        flags,
-    )
+    if on_global_change not in ("recompile", "raise"):
+        raise ValueError(f"on_global_change is 'recompile' or 'raise', got {on_global_change!r}")
+    scope = sys._getframe(1).f_locals
+
+    def make(f: Any) -> Kernel:
+        plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
+        return Kernel(source_of(plain, scope), debug, wraparound, tuple(flags), on_global_change)
+
+    return make if function is None else make(function)
 
 
 class Func:
@@ -318,16 +363,18 @@ def func(function: Any) -> Func:
     >>> half(3)
     1.5
     """
-    return function if isinstance(function, Func) else Func(source_of(function))
+    if isinstance(function, Func):
+        return function
+    return Func(source_of(function, sys._getframe(1).f_locals))
 
 
 def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...] = ()) -> Kernel:
-    """A kernel from the text of its `def`: the library's own kernels are written by rank. The text shows in error messages."""
+    """A kernel from the text of its `def`: the library's own kernels are written by rank. The text shows in error
+    messages. What `scope` holds is compiled in for good."""
     path = f"<pyarray kernel {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     exec(compile(text, path, "exec"), scope)
-    made: Kernel = kernel(scope[name], flags=flags)
-    return made
+    return Kernel(source_of(scope[name]), None, False, flags, on_global_change=None)
 
 
-__all__ = ["Kernel", "Static", "Variant", "debug", "from_text", "func", "kernel", "mode"]
+__all__ = ["Func", "Kernel", "Variant", "debug", "from_text", "func", "kernel", "mode"]

@@ -6,11 +6,18 @@ and scalars, read from the arguments of this very call. Nothing that depends on 
 
 from __future__ import annotations
 
+import inspect
 import struct
+import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ..annotations import ArrayAnnotation
 from ..lang.ir import ArrayType
+from ..lang.markers import constexpr
+from ..lang.parse import Capture
 from .signature import Parameter
 
 _INTEGER = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}  # the format itself refuses what is out of range
@@ -31,12 +38,12 @@ def slot_format(kind: Any, debug: bool) -> str:
     return text.upper().replace("X", "x") if letter == "u" else text
 
 
-def slot_values(name: str, kind: Any, debug: bool) -> str:
-    """Python expressions of one parameter's slots, in the order of `slot_format`."""
+def slot_values(name: str, kind: Any, debug: bool, p: str) -> str:
+    """Python expressions of one parameter's slots, in the order of `slot_format`; `p` begins our own names."""
     if isinstance(kind, ArrayType):
         values = [f"{name}._ptr"]
         if debug:
-            values.append(f"offset_of({name})")
+            values.append(f"{p}offset({name})")
         if kind.ndim == 1:
             values.append(f"{name}._size")
         elif kind.ndim:
@@ -44,9 +51,25 @@ def slot_values(name: str, kind: Any, debug: bool) -> str:
         if kind.strided:
             values.append(f"*{name}._strides")
         return ", ".join(values)
-    if kind.dtype.kind == "c":
-        return f"complex({name}).real, complex({name}).imag"
+    letter = kind.dtype.kind
+    if letter == "c":
+        return f"{p}complex({name}).real, {p}complex({name}).imag"
+    if letter == "b":
+        return f"{name} if {name}.__class__ is {p}bool else {p}flag({name})"
     return name
+
+
+def _flag(value: Any) -> bool:
+    """Anything has a truth value, and `struct` takes that: only bools are meant."""
+    if not isinstance(value, np.bool_):
+        raise TypeError(f"expected a bool, got {type(value).__name__}")
+    return bool(value)
+
+
+def _complex(value: Any) -> complex:
+    if isinstance(value, (str, bytes)):
+        raise TypeError("expected a number, got text")
+    return complex(value)
 
 
 def offset_of(array: Any) -> int:
@@ -58,59 +81,104 @@ def offset_of(array: Any) -> int:
 def make_launcher(
     params: tuple[tuple[str, Any], ...], names: tuple[str, ...], run: Callable[[bytes], Any], debug: bool
 ) -> Callable[..., Any]:
-    """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure record is its value."""
+    """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure record is its
+    value."""
+    p = _prefix(names)
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
-    values = ", ".join(slot_values(name, kind, debug) for name, kind in params)
-    text = f"def launch({', '.join(names)}):\n    return run(pack({values}))\n"
-    return _define(text, "launch", {"run": run, "pack": pack, "offset_of": offset_of})
+    values = ", ".join(slot_values(name, kind, debug, p) for name, kind in params)
+    scope = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag, "complex": _complex, "bool": bool}
+    text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({values}))\n"
+    return _define(text, p, scope, "launch")
 
 
 def make_dispatcher(
-    name: str, params: tuple[Parameter, ...], debug: bool | None, scope: dict[str, Any]
+    name: str,
+    params: tuple[Parameter, ...],
+    debug: bool | None,
+    captures: tuple[Capture, ...],
+    scope: dict[str, Any],
 ) -> Callable[..., Any]:
-    """The kernel's call: `scope` provides variants, mode, tick, miss, refused, type_key and the defaults.
+    """The kernel's call: `scope` provides variants, mode, tick, miss, refused, report, type_key, static_key.
 
-    Arguments of annotated scalars aren't part of the key: they are only values.
+    Arguments of annotated scalars aren't part of the key: they are only values. Captured values are compared by
+    identity, which is quick; that something equal came is for `miss` to see.
     """
-    keys = ["mode.debug" if debug is None else repr(debug)]
-    signature = []
-    for p in params:
-        if p.default is not p.__class__.__dataclass_fields__["default"].default:
-            scope[f"default_{p.name}"] = p.default
-            signature.append(f"{p.name}=default_{p.name}")
+    names = tuple(p.name for p in params)
+    p = _prefix(names)
+    scope = scope | {"struct_error": struct.error}
+    signature: list[str] = []
+    for parameter in params:
+        if parameter.keyword_only and "*" not in signature:
+            signature.append("*")
+        if parameter.default is not inspect.Parameter.empty:
+            scope[f"default_{parameter.name}"] = parameter.default
+            signature.append(f"{parameter.name}={p}default_{parameter.name}")
         else:
-            signature.append(p.name)
-        keys.append(_key_expression(p))
-    args = ", ".join(p.name for p in params)
+            signature.append(parameter.name)
+    args = "(" + "".join(f"{n}, " for n in names) + ")"
+    guard = ""
+    if captures:
+        tests = [_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
+        guard = f"        if {' or '.join(tests)}:\n            return {p}miss({args})\n"
     text = (
-        f"def {name}({', '.join(signature)}):\n"
+        f"def {p}f({', '.join(signature)}):\n"
+        f"    try:\n{guard}"
+        f"        launch = {p}variants[{key_expression(params, debug, p)}]\n"
+        "    except (KeyError, AttributeError, TypeError, ValueError):\n"
+        f"        return {p}miss({args})\n"
+        f"    {p}tick()\n"
         "    try:\n"
-        f"        launch = variants[{', '.join(k for k in keys if k)},]\n"
-        "    except (KeyError, AttributeError, TypeError):\n"
-        f"        return miss(({args}{',' if args else ''}))\n"
-        "    tick()\n"
-        "    try:\n"
-        f"        failure = launch({args})\n"
-        "    except (struct_error, TypeError, OverflowError):\n"
-        f"        return refused(({args}{',' if args else ''}))\n"
+        f"        failure = launch({', '.join(names)})\n"
+        f"    except ({p}struct_error, TypeError, OverflowError):\n"
+        f"        return {p}refused({args})\n"
         "    if failure:\n"
-        f"        report(failure, launch, ({args}{',' if args else ''}))\n"
+        f"        {p}report(failure, launch)\n"
     )
-    return _define(text, name, scope | {"struct_error": struct.error})
+    return _define(text.replace("launch", f"{p}launch").replace("failure", f"{p}failure"), p, scope, name)
 
 
-def _key_expression(p: Parameter) -> str:
-    from ..annotations import ArrayAnnotation
-    from .signature import constexpr
-
-    if isinstance(p.annotation, ArrayAnnotation):
-        return f"{p.name}._key"
-    if p.annotation is constexpr:
-        return f"(type({p.name}), {p.name})"
-    return f"type_key({p.name})" if p.annotation is None else ""
+def make_key(params: tuple[Parameter, ...], debug: bool | None, scope: dict[str, Any]) -> Callable[..., Any]:
+    """Function of the arguments that gives their key, as the dispatcher looks it up."""
+    names = tuple(p.name for p in params)
+    p = _prefix(names)
+    text = f"def {p}f({', '.join(names)}):\n    return {key_expression(params, debug, p)}\n"
+    return _define(text, p, scope, "key")
 
 
-def _define(text: str, name: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    exec(compile(text, f"<pyarray {name}>", "exec"), scope)
-    made: Callable[..., Any] = scope[name]
+def key_expression(params: tuple[Parameter, ...], debug: bool | None, p: str) -> str:
+    keys = [f"{p}mode.debug" if debug is None else repr(debug)]
+    for parameter in params:
+        name, annotation = parameter.name, parameter.annotation
+        if isinstance(annotation, ArrayAnnotation):
+            keys.append(f"{name}._key")
+        elif annotation is constexpr:
+            keys.append(f"{p}static_key({name})")
+        elif annotation is None:
+            keys.append(f"{p}type_key({name})")
+    return "".join(f"{key}, " for key in keys)
+
+
+def _guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
+    """Condition that a captured value is no longer the one compiled in."""
+    scope[f"owner{number}"], scope[f"value{number}"] = capture.owner, capture.value
+    if isinstance(capture.owner, dict):
+        now = f"[{capture.name!r}]"
+    else:
+        now = ".cell_contents" if isinstance(capture.owner, types.CellType) else f".{capture.name}"
+    return f"{p}owner{number}{now} is not {p}value{number}"
+
+
+def _prefix(names: tuple[str, ...]) -> str:
+    """What our own names begin with, so that no parameter's name is one of them."""
+    prefix = "_pa_"
+    while any(name.startswith(prefix) for name in names):
+        prefix = "_" + prefix
+    return prefix
+
+
+def _define(text: str, p: str, scope: dict[str, Any], name: str) -> Callable[..., Any]:
+    space = {p + key: value for key, value in scope.items()}
+    exec(compile(text, f"<pyarray {name}>", "exec"), space)
+    made: Callable[..., Any] = space[f"{p}f"]
+    made.__name__ = made.__qualname__ = name  # a wrong count of arguments is reported under it
     return made

@@ -30,17 +30,20 @@ def caller() -> tuple[str, int] | None:
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
     """Raise the `BoundsError` of this record. Sites are those of the running source, so the lines are today's."""
     site = sites[failure.site]
-    argument, frames = site.argument, [Frame(site.function, site.loc.path, site.loc.line)]
+    names, frames = set(site.argument), [Frame(site.function, site.loc.path, site.loc.line)]
     for number in failure.frames:  # innermost call first
         call = sites[number]
-        argument = dict(call.roots).get(argument or "", argument)
+        passed = dict(call.roots)
+        names = {outer for name in names for outer in passed.get(name, (name,))}
         frames.insert(0, Frame(call.function, call.loc.path, call.loc.line))
+    argument = " or ".join(sorted(names))  # one, unless a variable was set to a view of this or that array
+    tid = max(failure.tid, 0)  # what stands outside the loops runs once, as the thread 0
     launch = caller()
     facts: dict[str, Any] = {
         "kernel": kernel, "argument": argument, "axis": site.axis, "index": failure.index, "extent": failure.extent,
-        "offset": failure.offset, "size": failure.size, "tid": failure.tid, "frames": tuple(frames), "launch": launch,
+        "offset": failure.offset, "size": failure.size, "tid": tid, "frames": tuple(frames), "launch": launch,
     }  # fmt: skip
-    where = f"kernel[{kernel}] tid={failure.tid}, argument {argument!r}"
+    where = f"kernel[{kernel}] tid={tid}, argument {argument!r}"
     if failure.kind == INDEX:
         what = "BufferView" if site.ndim == 1 else "ndarray"
         extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"

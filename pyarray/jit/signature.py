@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,12 +13,9 @@ from ..array import ndarray
 from ..array_convert import asarray
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
-from ..lang.infer_expr import Static
-from ..lang.ir import ArrayType, ScalarType
-
-
-class constexpr:
-    """Annotation of a parameter whose value is compiled in: another value is another artifact."""
+from ..lang.ir import ArrayType, ScalarType, Static
+from ..lang.markers import constexpr
+from ..lang.parse import FunctionSource
 
 
 @dataclass(frozen=True)
@@ -29,6 +25,12 @@ class Parameter:
     name: str
     annotation: Any
     default: Any = inspect.Parameter.empty
+    keyword_only: bool = False
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the annotation is a number's type: the argument is then a value and no part of the key."""
+        return self.annotation not in (None, constexpr) and not isinstance(self.annotation, ArrayAnnotation)
 
 
 class Argument(NamedTuple):
@@ -47,20 +49,18 @@ class Signature(dict[str, Argument]):
         return {name: row for name, row in self.items() if row.direction != "SCALAR"}
 
 
-def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:
     """Parameters of a kernel function. Raises `TypeError` for an annotation that means nothing here."""
     return tuple(
-        Parameter(name, _annotation(function, name, p.annotation), p.default)
-        for name, p in inspect.signature(function).parameters.items()
+        Parameter(name, _annotation(source, name), p.default, p.kind is inspect.Parameter.KEYWORD_ONLY)
+        for name, p in source.signature.parameters.items()
     )
 
 
-def _annotation(function: Callable[..., Any], name: str, given: Any) -> Any:
-    if given is inspect.Parameter.empty:
+def _annotation(source: FunctionSource, name: str) -> Any:
+    given = source.annotation(name)
+    if given is None:
         return None
-    if isinstance(given, str):  # from __future__ import annotations
-        closure = inspect.getclosurevars(function).nonlocals
-        given = eval(given, function.__globals__, closure)
     if given is ndarray or given is BufferView:
         return ArrayAnnotation(given is BufferView, None, 1 if given is BufferView else None)
     if isinstance(given, (ArrayAnnotation, DType)) or given in (bool, int, float, complex, constexpr):
@@ -69,8 +69,8 @@ def _annotation(function: Callable[..., Any], name: str, given: Any) -> Any:
         return asdtype(given)  # numpy.float32 and the like
     except TypeError:
         raise TypeError(
-            f"{function.__name__}(): the annotation of {name!r} is {given!r}; expected pa.BufferView[dtype], pa.ndarray[dtype, ndim], "
-            "a dtype, int, float, bool, complex or pa.constexpr"
+            f"{source.name}(): the annotation of {name!r} is {given!r}; expected pa.BufferView[dtype], "
+            "pa.ndarray[dtype, ndim], a dtype, int, float, bool, complex or pa.constexpr"
         ) from None
 
 

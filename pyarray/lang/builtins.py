@@ -106,3 +106,8 @@ def name_of(function: Any) -> str | None:
         name = ALIASES.get(function.__name__, function.__name__)
         return name if name in FUNCTIONS or name == "pow" else None
     return None
+
+
+def register(function: Any, name: str) -> None:
+    """Let kernels know a Python object of a layer above by `name`."""
+    _PYTHON[function] = name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .directions import root, view_roots
+from .directions import result_roots, root, view_roots
 from .ir import (
     ArrayType,
     Assign,
@@ -18,9 +18,10 @@ from .ir import (
     For,
     Function,
     Invoke,
+    Let,
     Load,
-    Local,
     Loc,
+    Local,
     Size,
     Slice,
     Store,
@@ -33,32 +34,37 @@ from .ir import (
 
 @dataclass(frozen=True)
 class Site:
-    """One number of the failure record. `argument` names the array in `function`; of a call, `roots` maps the callee's array
-    parameters to the caller's."""
+    """One number of the failure record. `argument` names the parameters of `function` that the array may be a view of;
+    of a call, `roots` maps the callee's array parameters to the caller's."""
 
     kind: str
     loc: Loc
     function: str
-    argument: str | None = None
+    argument: tuple[str, ...] = ()
     axis: int | None = None
     ndim: int = 1
-    roots: tuple[tuple[str, str], ...] = ()
+    roots: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
     """The tree with `site` set on each checked access and call, and the sites by number."""
     sites: list[Site] = []
-    by_symbol = {f.symbol: f for f in tree.functions}
-    functions = tuple(_check_function(f, by_symbol, sites) for f in tree.functions)
-    return Tree(_check_function(tree.kernel, by_symbol, sites), functions), tuple(sites)
+    by_symbol, results = {f.symbol: f for f in tree.functions}, result_roots(tree)
+    functions = tuple(_check_function(f, by_symbol, results, sites) for f in tree.functions)
+    return Tree(_check_function(tree.kernel, by_symbol, results, sites), functions), tuple(sites)
 
 
-def _check_function(function: Function, functions: dict[str, Function], sites: list[Site]) -> Function:
-    roots = view_roots(function)
+def _check_function(
+    function: Function, functions: dict[str, Function], results: dict[str, frozenset[int]], sites: list[Site]
+) -> Function:
+    roots = view_roots(function, results)
     facts = _facts(function)
 
+    def names_of(array: Any) -> tuple[str, ...]:
+        return tuple(sorted(root(array, roots, results)))
+
     def number(node: Any, kind: str, count: int = 1) -> int:
-        first, array = len(sites), root(node.array, roots)
+        first, array = len(sites), names_of(node.array)
         for axis in range(count):
             sites.append(Site(kind, node.loc, function.name, array, axis, node.array.type.ndim))
         return first
@@ -75,7 +81,7 @@ def _check_function(function: Function, functions: dict[str, Function], sites: l
         if isinstance(node, Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
-            names = tuple((name, root(a, roots)) for (name, kind), a in pairs if isinstance(kind, ArrayType))
+            names = tuple((name, names_of(a)) for (name, kind), a in pairs if isinstance(kind, ArrayType))
             sites.append(Site("call", node.loc, function.name, roots=names))
             return replace(node, site=len(sites) - 1)
         return node
@@ -85,7 +91,7 @@ def _check_function(function: Function, functions: dict[str, Function], sites: l
 
 def _facts(function: Function) -> dict[str, set[tuple[str, int]]]:
     """Loop variable → (array, axis) whose size it stays below, in every loop of that name."""
-    assigned = [n.name for s in function.body for n in walk(s) if isinstance(n, Assign)]
+    assigned = [n.name for s in function.body for n in walk(s) if isinstance(n, (Assign, Let))]
     facts: dict[str, set[tuple[str, int]]] = {}
     for statement in function.body:
         for loop in walk(statement):

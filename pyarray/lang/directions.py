@@ -16,8 +16,11 @@ from .ir import (
     For,
     Function,
     Invoke,
+    Let,
     Load,
     Local,
+    Return,
+    Select,
     Size,
     Slice,
     Store,
@@ -26,16 +29,18 @@ from .ir import (
     walk,
 )
 
-Access = frozenset  # of "r" and "w"
+Roots = dict[str, frozenset[str]]  # array variable → the parameters that it may be a view of
 
 
 def directions(tree: Tree) -> dict[str, str]:
-    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order. OUT only where every element is proven written."""
+    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order. OUT only where every element is proven
+    written."""
+    results = result_roots(tree)
     known: dict[str, list[frozenset[str]]] = {}
     for function in tree.functions:  # callees first
-        accesses = _accesses(function, known)
+        accesses = _accesses(function, known, results)
         known[function.symbol] = [accesses.get(name, frozenset()) for name, _ in function.params]
-    accesses = _accesses(tree.kernel, known)
+    accesses = _accesses(tree.kernel, known, results)
     result = {}
     for name, kind in tree.kernel.params:
         if not isinstance(kind, ArrayType):
@@ -47,46 +52,73 @@ def directions(tree: Tree) -> dict[str, str]:
     return result
 
 
-def root(expr: Expr, roots: dict[str, str]) -> str:
-    """The parameter that an array expression is a view of."""
-    while isinstance(expr, (Slice, SubView)):
-        expr = expr.array
-    assert isinstance(expr, (Local, Invoke))
+def result_roots(tree: Tree) -> dict[str, frozenset[int]]:
+    """Function → positions of the parameters that its result may be a view of."""
+    results: dict[str, frozenset[int]] = {}
+    for function in tree.functions:
+        roots, names = view_roots(function, results), [name for name, _ in function.params]
+        returned = [
+            n.value for s in function.body for n in walk(s) if isinstance(n, Return) and n.value is not None
+        ]
+        found = (root(value, roots, results) for value in returned if isinstance(value.type, ArrayType))
+        results[function.symbol] = frozenset(names.index(name) for part in found for name in part)
+    return results
+
+
+def root(expr: Any, roots: Roots, results: dict[str, frozenset[int]]) -> frozenset[str]:
+    """The parameters that an array expression may be a view of."""
+    if isinstance(expr, (Slice, SubView)):
+        return root(expr.array, roots, results)
+    if isinstance(expr, Let):
+        return root(expr.body, roots, results)
+    if isinstance(expr, Select):
+        return root(expr.a, roots, results) | root(expr.b, roots, results)
     if isinstance(expr, Invoke):
-        return root(next(a for a in expr.args if isinstance(a.type, ArrayType)), roots)
-    return roots.get(expr.name, expr.name)
+        return frozenset().union(*(root(expr.args[k], roots, results) for k in results[expr.function]))
+    assert isinstance(expr, Local)
+    return roots.get(expr.name, frozenset((expr.name,)))
 
 
-def view_roots(function: Function) -> dict[str, str]:
-    """Array variable → parameter it is a view of."""
-    roots: dict[str, str] = {}
-    for statement in function.body:
-        for node in walk(statement):
-            if isinstance(node, Assign) and isinstance(node.value.type, ArrayType):
-                roots[node.name] = root(node.value, roots)
-    return roots
+def view_roots(function: Function, results: dict[str, frozenset[int]]) -> Roots:
+    """Roots of the function's array variables: all of their assignments, until nothing is added."""
+    sets = [
+        n
+        for s in function.body
+        for n in walk(s)
+        if isinstance(n, (Assign, Let)) and isinstance(n.value.type, ArrayType)
+    ]
+    roots: Roots = {n.name: frozenset() for n in sets}
+    while True:
+        before = dict(roots)
+        for n in sets:
+            roots[n.name] |= root(n.value, roots, results)
+        if roots == before:
+            return roots
 
 
-def _accesses(function: Function, known: dict[str, list[frozenset[str]]]) -> dict[str, frozenset[str]]:
-    roots = view_roots(function)
+def _accesses(
+    function: Function, known: dict[str, list[frozenset[str]]], results: dict[str, frozenset[int]]
+) -> dict[str, frozenset[str]]:
+    """Parameter → "r", "w" or both."""
+    roots = view_roots(function, results)
     found: dict[str, frozenset[str]] = {}
 
-    def note(array: Expr, how: str) -> None:
-        name = root(array, roots)
-        found[name] = found.get(name, frozenset()) | frozenset(how)
+    def note(array: Expr, how: frozenset[str]) -> None:
+        for name in root(array, roots, results):
+            found[name] = found.get(name, frozenset()) | how
 
     for statement in function.body:
         for node in walk(statement):
             if isinstance(node, Load):
-                note(node.array, "r")
+                note(node.array, frozenset("r"))
             elif isinstance(node, Store):
-                note(node.array, "w")
+                note(node.array, frozenset("w"))
             elif isinstance(node, Atomic):
-                note(node.array, "rw")
+                note(node.array, frozenset("rw"))
             elif isinstance(node, Invoke):
                 for argument, how in zip(node.args, known[node.function], strict=True):
                     if isinstance(argument.type, ArrayType):
-                        note(argument, "".join(how))
+                        note(argument, how)
     return found
 
 

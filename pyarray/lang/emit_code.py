@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
+
+import numpy as np
 
 from ..dtypes import DType, float32, float64
 from . import emit_views as views
@@ -25,6 +26,7 @@ from .ir import (
     For,
     If,
     Invoke,
+    Let,
     Load,
     Local,
     Logic,
@@ -51,28 +53,17 @@ LANES = (
     16  # accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy
 )
 
-# Words that C, C++ or a header owns; a variable of such a name gets an underscore.
-_RESERVED = frozenset(
-    """alignas alignof and asm auto bool break case catch char class complex const constexpr continue default delete do double else enum
-    explicit export extern false float for friend goto if imaginary inline int int8_t int16_t int32_t int64_t linux long mutable namespace
-    new not nullptr operator or private protected public register restrict return short signed sizeof static struct switch template this
-    throw true try typedef typename uint8_t uint16_t uint32_t uint64_t union unix unsigned using virtual void volatile while xor
-    I value env rt at up slots memory begin end unit context t""".split()
-)
-
 
 def cname(name: str) -> str:
-    """The variable's name in C."""
-    if not name.isascii():
-        name = "u_" + name.encode("ascii", "backslashreplace").decode().replace("\\", "_")
-    if (
-        name in _RESERVED
-        or name.startswith("pa_")
-        or re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", name)
-        or re.fullmatch(r".*_", name)
-    ):
-        return name + "_"
-    return name
+    """The variable's name in C. The prefix keeps all that users write apart from words of C, macros, functions of the
+    headers and our own names, none of which begin like that; the escape tells `é` from the letters of its code."""
+    if name.startswith("."):
+        return f"t_{name[1:]}"
+    if name.isascii():
+        return f"v_{name}"
+    return "u_" + "".join(
+        c if c.isascii() and c != "_" else "__" if c == "_" else f"_{ord(c):x}_" for c in name
+    )
 
 
 def ctype(kind: Any) -> str:
@@ -104,6 +95,11 @@ def constant(value: Any, dtype: DType) -> str:
 
 
 def _real(value: float, suffix: str) -> str:
+    if suffix == "f32":
+        with np.errstate(over="ignore"):
+            value = float(
+                np.float32(value)
+            )  # rounded once: the decimal text of the double would be rounded again
     if math.isnan(value):
         return f"PA_NAN_{suffix.upper()}"
     if math.isinf(value):
@@ -132,6 +128,10 @@ class Code:
         self.helpers.setdefault(*made)
         return made[0]
 
+    @staticmethod
+    def function_name(symbol: str) -> str:
+        return f"func_{cname(symbol)[2:]}"
+
     # ---- expressions
 
     def expr(self, e: Expr) -> str:
@@ -149,7 +149,7 @@ class Code:
         a, dtype = self.expr(e.a), e.type.dtype
         if e.op == "invert":
             return f"(!{a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
-        if dtype.kind == "f" or (e.type.weak and dtype.kind == "i"):
+        if dtype.kind == "f":
             return f"(-{a})"
         return f"pa_neg_{dtype.suffix}({a})"
 
@@ -158,9 +158,7 @@ class Code:
         if dtype.kind == "b":
             symbol = {"add": "|", "mul": "&"}.get(op) or INFIX[op]
             return f"((bool)({a} {symbol} {b}))"
-        infix = op in INFIX and (
-            dtype.kind == "f" or (e.type.weak and dtype.kind == "i") or op in ("and", "or", "xor")
-        )
+        infix = op in INFIX and (dtype.kind == "f" or op in ("and", "or", "xor"))
         if infix and dtype.kind in "iu" and dtype.itemsize < 4:
             return f"(({dtype.ctype})({a} {INFIX[op]} {b}))"
         return f"({a} {INFIX[op]} {b})" if infix else f"pa_{op}_{dtype.suffix}({a}, {b})"
@@ -169,7 +167,13 @@ class Code:
         a, b = self.expr(e.a), self.expr(e.b)
         if e.a.type.dtype.kind == "c":
             return f"pa_{e.op}_{e.a.type.dtype.suffix}({a}, {b})"
+        if e.a.type.dtype is not e.b.type.dtype:
+            name = self.helper(views.mixed_compare(e.op, INFIX[e.op], self.dialect.function))
+            return f"{name}({a}, {b})"
         return f"({a} {INFIX[e.op]} {b})"
+
+    def emit_Let(self, e: Let) -> str:
+        return f"({cname(e.name)} = {self.expr(e.value)}, {self.expr(e.body)})"
 
     def emit_Logic(self, e: Logic) -> str:
         return f"({self.expr(e.a)} {'&&' if e.op == 'and' else '||'} {self.expr(e.b)})"
@@ -250,7 +254,7 @@ class Code:
 
     def emit_Invoke(self, e: Invoke) -> str:
         hidden = [f"at, &call{e.site}"] if self.debug else []
-        return f"func_{e.function}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
+        return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
 
     # ---- statements
 
@@ -265,7 +269,7 @@ class Code:
         return f"{pad}{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};\n"
 
     def write_Store(self, s: Store, pad: str, indent: int) -> str:
-        if s.site is None:
+        if s.site is None and not any(isinstance(n, (Invoke, Atomic, Let)) for n in walk(s.value)):
             return f"{pad}{self.place(s)} = {self.expr(s.value)};\n"
         # Python evaluates the value before the place, and so the first failure is that of the value
         value = f"const {s.array.type.dtype.ctype} value = {self.expr(s.value)};"
@@ -301,32 +305,30 @@ class Code:
             return self.write_unordered(s, pad, indent)
         head, tail = "", ""
         for variable, reach in zip(s.variables, s.ranges, strict=True):
-            head += self.loop_head(variable, reach, s.body, "    " * indent)
+            head += self.loop_head(variable, reach, "    " * indent)
             tail = "    " * indent + "}\n" + tail
             indent += 1
         return head + self.block(s.body, indent) + tail
 
-    def loop_head(self, variable: str, reach: Range, body: tuple[Stmt, ...], pad: str) -> str:
-        """Opens a C loop with Python's meaning: bounds are evaluated once, and assigning the variable doesn't steer the loop."""
-        name = cname(variable)
+    def loop_head(self, variable: str, reach: Range, pad: str) -> str:
+        """Opens a C loop with Python's meaning: bounds are evaluated once, in order."""
+        self.counters += 1
+        name, k = cname(variable), f"k{self.counters}"
         start = self.expr(reach.start) if reach.start is not None else "0"
-        step = reach.step.value if isinstance(reach.step, Const) else None if reach.step is not None else 1
-        changed = any(isinstance(n, Assign) and n.name == variable for s in body for n in walk(s))
-        if changed or step is None:
-            self.counters += 1
-            k = f"k{self.counters}"
-            count = f"pa_range_len({start}, {self.expr(reach.stop)}, {self.expr(reach.step) if reach.step is not None else 1})"  # type: ignore[arg-type]
-            by = self.expr(reach.step) if reach.step is not None else "1"
-            first = f"{k}_first = {start}, {k}_step = {by}, {k}_count = {count}"
-            return f"{pad}for (int64_t {k} = 0, {first}; {k} < {k}_count; ++{k}) {{\n{pad}    int64_t {name} = {k}_first + {k} * {k}_step;\n"
-        stop, hoisted = self.expr(reach.stop), ""  # type: ignore[arg-type]
-        if not isinstance(reach.stop, (Const, Size)):
-            self.counters += 1
-            hoisted = f", stop{self.counters} = {stop}"
-            stop = f"stop{self.counters}"
-        compare = "<" if step > 0 else ">"
-        advance = f"++{name}" if step == 1 else f"{name} += {step}"
-        return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} {compare} {stop}; {advance}) {{\n"
+        stop = self.expr(reach.stop)  # type: ignore[arg-type]
+        if reach.step is None or (isinstance(reach.step, Const) and abs(reach.step.value) < 1 << 31):
+            step = reach.step.value if isinstance(reach.step, Const) else 1
+            hoisted = ""
+            if not isinstance(reach.stop, Const):
+                hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
+            if step == 1:
+                return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}; ++{name}) {{\n"
+        by = self.expr(reach.step) if reach.step is not None else "1"
+        head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {by}"
+        count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
+        value = f"pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step))"
+        text = f"{pad}for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count; ++{k}) {{\n"
+        return text + f"{pad}    const int64_t {name} = {value};\n"
 
     def write_unordered(self, s: For, pad: str, indent: int) -> str:
         """A reduction whose order is free: `LANES` accumulators side by side, combined at the end. Restricted to step 1."""
@@ -339,7 +341,7 @@ class Code:
         self.counters += 1
         k, inner = f"k{self.counters}", pad + "    "
         text = f"{pad}{{\n{inner}int64_t {k} = {start};\n{inner}const int64_t {k}_stop = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
-        lanes = {acc: f"{cname(acc)}_lane" for acc, _ in s.reductions}
+        lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         for acc, op in s.reductions:
             dtype = types[acc].dtype
             # min, max, and, or: starting from the value itself changes nothing, so no identity is needed
@@ -349,7 +351,9 @@ class Code:
         saved = dict(self.renamed)
         self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
         body = self.block(s.body, indent + 3)
-        text += f"{inner}for (; {k} + {LANES} <= {k}_stop; {k} += {LANES}) {{\n{inner}    {self.dialect.lanes}\n"
+        text += (
+            f"{inner}for (; {k} + {LANES} <= {k}_stop; {k} += {LANES}) {{\n{inner}    {self.dialect.lanes}\n"
+        )
         text += f"{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
         text += f"{inner}        const int64_t {name} = {k} + lane;\n{body}{inner}    }}\n{inner}}}\n"
         text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n{inner}    const int64_t {name} = {k};\n"

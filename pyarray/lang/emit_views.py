@@ -176,3 +176,10 @@ def _cut(p: Range, axis: int, n: str, s: str, params: list[str], debug: bool) ->
     lines.append(f"    const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")
     lines.append(f"    if (count{axis} > 0) bytes += first{axis} * {s};")
     return lines
+
+
+def mixed_compare(op: str, symbol: str, function: str) -> tuple[str, str]:
+    """(name, text) of the comparison by value of an int64 with a uint64, which have no common type."""
+    name, negative = f"{op}_i64_u64", "true" if op in ("lt", "le", "ne") else "false"
+    body = f"return a < 0 ? {negative} : (uint64_t)a {symbol} b;"
+    return name, f"{function} bool {name}(int64_t a, uint64_t b)\n{{\n    {body}\n}}\n"

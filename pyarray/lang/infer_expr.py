@@ -1,10 +1,10 @@
-"""Expressions of `infer`: names, arithmetic, calls, subscripts. `infer.FunctionBody` adds the statements."""
+"""Expressions of `infer`: names, attributes, arithmetic. `infer_access` adds subscripts and `infer_call` calls, `infer` the
+statements; each is the layer below's client, in one object per function."""
 
 from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import types as python_types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,73 +12,77 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..dtypes import PYTHON_KIND, DType, asdtype, bool_, int64
-from .builtins import ATOMICS, FUNCTIONS, name_of
+from ..dtypes import PYTHON_KIND, bool_, int64
 from .ir import (
     BOOL,
     INDEX,
     ArrayType,
-    Atomic,
+    Assign,
     Const,
     Expr,
-    Invoke,
-    Load,
-    Local,
+    Let,
     Loc,
+    Local,
     Logic,
     Range,
     ScalarType,
     Select,
     Size,
     Slice,
+    Static,
+    Stmt,
     Stride,
-    SubView,
     Type,
 )
 from .parse import FunctionSource
 from .scalar import binary, call, cast, compare, constant, join, unary
 
 if TYPE_CHECKING:
-    from .infer import Program
+    from .infer import Instances
 
 _BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
 }  # fmt: skip
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 _T = TypeVar("_T")
+WHOLE = Range(None, None, None)
 
 
-@dataclass(frozen=True)
-class Static:
-    """A value known at compile time that is no number: a module, an element type, a function, a string."""
+@dataclass(frozen=True, eq=False)
+class Method:
+    """`v.subview` before its call."""
 
-    value: Any
-
-    def key(self) -> Any:
-        """What distinguishes instances that were compiled with different constants."""
-        try:
-            hash(self.value)
-        except TypeError:
-            return (type(self.value), repr(self.value))
-        return (type(self.value), self.value)
+    array: Expr
 
 
 class Expressions:
-    """Values of expressions: a node of the tree, a tuple of values, or a `Static`."""
+    """Values of expressions: a node of the tree, a tuple of values, or a `Static`.
+
+    `types` and `declared` live on between passes over the function; `changed` says that another pass is needed.
+    """
 
     def __init__(
-        self, program: Program, source: FunctionSource, params: dict[str, Any], types: dict[str, Type]
+        self,
+        program: Instances,
+        source: FunctionSource,
+        params: dict[str, Any],
+        types: dict[str, Type],
+        declared: dict[str, ScalarType],
     ):
-        self.program, self.source, self.params, self.types = program, source, params, types
+        self.program, self.source, self.params = program, source, params
+        self.types, self.declared = types, declared
+        self.changed = False
         self.assigned = {name for name, p in params.items() if not isinstance(p, Static)}
+        for name in [n for n in types if n.startswith(".")]:
+            del types[name]  # temporaries are numbered anew in each pass
         for name, p in params.items():
             if not isinstance(p, Static):
                 types.setdefault(name, p)
-        self.local_names = _assigned_names(source.node)
+        self.local_names = stored_names(source.node)
         self.temporaries = 0
 
     # ---- helpers
@@ -86,7 +90,7 @@ class Expressions:
     def loc(self, node: ast.AST | Loc) -> Loc:
         return node if isinstance(node, Loc) else self.source.loc(node)
 
-    def typed(self, where: ast.AST, function: Callable[..., _T], *args: Any) -> _T:
+    def typed(self, where: ast.AST | Loc, function: Callable[..., _T], *args: Any) -> _T:
         """`function(*args)`, with a `TypeError` turned into the message at this place."""
         try:
             return function(*args)
@@ -102,7 +106,7 @@ class Expressions:
             return f"the Python object {value.value!r}"
         if isinstance(value, tuple):
             return f"a tuple of {len(value)}"
-        return f"a {getattr(value, 'type', value)}"
+        return "nothing" if value.type is None else f"a {value.type}"
 
     def number(self, where: ast.AST, value: Any) -> Expr:
         if isinstance(getattr(value, "type", None), ScalarType):
@@ -116,7 +120,7 @@ class Expressions:
             self.source.fail(
                 where, f"{what} must be an integer, got {self.describe(value)}", "convert it with int(...)"
             )
-        return cast(value, int64, weak=True)
+        return self.typed(where, cast, value, int64, True)
 
     def truth(self, where: ast.AST, value: Any) -> Expr:
         return cast(self.number(where, value), bool_)
@@ -126,6 +130,56 @@ class Expressions:
         if not self.is_array(value):
             self.source.fail(node, f"expected an array, got {self.describe(value)}")
         return value  # type: ignore[no-any-return]
+
+    # ---- variables
+
+    def set_type(self, where: ast.AST, name: str, new: Type) -> Type:
+        """Join `new` into the variable's type."""
+        old = self.types.get(name)
+        try:
+            joined = self.declared.get(name) or (new if old is None else join_types(old, new))
+        except TypeError as error:
+            what = "this function" if name == "return" else repr(name)
+            verb = "returns" if name == "return" else "is"
+            detail = f": {error}" if isinstance(new, ScalarType) and isinstance(old, ScalarType) else ""
+            self.source.fail(where, f"{what} {verb} a {old} and here a {new}{detail}", "use another name")
+        if joined != old:
+            self.types[name] = joined
+            self.changed = True
+        return joined
+
+    def coerce(self, where: ast.AST, value: Expr, kind: Type) -> Expr:
+        """`value` as a variable of type `kind` holds it."""
+        if isinstance(kind, ScalarType):
+            if value.type.dtype.kind == "c" and kind.dtype.kind != "c":
+                self.source.fail(
+                    where, f"a {value.type} can't become a {kind}", "take its .real, .imag or abs()"
+                )
+            return self.typed(where, cast, value, kind.dtype, kind.weak)
+        return value if value.type == kind else Slice(value.loc, kind, value, (WHOLE,) * kind.ndim)
+
+    def fresh(self, kind: Any) -> str:
+        """A variable that the source doesn't have."""
+        name = f".{self.temporaries}"
+        self.temporaries += 1
+        self.types[name] = kind
+        self.assigned.add(name)
+        return name
+
+    def held(self, value: Expr, into: list[Stmt]) -> Expr:
+        """`value` by way of a variable that is set in a statement before."""
+        if isinstance(value, Const):
+            return value
+        name = self.fresh(value.type)
+        into.append(Assign(value.loc, name, value))
+        return Local(value.loc, value.type, name)
+
+    def kept(self, value: Expr) -> tuple[Expr, Expr]:
+        """`value` for its first use, and what stands for it in later ones."""
+        if isinstance(value, (Const, Local)):
+            return value, value
+        local = Local(value.loc, value.type, self.fresh(value.type))
+        return Let(value.loc, value.type, local.name, value, local), local
 
     # ---- the dispatch
 
@@ -151,15 +205,14 @@ class Expressions:
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.value(item) for item in node.elts)
 
+    # ---- names and attributes
+
     def eval_Name(self, node: ast.Name) -> Any:
         name = node.id
-        if name in self.types and name != "return" and (name in self.local_names or name in self.params):
+        if name in self.types and (name in self.local_names or name in self.params):
             if name not in self.assigned:
-                self.source.fail(
-                    node,
-                    f"{name!r} may be read before it is assigned",
-                    "give it a value before the loop or in both branches",
-                )
+                advice = "give it a value before the loop or in both branches"
+                self.source.fail(node, f"{name!r} may be read before it is assigned", advice)
             return Local(self.loc(node), self.types[name], name)
         if name in self.params:
             return self.lift(node, self.params[name].value)
@@ -168,14 +221,19 @@ class Expressions:
         return self.lift(node, self.captured(node, name))
 
     def captured(self, node: ast.AST, name: str) -> Any:
+        """What the name means in Python, now; noted, so that a launch can see when it has become something else."""
         function = self.source.function
         code = function.__code__
-        if name in code.co_freevars:
+        if name in code.co_freevars and function.__closure__ is not None:
+            cell = function.__closure__[code.co_freevars.index(name)]
             try:
-                return function.__closure__[code.co_freevars.index(name)].cell_contents
+                value = cell.cell_contents
             except ValueError:
                 self.source.fail(node, f"{name!r} has no value yet")
+            self.program.capture(cell, name, value)
+            return value
         if name in function.__globals__:
+            self.program.capture(function.__globals__, name, function.__globals__[name])
             return function.__globals__[name]
         if hasattr(builtins, name):
             return getattr(builtins, name)
@@ -183,18 +241,22 @@ class Expressions:
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
         owner = self.value(node.value)
-        loc = self.loc(node)
         if self.is_array(owner):
             return self.array_attribute(node, owner)
         if isinstance(owner, Static):
             try:
-                return self.lift(node, getattr(owner.value, node.attr))
+                value = getattr(owner.value, node.attr)
             except AttributeError:
                 self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}")
-        if node.attr == "dtype" and not isinstance(owner, tuple):
-            return Static(owner.type.dtype)
-        if node.attr in ("real", "imag") and not isinstance(owner, tuple):
-            return self.typed(node, call, loc, node.attr, [owner])
+            module = owner.value.__name__ if isinstance(owner.value, python_types.ModuleType) else ""
+            if module.partition(".")[0] not in ("math", "cmath", "numpy", "pyarray"):  # constants for good
+                self.program.capture(owner.value, node.attr, value)
+            return self.lift(node, value)
+        if not isinstance(owner, tuple) and owner.type is not None:
+            if node.attr == "dtype":
+                return Static(owner.type.dtype)
+            if node.attr in ("real", "imag"):
+                return self.typed(node, call, self.loc(node), node.attr, [owner])
         self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}")
 
     def array_attribute(self, node: ast.Attribute, array: Expr) -> Any:
@@ -213,27 +275,19 @@ class Expressions:
         if node.attr == "dtype":
             return Static(kind.dtype)
         if node.attr == "subview":
-            return Static(_Method(self, array, node.attr))
-        self.source.fail(
-            node,
-            f"an array in a kernel has no attribute {node.attr!r}",
-            "there are shape, strides, size, ndim, itemsize, dtype, subview",
-        )
+            return Static(Method(array))
+        known = "there are shape, strides, size, ndim, itemsize, dtype, subview"
+        self.source.fail(node, f"an array in a kernel has no attribute {node.attr!r}", known)
 
     # ---- arithmetic
 
     def operate(self, node: ast.AST, op: ast.operator, left: Any, right: Any) -> Expr:
         a, b, name = self.number(node, left), self.number(node, right), _BINARY[type(op)]
         loc = self.loc(node)
-        if (
-            name == "pow"
-            and isinstance(b, Const)
-            and b.value == 2
-            and b.type.weak
-            and not isinstance(a, Const)
-            and a.type.dtype.kind != "b"
-        ):
-            return self.typed(node, call, loc, "square", [a])
+        two = isinstance(b, Const) and b.type.weak and type(b.value) in (int, float) and b.value == 2
+        if name == "pow" and two and not isinstance(a, Const) and a.type.dtype.kind != "b":
+            lifted = join(a.type, b.type)  # i ** 2.0 is a float
+            return self.typed(node, call, loc, "square", [cast(a, lifted.dtype, lifted.weak)])
         return self.typed(node, binary, loc, name, a, b)
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
@@ -254,20 +308,28 @@ class Expressions:
     def eval_Compare(self, node: ast.Compare) -> Any:
         left = self.value(node.left)
         result: Expr | None = None
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
+        for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = self.value(right_node)
-            if isinstance(left, Static) and isinstance(right, Static):  # element types: v.dtype == pa.float32
-                equal = left.value == right.value
-                part: Expr = constant(self.loc(node), equal if isinstance(op, ast.Eq) else not equal)
+            if isinstance(left, Static) and isinstance(right, Static):
+                part, again = self.compare_objects(node, op, left, right), right
             else:
                 a, b = self.number(node, left), self.number(node, right)
-                part = self.typed(node, compare, self.loc(node), _COMPARE[type(op)], a, b)
-            result = part if result is None else self.both(node, result, part)
-            left = right
-        assert result is not None
+                first, again = self.kept(b) if position + 1 < len(node.ops) else (b, b)
+                part = self.typed(node, compare, self.loc(node), _COMPARE[type(op)], a, first)
+                again = b if isinstance(part, Const) else again  # folded, and the first use with it
+            result = part if result is None else self.both(node, result, part, "and")
+            if isinstance(result, Const) and not result.value:
+                return result
+            left = again
         return result
 
-    def both(self, node: ast.AST, a: Expr, b: Expr, op: str = "and") -> Expr:
+    def compare_objects(self, node: ast.Compare, op: ast.cmpop, left: Static, right: Static) -> Expr:
+        """Element types, mostly: `v.dtype == pa.float32`."""
+        if not isinstance(op, (ast.Eq, ast.NotEq)):
+            self.source.fail(node, f"{self.describe(left)} has no order")
+        return constant(self.loc(node), bool(left.value == right.value) == isinstance(op, ast.Eq))
+
+    def both(self, node: ast.AST, a: Expr, b: Expr, op: str) -> Expr:
         if isinstance(a, Const):
             return b if bool(a.value) == (op == "and") else a
         return Logic(self.loc(node), BOOL, op, a, b)
@@ -280,7 +342,6 @@ class Expressions:
                 break  # short-circuit at compile time: what follows needn't fit
             value = self.truth(item, self.value(item))
             result = value if result is None else self.both(node, result, value, op)
-        assert result is not None
         return result
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
@@ -290,213 +351,33 @@ class Expressions:
         return self.select(node, condition, self.value(node.body), self.value(node.orelse))
 
     def select(self, node: ast.AST, condition: Expr, then: Any, orelse: Any) -> Expr:
+        if self.is_array(then) and self.is_array(orelse):
+            kind: Any = self.typed(node, join_types, then.type, orelse.type)
+            return Select(
+                self.loc(node), kind, condition, *(self.coerce(node, x, kind) for x in (then, orelse))
+            )
         a, b = self.number(node, then), self.number(node, orelse)
         kind = self.typed(node, join, a.type, b.type)
-        return Select(
-            self.loc(node), kind, condition, cast(a, kind.dtype, kind.weak), cast(b, kind.dtype, kind.weak)
-        )
-
-    # ---- subscripts
-
-    def eval_Subscript(self, node: ast.Subscript) -> Any:
-        owner = self.value(node.value)
-        if isinstance(owner, tuple):
-            index = self.number(node.slice, self.value(node.slice))
-            if not isinstance(index, Const) or not -len(owner) <= index.value < len(owner):
-                self.source.fail(
-                    node.slice,
-                    f"a tuple of {len(owner)} needs a constant index from {-len(owner)} to {len(owner) - 1}",
-                )
-            return owner[index.value]
-        if not self.is_array(owner):
-            self.source.fail(node, f"{self.describe(owner)} can't be indexed")
-        parts = self.index_parts(node, owner)
-        if len(parts) == owner.type.ndim and not any(isinstance(p, Range) for p in parts):
-            return self.element(node, owner, parts)
-        return Slice(self.loc(node), _slice_type(owner.type, parts), owner, parts)
-
-    def element(self, node: ast.AST, array: Expr, index: tuple[Any, ...]) -> Expr:
-        return Load(self.loc(node), ScalarType(array.type.dtype), array, index)
-
-    def index_parts(self, node: ast.Subscript, array: Expr) -> tuple[Any, ...]:
-        """One expression or `Range` per axis; fewer indices than axes are filled with whole ranges."""
-        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        ndim = array.type.ndim
-        dots = [k for k, item in enumerate(items) if isinstance(item, ast.Constant) and item.value is ...]
-        count = len(items) - len(dots)
-        if count > ndim or len(dots) > 1:
-            self.source.fail(node, f"{count} indices for a {array.type}")
-        parts: list[Any] = []
-        for item in items:
-            if isinstance(item, ast.Constant) and item.value is ...:
-                parts += [Range(None, None, None)] * (ndim - count)
-            elif isinstance(item, ast.Slice):
-                parts.append(self.slice_range(item))
-            else:
-                parts.append(
-                    self.wrapped(item, self.integer(item, self.value(item), "an index"), array, len(parts))
-                )
-        return (*parts, *[Range(None, None, None)] * (ndim - len(parts)))
-
-    def slice_range(self, item: ast.Slice) -> Range:
-        bounds = [
-            None if n is None else self.integer(n, self.value(n), "a slice bound")
-            for n in (item.lower, item.upper, item.step)
-        ]
-        step = bounds[2]
-        if isinstance(step, Const) and step.value == 0:
-            self.source.fail(item, "slice step must not be 0")
-        return Range(bounds[0], bounds[1], None if isinstance(step, Const) and step.value == 1 else step)
-
-    def wrapped(self, node: ast.AST, index: Expr, array: Expr, axis: int) -> Expr:
-        """Constant negatives count from the end; run-time ones only with @kernel(wraparound=True)."""
-        size = Size(self.loc(node), INDEX, array, axis)
-        if isinstance(index, Const):
-            return binary(index.loc, "add", size, index) if index.value < 0 else index
-        if not self.program.wraparound or (isinstance(index, Local) and index.name not in self.local_names):
-            return index
-        negative = compare(index.loc, "lt", index, constant(index.loc, 0))
-        return Select(index.loc, INDEX, negative, binary(index.loc, "add", index, size), index)
-
-    # ---- calls
-
-    def eval_Call(self, node: ast.Call) -> Any:
-        callee = self.value(node.func)
-        if not isinstance(callee, Static):
-            self.source.fail(node.func, f"{self.describe(callee)} can't be called")
-        function = callee.value
-        if isinstance(function, _Method):
-            return self.subview(
-                node,
-                function.array,
-                [self.value(a) for a in node.args],
-                {k.arg: self.value(k.value) for k in node.keywords},
-            )
-        source = getattr(function, "__pyarray_func__", None)
-        args = [self.value(a) for a in node.args]
-        if source is not None:
-            return self.invoke(node, source, args, {str(k.arg): self.value(k.value) for k in node.keywords})
-        if node.keywords:
-            self.source.fail(
-                node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position"
-            )
-        return self.call_known(node, function, args)
-
-    def call_known(self, node: ast.Call, function: Any, args: list[Any]) -> Any:
-        loc, name = self.loc(node), name_of(function)
-        if name in ATOMICS:
-            return self.atomic(node, ATOMICS[name], args)
-        if name == "subview":
-            return self.subview(node, args[0], args[1:], {})
-        if name == "where" and len(args) == 3:
-            return self.select(node, self.truth(node, args[0]), args[1], args[2])
-        if name == "pow" and len(args) == 2:
-            return self.operate(node, ast.Pow(), args[0], args[1])
-        if name in FUNCTIONS:
-            return self.typed(node, call, loc, name, [self.number(node, a) for a in args])
-        if function is len and len(args) == 1:
-            if isinstance(args[0], tuple):
-                return constant(loc, len(args[0]))
-            if self.is_array(args[0]) and args[0].type.ndim:
-                return Size(loc, INDEX, args[0], 0)
-        if len(args) == 1 and (isinstance(function, DType) or isinstance(function, type)):
-            return self.convert(node, function, self.number(node, args[0]))
-        if isinstance(function, python_types.FunctionType):
-            self.source.fail(
-                node.func, f"{function.__name__!r} is a plain Python function", "decorate it with @pa.func"
-            )
-        self.source.fail(
-            node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language"
-        )
-
-    def convert(self, node: ast.Call, function: Any, value: Expr) -> Expr:
-        try:
-            dtype = asdtype(function)
-        except TypeError:
-            self.source.fail(
-                node.func, f"{getattr(function, '__name__', function)!r} is not part of the kernel language"
-            )
-        if value.type.dtype.kind == "c" and dtype.kind not in "cb":
-            self.source.fail(
-                node, f"a {value.type} can't be converted to {dtype}", "take its .real, .imag or abs()"
-            )
-        return cast(value, dtype, weak=function in (int, float, complex))
-
-    def atomic(self, node: ast.Call, op: str, args: list[Any]) -> Expr:
-        if len(args) != 3 or not self.is_array(args[0]):
-            self.source.fail(
-                node, f"atomic_{op}() takes an array, an index and a value", f"write pa.atomic_{op}(v, i, x)"
-            )
-        array, index = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
-        if len(index) != array.type.ndim:
-            self.source.fail(node, f"{len(index)} indices for a {array.type}")
-        parts = tuple(
-            self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
-        )
-        value = cast(self.number(node, args[2]), array.type.dtype)
-        return Atomic(self.loc(node), ScalarType(array.type.dtype), op, array, parts, value)
-
-    def subview(self, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> Expr:
-        names = ["offset", "size"][len(args) :]
-        if len(args) > 2 or sorted(keywords) != sorted(names) or not self.is_array(array):
-            self.source.fail(
-                node, "a sub-view needs an array, an offset and a size", "write v.subview(offset, size)"
-            )
-        values = [*args, *(keywords[n] for n in names)]
-        if array.type.ndim != 1:
-            self.source.fail(
-                node,
-                f"only a 1-D array has sub-views, this is a {array.type}",
-                "index the other axes first: m[i].subview(o, n)",
-            )
-        offset, size = (
-            self.integer(node, v, what) for v, what in zip(values, ("an offset", "a size"), strict=True)
-        )
-        return SubView(self.loc(node), array.type, array, offset, size)
-
-    def invoke(
-        self, node: ast.Call, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
-    ) -> Expr:
-        if any(active is source for active in self.program.active):
-            self.source.fail(
-                node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion"
-            )
-        try:
-            bound = inspect.signature(source.function).bind(*args, **keywords)
-        except TypeError as error:
-            self.source.fail(node, f"{source.name}(): {error}")
-        for name, parameter in inspect.signature(source.function).parameters.items():
-            if name not in bound.arguments:
-                bound.arguments[name] = self.lift(node, parameter.default)
-        ordered = [(name, bound.arguments[name]) for name in inspect.signature(source.function).parameters]
-        params = []
-        for name, value in ordered:
-            if isinstance(value, tuple):
-                self.source.fail(
-                    node, f"{name!r} of {source.name}(): a tuple can't be passed", "pass its items one by one"
-                )
-            params.append((name, value if isinstance(value, Static) else value.type))
-        made = self.program.function(source, tuple(params))
-        live = tuple(value for _, value in ordered if not isinstance(value, Static))
-        return Invoke(self.loc(node), made.result, made.symbol, live)
+        return Select(self.loc(node), kind, condition, self.coerce(node, a, kind), self.coerce(node, b, kind))
 
 
-@dataclass(frozen=True, eq=False)
-class _Method:
-    owner: Expressions
-    array: Expr
-    name: str
+def join_types(a: Type, b: Type) -> Type:
+    """Type of a variable that is both. Raises `TypeError` where there is none."""
+    if a == b:
+        return a
+    if isinstance(a, ScalarType) and isinstance(b, ScalarType):
+        return join(a, b)
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and (a.dtype, a.ndim) == (b.dtype, b.ndim):
+        return ArrayType(a.dtype, a.ndim, a.strided or b.strided)
+    raise TypeError(f"a {a} and a {b} have no common type")
 
 
-def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
-    """Contiguous if the array is, its leading axes are indexed, at most one range is cut, and the rest is whole."""
-    kept = [p for p in parts if isinstance(p, Range)]
-    lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
-    tail = parts[lead:]
-    whole = all(isinstance(p, Range) and p == Range(None, None, None) for p in tail[1:])
-    strided = array.strided or not whole or kept[0].step is not None
-    return ArrayType(array.dtype, len(kept), strided)
-
-
-def _assigned_names(node: ast.AST) -> frozenset[str]:
+def stored_names(node: ast.AST) -> frozenset[str]:
+    """Names that a function assigns, loop variables among them."""
     return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def is_trackable(value: Any) -> bool:
+    """Whether a launch should look if the name still stands for this: not for what nobody rebinds."""
+    fixed = (python_types.ModuleType, python_types.BuiltinFunctionType, type, np.ufunc)
+    return not isinstance(value, fixed) and not hasattr(value, "__pyarray_builtin__")

@@ -49,17 +49,38 @@ class ArrayType:
         return f"{self.ndim}-D {'strided' if self.strided else 'contiguous'} array of {self.dtype}"
 
 
-@dataclass(frozen=True, slots=True)
-class TupleType:
-    items: tuple[ScalarType, ...]
-
-    def __str__(self) -> str:
-        return "(" + ", ".join(map(str, self.items)) + ")"
-
-
-Type = Union[ScalarType, ArrayType, TupleType]
+Type = Union[ScalarType, ArrayType]
 INDEX = ScalarType(int64, weak=True)
 BOOL = ScalarType(bool_)
+
+
+@dataclass(frozen=True)
+class Static:
+    """A value known at compile time that is no number: a module, an element type, a function, a string. As the type of
+    a parameter: any value, compiled in."""
+
+    value: Any
+
+    def key(self) -> Any:
+        """What distinguishes instances that were compiled with different values."""
+        return static_key(self.value)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable that is equal for two values only if they compile to the same: 1, 1.0, True differ, and 0.0 and -0.0.
+
+    >>> static_key(0.0) == static_key(-0.0), static_key((1, 2)) == static_key((1, 2))
+    (False, True)
+    """
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(static_key, value))
+    if isinstance(value, (float, complex)):
+        return (type(value), repr(value))
+    try:
+        hash(value)
+    except TypeError:
+        return (type(value), repr(value))
+    return (type(value), value)
 
 
 # ---- expressions
@@ -74,7 +95,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A parameter or variable of the function."""
+    """A parameter or variable of the function. Names that begin with a dot are made here; users can't write them."""
 
     loc: Loc
     type: Any
@@ -104,7 +125,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """op: eq ne lt le gt ge. Both operands have one type."""
+    """op: eq ne lt le gt ge. Both operands have one type, or `a` is int64 and `b` uint64."""
 
     loc: Loc
     type: ScalarType
@@ -238,7 +259,19 @@ class Invoke:
     site: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Let:
+    """`value` is evaluated into the variable `name`, then `body`, which is the node's value: says "once" and "before"."""
+
+    loc: Loc
+    type: Any
+    name: str
+    value: Expr
+    body: Expr
+
+
 Expr = Union[
+    Let,
     Const,
     Local,
     Unary,
@@ -279,7 +312,8 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`variables` run over the product of `ranges`, the last one fastest.
+    """`variables` run over the product of `ranges`, the last one fastest. The body never assigns them, and ranges are
+    evaluated once, before the first iteration.
 
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of an unordered
     inner loop may be accumulated in any order.
@@ -364,7 +398,7 @@ def children(node: Any) -> Iterator[Any]:
     for field in fields(node):
         value = getattr(node, field.name)
         for item in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(item) and not isinstance(item, (Loc, ScalarType, ArrayType, TupleType)):
+            if is_dataclass(item) and not isinstance(item, (Loc, ScalarType, ArrayType)):
                 yield item
 
 
@@ -375,13 +409,18 @@ def walk(node: Any) -> Iterator[Any]:
         yield from walk(child)
 
 
+def assigned(*nodes: Any) -> set[str]:
+    """Names that get a value somewhere in these nodes, other than loop variables."""
+    return {n.name for node in nodes for n in walk(node) if isinstance(n, (Assign, Let))}
+
+
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     """A copy of the tree in which `change` has been applied to every node, children first."""
 
     def visit(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(visit(item) for item in value)
-        if is_dataclass(value) and not isinstance(value, (Loc, ScalarType, ArrayType, TupleType)):
+        if is_dataclass(value) and not isinstance(value, (Loc, ScalarType, ArrayType)):
             return rewrite(value, change)
         return value
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
 import os
 import types
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..errors import CompileError
@@ -21,13 +22,32 @@ from .ir import Loc
 @dataclass(frozen=True, eq=False)
 class FunctionSource:
     """A Python function as text: its tree, the file's lines as they were when it was decorated, and the function itself
-    (for globals and closure, which are read at each compile)."""
+    (for globals and closure, which are read at each compile). `scope` has the local names that its annotations use."""
 
     name: str
     path: str
     lines: tuple[str, ...]
     first_line: int
     function: Callable[..., Any]
+    scope: Mapping[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
+    def annotation(self, name: str) -> Any:
+        """The parameter's annotation as an object, None without one. Raises `TypeError` for text that means nothing."""
+        given = self.signature.parameters[name].annotation
+        if given is inspect.Parameter.empty:
+            return None
+        if not isinstance(given, str):
+            return given
+        closure = inspect.getclosurevars(self.function).nonlocals
+        try:
+            return eval(given, dict(self.function.__globals__), {**self.scope, **closure})
+        except Exception as error:
+            what = f"the annotation of {name!r}, {given!r}, can't be evaluated"
+            raise TypeError(f"{self.name}(): {what}: {error}") from None
 
     @functools.cached_property
     def node(self) -> ast.FunctionDef | ast.Lambda:
@@ -61,7 +81,7 @@ def render(loc: Loc, lines: tuple[str, ...], what: str, instead: str = "") -> st
     return f"{message}\n{instead}" if instead else message
 
 
-def source_of(function: Callable[..., Any]) -> FunctionSource:
+def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> FunctionSource:
     """The text of a Python function, taken now: a later edit of the file doesn't reach this function.
 
     Raises `TypeError` for what is no Python function. Missing text is reported by the first compile, not here.
@@ -73,7 +93,19 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    return FunctionSource(function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function)
+    # Annotations that are text may name locals of the enclosing function, which no closure keeps.
+    texts = [text for text in function.__annotations__.values() if isinstance(text, str)]
+    kept = {name: scope[name] for text in texts for name in _names(text) if scope and name in scope}
+    return FunctionSource(
+        function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, kept
+    )
+
+
+def _names(text: str) -> set[str]:
+    try:
+        return {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
+    except SyntaxError:
+        return set()
 
 
 @functools.lru_cache(maxsize=64)
@@ -213,3 +245,23 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
 def _parent_of(node: ast.AST, root: ast.AST) -> ast.AST:
     """The nearest node with a place: operators have none of their own."""
     return next((p for p in ast.walk(root) if node in ast.iter_child_nodes(p) and hasattr(p, "lineno")), root)
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A Python value that was compiled in: `name` of a namespace, of a closure's cell or of an object."""
+
+    owner: Any
+    name: str
+    value: Any
+
+    def read(self) -> Any:
+        """What it is now; `Capture` itself, which nothing equals, when the name is gone."""
+        try:
+            if isinstance(self.owner, dict):
+                return self.owner[self.name]
+            if isinstance(self.owner, types.CellType):
+                return self.owner.cell_contents
+            return getattr(self.owner, self.name)
+        except (KeyError, ValueError, AttributeError):
+            return Capture

@@ -11,14 +11,15 @@ from .dialect import DIALECTS
 from .directions import directions
 from .emit import emit
 from .infer import infer
-from .parse import FunctionSource
+from .parse import Capture, FunctionSource
+from .sequence import sequence
 from .verify import verify
 
 
 @dataclass(frozen=True)
 class Program:
-    """What the passes made of a kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
-    `directions` by parameter, and the `sites` that failure records point into (empty without debug)."""
+    """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types, `directions`
+    by parameter, the `sites` that failure records point into (empty without debug), and the Python values compiled in."""
 
     name: str
     text: str
@@ -26,6 +27,7 @@ class Program:
     params: tuple[tuple[str, Any], ...]
     directions: dict[str, str]
     sites: tuple[Site, ...]
+    captures: tuple[Capture, ...]
 
 
 def lower(
@@ -36,11 +38,12 @@ def lower(
     wraparound: bool = False,
 ) -> Program:
     """Kernel + parameter types → text for `target`. Raises `CompileError` for what is outside the language."""
-    tree = verify(infer(source, params, wraparound))
+    tree, captures = infer(source, params, wraparound)
+    verify(tree)
     facts = directions(tree)
     sites: tuple[Site, ...] = ()
     if debug:
         tree, sites = check(tree)
-        verify(tree)
+    tree = verify(sequence(tree))
     text, entry = emit(tree, DIALECTS[target], debug)
-    return Program(source.name, text, entry, tree.kernel.params, facts, sites)
+    return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures)

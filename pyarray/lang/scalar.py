@@ -10,6 +10,7 @@ from ..dtypes import (
     DEFAULT,
     PYTHON_KIND,
     DType,
+    asdtype,
     bool_,
     float32,
     float64,
@@ -17,6 +18,7 @@ from ..dtypes import (
     int64,
     promote,
     promote_scalar,
+    uint64,
 )
 from .builtins import FUNCTIONS
 from .ir import BOOL, Binary, Builtin, Cast, Compare, Const, Expr, Loc, ScalarType, Unary
@@ -34,16 +36,21 @@ def join(a: ScalarType, b: ScalarType) -> ScalarType:
 
 
 def constant(loc: Loc, value: Any) -> Const:
-    """A Python number (weak) or NumPy scalar (strong) as a node."""
+    """A Python number (weak) or NumPy scalar (strong) as a node. Raises `TypeError` for an integer beyond 64 bits."""
+    if type(value) is int:
+        if not -(1 << 63) <= value < 1 << 64:
+            raise TypeError(f"an integer of {value.bit_length()} bits doesn't fit into 64")
+        return Const(loc, ScalarType(int64 if value < 1 << 63 else uint64, weak=True), value)
     if type(value) in PYTHON_KIND:
         return Const(loc, ScalarType(DEFAULT[PYTHON_KIND[type(value)]], weak=type(value) is not bool), value)
-    from ..dtypes import asdtype
-
-    return Const(loc, ScalarType(asdtype(value.dtype)), value.item())
+    dtype = asdtype(value.dtype)
+    number = {"b": bool, "f": float, "c": complex}.get(dtype.kind, int)(value)
+    return Const(loc, ScalarType(dtype), number)
 
 
 def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
-    """`expr` as `dtype`; constants are converted here, where no digits are lost."""
+    """`expr` as `dtype`; constants are converted here, where no digits are lost. Raises `TypeError` for a literal integer
+    that is out of range for an integer type."""
     target = ScalarType(dtype, weak)
     if expr.type == target:
         return expr
@@ -56,10 +63,13 @@ def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
         if dtype.kind == "c":
             return Const(expr.loc, target, complex(value))
         if dtype.kind in "iu" and isinstance(value, int):
+            if expr.type.weak and not fits(value, dtype):
+                raise TypeError(f"the number {value} is out of range for {dtype}")
             return Const(expr.loc, target, _wrap(int(value), dtype))
-    if expr.type.dtype is dtype:
-        return Cast(expr.loc, target, expr) if not isinstance(expr, Cast) else Cast(expr.loc, target, expr.a)
-    return Cast(expr.loc, target, expr)
+    inner = (
+        expr.a if isinstance(expr, Cast) and expr.type.dtype is dtype else expr
+    )  # only the weakness changes
+    return Cast(expr.loc, target, inner)
 
 
 def _wrap(value: int, dtype: DType) -> int:
@@ -82,16 +92,19 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
-    """Two weak constants, computed as Python would; None when Python would raise or the result leaves 64 bits."""
+    """Two weak constants, computed as Python would. Raises `TypeError` where Python raises or 64 bits are left."""
     if not (isinstance(a, Const) and isinstance(b, Const) and a.type.weak and b.type.weak):
         return None
-    if op in ("shl", "pow") and isinstance(b.value, int) and abs(b.value) > 1024:
-        return None
+    whole = isinstance(a.value, int) and isinstance(b.value, int)
+    if whole and b.value > 64 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
+        raise TypeError(f"{a.value} {SYMBOLS[op]} {b.value} doesn't fit into 64 bits")
     try:
         value = _FOLD[op](a.value, b.value)
-    except (ArithmeticError, ValueError, TypeError):
+    except (ArithmeticError, ValueError) as error:
+        raise TypeError(f"{error} (in constants)") from None
+    except TypeError:
         return None
-    return constant(loc, value) if type(value) in PYTHON_KIND and fits(value, int64) else None
+    return constant(loc, value)
 
 
 BITWISE = frozenset(("and", "or", "xor"))
@@ -109,6 +122,8 @@ def binary(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
         return folded
     kind = join(a.type, b.type)
     dtype = kind.dtype
+    if op == "pow" and dtype.kind in "biu" and isinstance(b, Const) and b.value < 0:
+        raise TypeError(f"an integer to the power {b.value} is a fraction; write float(x) ** {b.value}")
     if op == "div" and dtype.kind in "biu":
         dtype = float64
     if dtype.kind == "b" and op in ("floordiv", "mod", "pow", "shl", "shr"):
@@ -135,17 +150,32 @@ def through_float32(result: ScalarType, build: Callable[[ScalarType], Expr]) -> 
     return build(result)
 
 
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
 def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
     """`a op b` as a bool; mixed signed and unsigned integers are compared by value."""
     folded = _folded(loc, op, a, b)
     if folded is not None:
         return folded
-    try:
-        dtype = join(a.type, b.type).dtype
-    except TypeError:
-        if {a.type.dtype.kind, b.type.dtype.kind} != {"i", "u"}:
-            raise
-        dtype = float64  # uint64 with a signed integer has no common integer; NumPy compares likewise
+    for constant_, other in ((a, b), (b, a)):
+        if (
+            isinstance(constant_, Const)
+            and constant_.type.weak
+            and not fits(constant_.value, other.type.dtype)
+        ):
+            # beyond the range of the other's type, so that any number of that type compares alike
+            below, above = (constant_.value, 0) if constant_ is a else (0, constant_.value)
+            return constant(loc, _FOLD[op](below, above))
+    if {a.type.dtype.kind, b.type.dtype.kind} <= {"i", "u"}:
+        # an index is weak, and yet it must not be cut down to the other's type here: comparisons are by value
+        weak = [isinstance(x, Const) and x.type.weak for x in (a, b)]
+        a, b = cast(a, (b if weak[0] else a).type.dtype), cast(b, (a if weak[1] else b).type.dtype)
+        if a.type.dtype is uint64 and b.type.dtype.kind == "i":
+            a, b, op = b, a, _MIRRORED.get(op, op)
+        if b.type.dtype is uint64 and a.type.dtype.kind == "i":
+            return Compare(loc, BOOL, op, cast(a, int64), b)
+    dtype = join(a.type, b.type).dtype
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")
     return through_float32(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dtypes import DType, int64, uint64
 from .ir import (
     ArrayType,
     Atomic,
@@ -14,6 +15,7 @@ from .ir import (
     Function,
     If,
     Invoke,
+    Let,
     Load,
     Local,
     Logic,
@@ -37,9 +39,13 @@ def _bool(expr: Any) -> bool:
     return bool(expr.type.dtype.name == "bool")
 
 
+def _comparable(a: DType, b: DType) -> bool:
+    return a is b or (a is int64 and b is uint64)
+
+
 RULES: dict[type, Any] = {
     Binary: lambda n: n.a.type.dtype is n.b.type.dtype is n.type.dtype,
-    Compare: lambda n: n.a.type.dtype is n.b.type.dtype and _bool(n),
+    Compare: lambda n: _bool(n) and _comparable(n.a.type.dtype, n.b.type.dtype),
     Logic: lambda n: _bool(n) and _bool(n.a) and _bool(n.b),
     Select: lambda n: _bool(n.condition) and n.a.type.dtype is n.b.type.dtype is n.type.dtype,
     Cast: lambda n: isinstance(n.type, ScalarType) and isinstance(n.a.type, ScalarType),
@@ -51,6 +57,7 @@ RULES: dict[type, Any] = {
         len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim
     ),
     SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
+    Let: lambda n: n.type == n.body.type,
     If: lambda n: _bool(n.condition),
     While: lambda n: _bool(n.condition),
 }

@@ -1,0 +1,185 @@
+"""C text of the parallel loops of a kernel: the environment that they share, and one function for a block of iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import emit_views as views
+from .emit_code import Code, cname, ctype
+from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, Size, Stmt, assigned, walk
+
+
+def is_parallel(statement: Stmt) -> bool:
+    return isinstance(statement, For) and statement.loop is not None
+
+
+def outer_variables(kernel: Function) -> tuple[tuple[str, Any], ...]:
+    """Variables assigned outside the parallel loops: these see their last value."""
+    outside = [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]  # type: ignore[union-attr]
+    names = assigned(*outside)
+    return tuple((n, t) for n, t in kernel.variables if n in names)
+
+
+def strided(kernel: Function) -> list[tuple[str, ArrayType]]:
+    return [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and k.strided and k.ndim]
+
+
+def environment(kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
+    lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in (*kernel.params, *outer)]
+    for loop in kernel.body:
+        if isinstance(loop, For) and loop.loop is not None:
+            lines += [f"    int64_t {name};\n" for name, _ in bounds(loop)]
+    if strided(kernel):
+        lines.append("    bool unit; /* every strided array has neighbours along its last axis */\n")
+    return f"typedef struct {{\n    pa_runtime *rt;\n{''.join(lines)}}} {symbol}_env;\n"
+
+
+def bounds(loop: For) -> list[tuple[str, Range | Any]]:
+    """Fields of the environment that a loop's ranges need, with what they hold: the iterations see the bounds as they
+    were before the first one. A `Range` stands for its length."""
+    if len(loop.ranges) > 1:
+        return [(f"size{loop.loop}_{axis}", reach) for axis, reach in enumerate(loop.ranges)]
+    reach = loop.ranges[0]
+    known = (("from", reach.start), ("step", reach.step))
+    return [(f"{name}{loop.loop}", x) for name, x in known if x is not None and not isinstance(x, Const)]
+
+
+def length(code: Code, reach: Range, start: str | None = None, step: str | None = None) -> str:
+    """Number of iterations; `start` and `step` where they have been evaluated already."""
+    if (
+        reach.start is None
+        and reach.step is None
+        and (isinstance(reach.stop, Size) or _is_natural(reach.stop))
+    ):
+        return code.expr(reach.stop)  # type: ignore[arg-type]
+    first = start or (code.expr(reach.start) if reach.start is not None else "0")
+    by = step or (code.expr(reach.step) if reach.step is not None else "1")
+    return f"pa_range_len({first}, {code.expr(reach.stop)}, {by})"  # type: ignore[arg-type]
+
+
+def _is_natural(expr: Any) -> bool:
+    return isinstance(expr, Const) and expr.value >= 0
+
+
+def frames(code: Code, parts: Any, up: str) -> str:
+    """One link of the call stack per call."""
+    if not code.debug:
+        return ""
+    calls = [n.site for part in parts for n in walk(part) if isinstance(n, Invoke)]
+    return "".join(f"    pa_frame call{site} = {{{up}, {site}}};\n" for site in calls)
+
+
+def declarations(variables: Any, pad: str) -> str:
+    lines = []
+    for name, kind in variables:
+        initial = (
+            "" if isinstance(kind, ArrayType) else " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
+        )
+        lines.append(f"{pad}{ctype(kind)} {cname(name)}{initial};\n")
+    return "".join(lines)
+
+
+def parallel_loop(
+    code: Code, kernel: Function, loop: For, symbol: str, outer: tuple[tuple[str, Any], ...]
+) -> str:
+    """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
+
+    With strided arrays the body is compiled twice, once for the common case that last axes are dense, which vectorises.
+    """
+    dense = strided(kernel)
+    head = f"{code.dialect.body} void {symbol}_body{loop.loop}"
+    text = f"{head}(const {symbol}_env *env, int64_t begin, int64_t end{', const bool unit' if dense else ''})\n{{\n"
+    if code.debug:
+        text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
+        text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
+    text += _arguments(kernel, loop, outer)
+    text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
+    call = f"{symbol}_body{loop.loop}(env, begin, end"
+    choose = f"    if (env->unit) {call}, true);\n    else {call}, false);" if dense else f"    {call});"
+    return text + "}\n" + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
+
+
+def _arguments(kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> str:
+    """What the body uses of the environment, and its own variables."""
+    used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
+    inner = assigned(*loop.body)
+    text = ""
+    for name, kind in (*kernel.params, *outer):
+        if name not in used or name in inner:
+            continue
+        cut = isinstance(kind, ArrayType) and kind.strided and (name, kind) in kernel.params
+        text += f"    {'' if cut else 'const '}{ctype(kind)} {cname(name)} = env->{cname(name)};\n"
+        if cut:
+            text += f"    if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});\n"
+    return text + declarations(((n, t) for n, t in kernel.variables if n in inner), "    ")
+
+
+def _single(code: Code, loop: For) -> str:
+    name, reach = cname(loop.variables[0]), loop.ranges[0]
+    held = dict(bounds(loop))
+    first, step = (
+        None if x is None else f"env->{field}" if field in held else code.expr(x)
+        for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
+    )
+    value = "t" if step is None else f"t * {step}"
+    value = value if first is None else f"{first} + {value}"
+    at = "        at->tid = t;\n" if code.debug else ""
+    text = f"    for (int64_t t = begin; t < end; ++t) {{\n{at}        const int64_t {name} = {value};\n"
+    return text + code.block(loop.body, 2) + "    }\n"
+
+
+def _product(code: Code, loop: For) -> str:
+    """Several loop variables: the block's first position is taken apart once, then rows are walked like an odometer."""
+    names, last = [cname(v) for v in loop.variables], len(loop.variables) - 1
+    text = "".join(
+        f"    const int64_t size_{n} = env->{field};\n"
+        for n, (field, _) in zip(names, bounds(loop), strict=True)
+    )
+    text += "    int64_t rest = begin;\n"
+    for n in reversed(names):
+        text += f"    int64_t at_{n} = rest % size_{n};\n    rest /= size_{n};\n"
+    inner = names[last]
+    text += f"    for (int64_t t = begin; t < end;) {{\n        const int64_t first = at_{inner};\n"
+    text += f"        const int64_t row = size_{inner} - first < end - t ? size_{inner} - first : end - t;\n"
+    text += "".join(f"        const int64_t row_{n} = at_{n};\n" for n in names[:last])
+    text += (
+        f"        for (int64_t k = first; k < first + row; ++k) {{\n            const int64_t {inner} = k;\n"
+    )
+    text += "".join(f"            const int64_t {n} = row_{n};\n" for n in names[:last])
+    text += "            at->tid = t + (k - first);\n" if code.debug else ""
+    text += code.block(loop.body, 3) + f"        }}\n        t += row;\n        at_{inner} = 0;\n"
+    for depth, n in enumerate(reversed(names[:last])):
+        pad = "        " + "    " * depth
+        text += f"{pad}if (++at_{n} == size_{n}) {{\n{pad}    at_{n} = 0;\n"
+    for depth in reversed(range(last)):
+        text += "        " + "    " * depth + "}\n"
+    return text + "    }\n"
+
+
+def slots(kernel: Function, symbol: str, debug: bool) -> str:
+    """The packed arguments, 8 bytes each, in the order in which the host writes them."""
+    lines = []
+    for name, kind in kernel.params:
+        if isinstance(kind, ArrayType):
+            lines += [f"    {c}{field}_{cname(name)};\n" for c, field in views.fields(kind, debug)]
+        elif kind.dtype.kind == "c":
+            lines.append(f"    double re_{cname(name)}, im_{cname(name)};\n")
+        else:
+            wide = "double" if kind.dtype.kind == "f" else kind.dtype.ctype
+            fill = 8 - (8 if kind.dtype.kind == "f" else kind.dtype.itemsize)
+            lines.append(f"    {wide} {cname(name)};{f' char fill_{cname(name)}[{fill}];' if fill else ''}\n")
+    return f"typedef struct {{\n{''.join(lines) or '    int64_t unused;'}}} {symbol}_slots;\n"
+
+
+def unpack(name: str, kind: Any, debug: bool) -> str:
+    """One parameter from the slots into the environment."""
+    if isinstance(kind, ArrayType):
+        pairs = views.fields(kind, debug)
+        return "".join(f"    env.{name}.{field} = slots->{field}_{name};\n" for _, field in pairs)
+    dtype = kind.dtype
+    if dtype.kind == "c":
+        part = "float" if dtype.itemsize == 8 else "double"
+        return "".join(f"    env.{name}.{p} = ({part})slots->{p}_{name};\n" for p in ("re", "im"))
+    if dtype.kind == "f" and dtype.itemsize == 2:
+        return f"    env.{name} = pa_{dtype.suffix}_from_f64(slots->{name});\n"
+    return f"    env.{name} = ({dtype.ctype})slots->{name};\n"

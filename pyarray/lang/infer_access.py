@@ -1,0 +1,148 @@
+"""Subscripts, slices, sub-views and atomics of `infer`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .infer_expr import WHOLE, Expressions
+from .ir import (
+    INDEX,
+    ArrayType,
+    Atomic,
+    Const,
+    Expr,
+    Load,
+    Local,
+    Range,
+    ScalarType,
+    Select,
+    Size,
+    Slice,
+    SubView,
+)
+from .scalar import binary, compare, constant
+
+_ATOMIC_KINDS = {
+    "add": "iufc",
+    "sub": "iufc",
+    "min": "iuf",
+    "max": "iuf",
+    "exchange": "biuf",
+}  # others: "biu"
+
+
+class Accesses(Expressions):
+    """Adds the ways into arrays to `Expressions`."""
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        owner = self.value(node.value)
+        if isinstance(owner, tuple):
+            index = self.number(node.slice, self.value(node.slice))
+            if not isinstance(index, Const) or not isinstance(index.value, int):
+                self.source.fail(node.slice, "a tuple needs a constant index")
+            if not -len(owner) <= index.value < len(owner):
+                self.source.fail(
+                    node.slice, f"index {index.value} is out of range for a tuple of {len(owner)}"
+                )
+            return owner[index.value]
+        if not self.is_array(owner):
+            self.source.fail(node, f"{self.describe(owner)} can't be indexed")
+        parts = self.index_parts(node, owner)
+        if len(parts) == owner.type.ndim and not any(isinstance(p, Range) for p in parts):
+            return self.element(node, owner, parts)
+        return Slice(self.loc(node), _slice_type(owner.type, parts), owner, parts)
+
+    def element(self, node: ast.AST, array: Expr, index: tuple[Any, ...]) -> Expr:
+        return Load(self.loc(node), ScalarType(array.type.dtype), array, index)
+
+    def index_parts(self, node: ast.Subscript, array: Expr) -> tuple[Any, ...]:
+        """One expression or `Range` per axis; fewer indices than axes are filled with whole ranges."""
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        ndim = array.type.ndim
+        dots = [k for k, item in enumerate(items) if isinstance(item, ast.Constant) and item.value is ...]
+        count = len(items) - len(dots)
+        if count > ndim or len(dots) > 1:
+            self.source.fail(node, f"{count} indices for a {array.type}")
+        parts: list[Any] = []
+        for item in items:
+            if isinstance(item, ast.Constant) and item.value is ...:
+                parts += [WHOLE] * (ndim - count)
+            elif isinstance(item, ast.Slice):
+                parts.append(self.slice_range(item))
+            else:
+                index = self.integer(item, self.value(item), "an index")
+                parts.append(self.wrapped(item, index, array, len(parts)))
+        return (*parts, *[WHOLE] * (ndim - len(parts)))
+
+    def slice_range(self, item: ast.Slice) -> Range:
+        given = (item.lower, item.upper, item.step)
+        start, stop, step = (
+            None if n is None else self.integer(n, self.value(n), "a slice bound") for n in given
+        )
+        if isinstance(step, Const) and step.value == 0:
+            self.source.fail(item, "slice step must not be 0")
+        return Range(start, stop, None if isinstance(step, Const) and step.value == 1 else step)
+
+    def wrapped(self, node: ast.AST, index: Expr, array: Expr, axis: int) -> Expr:
+        """Constant negatives count from the end; run-time ones only with @kernel(wraparound=True)."""
+        size = Size(self.loc(node), INDEX, array, axis)
+        if isinstance(index, Const):
+            return binary(index.loc, "add", size, index) if index.value < 0 else index
+        if isinstance(index, Size) and index.axis == axis and _same(index.array, array):
+            self.source.fail(
+                node, "this index is the size itself, one past the last element", "write size - 1"
+            )
+        if not self.program.wraparound:
+            return index
+        first, again = self.kept(index)
+        negative = compare(index.loc, "lt", first, constant(index.loc, 0))
+        return Select(index.loc, INDEX, negative, binary(index.loc, "add", again, size), again)
+
+    # ---- atomics and sub-views: called by name
+
+    def atomic(self, node: ast.Call, op: str, args: list[Any]) -> Expr:
+        if len(args) != 3 or not self.is_array(args[0]):
+            advice = f"write pa.atomic_{op}(v, i, x)"
+            self.source.fail(node, f"atomic_{op}() takes an array, an index and a value", advice)
+        array, index = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
+        dtype = array.type.dtype
+        if dtype.kind not in _ATOMIC_KINDS.get(op, "biu"):
+            self.source.fail(node, f"atomic_{op}() is not defined for {dtype}")
+        if len(index) != array.type.ndim:
+            self.source.fail(node, f"{len(index)} indices for a {array.type}")
+        parts = tuple(
+            self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
+        )
+        value = self.coerce(node, self.number(node, args[2]), ScalarType(dtype))
+        return Atomic(self.loc(node), ScalarType(dtype), op, array, parts, value)
+
+    def subview(self, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> Expr:
+        names = ["offset", "size"][len(args) :]
+        if len(args) > 2 or sorted(keywords) != sorted(names) or not self.is_array(array):
+            advice = "write v.subview(offset, size)"
+            self.source.fail(node, "a sub-view needs an array, an offset and a size", advice)
+        values = [*args, *(keywords[n] for n in names)]
+        if array.type.ndim != 1:
+            advice = "index the other axes first: m[i].subview(o, n)"
+            self.source.fail(node, f"only a 1-D array has sub-views, this is a {array.type}", advice)
+        bounds = [
+            self.integer(node, v, what) for v, what in zip(values, ("an offset", "a size"), strict=True)
+        ]
+        for bound, what in zip(bounds, ("offset", "size"), strict=True):
+            if isinstance(bound, Const) and bound.value < 0:
+                self.source.fail(node, f"the {what} of a sub-view can't be negative, got {bound.value}")
+        return SubView(self.loc(node), array.type, array, bounds[0], bounds[1])
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    return isinstance(a, Local) and isinstance(b, Local) and a.name == b.name
+
+
+def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
+    """Contiguous if the array is, its leading axes are indexed, at most one range is cut, and the rest is whole."""
+    kept = [p for p in parts if isinstance(p, Range)]
+    lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
+    whole = all(p == WHOLE for p in parts[lead + 1 :])
+    strided = array.strided or not whole or kept[0].step is not None
+    return ArrayType(array.dtype, len(kept), strided)

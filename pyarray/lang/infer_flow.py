@@ -1,0 +1,318 @@
+"""Control flow of `infer`: blocks, conditions, loops, returns."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from .infer_assign import Assignments
+from .ir import (
+    INDEX,
+    Assign,
+    Atomic,
+    Binary,
+    Break,
+    Builtin,
+    Cast,
+    Const,
+    Continue,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Invoke,
+    Local,
+    Range,
+    Return,
+    ScalarType,
+    Size,
+    Static,
+    Stmt,
+    Type,
+    While,
+    walk,
+)
+from .parse import FunctionSource
+
+if TYPE_CHECKING:
+    from .infer import Instances
+
+_REDUCING = ("add", "mul", "and", "or", "xor", "min", "max")
+
+
+class FunctionBody(Assignments):
+    """One pass over one function."""
+
+    def __init__(
+        self,
+        program: Instances,
+        source: FunctionSource,
+        params: dict[str, Any],
+        types: dict[str, Type],
+        declared: dict[str, ScalarType],
+        is_kernel: bool,
+    ):
+        super().__init__(program, source, params, types, declared)
+        self.is_kernel = is_kernel
+        self.loops = 0  # parallel ones
+        self.depth = 0  # of loops around the statement at hand
+        self.rebound = _rebound_names(source.node)
+
+    def run(self) -> tuple[Stmt, ...]:
+        node = self.source.node
+        if isinstance(node, ast.Lambda):
+            return (self.returned(node.body, self.value(node.body)),)
+        body = self.block(node.body, top=True)
+        if "return" in self.types and not always_returns(body):
+            advice = "end with a return that gives the value for the other cases"
+            self.source.fail(node, f"{self.source.name}() returns a value on some paths only", advice)
+        return body
+
+    def block(self, statements: list[ast.stmt], top: bool = False) -> tuple[Stmt, ...]:
+        """`top`: the body of the function itself, where the loops of a kernel are parallel."""
+        result: list[Stmt] = []
+        for statement in statements:
+            handler = getattr(self, f"do_{type(statement).__name__}")
+            nested = isinstance(statement, (ast.For, ast.If))
+            result += handler(statement, top) if nested else handler(statement)
+        return tuple(result)
+
+    # ---- simple statements
+
+    def do_Break(self, node: ast.Break) -> list[Stmt]:
+        if self.parallel is not None and self.depth == 1:
+            what = "'break' can't leave a parallel loop: its iterations run at the same time"
+            self.source.fail(node, what, "skip with continue")
+        return [Break(self.loc(node))]
+
+    def do_Continue(self, node: ast.Continue) -> list[Stmt]:
+        return [Continue(self.loc(node))]
+
+    def do_Pass(self, node: ast.Pass) -> list[Stmt]:
+        return []
+
+    def do_Expr(self, node: ast.Expr) -> list[Stmt]:
+        if isinstance(node.value, ast.Constant):  # a docstring
+            return []
+        value = self.value(node.value)
+        if not isinstance(value, (Atomic, Invoke)):
+            self.source.fail(node, "this statement has no effect")
+        return [Evaluate(self.loc(node), value)]
+
+    def do_Return(self, node: ast.Return) -> list[Stmt]:
+        if self.is_kernel:
+            advice = "store results into an array parameter; skip an iteration with continue"
+            self.source.fail(node, "a kernel returns nothing", advice)
+        bare = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
+        return [self.returned(node, None if bare or node.value is None else self.value(node.value))]
+
+    def returned(self, node: ast.AST, value: Any) -> Stmt:
+        if value is None:
+            return Return(self.loc(node), None)
+        if isinstance(value, tuple):
+            self.source.fail(node, "a function returns one value", "store the others into an array parameter")
+        if getattr(value, "type", value) is None:
+            self.source.fail(node, "this call returns nothing that could be returned")
+        if not self.is_array(value):
+            value = self.number(node, value)
+        kind = self.set_type(node, "return", value.type)
+        return Return(self.loc(node), self.coerce(node, value, kind))
+
+    # ---- conditions and while
+
+    def do_If(self, node: ast.If, top: bool) -> list[Stmt]:
+        condition = self.truth(node.test, self.value(node.test))
+        if isinstance(condition, Const):  # what isn't compiled needn't fit: the way to write variants
+            return list(self.block(node.body if condition.value else node.orelse, top))
+        entry = set(self.assigned)
+        then = self.block(node.body)
+        after_then, self.assigned = self.assigned, set(entry)
+        orelse = self.block(node.orelse)
+        if orelse and _leaves(orelse):
+            self.assigned = after_then
+        elif not _leaves(then):
+            self.assigned &= after_then
+        return [If(self.loc(node), condition, then, orelse)]
+
+    def do_While(self, node: ast.While) -> list[Stmt]:
+        condition = self.truth(node.test, self.value(node.test))
+        return [While(self.loc(node), condition, self.looped(node.body))]
+
+    def looped(self, body: list[ast.stmt]) -> tuple[Stmt, ...]:
+        """The body of a loop: what it assigns may be unassigned behind, since it may run zero times."""
+        entry = set(self.assigned)
+        self.depth += 1
+        made = self.block(body)
+        self.depth -= 1
+        self.assigned = entry
+        return made
+
+    # ---- for
+
+    def do_For(self, node: ast.For, top: bool) -> list[Stmt]:
+        before: list[Stmt] = []
+        ranges, array, unordered = self.iteration(node.iter, before)
+        entry = set(self.assigned)
+        number = None
+        if top and self.is_kernel:
+            self.parallel, number = entry | set(self.params), self.loops
+            self.loops += 1
+        names, prefix = self.loop_variables(node, len(ranges), array)
+        body = (*prefix, *self.looped(node.body))
+        self.assigned = entry
+        if number is not None:
+            self.parallel = None
+        if len(ranges) > 1 and _breaks(body):
+            what = "'break' in a loop over ndrange is not part of the kernel language"
+            self.source.fail(node, what, "write nested for loops")
+        reductions = self.reductions(node, body, entry) if unordered else ()
+        return [*before, For(self.loc(node), names, ranges, body, number, reductions)]
+
+    def loop_variables(
+        self, node: ast.For, count: int, array: Expr | None
+    ) -> tuple[tuple[str, ...], list[Stmt]]:
+        """Names that the loop counts in, and assignments that begin its body.
+
+        A name that is also a variable (it has a value here, or is assigned somewhere) is set from a counter of its
+        own, so that assigning it doesn't steer the loop.
+        """
+        if array is not None:
+            hidden = self.fresh(INDEX)
+            index = Local(self.loc(node.target), INDEX, hidden)
+            return (hidden,), self.assign(node.target, self.element(node.target, array, (index,)))
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        if len(targets) != count or not all(isinstance(t, ast.Name) for t in targets):
+            self.source.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}")
+        names: list[str] = []
+        prefix: list[Stmt] = []
+        for target in targets:
+            assert isinstance(target, ast.Name)
+            name = target.id
+            if name in self.assigned or name in self.rebound or name in names:
+                names.append(self.fresh(INDEX))
+                prefix += self.bind(target, name, Local(self.loc(target), INDEX, names[-1]))
+            else:
+                self.set_type(target, name, INDEX)
+                self.assigned.add(name)
+                names.append(name)
+        return tuple(names), prefix
+
+    def reductions(
+        self, node: ast.For, body: tuple[Stmt, ...], outer: set[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Variables of an unordered loop that carry a value from one iteration to the next, with the operator that
+        combines them."""
+        found: dict[str, str] = {}
+        changed = [n for s in body for n in walk(s) if isinstance(n, Assign) and n.name in outer]
+        for statement in changed:
+            value = statement.value.a if isinstance(statement.value, Cast) else statement.value
+            operands = (
+                (value.a, value.b)
+                if isinstance(value, Binary)
+                else value.args
+                if isinstance(value, Builtin)
+                else ()
+            )
+            op = getattr(value, "op", getattr(value, "name", ""))
+            own = [n for s in body for n in walk(s) if isinstance(n, Local) and n.name == statement.name]
+            plain = op in _REDUCING and len(own) == 1 and own[0] is (operands or [None])[0]
+            if not plain or statement not in body or statement.name in found:
+                what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
+                self.source.fail(node, what, "use range alone")
+            found[statement.name] = op
+        if any(isinstance(n, (Break, Continue)) for s in body for n in walk(s)):
+            self.source.fail(node, "an unordered loop runs all of its iterations", "use range alone")
+        return tuple(found.items())
+
+    # ---- what a loop runs over
+
+    def iteration(self, node: ast.expr, before: list[Stmt]) -> tuple[tuple[Range, ...], Expr | None, bool]:
+        """Ranges of a loop; the array of `for x in v`; whether the order is free."""
+        if isinstance(node, ast.Call):
+            callee = self.value(node.func)
+            marked = (
+                getattr(callee.value, "__pyarray_builtin__", None) if isinstance(callee, Static) else None
+            )
+            if marked == "unordered" and len(node.args) == 1:
+                ranges, array, _ = self.iteration(node.args[0], before)
+                if len(ranges) != 1 or ranges[0].step is not None:
+                    self.source.fail(node, "an unordered loop runs over range(n) or range(m, n)")
+                return ranges, array, True
+            if marked == "ndrange":
+                return self.nd_ranges(node), None, False
+            if isinstance(callee, Static) and callee.value is range:
+                return (self.range_of(node, node.args),), None, False
+        if (
+            not isinstance(node, ast.Call)
+            or (isinstance(callee, Static)
+            and hasattr(callee.value, "__pyarray_func__"))
+        ):
+            value = self.value(node)
+            if self.is_array(value):
+                if value.type.ndim != 1:
+                    what = f"a loop over a {value.type} is not part of the kernel language"
+                    self.source.fail(node, what, "loop over range(a.shape[0])")
+                value = value if isinstance(value, Local) else self.held(value, before)
+                return (Range(None, Size(self.loc(node), INDEX, value, 0), None),), value, False
+        self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array")
+
+    def range_of(self, node: ast.AST, args: list[ast.expr]) -> Range:
+        values = [self.integer(a, self.value(a), "a range bound") for a in args]
+        if len(values) not in (1, 2, 3):
+            self.source.fail(node, f"range() takes 1 to 3 arguments, got {len(values)}")
+        start, stop = (None, values[0]) if len(values) == 1 else values[:2]
+        step = values[2] if len(values) == 3 else None
+        if isinstance(step, Const) and step.value == 0:
+            self.source.fail(node, "the step of range() must not be 0")
+        zero = isinstance(start, Const) and start.value == 0
+        one = isinstance(step, Const) and step.value == 1
+        return Range(None if zero else start, stop, None if one else step)
+
+    def nd_ranges(self, node: ast.Call) -> tuple[Range, ...]:
+        values: list[Any] = []
+        for argument in node.args:
+            value = self.value(argument)
+            values += value if isinstance(value, tuple) else (value,)
+        if not values:
+            advice = "write pa.ndrange(a.shape[0], a.shape[1])"
+            self.source.fail(node, "ndrange() takes one size per loop variable", advice)
+        return tuple(Range(None, self.integer(node, v, "a size of ndrange"), None) for v in values)
+
+
+def _rebound_names(node: ast.AST) -> frozenset[str]:
+    """Names that something other than a `for` assigns."""
+    targets = [n.target for n in ast.walk(node) if isinstance(n, ast.For)]
+    of_loops = {id(n) for t in targets for n in ast.walk(t)}
+    stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    arguments = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return frozenset(n.id for n in stores if id(n) not in of_loops) | arguments
+
+
+def _leaves(block: tuple[Stmt, ...]) -> bool:
+    return bool(block) and isinstance(block[-1], (Return, Break, Continue))
+
+
+def _breaks(body: tuple[Stmt, ...]) -> bool:
+    """Whether a `break` leaves this very loop."""
+    return any(
+        isinstance(s, Break) or (isinstance(s, If) and (_breaks(s.then) or _breaks(s.orelse))) for s in body
+    )
+
+
+def always_returns(body: tuple[Stmt, ...]) -> bool:
+    """Whether no path runs off the end, or returns nothing."""
+    if any(isinstance(n, Return) and n.value is None for s in body for n in walk(s)):
+        return False
+    for s in body:
+        if isinstance(s, Return):
+            return True
+        if isinstance(s, If) and always_returns(s.then) and always_returns(s.orelse):
+            return True
+        if (
+            isinstance(s, While)
+            and isinstance(s.condition, Const)
+            and s.condition.value
+            and not _breaks(s.body)
+        ):
+            return True
+    return False

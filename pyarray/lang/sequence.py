@@ -1,0 +1,126 @@
+"""Order of evaluation: Python's is left to right, C leaves that of operands open.
+
+Where it shows (an effect beside another effect or a load; in debug mode two accesses that may fail), all but the last of the
+operands concerned are evaluated into temporaries first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from .ir import (
+    Atomic,
+    Binary,
+    Builtin,
+    Compare,
+    Expr,
+    Function,
+    Invoke,
+    Let,
+    Load,
+    Local,
+    Range,
+    Slice,
+    Store,
+    SubView,
+    Tree,
+    rewrite,
+    walk,
+)
+
+_ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Store)
+
+
+def sequence(tree: Tree) -> Tree:
+    """The tree with `Let` wherever the order of operands shows."""
+    impure: set[str] = set()
+    functions = []
+    for function in tree.functions:  # callees first
+        if any(_has_effect(n, impure) or isinstance(n, Store) for s in function.body for n in walk(s)):
+            impure.add(function.symbol)
+        functions.append(_sequence_function(function, impure))
+    return Tree(_sequence_function(tree.kernel, impure), tuple(functions))
+
+
+def _has_effect(node: Any, impure: set[str]) -> bool:
+    return isinstance(node, Atomic) or (isinstance(node, Invoke) and node.function in impure)
+
+
+def _sequence_function(function: Function, impure: set[str]) -> Function:
+    added: list[tuple[str, Any]] = []
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, _ORDERED):
+            return node
+        operands = list(_operands(node))
+        shown = [_shows(x, impure) for x in operands]
+        sites = sum("site" in s for s in shown)
+        effects = sum("effect" in s for s in shown)
+        if sites < 2 and not (effects and sum(map(bool, shown)) > 1):
+            return node
+        last = max(k for k, s in enumerate(shown) if s)
+        names: dict[int, Expr] = {}
+        lets = []
+        for k, (operand, shows) in enumerate(zip(operands, shown, strict=True)):
+            if shows and (k != last or isinstance(node, Store)):
+                name = f".s{len(added)}"
+                added.append((name, operand.type))
+                names[id(operand)] = Local(operand.loc, operand.type, name)
+                lets.append((name, operand))
+        if isinstance(node, Store):  # Python has the value before the place
+            added.append((f".s{len(added)}", node.value.type))
+            kept = Local(node.loc, node.value.type, added[-1][0])
+            lets.insert(0, (kept.name, node.value))
+            return replace(_replaced(node, names), value=_wrapped(kept, lets))
+        return _wrapped(_replaced(node, names), lets)
+
+    body = tuple(rewrite(s, change) for s in function.body)
+    return replace(function, body=body, variables=(*function.variables, *added))
+
+
+def _wrapped(node: Any, lets: list[tuple[str, Expr]]) -> Any:
+    """`node` behind its temporaries."""
+    for name, operand in reversed(lets):
+        node = Let(node.loc, node.type, name, operand, node)
+    return node
+
+
+def _operands(node: Any) -> Any:
+    """Operands in Python's order; the bounds of a range stand for it."""
+    if isinstance(node, Store):
+        yield from (node.array, *node.index)
+        return
+    for item in fields(node):
+        value = getattr(node, item.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Range):
+                yield from (x for x in (part.start, part.stop, part.step) if x is not None)
+            elif is_dataclass(part) and hasattr(part, "loc"):
+                yield part
+
+
+def _shows(expr: Expr, impure: set[str]) -> set[str]:
+    """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that may fail."""
+    found: set[str] = set()
+    for node in walk(expr):
+        if _has_effect(node, impure):
+            found.add("effect")
+        if isinstance(node, (Load, Invoke)):
+            found.add("load")
+        if getattr(node, "site", None) is not None:
+            found.add("site")
+    return found
+
+
+def _replaced(node: Any, names: dict[int, Expr]) -> Any:
+    def visit(value: Any) -> Any:
+        if id(value) in names:
+            return names[id(value)]
+        if isinstance(value, tuple):
+            return tuple(visit(item) for item in value)
+        if isinstance(value, Range):
+            return replace(value, start=visit(value.start), stop=visit(value.stop), step=visit(value.step))
+        return value
+
+    return replace(node, **{f.name: visit(getattr(node, f.name)) for f in fields(node) if f.name != "loc"})
