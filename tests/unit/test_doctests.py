@@ -1,0 +1,25 @@
+"""Every example in a docstring runs, and prints what it says."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import pyarray
+
+MODULES = sorted(m.name for m in pkgutil.walk_packages(pyarray.__path__, "pyarray.") if not m.name.endswith(("_runtime", "__main__")))
+GPU_DRIVERS = {"pyarray.driver.cuda", "pyarray.driver.hip"}
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if m not in GPU_DRIVERS])
+def test_examples(name):
+    module = importlib.import_module(name)
+    failures, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert not failures
+
+
+def test_public_functions_are_documented():
+    public = [getattr(pyarray, n) for n in dir(pyarray) if not n.startswith("_")]
+    missing = [f.__name__ for f in public if callable(f) and not isinstance(f, pyarray.DType) and not f.__doc__]
+    assert not missing

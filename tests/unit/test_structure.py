@@ -1,0 +1,108 @@
+"""The house keeps its order: who may import whom, how long files and functions get, what importing costs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "pyarray"
+
+# docs/design/layout.md; a module imports only from earlier rows, or from its own
+ORDER = (
+    {"config", "errors", "_runtime"},
+    {"dtypes", "shape", "annotations"},
+    {"driver", "lang"},
+    {"memory"},
+    {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_views", "buffer_view"},
+    {"dlpack"},
+    {"jit"},
+    {"kernels"},
+    {"api"},
+    {"debug"},
+    {"interop"},
+    {"__init__", "__main__"},
+)
+RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
+FILES = sorted(PACKAGE.rglob("*.py"))
+# imports inside functions: drivers are opened by name, and __array_namespace__ hands out the package itself
+HIDDEN_IMPORTS_ALLOWED: set[str] = set()
+
+
+def part_of(path):
+    """The row's name that a file belongs to: its folder, or its own name at the top."""
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imports(path):
+    """(name of the part imported, line, whether it is inside a function) for imports from this package."""
+    tree = ast.parse(path.read_text())
+    inside = {id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) for n in ast.walk(f)}
+    package = ("pyarray", *path.relative_to(PACKAGE).parts[:-1])
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, (base, node.module)))
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == "pyarray" else [module]
+        for name in names:
+            if name == "pyarray" or name.startswith("pyarray."):
+                yield (name.split(".")[1] if "." in name else "__init__"), node.lineno, id(node) in inside
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_downwards(path):
+    own = part_of(path)
+    assert own in RANK, f"{own} has no place in docs/design/layout.md"
+    for target, line, _ in imports(path):
+        assert target in RANK, f"{path}:{line} imports {target}, which has no place in the order"
+        assert target == own or RANK[target] <= RANK[own], f"{path}:{line}: {own} must not import {target}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_hidden_imports(path):
+    for target, line, hidden in imports(path):
+        assert not hidden or str(path.relative_to(PACKAGE)) in HIDDEN_IMPORTS_ALLOWED, f"{path}:{line} hides its import of {target}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_sizes(path):
+    text = path.read_text()
+    assert text.count("\n") <= 470, "split the file"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = (node.end_lineno or 0) - node.lineno + 1
+            assert size <= 60, f"{path}:{node.lineno} {node.name} has {size} lines; a function fits a screen"
+
+
+def test_importing_loads_no_gpu_package_no_torch_and_starts_no_compiler():
+    code = (
+        "import subprocess, sys\n"
+        "def refuse(*a, **k): raise AssertionError('a process was started')\n"
+        "subprocess.Popen = refuse\n"
+        "import pyarray\n"
+        "heavy = {'torch', 'dask', 'cuda', 'hip', 'rocm', 'matplotlib', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arrays_work_without_a_compiler_and_the_first_kernel_says_what_to_do(tmp_path):
+    code = (
+        "import numpy as np, pyarray as pa\n"
+        "a = pa.asarray(np.arange(8.0))\n"
+        "assert a[2:6].offset == 2 and repr(a[::2]) and pa.asnumpy(a[1:])[0] == 1 and a[3].item() == 3\n"
+        "try:\n"
+        "    a + a\n"
+        "except pa.DeviceError as error:\n"
+        "    assert 'gcc' in str(error) and 'clang' in str(error) and 'pip install ziglang' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+    )
+    environment = {"PATH": str(tmp_path), "PYARRAY_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
