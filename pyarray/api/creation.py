@@ -43,7 +43,7 @@ __all__ = [
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
 ) -> ndarray:
     """Evenly spaced numbers from `start` (0 when only one number is given) up to, but without, `stop`; values
     as NumPy's.
@@ -100,7 +100,7 @@ def _default(*numbers: Any) -> DType:
 
 
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> ndarray:
     """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False;
     values as NumPy's.
@@ -142,7 +142,7 @@ def _number(parameter: str, x: Any) -> Any:
     return x if isinstance(x, complex) else float(x)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """A new array of `shape` with arbitrary contents; dtype float64 unless given.
 
     Raises `ValueError` for a negative size, `TypeError` for what is no shape or dtype, `OutOfMemoryError`.
@@ -154,7 +154,7 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
     return _empty(shape, dtype, device)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
@@ -171,7 +171,7 @@ def _zeroed(a: ndarray) -> ndarray:
     return a
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
@@ -181,7 +181,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
     return _filled(_empty(shape, dtype, device), 1)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> ndarray:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """A new array of `shape` filled with `fill_value`: a number or an array that broadcasts. Its type decides
     the dtype unless given.
 
@@ -217,7 +217,7 @@ def _like(x: Any, shape: Any, dtype: Any, device: Any) -> ndarray:
     )
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> ndarray:
+def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> ndarray:
     """As `empty`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -227,7 +227,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any =
     return _like(x, shape, dtype, device)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> ndarray:
+def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> ndarray:
     """As `zeros`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -237,7 +237,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any =
     return _zeroed(_like(x, shape, dtype, device))
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> ndarray:
+def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> ndarray:
     """As `ones`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -248,7 +248,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = 
 
 
 def full_like(
-    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, shape: Any = None
+    x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None, shape: Any = None
 ) -> ndarray:
     """As `full`, with shape, dtype and device of `x` unless given.
 
@@ -263,7 +263,7 @@ def full_like(
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> ndarray:
     """A matrix of `n_rows` by `n_cols` (as many unless given) with 1 on the diagonal `k` to the right of the
     main one, 0 elsewhere.
@@ -328,7 +328,7 @@ def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
     return create.triangle(x, operator.index(k), lower)
 
 
-def tril(x: Any, /, *, k: int = 0) -> ndarray:
+def tril(x: Any, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
 
@@ -339,7 +339,7 @@ def tril(x: Any, /, *, k: int = 0) -> ndarray:
     return _triangle("tril", x, k, True)
 
 
-def triu(x: Any, /, *, k: int = 0) -> ndarray:
+def triu(x: Any, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
 

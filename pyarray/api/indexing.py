@@ -12,7 +12,7 @@ from ..kernels import gather
 __all__ = ["take", "take_along_axis"]
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> ndarray:
+def take(x: Any, indices: Any, /, axis: int | None = None) -> ndarray:
     """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`;
     None flattens `x`.
 
@@ -36,7 +36,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> ndarray:
     return gather.take(x, (slice(None),) * k + (index,))
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> ndarray:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
     """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort`
     give can be passed.
 

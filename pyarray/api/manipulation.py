@@ -120,7 +120,7 @@ def ravel(x: Any, /) -> ndarray:
     return result
 
 
-def expand_dims(x: Any, /, *, axis: Any = 0) -> ndarray:
+def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
     """View with new axes of size 1 at `axis` (an int or a tuple of ints), counted in the result.
 
     Raises `AxisError` (an `IndexError` and a `ValueError`) for an axis out of range.
@@ -203,7 +203,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     return permute_dims(x, order)
 
 
-def flip(x: Any, /, *, axis: Any = None) -> ndarray:
+def flip(x: Any, /, axis: Any = None) -> ndarray:
     """View with the elements in reverse order along `axis` (None: all, an int, or a tuple of ints).
 
     >>> import pyarray as pa
@@ -216,7 +216,7 @@ def flip(x: Any, /, *, axis: Any = None) -> ndarray:
     return result
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[ndarray, ...]:
     """The slices of `x` along `axis`, which they lack, as views. Raises `ValueError` for a 0-d array.
 
     >>> import pyarray as pa
@@ -293,7 +293,7 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     return found
 
 
-def concat(arrays: Any, /, *, axis: Any = 0, dtype: Any = None) -> ndarray:
+def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
     """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one
     is given.
 
@@ -327,17 +327,10 @@ def concat(arrays: Any, /, *, axis: Any = 0, dtype: Any = None) -> ndarray:
     return out
 
 
-def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
-    """NumPy's name of `concat`.
-
-    >>> import pyarray as pa
-    >>> pa.concatenate([pa.ones(1), pa.zeros(1)]).tolist()
-    [1.0, 0.0]
-    """
-    return concat(arrays, axis=axis, dtype=dtype)
+concatenate = concat
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> ndarray:
+def stack(arrays: Any, /, axis: int = 0) -> ndarray:
     """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
     other shapes or no array.
 
@@ -381,7 +374,7 @@ def hstack(arrays: Any, /) -> ndarray:
 # ---- repeating
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> ndarray:
+def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
     """Each element of `x` along `axis` `repeats` times: an int, or one per element. `axis=None` flattens.
 
     Counts are read from the device when they are in an array, since they decide the shape. Raises
@@ -442,7 +435,7 @@ def tile(x: Any, repetitions: Any, /) -> ndarray:
     return out.reshape(tuple(map(operator.mul, times, sizes)))
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> ndarray:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls
     the flattened array.
 

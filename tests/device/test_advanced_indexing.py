@@ -1,0 +1,245 @@
+"""Index arrays and masks: reading and writing, against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import pyarray as pa
+from pyarray import dtypes
+from pyarray.array import is_advanced
+from tests.strategies import as_view, numpy_views
+
+MANY = settings(deadline=None, max_examples=150)
+
+
+@st.composite
+def keys(draw, shape):
+    """Keys that mix integers, slices, newaxis, Ellipsis, masks, lists and index arrays that broadcast."""
+    broadcast = draw(st.sampled_from(((3,), (2, 3), (1,), (0,))))
+    key, axis, dots = [], 0, False
+    while axis < len(shape) and len(key) < 6:
+        kinds = ["slice", "new", "array", "array", "mask", "integer"] + ["dots"] * (not dots) + ["end"]
+        kind = draw(st.sampled_from(kinds))
+        n = shape[axis]
+        if kind == "end":
+            break
+        if kind == "slice":
+            key.append(
+                slice(
+                    *draw(
+                        st.tuples(
+                            *[st.one_of(st.none(), st.integers(-3, 3))] * 2, st.sampled_from((None, 2, -1))
+                        )
+                    )
+                )
+            )
+            axis += 1
+        elif kind == "new":
+            key.append(None)
+        elif kind == "dots":
+            key.append(Ellipsis)
+            axis, dots = draw(st.integers(axis, len(shape))), True
+        elif kind == "mask":
+            rank = draw(st.integers(0, min(2, len(shape) - axis)))
+            key.append(draw(hnp.arrays(bool, shape[axis : axis + rank])) if rank else draw(st.booleans()))
+            axis += rank
+        elif n:
+            sizes = draw(st.sampled_from((broadcast, broadcast[-1:], (1,))))
+            dtype = draw(st.sampled_from((np.int64, np.int8)))
+            index = draw(hnp.arrays(dtype, sizes, elements=st.integers(-n, n - 1)))
+            key.append(
+                draw(st.integers(-n, n - 1)) if kind == "integer"
+                else index.tolist() if index.size and draw(st.booleans()) else index
+            )  # fmt: skip
+            axis += 1
+        else:
+            axis += 1
+            key.append(slice(None))
+    assume(
+        any(
+            not isinstance(k, (slice, int)) or isinstance(k, bool)
+            for k in key
+            if k is not None and k is not Ellipsis
+        )
+    )
+    return tuple(key)
+
+
+def ours(key):
+    return tuple(pa.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
+
+
+def cases():
+    views = numpy_views(dtype=pa.int64).filter(lambda x: 0 < x.ndim < 5)
+    return views.flatmap(lambda x: st.tuples(st.just(x), keys(x.shape)))
+
+
+@MANY
+@given(cases())
+def test_reading(case):
+    x, key = case
+    assume(is_advanced(key))
+    try:
+        expected = x[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            pa.asarray(x)[ours(key)]
+        return
+    try:
+        result = pa.asarray(x)[ours(key)]
+    except IndexError:
+        assert 0 in x.shape  # NumPy takes some masks of a wrong shape where nothing can be met
+        return
+    assert result.shape == expected.shape
+    np.testing.assert_array_equal(pa.asnumpy(result), expected)
+    assert not np.shares_memory(pa.asnumpy(result), x)
+
+
+@MANY
+@given(cases(), st.data())
+def test_writing(case, data):
+    x, key = case
+    assume(is_advanced(key))
+    x = x.copy()
+    try:
+        shape = x[key].shape
+    except IndexError:
+        assume(False)
+    form = data.draw(st.sampled_from(("whole", "last", "scalar", "float", "number")))
+    sizes = {"whole": shape, "last": shape[-1:], "float": shape}.get(form, ())
+    value = np.arange(1000, 1000 + int(np.prod(sizes))).reshape(sizes)
+    value = value + 0.5 if form == "float" else value
+    expected, a = x.copy(), pa.asarray(x)
+    expected[key] = value
+    try:
+        a[ours(key)] = 1000 if form == "number" else pa.asarray(value)
+    except IndexError:
+        assert 0 in x.shape
+        return
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_every_dtype(dtype):
+    x = (np.arange(12) % 5).reshape(3, 4).astype(dtype.numpy)
+    a, index = pa.asarray(x.copy()), [2, -3, 1]
+    np.testing.assert_array_equal(pa.asnumpy(a[pa.asarray(index)]), x[index])
+    np.testing.assert_array_equal(pa.asnumpy(a[a.astype(pa.bool)]), x[x.astype(bool)])
+    assert [i.tolist() for i in pa.nonzero(a)] == [i.tolist() for i in np.nonzero(x)]
+    a[:, pa.asarray([0, 3])] = a[:, :2]
+    x[:, [0, 3]] = x[:, :2].copy()
+    np.testing.assert_array_equal(pa.asnumpy(a), x)
+
+
+@pytest.mark.parametrize("dtype", dtypes.of_kinds("iu"), ids=str)
+def test_every_index_dtype(dtype):
+    x = np.arange(10.0)
+    index = np.array([1, 9, 3], dtype.numpy)
+    assert pa.asarray(x)[pa.asarray(index)].tolist() == x[index].tolist()
+
+
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 5000, 300_000])
+def test_sizes_around_blocks(count):
+    rng = np.random.default_rng(count)
+    x = rng.integers(0, 3, count)
+    a = pa.asarray(x)
+    assert (pa.asnumpy(pa.nonzero(a)[0]) == np.nonzero(x)[0]).all()
+    order = rng.permutation(count)
+    np.testing.assert_array_equal(pa.asnumpy(a[pa.asarray(order)]), x[order])
+    rows = rng.integers(0, 2, (2, count))
+    np.testing.assert_array_equal(pa.asnumpy(pa.asarray(rows)[pa.asarray([1, 0, 1])]), rows[[1, 0, 1]])
+    with pytest.raises(IndexError, match=f"index {count} is out of bounds"):
+        a[pa.asarray(np.append(order, count))]
+
+
+def test_last_write_wins():
+    a = pa.zeros(4, dtype=pa.int64)
+    a[pa.asarray(np.arange(1000) % 3)] = pa.arange(1000)
+    assert a.tolist() == [999, 997, 998, 0]
+
+
+def test_overlap_acts_as_a_copy():
+    a = pa.arange(6)
+    a[pa.asarray([5, 4, 3, 2, 1, 0])] = a
+    assert a.tolist() == [5, 4, 3, 2, 1, 0]
+    b = pa.asarray([2, 0, 1])
+    b[b] = pa.asarray([7, 8, 9])
+    assert b.tolist() == [8, 9, 7]
+    mask = pa.asarray([True, False, True])
+    mask[mask] = False
+    assert mask.tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (([0, 7],), r"index 7 is out of bounds for axis 0 with size 3; indices run from -3 to 2"),
+        ((slice(None), np.array([-5])), r"index -5 is out of bounds for axis 1 with size 4"),
+        (np.array([1.0]), "integer \\(or boolean\\) type, got float64"),
+        ([0.5], "integer \\(or boolean\\) type, got list"),
+        (np.ones(4, bool), "along axis 0; size of axis is 3 but size of corresponding boolean axis is 4"),
+        (
+            np.ones((3, 3), bool),
+            "along axis 1; size of axis is 4 but size of corresponding boolean axis is 3",
+        ),
+        (([0, 1], [0, 1, 2]), r"could not be broadcast together with shapes \(2,\) \(3,\)"),
+        (([0], [0], [0]), "too many indices for array: array is 2-dimensional, but 3 were indexed"),
+    ],
+)
+def test_errors_before_anything_is_written(key, message):
+    x = np.zeros((3, 4))
+    a = pa.asarray(x)
+    for form in (
+        key,
+        ours(key) if isinstance(key, tuple) else pa.asarray(key) if isinstance(key, np.ndarray) else key,
+    ):
+        with pytest.raises(IndexError, match=message):
+            a[form]
+        with pytest.raises(IndexError, match=message):
+            a[form] = 1.0
+    assert not x.any()
+
+
+def test_other_errors():
+    a = pa.zeros(3)
+    with pytest.raises(
+        ValueError,
+        match=r"value array of shape \(2,\) could not be broadcast to indexing result of shape \(3,\)",
+    ):
+        a[[0, 1, 2]] = pa.ones(2)
+    with pytest.raises(ValueError, match="read-only"):
+        pa.broadcast_to(a, (2, 3))[[0]] = 1
+    with pytest.raises(TypeError, match="complex"):
+        a[[0]] = pa.asarray([1j])
+    with pytest.raises(ValueError, match="0-d array"):
+        pa.nonzero(pa.asarray(1))
+    with pytest.raises(IndexError, match="axis 0 with size 0; there is nothing to index"):
+        pa.zeros(0)[[0]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(numpy_views(dtype=pa.float32))
+def test_nonzero(x):
+    a = pa.asarray(x)
+    if not x.ndim:
+        return
+    for mine, theirs in zip(pa.nonzero(a), np.nonzero(x), strict=True):
+        assert (mine.dtype, mine.tolist()) == (pa.int64, theirs.tolist())
+    assert a[a > 3].tolist() == x[x > 3].tolist()
+    assert as_view(x, ...).size == x.size
+
+
+def test_nan_and_negative_zero():
+    assert pa.nonzero(pa.asarray([0.0, -0.0, np.nan, 1e-300]))[0].tolist() == [2, 3]
+
+
+def test_checked_in_debug_mode():
+    with pa.debug():
+        a = pa.arange(12).reshape(3, 4)
+        assert a[[2, 0], :].tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
+        a[a > 5] = 0
+        assert a[[0, 1], [3, 1]].tolist() == [3, 5]
+        with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0"):
+            a[pa.asarray([3])]
