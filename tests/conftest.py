@@ -1,35 +1,24 @@
-"""Puts NumPy in the place of every operation that this build does not provide, so that what moves no data is testable alone."""
+"""Settings of every test: a kernel cache of the session's own, hypothesis without deadlines, the devices that are there."""
 
-import numpy as np
+import os
+import tempfile
 
-import pyarray.dlpack  # noqa: F401  (it registers itself)
-from pyarray.array import operations
-from pyarray.array_convert import asarray, asnumpy
+import pytest
+from hypothesis import HealthCheck, settings
 
+# Before pyarray is imported. Tests never touch the user's cache; one that is named lives on between sessions.
+_own_cache = None if "PYARRAY_CACHE_DIR" in os.environ else tempfile.TemporaryDirectory(prefix="pyarray-tests-")
+if _own_cache is not None:
+    os.environ["PYARRAY_CACHE_DIR"] = _own_cache.name
 
-def _host(value):
-    return asnumpy(value) if hasattr(value, "_buffer") else value
+# The first example of a test compiles kernels, so times say nothing.
+settings.register_profile("pyarray", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pyarray")
 
-
-def _key(key):
-    return tuple(map(_host, key)) if isinstance(key, tuple) else _host(key)
-
-
-def _assign(dst, src):
-    np.copyto(asnumpy(dst), _host(src), casting="unsafe")
-
-
-def _put(a, key, value):
-    asnumpy(a)[_key(key)] = _host(value)
+DEVICES = ["cpu"]
 
 
-for _name, _function in {
-    "assign": _assign,
-    "astype": lambda a, dtype: asarray(asnumpy(a).astype(dtype.numpy)),
-    "contiguous": lambda a: asarray(np.ascontiguousarray(asnumpy(a)).reshape(a.shape)),
-    "take": lambda a, key: asarray(asnumpy(a)[_key(key)]),
-    "put": _put,
-    "nonzero": lambda mask: tuple(map(asarray, np.nonzero(asnumpy(mask)))),
-    "any": lambda a: asarray(np.any(_host(a))),
-}.items():
-    operations.setdefault(_name, _function)
+@pytest.fixture(params=DEVICES)
+def device(request):
+    """Each device that this machine has, by name."""
+    return request.param
