@@ -44,6 +44,7 @@ from .ir import (
     While,
     walk,
 )
+from .scalar import binary, call
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -316,14 +317,12 @@ class Code:
         name, k = cname(variable), f"k{self.counters}"
         start = self.expr(reach.start) if reach.start is not None else "0"
         stop = self.expr(reach.stop)  # type: ignore[arg-type]
-        if reach.step is None or (isinstance(reach.step, Const) and abs(reach.step.value) < 1 << 31):
-            step = reach.step.value if isinstance(reach.step, Const) else 1
+        if reach.step is None or (isinstance(reach.step, Const) and reach.step.value == 1):
             hoisted = ""
             if not isinstance(reach.stop, Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
-            if step == 1:
-                return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}; ++{name}) {{\n"
-        by = self.expr(reach.step) if reach.step is not None else "1"
+            return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}; ++{name}) {{\n"
+        by = self.expr(reach.step)
         head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {by}"
         count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
         value = f"pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step))"
@@ -371,11 +370,7 @@ class Code:
             def merge(a: str, b: str, op: str = op, kind: ScalarType = kind, loc: Any = s.loc) -> str:
                 self.renamed |= {"#a": a, "#b": b}
                 pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
-                node = (
-                    Builtin(loc, kind, op, kind.dtype, pair)
-                    if op in ("min", "max")
-                    else Binary(loc, kind, op, *pair)
-                )
+                node = call(loc, op, list(pair)) if op in ("min", "max") else binary(loc, op, *pair)
                 return self.expr(node)
 
             text += f"{pad}        {lane}[lane] = {merge(f'{lane}[lane]', f'{lane}[lane + half]')};\n"
