@@ -73,7 +73,7 @@ def arange(
         )
     # the difference of the first two numbers in the array's own type is the step, as in NumPy
     first = np.empty(2, kind.numpy)
-    first[0] = start
+    first[:] = start
     if out.size > 1:
         first[1] = start + step
     wide = first.astype(np.float32) if kind.kind == "f" and kind.itemsize == 2 else first

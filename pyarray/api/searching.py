@@ -12,6 +12,7 @@ from ..jit.kernel import func
 from ..kernels import nonzero as scans
 from ..kernels.map import MapOp, launch_map
 from ..kernels.reduce import MAX, MIN, SUM, ReduceOp, arg_extreme
+from .elementwise import not_equal
 from .statistical import as_operand, reduction
 from .ufunc import common_device, operand
 
@@ -40,6 +41,8 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     where_true = (
         where_true if isinstance(where_true, ndarray) else asarray(where_true, device=_device_of(choices))
     )
+    if where_true.dtype.kind == "c":
+        where_true = not_equal(where_true, 0)
     arrays = [x for x in (where_true, *choices) if isinstance(x, ndarray)]
     place = common_device("where", arrays)
     kind = result_type(*choices)
@@ -115,4 +118,4 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> nda
     [1, 2]
     """
     x = asarray(x)
-    return reduction(SUM, x if x.dtype is bool_ else x.astype(bool_), axis, keepdims, int64)
+    return reduction(SUM, x if x.dtype is bool_ else not_equal(x, 0), axis, keepdims, int64)

@@ -86,7 +86,7 @@ def _count_kernel() -> Kernel:
     for b in range(found.shape[0] - 1):
         n = 0
         for t in range(b * block, min(b * block + block, x.shape[0])):
-            if x[t]:
+            if x[t] != 0:
                 n += 1
         found[b + 1] = n
     for zero in range(1):
@@ -105,7 +105,7 @@ def _positions_kernel(rank: int) -> Kernel:
         at = found[b]
         if found[b + 1] > at:
             for t in range(b * block, min(b * block + block, x.shape[0])):
-                if x[t]:
+                if x[t] != 0:
                     left = t
 """
     pad = "    " * 5
