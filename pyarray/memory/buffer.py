@@ -29,6 +29,7 @@ class Buffer:
 
         Raises `ValueError` for a negative size, `TypeError` for what is no integer, and `OutOfMemoryError`.
 
+        >>> from pyarray.driver.base import get_device
         >>> Buffer.allocate(get_device("cpu"), 1024).nbytes
         1024
         """

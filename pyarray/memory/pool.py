@@ -74,6 +74,7 @@ class CountedFreeList(FreeList):
 class Pool:
     """Free lists of one device. `classes` maps a number of bytes to its free list.
 
+    >>> from pyarray.driver.base import get_device
     >>> pool = get_pool(get_device("cpu"))
     >>> pool.trim()  # give everything unused back to the device
     """
