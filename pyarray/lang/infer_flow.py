@@ -205,17 +205,14 @@ class FunctionBody(Assignments):
         found: dict[str, str] = {}
         changed = [n for s in body for n in walk(s) if isinstance(n, Assign) and n.name in outer]
         for statement in changed:
-            value = statement.value.a if isinstance(statement.value, Cast) else statement.value
-            operands = (
-                (value.a, value.b)
-                if isinstance(value, Binary)
-                else value.args
-                if isinstance(value, Builtin)
-                else ()
-            )
+            value = _uncast(statement.value)
+            operands: tuple[Expr, ...] = ()
+            if isinstance(value, (Binary, Builtin)):
+                operands = (value.a, value.b) if isinstance(value, Binary) else value.args
             op = getattr(value, "op", getattr(value, "name", ""))
             own = [n for s in body for n in walk(s) if isinstance(n, Local) and n.name == statement.name]
-            plain = op in _REDUCING and len(own) == 1 and own[0] is (operands or [None])[0]
+            first = _uncast(operands[0]) if operands else None
+            plain = op in _REDUCING and len(own) == 1 and own[0] is first
             if not plain or statement not in body or statement.name in found:
                 what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
                 self.source.fail(node, what, "use range alone")
@@ -286,6 +283,12 @@ def _rebound_names(node: ast.AST) -> frozenset[str]:
     stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     arguments = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
     return frozenset(n.id for n in stores if id(n) not in of_loops) | arguments
+
+
+def _uncast(expr: Expr) -> Expr:
+    while isinstance(expr, Cast):
+        expr = expr.a
+    return expr
 
 
 def _leaves(block: tuple[Stmt, ...]) -> bool:

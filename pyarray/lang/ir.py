@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Union
+from typing import Any
 
 from ..dtypes import DType, bool_, int64
 
@@ -49,7 +49,7 @@ class ArrayType:
         return f"{self.ndim}-D {'strided' if self.strided else 'contiguous'} array of {self.dtype}"
 
 
-Type = Union[ScalarType, ArrayType]
+Type = ScalarType | ArrayType
 INDEX = ScalarType(int64, weak=True)
 BOOL = ScalarType(bool_)
 
@@ -270,25 +270,25 @@ class Let:
     body: Expr
 
 
-Expr = Union[
-    Let,
-    Const,
-    Local,
-    Unary,
-    Binary,
-    Compare,
-    Logic,
-    Select,
-    Cast,
-    Builtin,
-    Load,
-    Atomic,
-    Size,
-    Stride,
-    Slice,
-    SubView,
-    Invoke,
-]
+Expr = (
+    Let
+    | Const
+    | Local
+    | Unary
+    | Binary
+    | Compare
+    | Logic
+    | Select
+    | Cast
+    | Builtin
+    | Load
+    | Atomic
+    | Size
+    | Stride
+    | Slice
+    | SubView
+    | Invoke
+)
 
 
 # ---- statements
@@ -366,7 +366,7 @@ class Evaluate:
     value: Expr
 
 
-Stmt = Union[Assign, Store, For, While, If, Break, Continue, Return, Evaluate]
+Stmt = Assign | Store | For | While | If | Break | Continue | Return | Evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Arithmetic of types: what two operands become, casts, and the folding of constants. Used by `infer` alone."""
+"""Arithmetic of types: what two operands become, casts, and the folding of constants."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ def join(a: ScalarType, b: ScalarType) -> ScalarType:
 
 
 def constant(loc: Loc, value: Any) -> Const:
-    """A Python number (weak) or NumPy scalar (strong) as a node. Raises `TypeError` for an integer beyond 64 bits."""
+    """A Python number (weak) or NumPy scalar (strong) as a node. An integer may be of any size, as in `2**64 - 1`, until
+    `cast` gives it a type."""
     if type(value) is int:
-        if not -(1 << 63) <= value < 1 << 64:
-            raise TypeError(f"an integer of {value.bit_length()} bits doesn't fit into 64")
         return Const(loc, ScalarType(int64 if value < 1 << 63 else uint64, weak=True), value)
     if type(value) in PYTHON_KIND:
         return Const(loc, ScalarType(DEFAULT[PYTHON_KIND[type(value)]], weak=type(value) is not bool), value)
@@ -52,6 +51,9 @@ def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
     """`expr` as `dtype`; constants are converted here, where no digits are lost. Raises `TypeError` for a literal integer
     that is out of range for an integer type."""
     target = ScalarType(dtype, weak)
+    if isinstance(expr, Const) and expr.type.weak and type(expr.value) is int and not fits(expr.value, dtype):
+        shown = expr.value if abs(expr.value) < 1 << 70 else f"of {expr.value.bit_length()} bits"
+        raise TypeError(f"the number {shown} is out of range for {dtype}")
     if expr.type == target:
         return expr
     if isinstance(expr, Const):
@@ -63,8 +65,6 @@ def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
         if dtype.kind == "c":
             return Const(expr.loc, target, complex(value))
         if dtype.kind in "iu" and isinstance(value, int):
-            if expr.type.weak and not fits(value, dtype):
-                raise TypeError(f"the number {value} is out of range for {dtype}")
             return Const(expr.loc, target, _wrap(int(value), dtype))
     inner = (
         expr.a if isinstance(expr, Cast) and expr.type.dtype is dtype else expr
@@ -96,7 +96,7 @@ def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
     if not (isinstance(a, Const) and isinstance(b, Const) and a.type.weak and b.type.weak):
         return None
     whole = isinstance(a.value, int) and isinstance(b.value, int)
-    if whole and b.value > 64 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
+    if whole and b.value > 256 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
         raise TypeError(f"{a.value} {SYMBOLS[op]} {b.value} doesn't fit into 64 bits")
     try:
         value = _FOLD[op](a.value, b.value)
