@@ -6,8 +6,7 @@ from typing import Any
 
 from ..array_hooks import numpy_functions
 from ..lang.builtins import ALIASES
-from . import creation, linear_algebra, manipulation, searching, statistical, utility
-from .elementwise import ROWS, __dict__ as _functions
+from . import creation, elementwise, linear_algebra, manipulation, searching, statistical, utility
 
 # NumPy's name -> ours, where they differ; those of the kernel language (arcsin, power ...) are in its own table
 _OTHER = {
@@ -15,12 +14,12 @@ _OTHER = {
     "true_divide": "divide", "reciprocal": "reciprocal", "negative": "negative", "absolute": "abs", "maximum": "maximum",
     "minimum": "minimum", "rint": "round", "amax": "max", "amin": "min", "concatenate": "concat", "around": "round",
 }  # fmt: skip
-_CHAPTERS = (creation, linear_algebra, manipulation, searching, statistical, utility)
+_CHAPTERS = (creation, elementwise, linear_algebra, manipulation, searching, statistical, utility)
 
 
 def install() -> None:
     """Fill the table that `__array_ufunc__` and `__array_function__` read."""
-    ours: dict[str, Any] = {name: _functions[name] for name in ROWS}
+    ours: dict[str, Any] = {}
     for chapter in _CHAPTERS:
         ours |= {name: getattr(chapter, name) for name in chapter.__all__}
     numpy_functions.update(ours)

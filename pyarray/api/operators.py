@@ -44,9 +44,8 @@ def install() -> None:
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
             setattr(ndarray, f"__i{short}__", _in_place(name, forward))
-    ndarray.__matmul__ = _matmul(lambda a, b: matmul(a, b))  # type: ignore[attr-defined]
-    ndarray.__rmatmul__ = _matmul(lambda a, b: matmul(b, a))  # type: ignore[attr-defined]
-    ndarray.__imatmul__ = lambda self, other: matmul(self, other, out=self)  # type: ignore[attr-defined]
+    setattr(ndarray, "__matmul__", _matmul(lambda a, b: matmul(a, b)))
+    setattr(ndarray, "__rmatmul__", _matmul(lambda a, b: matmul(b, a)))
+    setattr(ndarray, "__imatmul__", _matmul(lambda a, b: matmul(a, b, out=a)))
     for short, name in UNARY.items():
         setattr(ndarray, f"__{short}__", make_operator(ROWS[name]))
-    ndarray.__hash__ = None  # type: ignore[assignment]

@@ -54,7 +54,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
     kernel, launch, dtype, key = plan
     out = fresh(Buffer.allocate(x._buffer.device, dtype.itemsize), (), (), 1, dtype, key)
     if failure := launch(out, x):
-        kernel._report(failure, launch, (out, x))
+        kernel._report(failure, launch)
     return out
 
 

@@ -89,7 +89,7 @@ def operand(name: str, x: Any) -> Any:
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
         return asarray(x)
     if isinstance(x, _PYTHON):  # subclasses: enumerations of integers and the like
-        return next(t for t in _PYTHON if isinstance(x, t))(x)
+        return next(t(x) for t in _PYTHON if isinstance(x, t))  # type: ignore[arg-type]
     raise TypeError(f"{name}() takes arrays and numbers, got {type(x).__name__}; convert it with pyarray.asarray")
 
 
@@ -193,7 +193,7 @@ def _plan(row: Row, variant: Variant, dtype: DType, which: tuple[bool, ...], key
     def unary(x: ndarray) -> ndarray:
         out = output(x)
         if failure := launch(out, x):
-            kernel._report(failure, launch, (out, x))
+            kernel._report(failure, launch)
         return out
 
     def arrays(x: ndarray, y: ndarray) -> ndarray | None:
@@ -201,19 +201,19 @@ def _plan(row: Row, variant: Variant, dtype: DType, which: tuple[bool, ...], key
             return None
         out = output(x)
         if failure := launch(out, x, y):
-            kernel._report(failure, launch, (out, x, y))
+            kernel._report(failure, launch)
         return out
 
     def scalar_right(x: ndarray, y: Any) -> ndarray:
         out = output(x)
         if failure := launch(out, x, y):
-            kernel._report(failure, launch, (out, x, y))
+            kernel._report(failure, launch)
         return out
 
     def scalar_left(x: Any, y: ndarray) -> ndarray:
         out = output(y)
         if failure := launch(out, x, y):
-            kernel._report(failure, launch, (out, x, y))
+            kernel._report(failure, launch)
         return out
 
     if len(which) == 1:

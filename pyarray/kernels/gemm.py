@@ -70,7 +70,7 @@ def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
     if debug:
         params += [(n, ScalarType(int64)) for n in _RANGES]
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
-    sites = tuple(Site("index", here, "matmul", n, 0, 2) for n in _NAMES)
+    sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in _NAMES)
     directions = {"a": "IN", "b": "IN", "c": "OUT"}
     return Program("matmul", _text(dtype, nb, kind, debug), "kernel_matmul", tuple(params), directions, sites, captures=())
 

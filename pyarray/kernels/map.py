@@ -61,7 +61,7 @@ class _Layout:
 @functools.lru_cache(maxsize=4096)
 def _layout(shape: tuple[int, ...], steps: tuple[int, ...], operands: tuple[Any, ...]) -> _Layout | None:
     """Merge axes and find the patterns; None where there is nothing to do. Depends on sizes and strides alone."""
-    columns = [steps, *(shapes.broadcast_strides(*x, shape) for x in operands if x is not None)]
+    columns = [steps, *(shapes.broadcast_strides(x[0], x[1], shape) for x in operands if x is not None)]
     if 0 in shape:
         return None
     shape, columns = _ordered(shape, columns)
