@@ -51,6 +51,8 @@ class Signature(dict[str, Argument]):
 
 def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:
     """Parameters of a kernel function. Raises `TypeError` for an annotation that means nothing here."""
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in source.signature.parameters.values()):
+        _ = source.node  # refuses them, with the place
     return tuple(
         Parameter(name, _annotation(source, name), p.default, p.kind is inspect.Parameter.KEYWORD_ONLY)
         for name, p in source.signature.parameters.items()

@@ -1,0 +1,252 @@
+"""Debug mode: the report, what it finds, what it leaves alone."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+from kernel_tools import on
+
+from pyarray.array_convert import asarray, asnumpy
+from pyarray.buffer_view import BufferView
+from pyarray.dtypes import float32
+from pyarray.errors import BoundsError
+from pyarray.jit.kernel import debug, func, kernel
+from pyarray.lang.markers import atomic_add, ndrange
+
+
+@func
+def damp(w, k, factor):
+    return w[k] * factor
+
+
+@func
+def deeper(x, k):
+    y = x[1:]
+    return damp(y, k, 2.0)
+
+
+@kernel
+def scale(v: BufferView[float32], factor: float32, n: int):
+    for i in range(n):
+        v[i] = damp(v, i, factor)
+
+
+@kernel
+def nested(v, n: int):
+    for i in range(n):
+        v[i] = deeper(v[2:], i)
+
+
+def line_of(text):
+    with open(__file__) as file:
+        return next(number for number, line in enumerate(file, 1) if text in line)
+
+
+def test_the_message_of_the_design(device):
+    data = on(device, np.arange(32, dtype=np.float32))
+    view = data[:16]
+    with debug(), pytest.raises(BoundsError) as caught:
+        scale(view, 2.0, 20)  # launched here
+    assert str(caught.value) == (
+        "BufferView out of range: kernel[scale] tid=16, argument 'v' axis 0: got index 16 (offset=0, size=16)\n"
+        "Callstack:\n"
+        f"  scale (test_debug.py:{line_of('v[i] = damp(v, i, factor)')})\n"
+        f"    damp (test_debug.py:{line_of('return w[k] * factor')})\n"
+        f"Launched at test_debug.py:{line_of('# launched here')}"
+    )
+    error = caught.value
+    assert isinstance(error, IndexError)
+    assert (error.kernel, error.argument, error.axis, error.index, error.extent) == ("scale", "v", 0, 16, 16)
+    assert (error.offset, error.size, error.tid) == (0, 16, 16)
+    assert [f.function for f in error.frames] == ["scale", "damp"]
+    assert {f.path for f in error.frames} == {__file__}
+    assert error.launch == (__file__, line_of("# launched here"))
+    # outside the view nothing was touched, inside all was computed, and the next launch works
+    assert asnumpy(data)[16:].tolist() == list(range(16, 32))
+    with debug():
+        scale(view, 2.0, 16)
+    assert asnumpy(data)[:16].tolist() == [4.0 * i for i in range(16)]
+
+
+def test_names_go_through_calls_and_views(device):
+    v = on(device, np.arange(10.0))
+    with debug(), pytest.raises(BoundsError) as caught:
+        nested(v[1:], 9)
+    error = caught.value
+    assert [f.function for f in error.frames] == ["nested", "deeper", "damp"]
+    assert (error.argument, error.index, error.offset, error.size, error.tid) == ("v", 6, 4, 6, 6)
+
+
+@kernel
+def stores(m, k):
+    for i, j in ndrange(m.shape[0], m.shape[1]):
+        m[i, j + k] = 1
+
+
+@kernel
+def adds(m, k):
+    for i in range(m.shape[0]):
+        atomic_add(m, (i + k, 0), 1)
+
+
+@kernel
+def cuts(m, k):
+    for i in range(4):
+        m[i, m[0].subview(k, 3).size - 3] = 1
+
+
+@kernel
+def rows(m, k):
+    for i in range(4):
+        m[i, 0] = m[i * k, 1:][0]
+
+
+@kernel
+def steps(m, k):
+    for i in range(4):
+        m[i, 0] = m[i, ::k].size
+
+
+@kernel
+def once(m, k):
+    m[k, 0] = 2
+    for i in range(4):
+        m[i, 0] = 1
+
+
+@kernel
+def after(m, k):
+    for i in range(4):
+        m[i, 0] = 1
+    m[0, k] = 2
+    for i in range(4):
+        m[i, k] = 1
+
+
+FAILING = {
+    stores: (2, "ndarray out of range: kernel[stores] tid=3, argument 'm' axis 1: got index 5 (offset=0, size=20, axis extent 5)"),
+    adds: (2, "tid=2, argument 'm' axis 0: got index 4 "),
+    cuts: (3, "sub-view out of range: kernel[cuts] tid=0, argument 'm': got sub-view offset=3, size=3 of a view of size 5"),
+    rows: (2, "kernel[rows] tid=2, argument 'm' axis 0: got index 4 "),
+    steps: (0, "slice step 0: kernel[steps] tid=0, argument 'm' axis 1"),
+    once: (-1, "kernel[once] tid=0, argument 'm' axis 0: got index -1 "),
+    after: (7, "kernel[after] tid=0, argument 'm' axis 1: got index 7 "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("k", FAILING, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_every_access_is_checked(device, k, layout):
+    value, message = FAILING[k]
+    guard = np.full((6, 7), -7, np.int64)
+    inner = guard[1:5, 1:6] if layout == "F" else np.full((4, 5), -7, np.int64)
+    m = on(device, inner)
+    with debug(), pytest.raises(BoundsError, match=re.escape(message.replace("offset=0", "offset="))[:40]) as caught:
+        k(m, value)
+    expected = message if layout == "C" else message.partition("(offset")[0]
+    assert expected in str(caught.value)
+    with debug():
+        if k is not steps:
+            k(m, 0)
+    edge = np.concatenate([guard[0], guard[-1], guard[:, 0], guard[:, -1]])
+    assert (edge == -7).all()
+
+
+@kernel
+def order(a, b, out, i, j, k):
+    for t in range(out.size):
+        out[t + k] = a[t + i] + b[t + j]
+
+
+@pytest.mark.parametrize(("offsets", "name"), [((9, 9, 9), "a"), ((0, 9, 9), "b"), ((0, 0, 9), "out")])
+def test_the_first_failure_is_pythons(device, offsets, name):
+    arrays = [on(device, np.zeros(4, np.int32)) for _ in range(3)]
+    with debug(), pytest.raises(BoundsError) as caught:
+        order(*arrays, *offsets)
+    assert (caught.value.argument, caught.value.tid) == (name, 0)
+
+
+@kernel
+def scattered(v, index):
+    for i in range(index.size):
+        v[index[i]] = i
+
+
+def test_the_lowest_thread_wins(device):
+    index = np.zeros(300_000, np.int64)
+    index[7::9] = 100
+    for _ in range(5):
+        with debug(), pytest.raises(BoundsError) as caught:
+            scattered(on(device, np.zeros(10)), on(device, index))
+        assert caught.value.tid == 7
+
+
+@kernel
+def guarded(v, out, n):
+    for i in range(out.size):
+        out[i] = v[i] if i < n else 0
+        if i < n and v[i] > 0:
+            out[i] += 1
+
+
+def test_short_circuit_evaluates_nothing(device):
+    out = on(device, np.zeros(10))
+    with debug():
+        guarded(on(device, np.ones(4)), out, 4)
+    assert asnumpy(out).tolist() == [2.0] * 4 + [0.0] * 6
+
+
+def test_which_switch_wins(device):
+    always, never = kernel(scale, debug=True), kernel(scale, debug=False)
+    view = on(device, np.zeros(32, np.float32))[:16]
+    with pytest.raises(BoundsError):
+        always(view, 1.0, 17)
+    with debug():
+        never(view, 1.0, 17)
+        with debug(False):
+            scale(view, 1.0, 17)
+        with pytest.raises(BoundsError):
+            scale(view, 1.0, 17)
+    scale(view, 1.0, 17)
+    assert "pa_check" not in never.source()
+    assert "pa_check" in always.source()
+
+
+@kernel
+def proven(v):
+    for i in range(v.size):
+        v[i] = v[i] + 1
+
+
+def test_a_proven_index_costs_nothing(device):
+    with debug():
+        proven(on(device, np.zeros(3)))
+    assert "pa_check_index" not in proven.source()
+
+
+def test_empty_views(device):
+    with debug():
+        scale(on(device, np.zeros(4, np.float32))[2:2], 1.0, 0)
+        with pytest.raises(BoundsError, match=r"got index 0 \(offset=2, size=0\)"):
+            scale(on(device, np.zeros(4, np.float32))[2:2], 1.0, 1)
+
+
+@kernel
+def either(a, b, n):
+    for i in range(n):
+        w = a
+        if i > 2:
+            w = b
+        w[i] = 1
+
+
+def test_a_view_of_either(device):
+    with debug(), pytest.raises(BoundsError) as caught:
+        either(on(device, np.zeros(4)), on(device, np.zeros(4)), 6)
+    assert caught.value.argument == "a or b"
+
+
+def test_the_environment_variable():
+    assert not os.environ.get("PYARRAY_DEBUG")
+    assert asarray(np.zeros(2)).size == 2

@@ -1,0 +1,190 @@
+"""One program per message: what is outside the language, and what the user is told."""
+
+import linecache
+
+import numpy as np
+import pytest
+
+from pyarray import dtypes
+from pyarray.array_convert import asarray
+from pyarray.errors import CompileError
+from pyarray.jit.kernel import func, kernel
+from pyarray.lang import markers
+
+PLAIN = {
+    "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
+    "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "unordered": markers.unordered,
+    "a_list": [1, 2],
+}  # fmt: skip
+
+
+def load(text, name="k", scope=None):
+    path = f"<rejected {hash(text)}>"
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    space = {**PLAIN, "kernel": kernel, "func": func, **(scope or {})}
+    exec(compile(text, path, "exec"), space)
+    return space[name]
+
+
+def args():
+    return asarray(np.zeros(8, np.float32)), asarray(np.zeros((2, 3), np.complex64)), asarray(np.zeros(4, np.uint8)), 3
+
+
+SETUP = """
+def plain(x): return x
+@func
+def rec(x): return rec(x)
+@func
+def some(x):
+    if x > 0:
+        return x
+@func
+def pair(x): return x, x
+@func
+def void(v): v[0] = 1
+@func
+def typed(x: f32): return x
+@kernel
+def other(v):
+    for i in range(v.size): v[i] = 1
+@kernel
+def k(v, z, b, n):
+    for i in range(v.size):
+        {}
+"""
+STATEMENTS = {
+    "try: pass\n        except: pass": "'try' is not part of the kernel language.*\n.*\n.*\na kernel can't raise",
+    "raise ValueError": "'raise' is not part",
+    "assert i > 0": "'assert' is not part",
+    "with v: pass": "'with' is not part",
+    "import math": "'import' is not part",
+    "del i": "'del' is not part",
+    "global q": "'global' is not part",
+    "x = [1, 2]": "a list is not part",
+    "x = {1: 2}": "a dict is not part",
+    "x = [j for j in range(3)]": "a comprehension is not part",
+    "x = (y := 3)": "':=' is not part",
+    "x = f'{i}'": "a string is not part",
+    "x = 1 in (1, 2)": "'in' is not part",
+    "x = v is None": "'is' is not part",
+    "x = v @ v": "'@' is not part",
+    "x = lambda: 1": "a function inside a kernel",
+    "match i:\n            case 1: pass": "'match' is not part",
+    "while i: pass\n        else: pass": "'else' of a loop",
+    "break": "'break' can't leave a parallel loop",
+    "return": "a kernel returns nothing",
+    "v[i] = q": "'q' is not defined",
+    "v[i] = x; x = 1": "'x' is read before it is assigned",
+    "if i > 2: x = 1\n        v[i] = x": "'x' may be read before it is assigned",
+    "i + 1": "this statement has no effect",
+    "v[i] = v": "expected a number, got a 1-D contiguous array of float32.*\n.*\n.*\nindex it",
+    "v[i, i] = 1": "2 indices for a 1-D contiguous array",
+    "v[0.5] = 1": "an index must be an integer, got a float64",
+    "v[i > 0] = 1": "an index must be an integer, got a bool",
+    "v[:] = 1": "a slice can't be assigned as a whole",
+    "v[v.size] = 1": "one past the last element",
+    "x = v[::0]": "slice step must not be 0",
+    "for j in range(1, 2, 0): pass": "the step of range",
+    "for j in range(0.5): pass": "a range bound must be an integer",
+    "for j in 3: pass": "a loop runs over range",
+    "for j in z: pass": "a loop over a 2-D",
+    "for j, l in range(3): pass": "this loop needs 1 name",
+    "for j, l in ndrange(3, 3): break": "'break' in a loop over ndrange",
+    "v[i] = v.flags": "has no attribute 'flags'",
+    "v[i] = np.nope": "has no attribute 'nope'",
+    "v[i] = z[0, 0]": "a complex64 can't be stored in an array of float32",
+    "x = z[0, 0] < 1": "complex numbers have no order",
+    "x = f32(z[0, 0])": "take its .real, .imag",
+    "x = v[i] & 1": "'&' is not defined for float32 and int64",
+    "x = v[i] << 1": "'<<' is not defined",
+    "x = ~v[i]": "'~' is not defined",
+    "x = (i > 0) - (i > 1)": "'-' is not defined for bool",
+    "b[i] = 300": "the number 300 is out of range for uint8",
+    "b[i] = b[i] + -1": "the number -1 is out of range for uint8",
+    "x = 2**64": "out of range for uint64",
+    "x = 10**5000": "doesn't fit into 64 bits",
+    "x = 1 // 0": "division by zero|modulo by zero",
+    "x = i ** -1": "is a fraction",
+    "x = v": None,
+    "x = v; x = z": "'x' is a 1-D .* and here a 2-D",
+    "x = 1; x = v": "'x' is a int64 .* and here a 1-D",
+    "n = 1": "'n' is assigned before the parallel loop",
+    "v = z[0]": "'v' is assigned before the parallel loop",
+    "x, y = 1": "2 names can't be assigned from",
+    "x = np": "'x' can't hold the Python object",
+    "v[i] = plain(i)": "'plain' is a plain Python function.*\n.*\n.*\ndecorate it with @pa.func",
+    "v[i] = rec(i)": "'rec' calls itself",
+    "v[i] = some(i)": "returns a value on some paths only",
+    "v[i] = pair(i)": "a function returns one value",
+    "x = void(v)": "returns nothing that could be assigned",
+    "v[i] = typed(v)": "'x' of typed.. is a number, got a 1-D",
+    "v[i] = typed()": "missing a required argument",
+    "v[i] = typed(1, 2)": "too many positional",
+    "other(v)": "'other' is a kernel, and a kernel can't call a kernel",
+    "print(i)": "a kernel can't print",
+    "v[i] = sum(v)": "'sum' is not part of the kernel language",
+    "v[i] = abs(v[i], 2)": "abs.. takes 1 argument, got 2",
+    "v[i] = max(v[i], z[0, 0])": "max.. is not defined for complex64",
+    "v[i] = len(i)": "has no len",
+    "x = v.subview(1)": "a sub-view needs an array, an offset and a size",
+    "x = v.subview(-1, 2)": "the offset of a sub-view can't be negative",
+    "x = z.subview(0, 1)": "only a 1-D array has sub-views",
+    "atomic_add(v, i)": "takes an array, an index and a value",
+    "atomic_and(v, i, 1)": "atomic_and.. is not defined for float32",
+    "atomic_add(z, i, 1)": "1 indices for a 2-D",
+    "v[i] = (1, 2)[i]": "a tuple needs a constant index",
+    "v[i] = (1, 2)[2]": "index 2 is out of range for a tuple of 2",
+    "v[i] = a_list[0]": "can't be indexed",
+    "x: f32 = 1; x: np.int8 = 2": "declare it once",
+    "x: 3 = 1": "the annotation of a variable is an element type",
+    "s = 0.0\n        for j in unordered(range(3)):\n            s = v[j] - s": "is not a plain reduction",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_rejected(statement):
+    message = STATEMENTS[statement]
+    k = load(SETUP.format(statement))
+    if message is None:
+        k(*args())
+        return
+    for _ in range(2):  # nothing half-made is left: the second call says the same
+        with pytest.raises(CompileError, match=message) as caught:
+            k(*args())
+    assert caught.value.line is not None
+    assert "\n    " in str(caught.value)
+    assert "^" in str(caught.value)
+    assert k.cache_info()["variants"] == 0
+
+
+def test_the_whole_message():
+    text = "@kernel\ndef k(v):\n    for i in range(v.size):\n        v[i] = vé + [i, 1]\n"
+    with pytest.raises(CompileError) as caught:
+        load(text)(args()[0])
+    place = caught.value.path.strip("<>")
+    assert str(caught.value) == (
+        f"<{place}>:4: a list is not part of the kernel language\n"
+        "    v[i] = vé + [i, 1]\n"
+        "                ^^^^^^\n"
+        "use a tuple, or an array parameter"
+    )
+    assert (caught.value.line, caught.value.column) == (4, 21)
+
+
+def test_text_that_is_nowhere():
+    space = dict(PLAIN, kernel=kernel)
+    exec("@kernel\ndef k(v): v[0] = 1", space)
+    with pytest.raises(CompileError, match="the source of 'k' .* can't be found"):
+        space["k"](args()[0])
+
+
+def test_no_function():
+    with pytest.raises(TypeError, match="expected a Python function, got int"):
+        kernel(3)
+    with pytest.raises(TypeError, match="expected a Python function, got type"):
+        func(int)
+
+
+def test_star_arguments():
+    with pytest.raises(CompileError, match=r"'\*rest' is not part"):
+        load("@kernel\ndef k(*rest): pass\n")()
