@@ -142,7 +142,10 @@ def test_every_access_is_checked(device, k, layout):
     guard = np.full((6, 7), -7, np.int64)
     inner = guard[1:5, 1:6] if layout == "F" else np.full((4, 5), -7, np.int64)
     m = on(device, inner)
-    with debug(), pytest.raises(BoundsError, match=re.escape(message.replace("offset=0", "offset="))[:40]) as caught:
+    with (
+        debug(),
+        pytest.raises(BoundsError, match=re.escape(message.replace("offset=0", "offset="))[:40]) as caught,
+    ):
         k(m, value)
     expected = message if layout == "C" else message.partition("(offset")[0]
     assert expected in str(caught.value)

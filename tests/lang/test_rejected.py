@@ -27,7 +27,12 @@ def load(text, name="k", scope=None):
 
 
 def args():
-    return asarray(np.zeros(8, np.float32)), asarray(np.zeros((2, 3), np.complex64)), asarray(np.zeros(4, np.uint8)), 3
+    return (
+        asarray(np.zeros(8, np.float32)),
+        asarray(np.zeros((2, 3), np.complex64)),
+        asarray(np.zeros(4, np.uint8)),
+        3,
+    )
 
 
 SETUP = """
