@@ -4,6 +4,7 @@ This module is an Array API namespace; beyond the standard it has kernels (`kern
 and exchange with NumPy and torch. Importing it touches no compiler, no driver and no torch.
 """
 
+from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
 from .api.constants import *  # noqa: F403
@@ -65,5 +66,6 @@ __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
 _operators.install()
+_methods.install()
 _numpy_names.install()
 _operations.update(assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)

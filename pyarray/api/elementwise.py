@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..array import ndarray
+from ..array_convert import asarray
 from ..dtypes import DType, float64, int8
 from ..jit.kernel import func
+from ..kernels.map import MapOp
 from ..lang.markers import known as k
-from .ufunc import Row, make_function
+from .ufunc import Row, compute, make_function, operand
 
 ROWS: dict[str, Row] = {}
 
@@ -107,4 +109,29 @@ tanh = row("tanh", FLOATING, lambda x: k.tanh(x), lift=float64, doc="hyperbolic 
 trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its fraction")
 # fmt: on
 
-__all__ = [*ROWS]
+_CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
+
+
+def clip(
+    x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None
+) -> ndarray:
+    """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on that side. NaN stays NaN.
+
+    `min` and `max` are numbers, or arrays that broadcast with `x`. Where `min > max`, the result is `max`.
+    Raises `TypeError` for bools and complex numbers.
+
+    >>> import pyarray as pa
+    >>> pa.clip(pa.asarray([1, 5, 9]), 2, 6).tolist()
+    [2, 5, 6]
+    """
+    if min is None or max is None:
+        return positive(x, out=out) if min is max else minimum(x, max, out=out) if min is None else maximum(x, min, out=out)
+    operands = [operand("clip", item) for item in (x, min, max)]
+    operands[0] = asarray(operands[0])
+    dtype = ROWS["maximum"].domain(operands)
+    if dtype.kind == "b":
+        raise TypeError("clip() is not defined for bool")
+    return compute(_CLIP, dtype, dtype, operands, out)
+
+
+__all__ = [*ROWS, "clip"]

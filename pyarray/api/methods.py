@@ -1,0 +1,63 @@
+"""Methods and attributes of `ndarray` that are functions of the namespace, installed from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..array import ndarray, root
+from ..dtypes import float32, float64
+from . import creation, elementwise, indexing, linear_algebra, manipulation, searching, statistical, utility
+
+# NumPy takes the axis of these by position: a.sum(0)
+_ALONG_AXIS = {
+    "sum": statistical, "prod": statistical, "min": statistical, "max": statistical, "mean": statistical, "any": utility, "all": utility,
+    "argmin": searching, "argmax": searching,
+}  # fmt: skip
+_PLAIN = {
+    "clip": elementwise, "conj": elementwise, "round": elementwise, "nonzero": searching, "repeat": manipulation,
+    "take": indexing, "dot": linear_algebra,
+}  # fmt: skip
+_NAMES = {"dot": "matmul"}
+
+
+def _along_axis(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: ndarray, axis: Any = None, **options: Any) -> Any:
+        return function(self, axis=axis, **options)
+
+    return method
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: ndarray, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    return method
+
+
+def _part(a: ndarray, which: int) -> ndarray:
+    """Real (0) or imaginary (1) components of a complex array, as a view."""
+    kind = float32 if a.itemsize == 8 else float64
+    return root(a._buffer, a._ptr + which * kind.itemsize, a.shape, a.strides, kind, a._writeable)
+
+
+def _real(self: ndarray) -> ndarray:
+    """The real part; a view, as in NumPy."""
+    return _part(self, 0) if self._dtype.kind == "c" else self
+
+
+def _imag(self: ndarray) -> ndarray:
+    """The imaginary part: a view of a complex array, zeros otherwise."""
+    return _part(self, 1) if self._dtype.kind == "c" else creation.zeros(self.shape, dtype=self._dtype, device=self.device)
+
+
+def install() -> None:
+    """Give `ndarray` these methods."""
+    for name, chapter in (_ALONG_AXIS | _PLAIN).items():
+        function = getattr(chapter, _NAMES.get(name, name))
+        method = (_along_axis if name in _ALONG_AXIS else _plain)(function)
+        method.__name__, method.__doc__ = name, f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}"
+        setattr(ndarray, name, method)
+    setattr(ndarray, "real", property(_real))
+    setattr(ndarray, "imag", property(_imag))
+
