@@ -1,7 +1,7 @@
 """Compiled artifacts on disk, one file per entry, named by the hash of everything that made it.
 
-An entry appears by one rename and is never changed, so readers need no lock. One whose digest doesn't match is removed with a
-warning and counts as a miss.
+An entry appears by one rename and is never changed, so readers need no lock. One whose digest doesn't match
+is removed with a warning and counts as a miss.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def key_of(*parts: str) -> str:
 def directory() -> Path | None:
     """The cache's directory, made if need be; None when the cache is off or the place can't be trusted.
 
-    A directory that belongs to somebody else, or that others can write to, would let them run code here: it is refused with a warning.
+    A directory that belongs to somebody else, or that others can write to, would let them run code here: it
+    is refused with a warning.
     """
     if not config.get("PYARRAY_CACHE"):
         return None
@@ -87,7 +88,8 @@ def find(key: str) -> bytes | None:
 
 
 def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
-    """Store a binary behind one line of JSON that says what it is. A cache that can't be written to is left alone."""
+    """Store a binary behind one line of JSON that says what it is. A cache that can't be written to is left
+    alone."""
     root = directory()
     if root is None:
         return

@@ -33,9 +33,11 @@ _guard = threading.Lock()
 def load(
     name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str]
 ) -> Artifact:
-    """The artifact of `text` for `device`; `counts` gets `compiles` or `disk_hits`. One compile per text, however many threads ask.
+    """The artifact of `text` for `device`; `counts` gets `compiles` or `disk_hits`. One compile per text,
+    however many threads ask.
 
-    Raises `DeviceError` without a compiler, `CompileError` when it refuses the text, `RuntimeError` in run-only mode.
+    Raises `DeviceError` without a compiler, `CompileError` when it refuses the text, `RuntimeError` in run-
+    only mode.
     """
     compiler = device.driver.compiler()
     key = cache.key_of(text, entry, compiler.fingerprint, _headers(), *flags)

@@ -1,8 +1,8 @@
 """`@kernel` and `@func`: a Python function as device code.
 
 A call looks its variant up by the types of its arguments; a miss runs the front end, finds or compiles the
-artifact, and keeps a launcher. Variants are keyed by types alone, so a temporary view costs what a held one costs
-and can't be stale.
+artifact, and keeps a launcher. Variants are keyed by types alone, so a temporary view costs what a held one
+costs and can't be stale.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class Kernel:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The function's parameters; annotations are read at the first use, so that they may name what is defined
-        later."""
+        """The function's parameters; annotations are read at the first use, so that they may name what is
+        defined later."""
         if self._parameters is None:
             self._parameters = parameters_of(self.source_text)
         return self._parameters
@@ -144,8 +144,8 @@ class Kernel:
         self._dispatch(*args, **kwargs)
 
     def _miss(self, args: tuple[Any, ...]) -> None:
-        """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a captured value
-        may have changed."""
+        """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
+        captured value may have changed."""
         args = tuple(map(as_argument, args))
         variant = self.variant(args)
         self._check_scalars(args)
@@ -258,8 +258,8 @@ class Kernel:
 
     @property
     def signature(self) -> Signature:
-        """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError` before
-        the first."""
+        """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError`
+        before the first."""
         if not self._programs:
             what = f"kernel {self.__name__!r} has no signature before its first launch"
             raise RuntimeError(f"{what}: types come with the arguments")
@@ -271,7 +271,8 @@ class Kernel:
         )
 
     def cache_info(self) -> dict[str, int]:
-        """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table, `variants`."""
+        """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table,
+        `variants`."""
         with self._lock:
             hits = next(self._ticks) - self._reads
             self._reads += 1
@@ -279,8 +280,8 @@ class Kernel:
         return counts | {"hits": hits, "variants": len(self._variants)}
 
     def source(self, device: Any = None) -> str:
-        """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if there is
-        none."""
+        """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if
+        there is none."""
         kind = None if device is None else get_device(device).kind
         for variant in reversed(list(self._programs.values())):
             if kind in (None, variant.device.kind):
@@ -311,11 +312,11 @@ def kernel(
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
-    `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count from the
-    end. Values that the function takes from globals or closures are compiled in; when one has changed the kernel is
-    compiled again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`.
-    Raises `TypeError` for what is no Python function; what is outside the language is a `CompileError` at the first
-    call.
+    `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count
+    from the end. Values that the function takes from globals or closures are compiled in; when one has
+    changed the kernel is compiled again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`.
+    Raises `TypeError` for what is no Python function; what is outside the language is a `CompileError` at the
+    first call.
 
     >>> import pyarray as pa
     >>> @pa.kernel
@@ -354,7 +355,8 @@ class Func:
 
 
 def func(function: Any) -> Func:
-    """Make a Python function callable from kernels. It is compiled with each kernel, for the types of each call.
+    """Make a Python function callable from kernels. It is compiled with each kernel, for the types of each
+    call.
 
     >>> import pyarray as pa
     >>> @pa.func
@@ -369,8 +371,8 @@ def func(function: Any) -> Func:
 
 
 def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...] = ()) -> Kernel:
-    """A kernel from the text of its `def`: the library's own kernels are written by rank. The text shows in error
-    messages. What `scope` holds is compiled in for good."""
+    """A kernel from the text of its `def`: the library's own kernels are written by rank. The text shows in
+    error messages. What `scope` holds is compiled in for good."""
     path = f"<pyarray kernel {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     exec(compile(text, path, "exec"), scope)

@@ -1,7 +1,8 @@
 """The one launch: generated straight-line code that writes live arguments into slots and calls the driver.
 
-Per kernel a *dispatcher* looks up the variant by the types of its arguments; per variant a *launcher* packs pointers, sizes, strides
-and scalars, read from the arguments of this very call. Nothing that depends on a value is kept between calls.
+Per kernel a *dispatcher* looks up the variant by the types of its arguments; per variant a *launcher* packs
+pointers, sizes, strides and scalars, read from the arguments of this very call. Nothing that depends on a
+value is kept between calls.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def slot_format(kind: Any, debug: bool) -> str:
 
 
 def slot_values(name: str, kind: Any, debug: bool, p: str) -> str:
-    """Python expressions of one parameter's slots, in the order of `slot_format`; `p` begins our own names."""
+    """Python expressions of one parameter's slots, in the order of `slot_format`; `p` begins our own
+    names."""
     if isinstance(kind, ArrayType):
         values = [f"{name}._ptr"]
         if debug:
@@ -81,8 +83,8 @@ def offset_of(array: Any) -> int:
 def make_launcher(
     params: tuple[tuple[str, Any], ...], names: tuple[str, ...], run: Callable[[bytes], Any], debug: bool
 ) -> Callable[..., Any]:
-    """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure record is its
-    value."""
+    """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
+    record is its value."""
     p = _prefix(names)
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
     values = ", ".join(slot_values(name, kind, debug, p) for name, kind in params)
@@ -100,8 +102,8 @@ def make_dispatcher(
 ) -> Callable[..., Any]:
     """The kernel's call: `scope` provides variants, mode, tick, miss, refused, report, type_key, static_key.
 
-    Arguments of annotated scalars aren't part of the key: they are only values. Captured values are compared by
-    identity, which is quick; that something equal came is for `miss` to see.
+    Arguments of annotated scalars aren't part of the key: they are only values. Captured values are compared
+    by identity, which is quick; that something equal came is for `miss` to see.
     """
     names = tuple(p.name for p in params)
     p = _prefix(names)

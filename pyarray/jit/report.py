@@ -28,7 +28,8 @@ def caller() -> tuple[str, int] | None:
 
 
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
-    """Raise the `BoundsError` of this record. Sites are those of the running source, so the lines are today's."""
+    """Raise the `BoundsError` of this record. Sites are those of the running source, so the lines are
+    today's."""
     site = sites[failure.site]
     names, frames = set(site.argument), [Frame(site.function, site.loc.path, site.loc.line)]
     for number in failure.frames:  # innermost call first

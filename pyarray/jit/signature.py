@@ -20,7 +20,8 @@ from ..lang.parse import FunctionSource
 
 @dataclass(frozen=True)
 class Parameter:
-    """`annotation` is an `ArrayAnnotation`, a `DType`, bool, int, float, complex, `constexpr`, or None: whatever comes."""
+    """`annotation` is an `ArrayAnnotation`, a `DType`, bool, int, float, complex, `constexpr`, or None:
+    whatever comes."""
 
     name: str
     annotation: Any
@@ -99,7 +100,8 @@ def is_readonly(key: int) -> bool:
 
 
 def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
-    """Type (or `Static`) of one parameter for this argument. Raises `TypeError` that names the parameter, what was expected and what came."""
+    """Type (or `Static`) of one parameter for this argument. Raises `TypeError` that names the parameter,
+    what was expected and what came."""
     annotation = parameter.annotation
     if annotation is constexpr:
         return Static(argument)
@@ -154,7 +156,8 @@ def _expected(annotation: ArrayAnnotation) -> str:
 
 
 def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: Any) -> None:
-    """Raises `TypeError` or `OverflowError` unless `value` is a number that a parameter of `dtype` can hold."""
+    """Raises `TypeError` or `OverflowError` unless `value` is a number that a parameter of `dtype` can
+    hold."""
     legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(
         dtype.kind, ()
     )

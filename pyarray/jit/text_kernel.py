@@ -1,4 +1,5 @@
-"""A kernel whose device text is written by hand instead of from Python: the same artifact cache, slots, launch and reports."""
+"""A kernel whose device text is written by hand instead of from Python: the same artifact cache, slots,
+launch and reports."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from .report import raise_bounds
 
 
 class TextKernel:
-    """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say all that the text
-    depends on. Arguments are given as the program's parameters ask."""
+    """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say
+    all that the text depends on. Arguments are given as the program's parameters ask."""
 
     def __init__(self, name: str, program: Callable[[Any, str, bool], Program], flags: tuple[str, ...] = ()):
         self.__name__, self.program, self.flags = name, program, flags

@@ -1,8 +1,9 @@
 """The functions that kernels know: one row each.
 
-A row names the function, how many arguments it takes, over which kinds of element types it is defined, and what it returns.
-Its C name is `pa_<name>_<suffix>` of the domain type (csrc/device). Half types are computed in float32 and rounded.
-Where an argument is of a kind outside the domain, it is lifted: bool → int8, integer → float64.
+A row names the function, how many arguments it takes, over which kinds of element types it is defined, and
+what it returns. Its C name is `pa_<name>_<suffix>` of the domain type (csrc/device). Half types are computed
+in float32 and rounded. Where an argument is of a kind outside the domain, it is lifted: bool → int8, integer
+→ float64.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class BuiltinFunction:
-    """`result`: "same", "bool", or "real" (the component type of a complex domain). `cost`: in units of an addition, per element."""
+    """`result`: "same", "bool", or "real" (the component type of a complex domain). `cost`: in units of an
+    addition, per element."""
 
     name: str
     arity: int

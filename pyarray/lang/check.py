@@ -1,7 +1,8 @@
-"""Debug mode: numbers every access that isn't proven to be inside, and keeps the table that turns numbers into words.
+"""Debug mode: numbers every access that isn't proven to be inside, and keeps the table that turns numbers
+into words.
 
-The check itself stands inside the access that `emit` writes. Proven, and so unchecked: an index that is a loop variable which runs
-over that very size (`for i in range(v.size): v[i]`).
+The check itself stands inside the access that `emit` writes. Proven, and so unchecked: an index that is a
+loop variable which runs over that very size (`for i in range(v.size): v[i]`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from .ir import (
 
 @dataclass(frozen=True)
 class Site:
-    """One number of the failure record. `argument` names the parameters of `function` that the array may be a view of;
-    of a call, `roots` maps the callee's array parameters to the caller's."""
+    """One number of the failure record. `argument` names the parameters of `function` that the array may be a
+    view of; of a call, `roots` maps the callee's array parameters to the caller's."""
 
     kind: str
     loc: Loc

@@ -1,4 +1,5 @@
-"""What one iteration of a loop costs, in units of about one vectorised addition: decides when a launch is worth several threads."""
+"""What one iteration of a loop costs, in units of about one vectorised addition: decides when a launch is
+worth several threads."""
 
 from __future__ import annotations
 

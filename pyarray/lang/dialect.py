@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dialect:
-    """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop` and `entry` are
-    the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
+    """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
+    and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction."""
 
     name: str
@@ -24,13 +24,9 @@ class Dialect:
 CPU = Dialect(
     name="cpu",
     prelude="""\
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap. */
-static inline int64_t pa_grain(int64_t count, int64_t cost)
-{
-    const int64_t worth = 65536 / cost + 1, even = count / 64 + 1;
-    return worth > even ? worth : even;
-}
-""",
+/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap.
+*/ static inline int64_t pa_grain(int64_t count, int64_t cost) { const int64_t worth = 65536 / cost + 1, even
+= count / 64 + 1; return worth > even ? worth : even; } """,
     function="static inline",
     body="static inline __attribute__((always_inline))",
     loop="""\

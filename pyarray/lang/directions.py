@@ -1,6 +1,7 @@
 """Who reads and who writes each array parameter, from the typed tree, through views and called functions.
 
-Computed once per program; its readers are argument binding (read-only arrays), host transfers, dumps and the tuner.
+Computed once per program; its readers are argument binding (read-only arrays), host transfers, dumps and the
+tuner.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ Roots = dict[str, frozenset[str]]  # array variable → the parameters that it m
 
 
 def directions(tree: Tree) -> dict[str, str]:
-    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order. OUT only where every element is proven
-    written."""
+    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order. OUT only where every element
+    is proven written."""
     results = result_roots(tree)
     known: dict[str, list[frozenset[str]]] = {}
     for function in tree.functions:  # callees first
@@ -123,7 +124,8 @@ def _accesses(
 
 
 def _covers(loop: Any, name: str, kind: ArrayType) -> bool:
-    """Whether a top-level loop stores to each element: its variables run over all sizes and index the store one by one."""
+    """Whether a top-level loop stores to each element: its variables run over all sizes and index the store
+    one by one."""
     if not isinstance(loop, For) or any(isinstance(n, Continue) for n in walk(loop)):
         return False
     stores = [

@@ -1,7 +1,7 @@
 """Typed tree → C text: slots, environment, helper functions, parallel loops, the entry.
 
-The text holds no line or path of the user's file: those live in the site table, so that a cached artifact stays true when
-lines move.
+The text holds no line or path of the user's file: those live in the site table, so that a cached artifact
+stays true when lines move.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def _entry(
 
 
 def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: int) -> str:
-    """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops counts as
-    before the first iteration of the second."""
+    """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
+    counts as before the first iteration of the second."""
     text = "".join(
         f"    env.{field} = {length(code, x) if isinstance(x, Range) else code.expr(x)};\n"
         for field, x in bounds(loop)

@@ -1,4 +1,5 @@
-"""C text of expressions and statements of one function. `emit` adds the frames: functions, loops, the entry."""
+"""C text of expressions and statements of one function. `emit` adds the frames: functions, loops, the
+entry."""
 
 from __future__ import annotations
 
@@ -56,8 +57,9 @@ LANES = (
 
 
 def cname(name: str) -> str:
-    """The variable's name in C. The prefix keeps all that users write apart from words of C, macros, functions of the
-    headers and our own names, none of which begin like that; the escape tells `é` from the letters of its code."""
+    """The variable's name in C. The prefix keeps all that users write apart from words of C, macros,
+    functions of the headers and our own names, none of which begin like that; the escape tells `é` from the
+    letters of its code."""
     if name.startswith("."):
         return f"t_{name[1:]}"
     if name.isascii():
@@ -111,7 +113,8 @@ def _real(value: float, suffix: str) -> str:
 
 
 class Code:
-    """Text of the bodies of one program. `helpers` collects the access, slice and sub-view functions that they use."""
+    """Text of the bodies of one program. `helpers` collects the access, slice and sub-view functions that
+    they use."""
 
     def __init__(self, dialect: Dialect, debug: bool):
         self.dialect, self.debug = dialect, debug
@@ -330,7 +333,8 @@ class Code:
         return text + f"{pad}    const int64_t {name} = {value};\n"
 
     def write_unordered(self, s: For, pad: str, indent: int) -> str:
-        """A reduction whose order is free: `LANES` accumulators side by side, combined at the end. Restricted to step 1."""
+        """A reduction whose order is free: `LANES` accumulators side by side, combined at the end. Restricted
+        to step 1."""
         (variable,), (reach,) = s.variables, s.ranges
         name, types = (
             cname(variable),

@@ -1,4 +1,5 @@
-"""C text of the parallel loops of a kernel: the environment that they share, and one function for a block of iterations."""
+"""C text of the parallel loops of a kernel: the environment that they share, and one function for a block of
+iterations."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def environment(kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...
 
 
 def bounds(loop: For) -> list[tuple[str, Range | Any]]:
-    """Fields of the environment that a loop's ranges need, with what they hold: the iterations see the bounds as they
-    were before the first one. A `Range` stands for its length."""
+    """Fields of the environment that a loop's ranges need, with what they hold: the iterations see the bounds
+    as they were before the first one. A `Range` stands for its length."""
     if len(loop.ranges) > 1:
         return [(f"size{loop.loop}_{axis}", reach) for axis, reach in enumerate(loop.ranges)]
     reach = loop.ranges[0]
@@ -84,7 +85,8 @@ def parallel_loop(
 ) -> str:
     """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
 
-    With strided arrays the body is compiled twice, once for the common case that last axes are dense, which vectorises.
+    With strided arrays the body is compiled twice, once for the common case that last axes are dense, which
+    vectorises.
     """
     dense = strided(kernel)
     head = f"{code.dialect.body} void {symbol}_body{loop.loop}"
@@ -129,7 +131,8 @@ def _single(code: Code, loop: For) -> str:
 
 
 def _product(code: Code, loop: For) -> str:
-    """Several loop variables: the block's first position is taken apart once, then rows are walked like an odometer."""
+    """Several loop variables: the block's first position is taken apart once, then rows are walked like an
+    odometer."""
     names, last = [cname(v) for v in loop.variables], len(loop.variables) - 1
     text = "".join(
         f"    const int64_t size_{n} = env->{field};\n"

@@ -60,7 +60,8 @@ def total(kind: ArrayType, view: str) -> str:
 
 
 def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
-    """(name, text) of the function that answers an element's address; a checked one answers the scrap element when it is outside."""
+    """(name, text) of the function that answers an element's address; a checked one answers the scrap element
+    when it is outside."""
     name = f"{'checked' if checked else 'at'}_{view_name(kind).removeprefix('view_')}"
     index = [f"i{axis}" for axis in range(kind.ndim)]
     params = [f"const {view_name(kind)} v", *(f"int64_t {i}" for i in index)]

@@ -1,8 +1,9 @@
 """`FunctionSource` + parameter types → typed `Tree`.
 
-Types flow from the parameters through the assignments; a variable's type is the join of its assignments, found by inferring
-the body again until nothing changes. It leaves to others: what is in range (`check`), who writes what (`directions`),
-text (`emit`). Expressions are in `infer_expr`, `infer_access`, `infer_call`, statements in `infer_assign`, `infer_flow`.
+Types flow from the parameters through the assignments; a variable's type is the join of its assignments,
+found by inferring the body again until nothing changes. It leaves to others: what is in range (`check`), who
+writes what (`directions`), text (`emit`). Expressions are in `infer_expr`, `infer_access`, `infer_call`,
+statements in `infer_assign`, `infer_flow`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .parse import Capture, FunctionSource
 def infer(
     source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
 ) -> tuple[Tree, tuple[Capture, ...]]:
-    """Typed tree of the kernel for these parameters, (name, type) or (name, `Static`) for a compile-time constant, and
-    the Python values that were compiled in.
+    """Typed tree of the kernel for these parameters, (name, type) or (name, `Static`) for a compile-time
+    constant, and the Python values that were compiled in.
 
     Raises `CompileError` with the place in the source.
     """
@@ -31,7 +32,8 @@ def infer(
 
 
 def _reachable(kernel: Function, functions: tuple[Function, ...]) -> tuple[Function, ...]:
-    """What the kernel calls, callees first; earlier passes may have made instances for types that were then widened."""
+    """What the kernel calls, callees first; earlier passes may have made instances for types that were then
+    widened."""
     needed: set[str] = set()
     for function in (kernel, *reversed(functions)):
         if function is kernel or function.symbol in needed:
@@ -40,7 +42,8 @@ def _reachable(kernel: Function, functions: tuple[Function, ...]) -> tuple[Funct
 
 
 class Instances:
-    """The functions met so far, one instance per function and argument types, and what they took from Python."""
+    """The functions met so far, one instance per function and argument types, and what they took from
+    Python."""
 
     def __init__(self, wraparound: bool):
         self.wraparound = wraparound

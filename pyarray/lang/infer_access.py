@@ -140,7 +140,8 @@ def _same(a: Expr, b: Expr) -> bool:
 
 
 def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
-    """Contiguous if the array is, its leading axes are indexed, at most one range is cut, and the rest is whole."""
+    """Contiguous if the array is, its leading axes are indexed, at most one range is cut, and the rest is
+    whole."""
     kept = [p for p in parts if isinstance(p, Range)]
     lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
     whole = all(p == WHOLE for p in parts[lead + 1 :])

@@ -110,7 +110,8 @@ class Calls(Accesses):
         return Invoke(self.loc(node), made.result, made.symbol, tuple(given))
 
     def annotated(self, node: ast.Call, source: FunctionSource, name: str, value: Expr) -> Expr:
-        """The argument as the function's annotation wants it; one that says nothing to this layer is left alone."""
+        """The argument as the function's annotation wants it; one that says nothing to this layer is left
+        alone."""
         wanted = self.typed(node, source.annotation, name)
         what = f"{name!r} of {source.name}()"
         if isinstance(wanted, ArrayAnnotation):
@@ -131,5 +132,6 @@ class Calls(Accesses):
 
 
 def _is_weak(function: Any) -> bool:
-    """Python's own int, float and complex; by identity, since a `DType` equals the Python type of its width."""
+    """Python's own int, float and complex; by identity, since a `DType` equals the Python type of its
+    width."""
     return any(function is kind for kind in (int, float, complex))

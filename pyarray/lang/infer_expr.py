@@ -1,5 +1,5 @@
-"""Expressions of `infer`: names, attributes, arithmetic. `infer_access` adds subscripts and `infer_call` calls, `infer` the
-statements; each is the layer below's client, in one object per function."""
+"""Expressions of `infer`: names, attributes, arithmetic. `infer_access` adds subscripts and `infer_call`
+calls, `infer` the statements; each is the layer below's client, in one object per function."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class Method:
 class Expressions:
     """Values of expressions: a node of the tree, a tuple of values, or a `Static`.
 
-    `types` and `declared` live on between passes over the function; `changed` says that another pass is needed.
+    `types` and `declared` live on between passes over the function; `changed` says that another pass is
+    needed.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Expressions:
 
     def number(self, where: ast.AST, value: Any) -> Expr:
         if isinstance(getattr(value, "type", None), ScalarType):
-            return value  # type: ignore[no-any-return]
+            return value
         hint = "index it: v[i]" if self.is_array(value) else ""
         self.source.fail(where, f"expected a number, got {self.describe(value)}", hint)
 
@@ -129,7 +130,7 @@ class Expressions:
         value = self.value(node)
         if not self.is_array(value):
             self.source.fail(node, f"expected an array, got {self.describe(value)}")
-        return value  # type: ignore[no-any-return]
+        return value
 
     # ---- variables
 
@@ -221,7 +222,8 @@ class Expressions:
         return self.lift(node, self.captured(node, name))
 
     def captured(self, node: ast.AST, name: str) -> Any:
-        """What the name means in Python, now; noted, so that a launch can see when it has become something else."""
+        """What the name means in Python, now; noted, so that a launch can see when it has become something
+        else."""
         function = self.source.function
         code = function.__code__
         if name in code.co_freevars and function.__closure__ is not None:
@@ -311,7 +313,8 @@ class Expressions:
         for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = self.value(right_node)
             if isinstance(left, Static) and isinstance(right, Static):
-                part, again = self.compare_objects(node, op, left, right), right
+                part: Expr = self.compare_objects(node, op, left, right)
+                again: Any = right
             else:
                 a, b = self.number(node, left), self.number(node, right)
                 first, again = self.kept(b) if position + 1 < len(node.ops) else (b, b)

@@ -173,8 +173,8 @@ class FunctionBody(Assignments):
     ) -> tuple[tuple[str, ...], list[Stmt]]:
         """Names that the loop counts in, and assignments that begin its body.
 
-        A name that is also a variable (it has a value here, or is assigned somewhere) is set from a counter of its
-        own, so that assigning it doesn't steer the loop.
+        A name that is also a variable (it has a value here, or is assigned somewhere) is set from a counter
+        of its own, so that assigning it doesn't steer the loop.
         """
         if array is not None:
             hidden = self.fresh(INDEX)
@@ -200,8 +200,8 @@ class FunctionBody(Assignments):
     def reductions(
         self, node: ast.For, body: tuple[Stmt, ...], outer: set[str]
     ) -> tuple[tuple[str, str], ...]:
-        """Variables of an unordered loop that carry a value from one iteration to the next, with the operator that
-        combines them."""
+        """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
+        that combines them."""
         found: dict[str, str] = {}
         changed = [n for s in body for n in walk(s) if isinstance(n, Assign) and n.name in outer]
         for statement in changed:
@@ -239,10 +239,8 @@ class FunctionBody(Assignments):
                 return self.nd_ranges(node), None, False
             if isinstance(callee, Static) and callee.value is range:
                 return (self.range_of(node, node.args),), None, False
-        if (
-            not isinstance(node, ast.Call)
-            or (isinstance(callee, Static)
-            and hasattr(callee.value, "__pyarray_func__"))
+        if not isinstance(node, ast.Call) or (
+            isinstance(callee, Static) and hasattr(callee.value, "__pyarray_func__")
         ):
             value = self.value(node)
             if self.is_array(value):

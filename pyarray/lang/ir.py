@@ -1,7 +1,8 @@
 """The typed tree of a kernel: its grammar, once.
 
-Every node is frozen and carries `loc`, the place in the user's source. Expressions carry `type`. `infer` builds the tree,
-`verify` states its rules, `check` numbers the accesses that debug mode tests, `emit` writes it down.
+Every node is frozen and carries `loc`, the place in the user's source. Expressions carry `type`. `infer`
+builds the tree, `verify` states its rules, `check` numbers the accesses that debug mode tests, `emit` writes
+it down.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from ..dtypes import DType, bool_, int64
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """Lines and columns are 1-based; `end` is the column behind the construct, 0 when it ends on another line."""
+    """Lines and columns are 1-based; `end` is the column behind the construct, 0 when it ends on another
+    line."""
 
     path: str
     line: int
@@ -28,7 +30,8 @@ class Loc:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A number. Weak ones (literals, captured numbers, loop indices) take the type of the strong operand they meet."""
+    """A number. Weak ones (literals, captured numbers, loop indices) take the type of the strong operand they
+    meet."""
 
     dtype: DType
     weak: bool = False
@@ -39,7 +42,8 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """An array parameter or a view of one. `strided` is the layout class: its strides are read at run time."""
+    """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
+    time."""
 
     dtype: DType
     ndim: int
@@ -56,8 +60,8 @@ BOOL = ScalarType(bool_)
 
 @dataclass(frozen=True)
 class Static:
-    """A value known at compile time that is no number: a module, an element type, a function, a string. As the type of
-    a parameter: any value, compiled in."""
+    """A value known at compile time that is no number: a module, an element type, a function, a string. As
+    the type of a parameter: any value, compiled in."""
 
     value: Any
 
@@ -67,7 +71,8 @@ class Static:
 
 
 def static_key(value: Any) -> Any:
-    """A hashable that is equal for two values only if they compile to the same: 1, 1.0, True differ, and 0.0 and -0.0.
+    """A hashable that is equal for two values only if they compile to the same: 1, 1.0, True differ, and 0.0
+    and -0.0.
 
     >>> static_key(0.0) == static_key(-0.0), static_key((1, 2)) == static_key((1, 2))
     (False, True)
@@ -89,13 +94,14 @@ def static_key(value: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Const:
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A parameter or variable of the function. Names that begin with a dot are made here; users can't write them."""
+    """A parameter or variable of the function. Names that begin with a dot are made here; users can't write
+    them."""
 
     loc: Loc
     type: Any
@@ -107,7 +113,7 @@ class Unary:
     """op: neg invert not. The operand has the node's type."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     op: str
     a: Expr
 
@@ -117,7 +123,7 @@ class Binary:
     """op: add sub mul div floordiv mod pow shl shr and or xor. Both operands have the node's type."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     op: str
     a: Expr
     b: Expr
@@ -128,7 +134,7 @@ class Compare:
     """op: eq ne lt le gt ge. Both operands have one type, or `a` is int64 and `b` uint64."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     op: str
     a: Expr
     b: Expr
@@ -139,7 +145,7 @@ class Logic:
     """op: and or; short-circuit. Operands are bools."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     op: str
     a: Expr
     b: Expr
@@ -150,7 +156,7 @@ class Select:
     """`a if condition else b`: only one of them is evaluated."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     condition: Expr
     a: Expr
     b: Expr
@@ -159,7 +165,7 @@ class Select:
 @dataclass(frozen=True, slots=True)
 class Cast:
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     a: Expr
 
 
@@ -168,7 +174,7 @@ class Builtin:
     """A row of `builtins.FUNCTIONS`, with its arguments cast to `domain`."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     name: str
     domain: DType
     args: tuple[Expr, ...]
@@ -179,7 +185,7 @@ class Load:
     """`site` numbers the check of axis 0, axis k is `site + k`; None: not checked."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     array: Expr
     index: tuple[Expr, ...]
     site: int | None = None
@@ -190,7 +196,7 @@ class Atomic:
     """`op` on one element; the value is what stood there before."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     op: str
     array: Expr
     index: tuple[Expr, ...]
@@ -201,7 +207,7 @@ class Atomic:
 @dataclass(frozen=True, slots=True)
 class Size:
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     array: Expr
     axis: int
 
@@ -211,7 +217,7 @@ class Stride:
     """In bytes."""
 
     loc: Loc
-    type: ScalarType
+    type: Any  # ScalarType
     array: Expr
     axis: int
 
@@ -227,10 +233,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python does)."""
+    """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python
+    does)."""
 
     loc: Loc
-    type: ArrayType
+    type: Any  # ArrayType
     array: Expr
     parts: tuple[Expr | Range, ...]
     site: int | None = None
@@ -241,7 +248,7 @@ class SubView:
     """Strict sub-range of a 1-D array: outside the parent is a failure in debug mode."""
 
     loc: Loc
-    type: ArrayType
+    type: Any  # ArrayType
     array: Expr
     offset: Expr
     size: Expr
@@ -261,7 +268,8 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """`value` is evaluated into the variable `name`, then `body`, which is the node's value: says "once" and "before"."""
+    """`value` is evaluated into the variable `name`, then `body`, which is the node's value: says "once" and
+    "before"."""
 
     loc: Loc
     type: Any
@@ -312,11 +320,11 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`variables` run over the product of `ranges`, the last one fastest. The body never assigns them, and ranges are
-    evaluated once, before the first iteration.
+    """`variables` run over the product of `ranges`, the last one fastest. The body never assigns them, and
+    ranges are evaluated once, before the first iteration.
 
-    `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of an unordered
-    inner loop may be accumulated in any order.
+    `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
+    an unordered inner loop may be accumulated in any order.
     """
 
     loc: Loc

@@ -1,5 +1,5 @@
-"""Names that mean something in a kernel and that Python has no word for. On the host they do the same, one step at
-a time, so that a kernel's body also runs as plain Python."""
+"""Names that mean something in a kernel and that Python has no word for. On the host they do the same, one
+step at a time, so that a kernel's body also runs as plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Python source → `FunctionSource`: finds the text of a function and refuses syntax that is outside the language.
+"""Python source → `FunctionSource`: finds the text of a function and refuses syntax that is outside the
+language.
 
 It does not know types or names: that `x` is an array, or exists, is found by `infer`.
 """
@@ -21,8 +22,9 @@ from .ir import Loc
 
 @dataclass(frozen=True, eq=False)
 class FunctionSource:
-    """A Python function as text: its tree, the file's lines as they were when it was decorated, and the function itself
-    (for globals and closure, which are read at each compile). `scope` has the local names that its annotations use."""
+    """A Python function as text: its tree, the file's lines as they were when it was decorated, and the
+    function itself (for globals and closure, which are read at each compile). `scope` has the local names
+    that its annotations use."""
 
     name: str
     path: str
@@ -36,7 +38,8 @@ class FunctionSource:
         return inspect.signature(self.function)
 
     def annotation(self, name: str) -> Any:
-        """The parameter's annotation as an object, None without one. Raises `TypeError` for text that means nothing."""
+        """The parameter's annotation as an object, None without one. Raises `TypeError` for text that means
+        nothing."""
         given = self.signature.parameters[name].annotation
         if given is inspect.Parameter.empty:
             return None
@@ -84,7 +87,8 @@ def render(loc: Loc, lines: tuple[str, ...], what: str, instead: str = "") -> st
 def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> FunctionSource:
     """The text of a Python function, taken now: a later edit of the file doesn't reach this function.
 
-    Raises `TypeError` for what is no Python function. Missing text is reported by the first compile, not here.
+    Raises `TypeError` for what is no Python function. Missing text is reported by the first compile, not
+    here.
     """
     if not isinstance(function, types.FunctionType):
         raise TypeError(

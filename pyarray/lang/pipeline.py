@@ -18,8 +18,9 @@ from .verify import verify
 
 @dataclass(frozen=True)
 class Program:
-    """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types, `directions`
-    by parameter, the `sites` that failure records point into (empty without debug), and the Python values compiled in."""
+    """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
+    `directions` by parameter, the `sites` that failure records point into (empty without debug), and the
+    Python values compiled in."""
 
     name: str
     text: str
@@ -37,7 +38,8 @@ def lower(
     debug: bool = False,
     wraparound: bool = False,
 ) -> Program:
-    """Kernel + parameter types → text for `target`. Raises `CompileError` for what is outside the language."""
+    """Kernel + parameter types → text for `target`. Raises `CompileError` for what is outside the
+    language."""
     tree, captures = infer(source, params, wraparound)
     verify(tree)
     facts = directions(tree)

@@ -27,7 +27,8 @@ _PYTHON_TYPE = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def join(a: ScalarType, b: ScalarType) -> ScalarType:
-    """Type that holds both. A weak operand only lifts the kind of a strong one. Raises `TypeError` where there is none."""
+    """Type that holds both. A weak operand only lifts the kind of a strong one. Raises `TypeError` where
+    there is none."""
     if a.weak and not b.weak:
         return ScalarType(promote_scalar(b.dtype, _PYTHON_TYPE[a.dtype.kind]))
     if b.weak and not a.weak:
@@ -36,8 +37,8 @@ def join(a: ScalarType, b: ScalarType) -> ScalarType:
 
 
 def constant(loc: Loc, value: Any) -> Const:
-    """A Python number (weak) or NumPy scalar (strong) as a node. An integer may be of any size, as in `2**64 - 1`, until
-    `cast` gives it a type."""
+    """A Python number (weak) or NumPy scalar (strong) as a node. An integer may be of any size, as in `2**64
+    - 1`, until `cast` gives it a type."""
     if type(value) is int:
         return Const(loc, ScalarType(int64 if value < 1 << 63 else uint64, weak=True), value)
     if type(value) in PYTHON_KIND:
@@ -48,8 +49,8 @@ def constant(loc: Loc, value: Any) -> Const:
 
 
 def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
-    """`expr` as `dtype`; constants are converted here, where no digits are lost. Raises `TypeError` for a literal integer
-    that is out of range for an integer type."""
+    """`expr` as `dtype`; constants are converted here, where no digits are lost. Raises `TypeError` for a
+    literal integer that is out of range for an integer type."""
     target = ScalarType(dtype, weak)
     if isinstance(expr, Const) and expr.type.weak and type(expr.value) is int and not fits(expr.value, dtype):
         shown = expr.value if abs(expr.value) < 1 << 70 else f"of {expr.value.bit_length()} bits"
@@ -92,7 +93,8 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
-    """Two weak constants, computed as Python would. Raises `TypeError` where Python raises or 64 bits are left."""
+    """Two weak constants, computed as Python would. Raises `TypeError` where Python raises or 64 bits are
+    left."""
     if not (isinstance(a, Const) and isinstance(b, Const) and a.type.weak and b.type.weak):
         return None
     whole = isinstance(a.value, int) and isinstance(b.value, int)

@@ -1,7 +1,7 @@
 """Order of evaluation: Python's is left to right, C leaves that of operands open.
 
-Where it shows (an effect beside another effect or a load; in debug mode two accesses that may fail), all but the last of the
-operands concerned are evaluated into temporaries first.
+Where it shows (an effect beside another effect or a load; in debug mode two accesses that may fail), all but
+the last of the operands concerned are evaluated into temporaries first.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def _operands(node: Any) -> Any:
 
 
 def _shows(expr: Expr, impure: set[str]) -> set[str]:
-    """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that may fail."""
+    """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that
+    may fail."""
     found: set[str] = set()
     for node in walk(expr):
         if _has_effect(node, impure):

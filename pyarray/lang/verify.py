@@ -1,4 +1,5 @@
-"""The rules of the tree, checked between passes: a broken one is a fault of this library, not of the user's kernel."""
+"""The rules of the tree, checked between passes: a broken one is a fault of this library, not of the user's
+kernel."""
 
 from __future__ import annotations
 
