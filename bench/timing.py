@@ -1,0 +1,233 @@
+"""A fair race in one process: candidates take turns, so that a busy machine slows them all alike.
+
+A *sample* is a loop of calls long enough for the clock, behind one call that isn't counted (it wakes the
+candidate's own threads, and waits out those of the one before). The *minimum* over samples is what the code
+costs; the *median* is what a user of this machine at this hour sees. Only ratios within a race have a meaning.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+SUBJECT = "pyarray"
+SAMPLE = 2e-3  # seconds a sample should last: 10^4 times what the clock resolves
+PAUSE = 1e-3  # seconds between samples: OpenMP's workers spin about that long after their work is done
+ROUNDS = (5, 60)  # fewest and most samples of a candidate
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds per call over `samples` samples of `calls` calls each."""
+
+    min: float
+    median: float
+    samples: int
+    calls: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case: candidate → `Times`, or None where it is missing.
+
+    `ratio` is best peer's minimum / pyarray's: above 1 pyarray is faster. `target` is the ratio to reach,
+    `work` the operations of one call, `n` the size, `against` the peers that count, where not all do.
+    """
+
+    group: str
+    case: str
+    times: dict[str, Times | None]
+    target: float | None = None
+    work: float | None = None
+    n: int | None = None
+    against: tuple[str, ...] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def best_peer(self, figure: str = "min") -> str | None:
+        """The fastest candidate that isn't pyarray."""
+        names = [n for n in self.times if not n.startswith(SUBJECT)] if self.against is None else self.against
+        peers = {n: getattr(t, figure) for n in names if (t := self.times.get(n)) is not None}
+        return min(peers, key=lambda n: peers[n]) if peers else None
+
+    def ratio(self, figure: str = "min") -> float | None:
+        """Best peer's time over pyarray's."""
+        best, own = self.best_peer(figure), self.times.get(SUBJECT)
+        if best is None or own is None:
+            return None
+        return float(getattr(self.times[best], figure) / getattr(own, figure))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        ratios = {
+            "best_peer": self.best_peer(),
+            "ratio_min": self.ratio(),
+            "ratio_median": self.ratio("median"),
+        }
+        return asdict(self) | ratios
+
+
+def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5) -> dict[str, Times | None]:
+    """Times of each candidate, taking turns for about `budget` seconds each.
+
+    A candidate that is None, or whose first call raises, has None; why is printed.
+    """
+    runners = {name: call for name, call in candidates.items() if call is not None and _works(name, call)}
+    calls = {name: _calls_per_sample(call) for name, call in runners.items()}
+    samples: dict[str, list[float]] = {name: [] for name in runners}
+    order = list(runners)
+    end = time.perf_counter() + budget * len(order)
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(ROUNDS[1]):
+            if turn >= ROUNDS[0] and time.perf_counter() > end:
+                break
+            for name in order:
+                samples[name].append(_sample(runners[name], calls[name]))
+            order = order[1:] + order[:1]  # nobody always comes after the same neighbour
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: _times(samples[name], calls[name]) if name in runners else None for name in candidates}
+
+
+def _works(name: str, call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except Exception as error:  # a peer may refuse a case for any reason: that is a result, too
+        print(f"  ({name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})")
+        return False
+    return True
+
+
+def _times(seconds: list[float], calls: int) -> Times:
+    return Times(min(seconds), statistics.median(seconds), len(seconds), calls)
+
+
+def _loop(call: Callable[[], Any], count: int) -> float:
+    turns = itertools.repeat(None, count)
+    start = time.perf_counter()
+    for _ in turns:
+        call()
+    return time.perf_counter() - start
+
+
+def _sample(call: Callable[[], Any], count: int) -> float:
+    time.sleep(PAUSE)
+    call()
+    return _loop(call, count) / count
+
+
+def _calls_per_sample(call: Callable[[], Any]) -> int:
+    count = 1
+    while (spent := _loop(call, count)) < SAMPLE / 4:
+        count *= 4
+    return max(1, min(round(count * SAMPLE / spent), 1 << 20))
+
+
+# ---- tables
+
+
+def text_of(seconds: float | None) -> str:
+    """A time with three digits and its unit.
+
+    >>> text_of(1.5e-6), text_of(None)
+    ('1.50 µs', '-')
+    """
+    if seconds is None:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return (
+                f"{seconds / scale:.3g} {unit}"
+                if seconds < 999.5 * scale
+                else f"{seconds / scale:.0f} {unit}"
+            )
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows of one group: minimum (median) of each candidate, ratio of the best peer to pyarray, target.
+
+    A `<` marks a ratio below its target in minimum and median both.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row.times))
+    lines = [["", *names, *(["Gop/s"] if any(r.work for r in rows) else []), "ratio", "target"]]
+    for row in rows:
+        cells = [row.case]
+        for name in names:
+            t = row.times.get(name)
+            cells.append("-" if t is None else f"{text_of(t.min)} ({text_of(t.median)})")
+        own = row.times.get(SUBJECT)
+        if any(r.work for r in rows):
+            cells.append(f"{row.work / own.min / 1e9:.1f}" if row.work and own else "-")
+        ratio, typical = row.ratio(), row.ratio("median")
+        missed = (
+            row.target is not None
+            and ratio is not None
+            and typical is not None
+            and max(ratio, typical) < row.target
+        )
+        cells.append("-" if ratio is None else f"{ratio:.2f} ({typical:.2f}){' <' if missed else '  '}")
+        cells.append("" if row.target is None else f"{row.target:.2g}")
+        lines.append(cells)
+    return aligned(lines)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Columns padded to their widest cell: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = (
+        "  ".join(
+            cell.ljust(w) if k == 0 else cell.rjust(w)
+            for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+    return "\n".join(line.rstrip() for line in shown)
+
+
+# ---- JSON
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers depend on."""
+    facts: dict[str, Any] = {
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load": os.getloadavg() if hasattr(os, "getloadavg") else None,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+    return facts
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
+
+
+def write_json(path: str | os.PathLike[str], rows: Sequence[Row], **more: Any) -> None:
+    """Rows and machine facts as one JSON object; folders are made as needed."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": machine(), "rows": [row.as_dict() for row in rows], **more}
+    target.write_text(json.dumps(content, indent=1, default=str) + "\n")
