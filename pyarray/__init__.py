@@ -1,7 +1,8 @@
 """NumPy-like arrays on CPUs, AMD and NVIDIA GPUs, with zero-copy views and a kernel language in Python.
 
-This module is an Array API namespace; beyond the standard it has kernels (`kernel`, `func`, `BufferView`, `ndrange`, atomics), `debug`
-and exchange with NumPy and torch. Importing it touches no compiler, no driver and no torch.
+This module is an Array API namespace; beyond the standard it has kernels (`kernel`, `func`, `BufferView`,
+`ndrange`, atomics), `debug` and exchange with NumPy and torch. Importing it touches no compiler, no driver
+and no torch.
 """
 
 from .api import methods as _methods
@@ -27,7 +28,7 @@ from .driver.base import Device as Device
 from .driver.base import get_device as get_device
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16
-from .dtypes import bool_ as bool
+from .dtypes import bool_ as bool  # noqa: F401  (the standard's name)
 from .dtypes import bool_ as bool_
 from .dtypes import complex64 as complex64
 from .dtypes import complex128 as complex128

@@ -1,7 +1,7 @@
 """The settings: one row each, one reader.
 
-A setting is an environment variable that `set` can override for this process. `get` reads the live value, so that a change in
-mid-process is seen at the next compile (a memoised read would serve stale code).
+A setting is an environment variable that `set` can override for this process. `get` reads the live value, so
+that a change in mid-process is seen at the next compile (a memoised read would serve stale code).
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any
 
 
 def _flag(text: str) -> bool:
-    values = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False, "": False}
+    values = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+        "": False,
+    }
     if text.strip().lower() not in values:
         raise ValueError("expected one of 1, true, yes, on, 0, false, no, off")
     return values[text.strip().lower()]
@@ -38,7 +48,8 @@ def _bytes(text: str) -> int:
 
 @dataclass(frozen=True)
 class Setting:
-    """One row: environment variable `name`, `parse` from its text, `default` when unset, whether it changes compiled code."""
+    """One row: environment variable `name`, `parse` from its text, `default` when unset, whether it changes
+    compiled code."""
 
     name: str
     parse: Callable[[str], Any]
@@ -52,13 +63,37 @@ SETTINGS = {
     for row in (
         Setting("PYARRAY_DEVICE", str, "cpu", False, "device of new arrays when none is named"),
         Setting("PYARRAY_DEBUG", _flag, False, True, "bounds checks in every kernel"),
-        Setting("PYARRAY_NUM_THREADS", _positive, None, False, "threads of the CPU device; unset: the cores this process may use"),
-        Setting("PYARRAY_POOL_LIMIT", _bytes, None, False, "bytes of freed memory kept for reuse; unset: half of the physical memory"),
-        Setting("PYARRAY_CC", str, None, True, "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel"),
+        Setting(
+            "PYARRAY_NUM_THREADS",
+            _positive,
+            None,
+            False,
+            "threads of the CPU device; unset: the cores this process may use",
+        ),
+        Setting(
+            "PYARRAY_POOL_LIMIT",
+            _bytes,
+            None,
+            False,
+            "bytes of freed memory kept for reuse; unset: half of the physical memory",
+        ),
+        Setting(
+            "PYARRAY_CC",
+            str,
+            None,
+            True,
+            "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel",
+        ),
         Setting("PYARRAY_CFLAGS", str, "", True, "further flags for the C compiler, behind pyarray's own"),
         Setting("PYARRAY_CACHE", _flag, True, False, "keep compiled kernels on disk"),
         Setting("PYARRAY_CACHE_DIR", Path, None, False, "where; unset: the user's cache directory"),
-        Setting("PYARRAY_RUN_ONLY", _flag, False, False, "refuse to compile: a kernel that is not on disk is a RuntimeError"),
+        Setting(
+            "PYARRAY_RUN_ONLY",
+            _flag,
+            False,
+            False,
+            "refuse to compile: a kernel that is not on disk is a RuntimeError",
+        ),
     )
 }
 
@@ -86,7 +121,8 @@ def get(name: str) -> Any:
 
 
 def set(name: str, value: Any) -> None:
-    """Override a setting for this process; `None` goes back to the environment. Raises `KeyError` for an unknown name."""
+    """Override a setting for this process; `None` goes back to the environment. Raises `KeyError` for an
+    unknown name."""
     if name not in SETTINGS:
         raise KeyError(f"no setting {name!r}; there are {', '.join(SETTINGS)}")
     if value is None:

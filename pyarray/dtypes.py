@@ -16,12 +16,13 @@ import numpy as np
 
 
 class DType:
-    """An element type. `name`, `code` (small integer), `kind` (b i u f c), `itemsize` (bytes), `suffix` (of C names), `ctype`, `numpy`.
+    """An element type. `name`, `code` (small integer), `kind` (b i u f c), `itemsize` (bytes), `suffix` (of C
+    names), `ctype`, `numpy`.
 
     Calling one converts a Python or NumPy scalar: `pa.float32(1.5)` is a NumPy scalar of that type.
     """
 
-    __slots__ = ("name", "code", "kind", "itemsize", "suffix", "ctype", "numpy")
+    __slots__ = ("code", "ctype", "itemsize", "kind", "name", "numpy", "suffix")
 
     def __init__(self, name: str, code: int, kind: str, suffix: str, ctype: str, numpy: Any):
         self.name, self.code, self.kind = name, code, kind
@@ -69,7 +70,10 @@ _ROWS = (  # name, kind, suffix, C type, NumPy type
     ("complex64", "c", "c64", "pa_c64", np.complex64),
     ("complex128", "c", "c128", "pa_c128", np.complex128),
 )
-ALL = tuple(DType(name, code, kind, suffix, ctype, numpy) for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS))
+ALL = tuple(
+    DType(name, code, kind, suffix, ctype, numpy)
+    for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
+)
 BY_NAME = {row.name: row for row in ALL}
 _BY_NUMPY = {row.numpy: row for row in ALL}
 
@@ -79,7 +83,8 @@ uint8, uint16, uint32, uint64 = ALL[5:9]
 float16, bfloat16, float32, float64 = ALL[9:13]
 complex64, complex128 = ALL[13:15]
 
-# Upward edges; everything else about promotion is derived from them. Without an answer: uint64 with a signed integer.
+# Upward edges; everything else about promotion is derived from them. Without an answer: uint64 with a signed
+# integer.
 _EDGES = {
     bool_: (int8, uint8),
     int8: (int16,),
@@ -114,7 +119,8 @@ DEFAULT = {"b": bool_, "i": int64, "f": float64, "c": complex128}  # of Python s
 
 
 def asdtype(value: Any) -> DType:
-    """The `DType` that `value` names: a `DType`, a name, a NumPy dtype or scalar type, or Python's bool, int, float, complex.
+    """The `DType` that `value` names: a `DType`, a name, a NumPy dtype or scalar type, or Python's bool, int,
+    float, complex.
 
     Raises `TypeError` for anything else, an unsupported NumPy type among it.
 
@@ -143,7 +149,8 @@ def _above(dtype: DType) -> frozenset[DType]:
 def promote(a: DType, b: DType) -> DType:
     """The smallest type that holds both: the least common point above them in the lattice.
 
-    An integer or bool with a floating type gives the floating type. Raises `TypeError` where there is none (uint64 with a signed integer).
+    An integer or bool with a floating type gives the floating type. Raises `TypeError` where there is none
+    (uint64 with a signed integer).
     """
     if a is b:
         return a
@@ -163,7 +170,8 @@ _KIND_ORDER = "biufc"
 
 
 def promote_scalar(dtype: DType, scalar: type) -> DType:
-    """Type of an array of `dtype` with a Python scalar of type `scalar`: weak, so it only lifts the kind, never the width.
+    """Type of an array of `dtype` with a Python scalar of type `scalar`: weak, so it only lifts the kind,
+    never the width.
 
     >>> promote_scalar(float32, float), promote_scalar(int8, float), promote_scalar(float32, complex)
     (float32, float64, complex64)
@@ -177,7 +185,8 @@ def promote_scalar(dtype: DType, scalar: type) -> DType:
 
 
 def result_type(*operands: Any) -> DType:
-    """Common type of arrays, dtypes and Python scalars (weak). Raises `TypeError` for no operand or where there is no common type.
+    """Common type of arrays, dtypes and Python scalars (weak). Raises `TypeError` for no operand or where
+    there is no common type.
 
     >>> result_type(float32, 2.0), result_type(int8, int64)
     (float32, int64)
@@ -189,7 +198,6 @@ def result_type(*operands: Any) -> DType:
     if not strong:
         return DEFAULT[max((PYTHON_KIND[type(x)] for x in scalars), key=_KIND_ORDER.index)]
     return functools.reduce(promote_scalar, (type(x) for x in scalars), functools.reduce(promote, strong))
-
 
 
 def of_kinds(kinds: Iterable[str]) -> tuple[DType, ...]:

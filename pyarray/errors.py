@@ -14,13 +14,16 @@ class Frame(NamedTuple):
 
 
 class CompileError(Exception):
-    """A kernel can't be compiled: a construct outside the language, a type that doesn't fit, or the compiler's own complaint.
+    """A kernel can't be compiled: a construct outside the language, a type that doesn't fit, or the
+    compiler's own complaint.
 
     The message holds file, line, the source line with a caret under the construct, and what to write instead.
     `path`, `line` and `column` (1-based) say the same to programs; they are None when there is no source.
     """
 
-    def __init__(self, message: str, path: str | None = None, line: int | None = None, column: int | None = None):
+    def __init__(
+        self, message: str, path: str | None = None, line: int | None = None, column: int | None = None
+    ):
         super().__init__(message)
         self.path, self.line, self.column = path, line, column
 
@@ -28,9 +31,9 @@ class CompileError(Exception):
 class BoundsError(IndexError):
     """An access outside an array, found on the device in debug mode.
 
-    Attributes: `kernel`, `argument` (name of the array parameter), `axis`, `index`, `extent` (legal are 0 to extent - 1), `offset` and
-    `size` of the view (elements), `tid` (0-based linear iteration of the parallel loop), `frames` (`Frame`s, outermost first) and
-    `launch` (path and line of the call).
+    Attributes: `kernel`, `argument` (name of the array parameter), `axis`, `index`, `extent` (legal are 0 to
+    extent - 1), `offset` and `size` of the view (elements), `tid` (0-based linear iteration of the parallel
+    loop), `frames` (`Frame`s, outermost first) and `launch` (path and line of the call).
     """
 
     kernel: str
@@ -54,7 +57,8 @@ class DeviceError(RuntimeError):
 
 
 class OutOfMemoryError(MemoryError):
-    """A device has no memory left. `asked`, `free` and `pooled` are bytes (None where the device can't tell)."""
+    """A device has no memory left. `asked`, `free` and `pooled` are bytes (None where the device can't
+    tell)."""
 
     def __init__(self, message: str, asked: int, free: int | None = None, pooled: int | None = None):
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Handwritten digits, end to end: a small network whose parameters all live in one flat array.
 
-Weights and biases are views of that array, so that the optimizer is one kernel over one run of memory, and torch reads the very
-same memory. Run it with `make demo`, or: python docs/examples/digits.py [picture.png]
+Weights and biases are views of that array, so that the optimizer is one kernel over one run of memory, and
+torch reads the very same memory. Run it with `make demo`, or: python docs/examples/digits.py [picture.png]
 """
 
 import sys
@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 
 import pyarray as pa
 
+Run = pa.BufferView[pa.float32]
 HIDDEN, CLASSES, EPOCHS, BATCH = 64, 10, 12, 32
 
 
@@ -22,7 +23,9 @@ def softmax_term(row, j, top):
 
 
 @pa.kernel
-def cross_entropy(logits: pa.ndarray[pa.float32, 2], labels: pa.BufferView[pa.int64], loss: pa.BufferView[pa.float32]):
+def cross_entropy(
+    logits: pa.ndarray[pa.float32, 2], labels: pa.BufferView[pa.int64], loss: pa.BufferView[pa.float32]
+):
     """Replace each row of logits by the gradient of its loss, and write the loss."""
     for i in range(logits.shape[0]):
         row = logits[i]  # a view, inside the kernel
@@ -39,10 +42,7 @@ def cross_entropy(logits: pa.ndarray[pa.float32, 2], labels: pa.BufferView[pa.in
 
 
 @pa.kernel
-def adam(
-    p: pa.BufferView[pa.float32], grad: pa.BufferView[pa.float32], mean: pa.BufferView[pa.float32], square: pa.BufferView[pa.float32],
-    rate: float, step: int,
-):  # fmt: skip
+def adam(p: Run, grad: Run, mean: Run, square: Run, rate: float, step: int):
     """One step of Adam (Kingma and Ba, 2015) on any run of parameters."""
     for i in range(p.size):
         mean[i] = 0.9 * mean[i] + 0.1 * grad[i]
@@ -60,7 +60,8 @@ class Network:
     """Layers as views of `flat`: the same code lays out parameters and gradients."""
 
     def __init__(self, flat):
-        sizes = [("w1", (64, HIDDEN)), ("b1", (HIDDEN,)), ("w2", (HIDDEN, CLASSES)), ("b2", (CLASSES,))]
+        sizes = [("w1", (64, HIDDEN)), ("b1", (HIDDEN,)), ("w2", (Run = pa.BufferView[pa.float32]
+HIDDEN, CLASSES)), ("b2", (CLASSES,))]
         self.flat, offset = flat, 0
         for name, shape in sizes:
             view = flat.subview(offset, int(np.prod(shape)))
@@ -100,9 +101,12 @@ def train(x, labels, test_x, test_labels, rng):
             step += 1
             adam(net.flat, grad.flat, mean, square, 0.003, step)
             total += float(pa.sum(loss))
-        right = float(pa.mean(pa.astype(pa.argmax(net.forward(test_x)[1], axis=1) == test_labels, pa.float64)))
+        right = float(
+            pa.mean(pa.astype(pa.argmax(net.forward(test_x)[1], axis=1) == test_labels, pa.float64))
+        )
         curve.append((total / x.shape[0], right))
-        print(f"epoch {epoch:2d}  loss {curve[-1][0]:.4f}  held-out {100 * right:.1f} %  {time.perf_counter() - began:.2f} s")
+        seconds = time.perf_counter() - began
+        print(f"epoch {epoch:2d}  loss {curve[-1][0]:.4f}  held-out {100 * right:.1f} %  {seconds:.2f} s")
     return net, curve
 
 

@@ -10,14 +10,18 @@ from ..dtypes import float32, float64
 from . import creation, elementwise, indexing, linear_algebra, manipulation, searching, statistical, utility
 
 # NumPy takes the axis of these by position: a.sum(0)
-_ALONG_AXIS = {
-    "sum": statistical, "prod": statistical, "min": statistical, "max": statistical, "mean": statistical, "any": utility, "all": utility,
-    "argmin": searching, "argmax": searching,
-}  # fmt: skip
-_PLAIN = {
-    "clip": elementwise, "conj": elementwise, "round": elementwise, "nonzero": searching, "repeat": manipulation,
-    "take": indexing, "dot": linear_algebra,
-}  # fmt: skip
+_ALONG_AXIS: dict[str, Any] = {
+    **dict.fromkeys(("sum", "prod", "min", "max", "mean"), statistical),
+    **dict.fromkeys(("any", "all"), utility),
+    **dict.fromkeys(("argmin", "argmax"), searching),
+}
+_PLAIN: dict[str, Any] = {
+    **dict.fromkeys(("clip", "conj", "round"), elementwise),
+    "dot": linear_algebra,
+    "nonzero": searching,
+    "repeat": manipulation,
+    "take": indexing,
+}
 _NAMES = {"dot": "matmul"}
 
 
@@ -48,7 +52,11 @@ def _real(self: ndarray) -> ndarray:
 
 def _imag(self: ndarray) -> ndarray:
     """The imaginary part: a view of a complex array, zeros otherwise."""
-    return _part(self, 1) if self._dtype.kind == "c" else creation.zeros(self.shape, dtype=self._dtype, device=self.device)
+    return (
+        _part(self, 1)
+        if self._dtype.kind == "c"
+        else creation.zeros(self.shape, dtype=self._dtype, device=self.device)
+    )
 
 
 def install() -> None:
@@ -56,8 +64,10 @@ def install() -> None:
     for name, chapter in (_ALONG_AXIS | _PLAIN).items():
         function = getattr(chapter, _NAMES.get(name, name))
         method = (_along_axis if name in _ALONG_AXIS else _plain)(function)
-        method.__name__, method.__doc__ = name, f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}"
+        method.__name__, method.__doc__ = (
+            name,
+            f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
+        )
         setattr(ndarray, name, method)
-    setattr(ndarray, "real", property(_real))
-    setattr(ndarray, "imag", property(_imag))
-
+    ndarray.real = property(_real)
+    ndarray.imag = property(_imag)

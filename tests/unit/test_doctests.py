@@ -8,7 +8,11 @@ import pytest
 
 import pyarray
 
-MODULES = sorted(m.name for m in pkgutil.walk_packages(pyarray.__path__, "pyarray.") if not m.name.endswith(("_runtime", "__main__")))
+MODULES = sorted(
+    m.name
+    for m in pkgutil.walk_packages(pyarray.__path__, "pyarray.")
+    if not m.name.endswith(("_runtime", "__main__"))
+)
 GPU_DRIVERS = {"pyarray.driver.cuda", "pyarray.driver.hip"}
 
 
@@ -21,5 +25,7 @@ def test_examples(name):
 
 def test_public_functions_are_documented():
     public = [getattr(pyarray, n) for n in dir(pyarray) if not n.startswith("_")]
-    missing = [f.__name__ for f in public if callable(f) and not isinstance(f, pyarray.DType) and not f.__doc__]
+    missing = [
+        f.__name__ for f in public if callable(f) and not isinstance(f, pyarray.DType) and not f.__doc__
+    ]
     assert not missing
