@@ -60,8 +60,7 @@ class Network:
     """Layers as views of `flat`: the same code lays out parameters and gradients."""
 
     def __init__(self, flat):
-        sizes = [("w1", (64, HIDDEN)), ("b1", (HIDDEN,)), ("w2", (Run = pa.BufferView[pa.float32]
-HIDDEN, CLASSES)), ("b2", (CLASSES,))]
+        sizes = [("w1", (64, HIDDEN)), ("b1", (HIDDEN,)), ("w2", (HIDDEN, CLASSES)), ("b2", (CLASSES,))]
         self.flat, offset = flat, 0
         for name, shape in sizes:
             view = flat.subview(offset, int(np.prod(shape)))
