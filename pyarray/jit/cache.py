@@ -47,12 +47,14 @@ def directory() -> Path | None:
         status = path.stat()
     except OSError as error:
         _warn_once(
-            f"the kernel cache {path} can't be used ({error}); kernels are compiled in each process. Set PYARRAY_CACHE_DIR"
+            f"the kernel cache {path} can't be used ({error}); kernels are compiled in each process. "
+            "Set PYARRAY_CACHE_DIR"
         )
         return None
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         _warn_once(
-            f"the kernel cache {path} is not used: it belongs to or can be written by others. chmod 700 it, or set PYARRAY_CACHE_DIR"
+            f"the kernel cache {path} is not used: it belongs to or can be written by others. "
+            "chmod 700 it, or set PYARRAY_CACHE_DIR"
         )
         return None
     return path

@@ -59,7 +59,8 @@ def _load(
     else:
         if config.get("PYARRAY_RUN_ONLY"):
             raise RuntimeError(
-                f"kernel {name!r} is not in the cache ({cache.directory()}, entry {key[:16]}) and PYARRAY_RUN_ONLY=1 forbids compiling; "
+                f"kernel {name!r} is not in the cache ({cache.directory()}, entry {key[:16]}) and "
+                "PYARRAY_RUN_ONLY=1 forbids compiling; "
                 "run once without it"
             )
         compiler = device.driver.compiler()

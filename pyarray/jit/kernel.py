@@ -229,7 +229,8 @@ class Kernel:
             capture, value = changed[0]
             shown = "nothing" if value is Capture else repr(value)
             raise RuntimeError(
-                f"kernel {self.__name__!r} was compiled with {capture.name} = {capture.value!r}, which is now {shown}; "
+                f"kernel {self.__name__!r} was compiled with {capture.name} = {capture.value!r}, "
+                f"which is now {shown}; "
                 "pass it as a parameter, or use on_global_change='recompile'"
             )
         if changed:

@@ -41,14 +41,16 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     tid = max(failure.tid, 0)  # what stands outside the loops runs once, as the thread 0
     launch = caller()
     facts: dict[str, Any] = {
-        "kernel": kernel, "argument": argument, "axis": site.axis, "index": failure.index, "extent": failure.extent,
-        "offset": failure.offset, "size": failure.size, "tid": tid, "frames": tuple(frames), "launch": launch,
+        "kernel": kernel, "argument": argument, "axis": site.axis, "index": failure.index,
+        "extent": failure.extent, "offset": failure.offset, "size": failure.size, "tid": tid,
+        "frames": tuple(frames), "launch": launch,
     }  # fmt: skip
     where = f"kernel[{kernel}] tid={tid}, argument {argument!r}"
     if failure.kind == INDEX:
         what = "BufferView" if site.ndim == 1 else "ndarray"
         extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"
-        head = f"{what} out of range: {where} axis {site.axis}: got index {failure.index} (offset={failure.offset}, size={failure.size}{extent})"
+        view = f"(offset={failure.offset}, size={failure.size}{extent})"
+        head = f"{what} out of range: {where} axis {site.axis}: got index {failure.index} {view}"
     elif failure.kind == STEP0:
         head = f"slice step 0: {where} axis {site.axis}"
     else:

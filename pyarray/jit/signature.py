@@ -130,11 +130,13 @@ def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: A
     kind = array_type(argument._key)
     if annotation.dtype is not None and kind.dtype is not annotation.dtype:
         raise TypeError(
-            f"{kernel}(): {name!r} must be {_expected(annotation)}, got an array of {kind.dtype}; convert it with .astype(pa.{annotation.dtype})"
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got an array of {kind.dtype}; "
+            f"convert it with .astype(pa.{annotation.dtype})"
         )
     if annotation.ndim is not None and kind.ndim != annotation.ndim:
         raise TypeError(
-            f"{kernel}(): {name!r} must be {_expected(annotation)}, got a {kind.ndim}-D array of shape {argument.shape}"
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, "
+            f"got a {kind.ndim}-D array of shape {argument.shape}"
         )
     if annotation.view and kind.strided:
         raise TypeError(

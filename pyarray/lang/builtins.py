@@ -29,10 +29,12 @@ class BuiltinFunction:
 
 
 _FLOAT_UNARY = {
-    "sin": "sine", "cos": "cosine", "tan": "tangent", "asin": "inverse sine", "acos": "inverse cosine", "atan": "inverse tangent",
-    "sinh": "hyperbolic sine", "cosh": "hyperbolic cosine", "tanh": "hyperbolic tangent", "asinh": "inverse hyperbolic sine",
-    "acosh": "inverse hyperbolic cosine", "atanh": "inverse hyperbolic tangent", "exp": "e to the power x", "expm1": "exp(x) - 1",
-    "log": "natural logarithm", "log1p": "log(1 + x)", "log2": "logarithm to base 2", "log10": "logarithm to base 10",
+    "sin": "sine", "cos": "cosine", "tan": "tangent", "asin": "inverse sine", "acos": "inverse cosine",
+    "atan": "inverse tangent", "sinh": "hyperbolic sine", "cosh": "hyperbolic cosine",
+    "tanh": "hyperbolic tangent", "asinh": "inverse hyperbolic sine", "acosh": "inverse hyperbolic cosine",
+    "atanh": "inverse hyperbolic tangent", "exp": "e to the power x", "expm1": "exp(x) - 1",
+    "log": "natural logarithm", "log1p": "log(1 + x)", "log2": "logarithm to base 2",
+    "log10": "logarithm to base 10",
 }  # fmt: skip
 
 _ROWS = (
@@ -84,9 +86,10 @@ for _module in (math, cmath):
             _PYTHON.setdefault(getattr(_module, _name), _name)
 
 ALIASES = {
-    "absolute": "abs", "minimum": "min", "maximum": "max", "negative": "neg", "reciprocal": "recip", "fabs": "abs", "rint": "round",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
-    "arctanh": "atanh", "conjugate": "conj", "power": "pow",
+    "absolute": "abs", "minimum": "min", "maximum": "max", "negative": "neg", "reciprocal": "recip",
+    "fabs": "abs", "rint": "round", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "conjugate": "conj",
+    "power": "pow",
 }  # fmt: skip
 
 

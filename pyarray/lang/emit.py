@@ -39,7 +39,12 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_complex.h", r"pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+"),
     ("pa_atomic.h", r"pa_atomic_\w+"),
 )
-_FIRST = "    pa_at here = {rt, 0, -1, {0, 0}};\n    pa_at *at = &here;\n    const pa_frame *up = 0;\n    (void)at; (void)up;\n"
+_FIRST = """\
+    pa_at here = {rt, 0, -1, {0, 0}};
+    pa_at *at = &here;
+    const pa_frame *up = 0;
+    (void)at; (void)up;
+"""
 
 
 def emit(tree: Tree, dialect: Dialect, debug: bool) -> tuple[str, str]:

@@ -241,7 +241,8 @@ class Code:
     def emit_SubView(self, e: SubView) -> str:
         self.use(e.type)
         name = self.helper(views.subview(e.type, self.dialect.function, self.debug))
-        return f"{name}({', '.join([*self.where(e.site), self.expr(e.array), self.expr(e.offset), self.expr(e.size)])})"
+        args = [*self.where(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
+        return f"{name}({', '.join(args)})"
 
     def emit_Slice(self, e: Slice) -> str:
         self.use(e.type)
@@ -343,7 +344,8 @@ class Code:
         start = self.expr(reach.start) if reach.start is not None else "0"
         self.counters += 1
         k, inner = f"k{self.counters}", pad + "    "
-        text = f"{pad}{{\n{inner}int64_t {k} = {start};\n{inner}const int64_t {k}_stop = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
+        stop = self.expr(reach.stop)  # type: ignore[arg-type]
+        text = f"{pad}{{\n{inner}int64_t {k} = {start};\n{inner}const int64_t {k}_stop = {stop};\n"
         lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         for acc, op in s.reductions:
             dtype = types[acc].dtype
@@ -359,14 +361,16 @@ class Code:
         )
         text += f"{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
         text += f"{inner}        const int64_t {name} = {k} + lane;\n{body}{inner}    }}\n{inner}}}\n"
-        text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n{inner}    const int64_t {name} = {k};\n"
+        text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n"
+        text += f"{inner}    const int64_t {name} = {k};\n"
         text += self.block(s.body, indent + 2) + f"{inner}}}\n"
         text += self.combine(s, lanes, types, inner)
         self.renamed = saved
         return text + f"{pad}}}\n"
 
     def combine(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
-        text = f"{pad}for (int half = {LANES // 2}; half > 0; half /= 2) {{\n{pad}    for (int lane = 0; lane < half; ++lane) {{\n"
+        text = f"{pad}for (int half = {LANES // 2}; half > 0; half /= 2) {{\n"
+        text += f"{pad}    for (int lane = 0; lane < half; ++lane) {{\n"
         tail = ""
         for acc, op in s.reductions:
             kind, lane = types[acc], lanes[acc]

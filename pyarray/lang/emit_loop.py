@@ -90,7 +90,8 @@ def parallel_loop(
     """
     dense = strided(kernel)
     head = f"{code.dialect.body} void {symbol}_body{loop.loop}"
-    text = f"{head}(const {symbol}_env *env, int64_t begin, int64_t end{', const bool unit' if dense else ''})\n{{\n"
+    unit = ", const bool unit" if dense else ""
+    text = f"{head}(const {symbol}_env *env, int64_t begin, int64_t end{unit})\n{{\n"
     if code.debug:
         text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
         text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")

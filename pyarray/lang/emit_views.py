@@ -59,6 +59,11 @@ def total(kind: ArrayType, view: str) -> str:
     return " * ".join(f"{view}.n{axis}" for axis in range(kind.ndim)) or "1"
 
 
+def check_index(kind: ArrayType, axis: int) -> str:
+    where = f"at->rt, up, site + {axis}, at->loop, at->tid"
+    return f"pa_check_index({where}, i{axis}, v.n{axis}, v.offset, {total(kind, 'v')})"
+
+
 def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     """(name, text) of the function that answers an element's address; a checked one answers the scrap element
     when it is outside."""
@@ -67,20 +72,13 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     params = [f"const {view_name(kind)} v", *(f"int64_t {i}" for i in index)]
     ctype = kind.dtype.ctype
     if not checked:
-        return (
-            name,
-            f"{function} {ctype} *{name}({', '.join(params)})\n{{\n    return {address(kind, 'v', index)};\n}}\n",
-        )
-    tests = [
-        f"pa_check_index(at->rt, up, site + {axis}, at->loop, at->tid, {i}, v.n{axis}, v.offset, {total(kind, 'v')})"
-        for axis, i in enumerate(index)
-    ]
+        head = f"{function} {ctype} *{name}({', '.join(params)})"
+        return name, f"{head}\n{{\n    return {address(kind, 'v', index)};\n}}\n"
+    tests = [check_index(kind, axis) for axis in range(kind.ndim)]
     test = "\n        && ".join(tests) or "true"
     head = f"{function} {ctype} *{name}(pa_at *at, const pa_frame *up, int32_t site, {', '.join(params)})"
-    return (
-        name,
-        f"{head}\n{{\n    return {test}\n        ? {address(kind, 'v', index)} : ({ctype} *)&at->scrap;\n}}\n",
-    )
+    place = f"? {address(kind, 'v', index)} : ({ctype} *)&at->scrap"
+    return name, f"{head}\n{{\n    return {test}\n        {place};\n}}\n"
 
 
 def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
@@ -89,9 +87,8 @@ def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
     extra = "pa_at *at, const pa_frame *up, int32_t site, " if debug else ""
     lines = []
     if debug:
-        lines.append(
-            "    if (!pa_check_view(at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid, offset, size, v.n0, v.offset)) offset = size = 0;"
-        )
+        where = "at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid"
+        lines.append(f"    if (!pa_check_view({where}, offset, size, v.n0, v.offset)) offset = size = 0;")
         lines.append(
             "    v.offset += offset"
             + (f" * (v.s0 / (int64_t)sizeof({kind.dtype.ctype}))" if kind.strided else "")
@@ -100,10 +97,8 @@ def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
     lines.append(f"    v.data = {address(kind, 'v', ['offset'])};")
     lines.append("    v.n0 = size;")
     body = "\n".join([*lines, "    return v;"])
-    return (
-        name,
-        f"{function} {view_name(kind)} {name}({extra}{view_name(kind)} v, int64_t offset, int64_t size)\n{{\n{body}\n}}\n",
-    )
+    params = f"{extra}{view_name(kind)} v, int64_t offset, int64_t size"
+    return name, f"{function} {view_name(kind)} {name}({params})\n{{\n{body}\n}}\n"
 
 
 def slice_shape(parts: tuple[object, ...]) -> str:
@@ -127,14 +122,16 @@ def slicer(
     params = ["pa_at *at, const pa_frame *up, int32_t site"] if debug else []
     params.append(f"const {view_name(kind)} v")
     lines = [f"    {view_name(result)} r;", "    int64_t bytes = 0;"]
+    indexed = debug and not all(isinstance(p, Range) for p in parts)
+    if indexed:
+        lines.append("    bool inside = true;")
     out = 0
     for axis, p in enumerate(parts):
         n, s = f"v.n{axis}", stride(kind, "v", axis)
         if not isinstance(p, Range):
             params.append(f"int64_t i{axis}")
             if debug:
-                check = f"pa_check_index(at->rt, up, site + {axis}, at->loop, at->tid, i{axis}, {n}, v.offset, {total(kind, 'v')})"
-                lines.append(f"    if (!{check}) i{axis} = 0;")
+                lines.append(f"    if (!{check_index(kind, axis)}) {{ i{axis} = 0; inside = false; }}")
             lines.append(f"    bytes += i{axis} * {s};")
             continue
         lines += _cut(p, axis, n, s, params, debug)
@@ -145,6 +142,8 @@ def slicer(
     lines.append(f"    r.data = ({kind.dtype.ctype} *)((char *)v.data + bytes);")
     if debug:
         lines.append(f"    r.offset = v.offset + bytes / (int64_t)sizeof({kind.dtype.ctype});")
+    if indexed:  # an empty view, so that what follows touches nothing
+        lines.append("    if (!inside) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
     body = "\n".join([*lines, "    return r;"])
     return name, f"{function} {view_name(result)} {name}({', '.join(params)})\n{{\n{body}\n}}\n"
 

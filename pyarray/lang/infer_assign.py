@@ -38,8 +38,9 @@ class Assignments(Calls):
         if self.parallel is not None and name in self.parallel:
             self.source.fail(
                 where,
-                f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time",
-                f"use another name inside the loop, or collect with pa.atomic_add(array, index, value) instead of {name!r}",
+                f"{name!r} is assigned before the parallel loop and again in it: "
+                "its iterations run at the same time",
+                "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
             )
         if name in self.params and not isinstance(self.params[name], ScalarType):
             what = (

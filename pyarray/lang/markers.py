@@ -68,7 +68,7 @@ def _ndrange(*sizes: Any) -> Iterable[tuple[int, ...]]:
 ndrange = Marker(
     "ndrange",
     _ndrange,
-    "`for i, j in pa.ndrange(m, n)`: one loop over all index pairs, the last one fastest. Sizes may be a shape.",
+    "`for i, j in pa.ndrange(m, n)`: one loop over all pairs, the last index fastest. Sizes may be a shape.",
 )
 unordered = Marker(
     "unordered",

@@ -138,9 +138,9 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
         nodes = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == source.name]
     if not nodes:
         raise CompileError(
-            f"the source of {source.name!r} ({source.path}:{source.first_line}) can't be found: Python keeps no text of functions "
-            "typed at the plain prompt or passed to exec().\nPut the function in a file or a notebook cell, or register the text "
-            "with linecache before exec()."
+            f"the source of {source.name!r} ({source.path}:{source.first_line}) can't be found: Python keeps "
+            "no text of functions typed at the plain prompt or passed to exec().\n"
+            "Put the function in a file or a notebook cell, or register the text with linecache."
         )
     _check(source, nodes[0])
     return nodes[0]

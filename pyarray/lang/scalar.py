@@ -85,10 +85,11 @@ def fits(value: Any, dtype: DType) -> bool:
 
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
-    "div": operator.truediv, "pow": operator.pow, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-    "shl": operator.lshift, "shr": operator.rshift,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
+    "mod": operator.mod, "div": operator.truediv, "pow": operator.pow, "and": operator.and_,
+    "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "ge": operator.ge,
 }  # fmt: skip
 
 
@@ -112,8 +113,8 @@ def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
 BITWISE = frozenset(("and", "or", "xor"))
 INTEGER_ONLY = frozenset(("shl", "shr"))
 SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^",
-    "shl": "<<", "shr": ">>", "neg": "-", "invert": "~",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&",
+    "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "neg": "-", "invert": "~",
 }  # fmt: skip
 
 

@@ -83,7 +83,8 @@ def _verify_function(function: Function, symbols: dict[str, Function]) -> None:
                 )
             if isinstance(node, Local) and names.get(node.name) != node.type:
                 raise AssertionError(
-                    f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} at line {node.loc.line}"
+                    f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} "
+                    f"at line {node.loc.line}"
                 )
             if isinstance(node, Invoke):
                 expected = tuple(t for _, t in symbols[node.function].params)

@@ -21,7 +21,7 @@ def triple(v):
         v[i] = v[i] * 3
 
 
-@pytest.fixture()
+@pytest.fixture
 def place(tmp_path):
     """An empty cache, and nothing in memory."""
     config.set("PYARRAY_CACHE_DIR", tmp_path / "cache")

@@ -49,7 +49,7 @@ def test_the_message_of_the_design(device):
     with debug(), pytest.raises(BoundsError) as caught:
         scale(view, 2.0, 20)  # launched here
     assert str(caught.value) == (
-        "BufferView out of range: kernel[scale] tid=16, argument 'v' axis 0: got index 16 (offset=0, size=16)\n"
+        "BufferView out of range: kernel[scale] tid=16, argument 'v' axis 0: got index 16 (offset=0, size=16)\n"  # noqa: E501
         "Callstack:\n"
         f"  scale (test_debug.py:{line_of('v[i] = damp(v, i, factor)')})\n"
         f"    damp (test_debug.py:{line_of('return w[k] * factor')})\n"
@@ -125,9 +125,9 @@ def after(m, k):
 
 
 FAILING = {
-    stores: (2, "ndarray out of range: kernel[stores] tid=3, argument 'm' axis 1: got index 5 (offset=0, size=20, axis extent 5)"),
+    stores: (2, "ndarray out of range: kernel[stores] tid=3, argument 'm' axis 1: got index 5 (offset=0, size=20, axis extent 5)"),  # noqa: E501
     adds: (2, "tid=2, argument 'm' axis 0: got index 4 "),
-    cuts: (3, "sub-view out of range: kernel[cuts] tid=0, argument 'm': got sub-view offset=3, size=3 of a view of size 5"),
+    cuts: (3, "sub-view out of range: kernel[cuts] tid=0, argument 'm': got sub-view offset=3, size=3 of a view of size 5"),  # noqa: E501
     rows: (2, "kernel[rows] tid=2, argument 'm' axis 0: got index 4 "),
     steps: (0, "slice step 0: kernel[steps] tid=0, argument 'm' axis 1"),
     once: (-1, "kernel[once] tid=0, argument 'm' axis 0: got index -1 "),
@@ -242,6 +242,22 @@ def either(a, b, n):
         if i > 2:
             w = b
         w[i] = 1
+
+
+@kernel
+def row_of_none(m, out):
+    for i in range(out.size):
+        row = m[i]
+        row[0] = 5
+        out[i] = row[1]
+
+
+def test_a_row_that_is_not_there(device):
+    guard = np.full((3, 4), -7.0)
+    with debug(), pytest.raises(BoundsError, match=r"axis 0: got index 1 .*axis extent 1"):
+        row_of_none(on(device, guard)[1:2], on(device, np.zeros(3)))
+    assert (guard[[0, 2]] == -7).all()
+    assert (guard[1, 1:] == -7).all()
 
 
 def test_a_view_of_either(device):

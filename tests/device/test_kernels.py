@@ -41,7 +41,7 @@ def loops(out):
             j = j * 2  # doesn't steer the loop
             s += j
         for j in range(3):
-            for j in range(2):  # noqa: B020
+            for j in range(2):
                 s += j
             s += 100 * j
         n = 3
@@ -355,7 +355,7 @@ def names(
     t,
     begin,
     env,
-    I,
+    I,  # noqa: E741
     bool_,
     value,
     at,
@@ -374,7 +374,7 @@ def names(
     variants,
     é,
     out,
-):  # noqa: E501, E741, N803
+):
     for i in range(v.size):
         float_ = int_ = count = here = up = slots = memory = double = register = NULL = size = k = end = 1
         exp, len, EOF, pa_x, const, _I, _e9_, tmp0, at0, _pa_f, return_ = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
@@ -644,7 +644,8 @@ def bit_atomics(v, out):
         atomic_xor(out, 2, v[i])
         old = atomic_exchange(out, 3, v[i])
         atomic_add(out, 4, old)
-    out[4] += out[3]
+    out[4] += out[3]  # the last one stays, whichever it was
+    out[3] = 0
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float32", "float64"])

@@ -1,4 +1,4 @@
-"""Binding and launching: what an argument may be, what is keyed, threads, forks, failures that leave nothing behind."""
+"""Binding and launching: what an argument may be, what is keyed, threads, forks, failures."""
 
 import os
 import threading
@@ -40,7 +40,7 @@ def test_wrong_arguments_are_named(device):
     for bad, message in (
         (
             f64,
-            r"fill\(\): 'v' must be a 1-D contiguous array of float32, got an array of float64; convert it with",
+            r"fill\(\): 'v' must be a 1-D contiguous array of float32, got an array of float64; convert",
         ),
         (m, r"'v' must be a 1-D contiguous array of float32, got a 2-D array of shape \(2, 2\)"),
         (f32[::2], r"'v' is a BufferView, which is contiguous, and got strides \(8,\)"),

@@ -58,7 +58,7 @@ def k(v, z, b, n):
         {}
 """
 STATEMENTS = {
-    "try: pass\n        except: pass": "'try' is not part of the kernel language.*\n.*\n.*\na kernel can't raise",
+    "try: pass\n        except: pass": "'try' is not part of the kernel language.*\n.*\n.*\na kernel can't raise",  # noqa: E501
     "raise ValueError": "'raise' is not part",
     "assert i > 0": "'assert' is not part",
     "with v: pass": "'with' is not part",
@@ -179,7 +179,7 @@ def test_the_whole_message():
 def test_text_that_is_nowhere():
     space = dict(PLAIN, kernel=kernel)
     exec("@kernel\ndef k(v): v[0] = 1", space)
-    with pytest.raises(CompileError, match="the source of 'k' .* can't be found"):
+    with pytest.raises(CompileError, match=r"the source of 'k' .* can't be found"):
         space["k"](args()[0])
 
 

@@ -1,12 +1,8 @@
 #include "pa_base.h"
 
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap. */
-static inline int64_t pa_grain(int64_t count, int64_t cost)
-{
-    const int64_t worth = 65536 / cost + 1, even = count / 64 + 1;
-    return worth > even ? worth : even;
-}
-
+/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap.
+*/ static inline int64_t pa_grain(int64_t count, int64_t cost) { const int64_t worth = 65536 / cost + 1, even
+= count / 64 + 1; return worth > even ? worth : even; } 
 typedef struct { float *data; int64_t n0; } view_f32_1c;
 
 typedef struct {
