@@ -19,7 +19,7 @@ from ..dtypes import int64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange
 from .index_key import Plan, only_mask, plan_of
-from .nonzero import bits, check_range, nonzero
+from .nonzero import as_bits, bits, check_range, nonzero
 
 # Elements of a row that one iteration copies on the CPU; elsewhere neighbours are neighbouring threads.
 ROW = 256
@@ -168,24 +168,47 @@ def _move(name: str, plan: Plan, x: ndarray) -> None:
     """Moves elements between `plan.view` and `x`, which has the shape of the plan's result."""
     if not x._size:
         return
-    view, count = plan.view, len(plan.indices)
-    a, x = bits(view), bits(x)
-    behind, end = plan.before + count, plan.before + len(plan.broadcast)
-    before = shapes.collapse(x._shape[: plan.before], a._strides[: plan.before], x._strides[: plan.before])
-    after = shapes.collapse(x._shape[end:], a._strides[behind:], x._strides[end:])
-    steps = [shapes.broadcast_strides(i._shape, i._strides, plan.broadcast) for i in plan.indices]
-    middle = shapes.collapse(plan.broadcast, x._strides[plan.before : end], *steps)
-    if not middle[0]:
-        middle = (1,), ((0,),) * (count + 1)
-    source = a._view(
-        0,
-        before[0] + a._shape[plan.before : behind] + after[0],
-        before[1][0] + a._strides[plan.before : behind] + after[1][0],
+    view, indices = plan.view, plan.indices
+    kernel, *windows = _layout(
+        name, plan.before, plan.broadcast, view._dtype.itemsize, view._shape, view._strides,
+        x._shape, x._strides,
+        tuple((i._shape, i._strides, i._dtype.itemsize) for i in indices),
+    )  # fmt: skip
+    source, target, *positions = (
+        a._view(0, *window) for a, window in zip((view, x, *indices), windows, strict=True)
     )
-    target = x._view(0, before[0] + middle[0] + after[0], before[1][1] + middle[1][0] + after[1][1])
-    indices = [i._view(0, middle[0], middle[1][n + 1]) for n, i in enumerate(plan.indices)]
-    kernel = _move_kernel(name, len(before[0]), len(middle[0]), len(after[0]), count)
-    kernel(source, target, *indices, ROW if array_host.on_host(a) else 1)
+    kernel(as_bits(source), as_bits(target), *positions, ROW if array_host.on_host(view) else 1)
+
+
+@functools.lru_cache(maxsize=1024)
+def _layout(
+    name: str,
+    before: int,
+    broadcast: tuple[int, ...],
+    itemsize: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    x_shape: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    indices: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...],
+) -> tuple[Any, ...]:
+    """The kernel, and what `_view` takes for each of its arrays, with as few axes as strides allow."""
+    behind, end = before + len(indices), before + len(broadcast)
+    head, (a_head, x_head) = shapes.collapse(x_shape[:before], strides[:before], x_strides[:before])
+    tail, (a_tail, x_tail) = shapes.collapse(x_shape[end:], strides[behind:], x_strides[end:])
+    steps = [shapes.broadcast_strides(sizes, step, broadcast) for sizes, step, _ in indices]
+    middle, (x_middle, *steps) = shapes.collapse(broadcast, x_strides[before:end], *steps)
+    if not middle:
+        middle, x_middle, steps = (1,), (0,), [(0,) for _ in indices]
+    windows = [
+        (head + shape[before:behind] + tail, a_head + strides[before:behind] + a_tail, itemsize),
+        (head + middle + tail, x_head + x_middle + x_tail, itemsize),
+        *((middle, step, size) for step, (_, _, size) in zip(steps, indices, strict=True)),
+    ]
+    return (
+        _move_kernel(name, len(head), len(middle), len(tail), len(indices)),
+        *((sizes, step, None, not shapes.is_contiguous(sizes, step, size)) for sizes, step, size in windows),
+    )
 
 
 @functools.cache

@@ -51,6 +51,18 @@ class Plan:
 
 
 def plan_of(a: ndarray, key: Any) -> Plan:
+    """The plan for `a[key]`. Raises `IndexError` for a key that doesn't fit or, where the values are at hand,
+    is out of range; off the CPU the device is waited for only in debug mode and for masks.
+    """
+    if (
+        isinstance(key, ndarray)
+        and key._dtype.kind in "iu"
+        and key._shape
+        and a._shape
+        and key.device is a.device
+    ):
+        check_range(key, a._shape[0], 0)  # the common case; what follows comes to the same
+        return Plan(a, 0, (key,), key._shape, False)
     items = _expanded(a, key)
     basic: list[Any] = []
     roles: list[Any] = []  # per axis of the view: None where it stays, else the number of its item

@@ -11,24 +11,27 @@ import functools
 from .. import array_host
 from ..array import empty, ndarray
 from ..array_hooks import operation
-from ..dtypes import int64, uint8, uint16, uint32, uint64
+from ..dtypes import int32, int64, uint8, uint16, uint32, uint64
 from ..jit.kernel import Kernel, from_text, mode
 
 BLOCK = 128  # elements of a block
 BLOCKS = 1 << 14  # at most, before blocks get longer
 
 _BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-_SCOPE = {"int64": int64}
+_SCOPE = {"int32": int32, "int64": int64}
 
 
 def bits(a: ndarray) -> ndarray:
-    """`a` as unsigned integers of its item size; 16 bytes have no integer and stay what they are."""
-    kind = _BITS.get(a._dtype.itemsize)
-    if kind is None or kind is a._dtype:
-        return a
-    view: ndarray = a._view(0, a._shape, a._strides)
-    view._dtype = kind
-    view._key = view._key & ~0xFF | kind.code
+    """A view of `a` as unsigned integers of its item size; 16 bytes have no integer and stay as they are."""
+    return as_bits(a._view(0, a._shape, a._strides))
+
+
+def as_bits(view: ndarray) -> ndarray:
+    """`view`, which nobody else holds, turned into what `bits` gives."""
+    kind = _BITS.get(view._dtype.itemsize)
+    if kind is not None:
+        view._dtype = kind
+        view._key = view._key & ~0xFF | kind.code
     return view
 
 
@@ -84,10 +87,9 @@ def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
 def _count_kernel() -> Kernel:
     text = """def count_nonzero(found, x, block: int):
     for b in range(found.shape[0] - 1):
-        n = 0
+        n = int32(0)
         for t in range(b * block, min(b * block + block, x.shape[0])):
-            if x[t] != 0:
-                n += 1
+            n += int32(x[t] != 0)
         found[b + 1] = n
     for zero in range(1):
         found[zero] = 0
@@ -99,19 +101,23 @@ def _count_kernel() -> Kernel:
 
 @functools.cache
 def _positions_kernel(rank: int) -> Kernel:
+    """Positions in C order first, which are then taken apart. Each one is written before it is known to be
+    nonzero: a branch would be guessed wrong half of the time."""
     sizes = [f"n{k}" for k in range(1, rank)]
     text = f"""def nonzero(out, x, found, {", ".join(f"{n}: int" for n in ["block", *sizes])}):
     for b in range(found.shape[0] - 1):
         at = found[b]
-        if found[b + 1] > at:
-            for t in range(b * block, min(b * block + block, x.shape[0])):
-                if x[t] != 0:
-                    left = t
+        t = b * block
+        while at < found[b + 1]:
+            out[0, at] = t
+            at += int64(x[t] != 0)
+            t += 1
 """
-    pad = "    " * 5
-    for k in reversed(range(1, rank)):
-        text += f"{pad}out[{k}, at] = left % n{k}\n{pad}left = left // n{k}\n"
-    text += f"{pad}out[0, at] = left\n{pad}at += 1\n"
+    if rank > 1:
+        text += "    for p in range(out.shape[1]):\n        left = out[0, p]\n"
+        for k in reversed(range(1, rank)):
+            text += f"        out[{k}, p] = left % n{k}\n        left = left // n{k}\n"
+        text += "        out[0, p] = left\n"
     return from_text("nonzero", text, dict(_SCOPE))
 
 
@@ -124,7 +130,8 @@ def check_range(index: ndarray, size: int, axis: int) -> None:
     if not size:
         raise_outside(0, 0, size, axis)
     if array_host.on_host(index) or mode.debug:
-        flat = operation("contiguous")(index).reshape(index._size)
+        whole = index if index.ndim == 1 else operation("contiguous")(index).reshape(index._size)
+        flat = operation("contiguous")(whole)
         block = _block(flat._size)
         found = empty((2, -(-flat._size // block)), int64, index.device)
         _extremes_kernel()(found, flat, block)

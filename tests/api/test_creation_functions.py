@@ -10,7 +10,7 @@ from pyarray import dtypes
 from tests.strategies import numpy_views
 
 POOL = st.sampled_from((pa.int32, pa.float32, pa.float64))
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=40)
 SHAPES = st.one_of(st.integers(0, 5), st.lists(st.integers(0, 4), max_size=3).map(tuple))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 from tests.strategies import as_view, numpy_views
 
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=40)
 VIEWS = numpy_views(dtype=pa.float32)
 
 
