@@ -204,6 +204,8 @@ class Code:
                 return f"((bool)({args[0]} {'&' if e.name == 'min' else '|'} {args[1]}))"
         if dtype.kind == "f" and e.name in ("real", "conj"):
             return args[0]
+        if dtype.kind == "f" and e.name == "angle":
+            return f"pa_atan2_{dtype.suffix}(0, {args[0]})"
         if dtype.kind == "f" and e.name == "imag":
             return constant(0.0, dtype)
         return f"pa_{e.name}_{dtype.suffix}({', '.join(args)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyarray.array_convert import asnumpy
 from pyarray.buffer_view import BufferView
 from pyarray.dtypes import ALL, float32, float64, int64
 from pyarray.jit.kernel import func, kernel
+from pyarray.lang.builtins import FUNCTIONS
 from pyarray.lang.markers import (
     atomic_add,
     atomic_and,
@@ -25,6 +27,7 @@ from pyarray.lang.markers import (
     atomic_sub,
     atomic_xor,
     constexpr,
+    known,
     ndrange,
     unordered,
 )
@@ -584,6 +587,29 @@ def functions(a, out):
 def test_math(device, layout):
     a = np.linspace(-3, 3, 22)[::layout]
     agree(functions, device, a, np.zeros((6, a.size)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_every_function_of_the_table_links(device, dtype):
+    """One kernel per type with all the functions that are defined for it; NumPy has the values of most."""
+    kinds = {"b": "biuf", "i": "iuf", "u": "iuf", "f": "f", "c": "c"}[dtype.kind]
+    rows = [row for row in FUNCTIONS.values() if set(row.kinds) & set(kinds)]
+    lines = [f"        out[{n}, i] = k.{r.name}({', '.join(['x[i]'] * r.arity)})" for n, r in enumerate(rows)]
+    text = "def all_functions(x, out):\n    for i in range(x.size):\n" + "\n".join(lines) + "\n"
+    path = f"<functions of {dtype}>"
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), space := {"k": known})
+    x = np.array([0, 1, 1]).astype(dtype.numpy)
+    result = np.complex128 if dtype.kind == "c" else np.float64
+    out = launch(kernel(space["all_functions"]), device, x, np.zeros((len(rows), 3), result))[1]
+    for n, row in enumerate(rows):
+        if dtype.kind in "fc" and dtype.itemsize > 2:
+            try:
+                with np.errstate(all="ignore"):
+                    expected = getattr(known, row.name)(*[x] * row.arity)
+            except NotImplementedError:
+                continue
+            np.testing.assert_allclose(out[n], expected, rtol=1e-5, err_msg=row.name)
 
 
 @kernel
