@@ -28,7 +28,7 @@ class Program:
     params: tuple[tuple[str, Any], ...]
     directions: dict[str, str]
     sites: tuple[Site, ...]
-    captures: tuple[Capture, ...]
+    captures: tuple[Capture, ...] = ()
 
 
 def lower(
