@@ -11,7 +11,7 @@ from ..jit.kernel import mode
 from ..kernels.gemm import gemm, variant_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
-from .ufunc import common_device, compute_out, strides_of
+from .ufunc import STRIDES, common_device, compute_out
 
 
 __all__ = ["matmul", "matrix_transpose"]
@@ -29,7 +29,7 @@ def _quick(a: Any, b: Any) -> ndarray | None:
     if k != rows or not m * n or a._buffer.device is not b._buffer.device:
         return None
     shape, size = (m, n), m * n
-    c = fresh(Buffer.allocate(a._buffer.device, size * dtype.itemsize), shape, strides_of(shape, dtype.itemsize), size, dtype, key)
+    c = fresh(Buffer.allocate(a._buffer.device, size * dtype.itemsize), shape, STRIDES[dtype.itemsize][shape], size, dtype, key)
     launch(a, b, c)
     return c
 

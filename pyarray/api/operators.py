@@ -8,7 +8,7 @@ from typing import Any
 from ..array import ndarray
 from .elementwise import ROWS
 from .linear_algebra import matmul
-from .ufunc import call, known, make_operator
+from .ufunc import known, make_function, make_in_place
 
 BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
@@ -22,16 +22,6 @@ def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, other: forward(other, self)
 
 
-def _in_place(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
-    row = ROWS[name]
-
-    def method(self: ndarray, other: Any) -> Any:
-        self._check_writeable()
-        return call(row, (self, other), self)
-
-    return method
-
-
 def _matmul(product: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, other: product(self, other) if known(type(other)) else NotImplemented
 
@@ -39,13 +29,13 @@ def _matmul(product: Callable[..., Any]) -> Callable[..., Any]:
 def install() -> None:
     """Give `ndarray` its operators."""
     for short, name in (BINARY | COMPARISON).items():
-        forward = make_operator(ROWS[name])
+        forward = make_function(ROWS[name], foreign=True)
         setattr(ndarray, f"__{short}__", forward)
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
-            setattr(ndarray, f"__i{short}__", _in_place(name, forward))
+            setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
     setattr(ndarray, "__matmul__", _matmul(lambda a, b: matmul(a, b)))
     setattr(ndarray, "__rmatmul__", _matmul(lambda a, b: matmul(b, a)))
     setattr(ndarray, "__imatmul__", _matmul(lambda a, b: matmul(a, b, out=a)))
     for short, name in UNARY.items():
-        setattr(ndarray, f"__{short}__", make_operator(ROWS[name]))
+        setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))

@@ -1,8 +1,11 @@
-"""What all elementwise functions share: operands, promotion, broadcasting, `out=`, and the short way for the common case."""
+"""What all elementwise functions share: operands, promotion, broadcasting, `out=`, and the short way for the
+common case."""
 
 from __future__ import annotations
 
 import functools
+import math
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +18,8 @@ from ..array import empty, fresh, ndarray, type_key
 from ..array_convert import asarray
 from ..buffer_view import BufferView
 from ..dtypes import DType, bool_, float32, float64
-from ..jit.kernel import Func, Variant, mode
-from ..kernels.map import MapOp, apart, launch_map, map_kernel
+from ..jit.kernel import Func, mode
+from ..kernels.map import MapOp, launch_map, map_kernel
 from ..memory.buffer import Buffer
 
 _PYTHON = (bool, int, float, complex)
@@ -25,8 +28,9 @@ _ORDER = "biufc"
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """An elementwise function. `kinds` are the kinds of types it is defined over; where `lift` is set, bools and integers are
-    computed as that type. `result` is "same", "bool", or "real" (the component type of complex numbers)."""
+    """An elementwise function. `kinds` are the kinds of types it is defined over; where `lift` is set, bools
+    and integers are computed as that type. `result` is "same", "bool", or "real" (the component type of
+    complex numbers). `op` casts its operands to the domain; `exact` takes them as they are."""
 
     name: str
     kinds: str
@@ -35,51 +39,47 @@ class Row:
     lift: DType | None = None
     doc: str = ""
     op: MapOp = field(init=False)
+    exact: MapOp = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "op", MapOp(self.name, self.function))
+        object.__setattr__(self, "exact", MapOp(self.name, self.function, raw=(0, 1)))
 
     @property
     def arity(self) -> int:
         """Number of operands."""
         return int(self.function.__wrapped__.__code__.co_argcount)
 
-    def domain(self, operands: Sequence[Any]) -> DType:
-        """Type that the operands are cast to. Raises `TypeError` for types outside `kinds`."""
-        try:
-            dtype = dtypes.result_type(*operands)
-        except TypeError:
-            if self.result != "bool":
-                raise TypeError(f"{self.name}(): {_types(operands)} have no common type; cast one of them with astype") from None
-            dtype = float64  # uint64 compared with a signed integer, as NumPy does
-        if dtype.kind not in self.kinds:
-            if self.lift is not None and dtype.kind in "biu":
-                return self.lift
-            legal = ", ".join(d.name for d in dtypes.of_kinds(self.kinds))
-            raise TypeError(f"{self.name}() is not defined for {_types(operands)}; it takes {legal}")
-        if self.result == "bool" and dtype.kind in "iu":
-            return _widened(dtype, operands)
-        return dtype
+    def domain(self, operands: Sequence[Any]) -> DType | None:
+        """Type that the operands are cast to; None: compared by value, each in its own (uint64 with a signed
+        integer). Raises `TypeError` for types outside `kinds`."""
+        return _domain(self, tuple([x._dtype if isinstance(x, ndarray) else type(x) for x in operands]))
 
-    def dtype_of_result(self, domain: DType) -> DType:
+    def dtype_of_result(self, domain: DType | None) -> DType:
         """Element type of the result for operands of type `domain`."""
-        if self.result == "bool":
+        if self.result == "bool" or domain is None:
             return bool_
         if self.result == "real" and domain.kind == "c":
             return float32 if domain.itemsize == 8 else float64
         return domain
 
 
-def _types(operands: Sequence[Any]) -> str:
-    return " and ".join(str(x._dtype) if isinstance(x, ndarray) else type(x).__name__ for x in operands)
-
-
-def _widened(dtype: DType, operands: Sequence[Any]) -> DType:
-    """For comparisons: a Python integer outside the array's type is compared by value, not refused."""
-    for x in operands:
-        if type(x) is int and not np.iinfo(dtype.numpy).min <= x <= np.iinfo(dtype.numpy).max:
-            return dtypes.int64 if -(1 << 63) <= x < 1 << 63 and dtype is not dtypes.uint64 else float64
-    return dtype
+@functools.lru_cache(maxsize=4096)
+def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
+    names = " and ".join(t.name if isinstance(t, DType) else t.__name__ for t in types)
+    try:
+        dtype = dtypes.result_type(*(t if isinstance(t, DType) else t() for t in types))
+    except TypeError:
+        if row.result == "bool":
+            return None
+        what = f"{row.name}(): {names} have no common type"
+        raise TypeError(f"{what}; cast one of them with astype") from None
+    if dtype.kind in row.kinds:
+        return dtype
+    if row.lift is not None and dtype.kind in "biu":
+        return row.lift
+    legal = ", ".join(d.name for d in dtypes.of_kinds(row.kinds))
+    raise TypeError(f"{row.name}() is not defined for {names}; it takes {legal}")
 
 
 def operand(name: str, x: Any) -> Any:
@@ -90,140 +90,211 @@ def operand(name: str, x: Any) -> Any:
         return asarray(x)
     if isinstance(x, _PYTHON):  # subclasses: enumerations of integers and the like
         return next(t(x) for t in _PYTHON if isinstance(x, t))  # type: ignore[arg-type]
-    raise TypeError(f"{name}() takes arrays and numbers, got {type(x).__name__}; convert it with pyarray.asarray")
+    raise TypeError(
+        f"{name}() takes arrays and numbers, got {type(x).__name__}; convert it with pyarray.asarray"
+    )
 
 
 def common_device(name: str, arrays: Sequence[ndarray]) -> Any:
     """The device of all of them. Raises `ValueError` when they are on several."""
-    devices = {a.device for a in arrays}
-    if len(devices) > 1:
-        where = ", ".join(sorted(map(str, devices)))
-        raise ValueError(f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)")
-    return next(iter(devices))
+    device = arrays[0].device
+    if any(a.device is not device for a in arrays):
+        where = ", ".join(sorted({str(a.device) for a in arrays}))
+        raise ValueError(
+            f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
+        )
+    return device
 
 
 def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     """The function of a row, the general way."""
     operands = [operand(row.name, x) for x in inputs]
-    arrays = [x for x in operands if isinstance(x, ndarray)]
-    if not arrays:
+    if not any(isinstance(x, ndarray) for x in operands):
         operands[0] = asarray(operands[0])
-        arrays = [operands[0]]
     domain = row.domain(operands)
-    if row.result == "same" and domain.kind in "iu":
-        _check_integers(row, domain, operands)
+    if domain is None:
+        return compute(row.exact, float64, bool_, operands, out)
+    if domain.kind in "iu":
+        for k, x in enumerate(operands):
+            if type(x) is int and not _holds(domain, x):
+                if row.result != "bool":
+                    what = f"{row.name}(): {x} is out of range for {domain}"
+                    raise OverflowError(f"{what}; cast the array with astype first")
+                # An integer beyond the type compares with all its values as infinity does.
+                operands[k], domain = math.copysign(math.inf, x), float64
+        if row.name == "pow" and type(operands[1]) is int and operands[1] < 0:
+            what = "an integer to a negative integer power is no integer"
+            raise ValueError(f"pow(): {what}; cast the array to a floating type first")
     return compute(row.op, domain, row.dtype_of_result(domain), operands, out)
 
 
-def _check_integers(row: Row, domain: DType, operands: Sequence[Any]) -> None:
-    for x in operands:
-        if type(x) is int and not np.iinfo(domain.numpy).min <= x <= np.iinfo(domain.numpy).max:
-            raise OverflowError(f"{row.name}(): {x} is out of range for {domain}; cast the array with astype first")
-    if row.name == "pow" and type(operands[1]) is int and operands[1] < 0:
-        raise ValueError("pow(): an integer to a negative integer power is no integer; cast the array to a floating type first")
+def _holds(dtype: DType, value: int) -> bool:
+    bits = 8 * dtype.itemsize
+    return 0 <= value < 1 << bits if dtype.kind == "u" else -1 << bits - 1 <= value < 1 << bits - 1
 
 
-def compute(op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: ndarray | None) -> ndarray:
-    """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that doesn't fit."""
+def compute(
+    op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: ndarray | None
+) -> ndarray:
+    """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
+    doesn't fit."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
-    device = common_device(op.name, arrays if out is None else [*arrays, out])
-    shape = shapes.broadcast_shapes(*(a._shape for a in arrays))
-    result = compute_out(op.name, out, shape, dtype, device)
+    device = common_device(op.name, arrays if not isinstance(out, ndarray) else [*arrays, out])
+    shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
+    if out is None:
+        result = _fresh_like(arrays, shape, dtype, device)
+    else:
+        result = compute_out(op.name, out, shape, dtype, device)
     launch_map(op, domain, result, operands, fresh=out is None)
     return result
 
 
+@functools.lru_cache(maxsize=4096)
+def _broadcast(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    return shapes.broadcast_shapes(*sizes)
+
+
+def _fresh_like(arrays: Sequence[ndarray], shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
+    """A result of that shape, laid out as the arrays of that shape are where all of them agree, else in C
+    order."""
+    layouts = {a._strides for a in arrays if a._key >> 16 & 1 and a._shape == shape}
+    plain = not layouts or any(a._shape == shape and not a._key >> 16 & 1 for a in arrays)
+    strides, size, strided = _result_layout(shape, dtype.itemsize, () if plain else tuple(sorted(layouts)))
+    key = type_key(dtype, len(shape), strided, True, device)
+    return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
+
+
+@functools.lru_cache(maxsize=4096)
+def _result_layout(
+    shape: tuple[int, ...], itemsize: int, like: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], int, bool]:
+    """Strides, size, and whether strided, of a result without gaps whose axes are ordered as those of all
+    the strides in `like`."""
+    size = shapes.size(shape)
+    axes = range(len(shape))
+    orders = {tuple(sorted(axes, key=lambda k: -abs(steps[k]) if shape[k] > 1 else 0)) for steps in like}
+    strides = shapes.contiguous_strides(shape, itemsize)
+    if len(orders) == 1 and 0 not in shape:
+        order = next(iter(orders))
+        packed = shapes.contiguous_strides([shape[k] for k in order], itemsize)
+        strides = tuple(packed[order.index(k)] for k in axes)
+    return strides, size, not shapes.is_contiguous(shape, strides, itemsize)
+
+
 def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
-    """`out` if it fits a result of this shape and type, or a fresh array. Raises `ValueError` or `TypeError` if it doesn't."""
+    """`out` if it fits a result of this shape and type, or a fresh array. Raises `ValueError` or `TypeError`
+    if it doesn't."""
     if out is None:
         return empty(shape, dtype, device)
     if not isinstance(out, ndarray):
         raise TypeError(f"{name}(): out= must be a pyarray array, got {type(out).__name__}")
+    if out.device is not device:
+        raise ValueError(f"{name}(): out= is on {out.device}, the operands are on {device}")
     if out._shape != shape:
         raise ValueError(f"{name}(): out= has shape {out._shape}, the result has shape {shape}")
     if not out._writeable:
         raise ValueError(f"{name}(): out= is read-only; pass a copy")
     if 0 in out._strides and any(n > 1 and s == 0 for n, s in zip(out._shape, out._strides, strict=True)):
-        raise ValueError(f"{name}(): out= is broadcast (stride 0), so elements would be written more than once; pass a copy")
-    if _ORDER.index(dtype.kind) > _ORDER.index(out._dtype.kind) and not (dtype.kind == "u" and out._dtype.kind == "i"):
-        raise TypeError(f"{name}(): a result of {dtype} can't be stored in out= of {out._dtype}; cast with astype")
+        what = "out= is broadcast (stride 0), so elements would be written more than once"
+        raise ValueError(f"{name}(): {what}; pass a copy")
+    upwards = _ORDER.index(dtype.kind) <= _ORDER.index(out._dtype.kind)
+    if not upwards and not (dtype.kind == "u" and out._dtype.kind == "i"):
+        what = f"a result of {dtype} can't be stored in out= of {out._dtype}"
+        raise TypeError(f"{name}(): {what}; cast with astype")
     return out
 
 
-# ---- the short way: contiguous operands of one shape, seen before
+# ---- the short way: contiguous operands of one shape, of types seen before
 
 
-_plans_made = 0
+class Strides(dict[tuple[int, ...], tuple[int, ...]]):
+    """Shape → strides in C order of elements of `itemsize` bytes, remembered."""
+
+    __slots__ = ("itemsize",)
+
+    def __init__(self, itemsize: int):
+        super().__init__()
+        self.itemsize = itemsize
+
+    def __missing__(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if len(self) >= 4096:
+            self.clear()
+        strides = self[shape] = shapes.contiguous_strides(shape, self.itemsize)
+        return strides
 
 
-def _type_of(x: Any) -> Any:
-    return x._key if isinstance(x, ndarray) else type(x)
+STRIDES = {size: Strides(size) for size in (1, 2, 4, 8, 16)}
+
+_QUICK = """
+def quick({operands}):
+    shape = {like}._shape{same_shape}
+    size, device = {like}._size, {like}._buffer.device{same_device}
+    out = fresh(allocate(device, size * itemsize), shape, strides[shape], size, dtype, key)
+    if failure := launch(out, {operands}):
+        report(failure, launch)
+    return out
+"""
+_QUICK_IN_PLACE = """
+def quick({operands}):
+    shape, device = x._shape, x._buffer.device{same_shape}{same_device}{apart}
+    if failure := launch(x, {operands}):
+        report(failure, launch)
+    return x
+"""
+_SAME_SHAPE = """
+    if y._shape != shape:
+        return None"""
+_SAME_DEVICE = """
+    if y._buffer.device is not device:
+        return None"""
+_APART = """
+    if (gap := y._ptr - x._ptr) and -(nbytes := x._size * itemsize) < gap < nbytes:
+        return None"""
 
 
-def make_plan(row: Row, operands: Sequence[Any]) -> Callable[..., Any] | None:
-    """A function for these types, if all arrays are contiguous: takes operands, gives the result, or None if shapes differ."""
+def _make_quick(row: Row, operands: Sequence[Any], in_place: bool) -> Callable[..., Any] | None:
+    """A function for operands of these types, of which all arrays are contiguous and of one shape. It gives
+    the result, or None where shapes or devices differ or memory overlaps, and raises what packing raises for
+    a number that doesn't fit; in both cases nothing has run. None where there can't be such a function."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
-    if not arrays or any(x._key >> 16 & 1 for x in arrays) or any(not isinstance(x, ndarray) and type(x) not in _PYTHON for x in operands):
+    both, first, domain = len(arrays) == 2, arrays[0], row.domain(operands)
+    if any(x._key >> 16 & 1 or x._shape != first._shape for x in arrays) or first._size < 2 or domain is None:
         return None
-    domain = row.domain(operands)
-    dtype, first = row.dtype_of_result(domain), arrays[0]
-    if any(type(x) is int for x in operands) and (row.result == "bool" or row.name == "pow"):
-        return None  # the value of the integer matters
-    sample = empty(first._shape, dtype, first.device)
-    patterns = tuple((0,) if isinstance(x, ndarray) else None for x in operands)
-    flat = [x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else x for x in (sample, *operands)]
-    variant = map_kernel(row.op, domain, 1, patterns).variant(tuple(flat))
-    return _plan(row, variant, dtype, tuple(isinstance(x, ndarray) for x in operands), sample._key, patterns, domain)
+    if row.name == "pow" and domain.kind in "iu" and not both:
+        return None  # the sign of an integer exponent matters
+    dtype = row.dtype_of_result(domain)
+    if in_place and any(x._dtype is not dtype for x in arrays):
+        return None
+    out = first if in_place else empty(first._shape, dtype, first.device)
+    flat = [
+        x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else x for x in (out, *operands)
+    ]
+    kernel = map_kernel(row.op, domain, 1, tuple([(0,) if isinstance(x, ndarray) else None for x in operands]))
+    names = ("x", "y")[: len(operands)]
+    text = (_QUICK_IN_PLACE if in_place else _QUICK).format(
+        operands=", ".join(names),
+        like="x" if operands[0] is first else "y",
+        same_shape=_SAME_SHAPE if both else "",
+        same_device=_SAME_DEVICE if both else "",
+        apart=_APART if both else "",
+    )
+    scope: dict[str, Any] = {
+        "launch": kernel.variant(tuple(flat)).launch, "report": kernel._report, "allocate": Buffer.allocate,
+        "fresh": fresh, "strides": STRIDES[dtype.itemsize], "itemsize": dtype.itemsize, "dtype": dtype,
+        "key": out._key,
+    }  # fmt: skip
+    exec(compile(text, f"<pyarray {row.name}>", "exec"), scope)
+    made: Callable[..., Any] = scope["quick"]
+    return made
 
 
-@functools.lru_cache(maxsize=4096)
-def strides_of(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """`shape.contiguous_strides`, remembered."""
-    return shapes.contiguous_strides(shape, itemsize)
+_REFUSED = (struct.error, OverflowError, TypeError)  # a number that packing refuses: `call` says what is wrong
 
 
-def _plan(row: Row, variant: Variant, dtype: DType, which: tuple[bool, ...], key: int, patterns: Any, domain: DType) -> Callable[..., Any]:
-    launch, itemsize = variant.launch, dtype.itemsize
-    allocate, kernel = Buffer.allocate, map_kernel(row.op, domain, 1, patterns)
-
-    def output(like: ndarray) -> ndarray:
-        shape, size = like._shape, like._size
-        return fresh(allocate(like._buffer.device, size * itemsize), shape, strides_of(shape, itemsize), size, dtype, key)
-
-    def unary(x: ndarray) -> ndarray:
-        out = output(x)
-        if failure := launch(out, x):
-            kernel._report(failure, launch)
-        return out
-
-    def arrays(x: ndarray, y: ndarray) -> ndarray | None:
-        if x._shape != y._shape:
-            return None
-        out = output(x)
-        if failure := launch(out, x, y):
-            kernel._report(failure, launch)
-        return out
-
-    def scalar_right(x: ndarray, y: Any) -> ndarray:
-        out = output(x)
-        if failure := launch(out, x, y):
-            kernel._report(failure, launch)
-        return out
-
-    def scalar_left(x: Any, y: ndarray) -> ndarray:
-        out = output(y)
-        if failure := launch(out, x, y):
-            kernel._report(failure, launch)
-        return out
-
-    if len(which) == 1:
-        return unary
-    return arrays if all(which) else scalar_right if which[0] else scalar_left
-
-
-def make_function(row: Row) -> Callable[..., ndarray]:
-    """The public function of a row."""
-    made = (_make_unary if row.arity == 1 else _make_binary)(row, foreign=False)
+def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
+    """The public function of a row. `foreign`: it answers NotImplemented for operands that operators must
+    leave to others."""
+    made = (_make_unary if row.arity == 1 else _make_binary)(row, foreign)
     made.__name__ = made.__qualname__ = row.name
     made.__doc__ = row.doc
     made.__module__ = "pyarray"
@@ -236,55 +307,77 @@ def _make_unary(row: Row, foreign: bool) -> Callable[..., Any]:
     plans: dict[Any, Any] = {}
 
     def function(x: Any, /, *, out: ndarray | None = None) -> Any:
-        if out is None:
-            try:
-                return plans[mode.debug, x._key](x)
-            except (KeyError, AttributeError):
-                if isinstance(x, ndarray) and x._size:
-                    plan = make_plan(row, (x,))
-                    if plan is not None:
-                        plans[mode.debug, x._key] = plan
-        return call(row, (x,), out)
+        kind = type(x)
+        if out is not None or (kind is not ndarray and kind is not BufferView):
+            return call(row, (x,), out)
+        quick = plans.get((mode.debug, x._key))
+        if quick is not None:
+            return quick(x)
+        result = call(row, (x,), None)
+        if (mode.debug, x._key) not in plans and (quick := _make_quick(row, (x,), False)):
+            plans[mode.debug, x._key] = quick
+        return result
 
     return function
 
 
 def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
-    """`foreign`: answer NotImplemented for operands that aren't ours, as operators must."""
     plans: dict[Any, Any] = {}
 
     def function(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> Any:
         t1, t2 = type(x1), type(x2)
         k1 = x1._key if t1 is ndarray or t1 is BufferView else t1
         k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
-        if out is None:
-            plan = plans.get((mode.debug, k1, k2))
-            if plan is not None:
-                try:
-                    result = plan(x1, x2)
-                except (OverflowError, TypeError, ValueError, ArithmeticError, _struct_error):
-                    result = None  # the general way says what is wrong
-                if result is not None:
+        if out is None and (quick := plans.get((mode.debug, k1, k2))) is not None:
+            try:
+                if (result := quick(x1, x2)) is not None:
                     return result
+            except _REFUSED:
+                pass
         if foreign and not (known(t1) and known(t2)):
             return NotImplemented
         result = call(row, (x1, x2), out)
-        if out is None and (mode.debug, k1, k2) not in plans:
-            plans[mode.debug, k1, k2] = make_plan(row, (x1, x2)) if result._size else None
+        if out is None:
+            _learn(plans, row, k1, k2, x1, x2, False)
         return result
 
     return function
 
 
-def make_operator(row: Row) -> Callable[..., Any]:
-    """The function of a row as a dunder method."""
-    return (_make_unary if row.arity == 1 else _make_binary)(row, foreign=True)
+def make_in_place(row: Row) -> Callable[..., Any]:
+    """The method behind `x1 += x2`."""
+    plans: dict[Any, Any] = {}
+
+    def method(self: ndarray, other: Any) -> Any:
+        kind = type(other)
+        k1, k2 = self._key, other._key if kind is ndarray or kind is BufferView else kind
+        if (quick := plans.get((mode.debug, k1, k2))) is not None:
+            try:
+                if quick(self, other) is not None:
+                    return self
+            except _REFUSED:
+                pass
+        self._check_writeable()
+        if not known(kind):
+            return NotImplemented
+        call(row, (self, other), self)
+        _learn(plans, row, k1, k2, self, other, True)
+        return self
+
+    return method
+
+
+def _learn(plans: dict[Any, Any], row: Row, k1: Any, k2: Any, x1: Any, x2: Any, in_place: bool) -> None:
+    """Remember the short way for these types, whose number is bounded: keys of arrays and Python's numbers."""
+    key = mode.debug, k1, k2
+    numbers = [k for k in (k1, k2) if type(k) is not int]
+    if key not in plans and len(numbers) < 2 and all(k in _PYTHON for k in numbers):
+        quick = _make_quick(row, (x1, x2), in_place)
+        if quick is not None:
+            plans[key] = quick
 
 
 def known(kind: type) -> bool:
     """Whether operators take operands of this type."""
-    return issubclass(kind, (ndarray, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(kind, "__dlpack__")
-
-
-_struct_error = __import__("struct").error
-__all__ = ["Row", "apart", "call", "compute", "make_function", "make_operator", "operand", "type_key"]
+    ours = (ndarray, np.ndarray, np.generic, *_PYTHON)
+    return issubclass(kind, ours) or hasattr(kind, "__dlpack__")

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import shape as shapes
-from ..array import empty, ndarray
+from ..array import _NDIM_STRIDED, empty, ndarray
+from ..array import fresh as fresh_array
 from ..dtypes import DType
 from ..jit.kernel import Func, Kernel, from_text, func
 from ..lang.markers import ndrange
@@ -39,28 +40,52 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
     """
     if not fresh:
         operands = [apart(x, out) if isinstance(x, ndarray) else x for x in operands]
-    layout = _layout(out._shape, out._strides, tuple([(x._shape, x._strides) if isinstance(x, ndarray) else None for x in operands]))
+    columns = tuple(
+        [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
+    )
+    layout = _layout(out._shape, out._strides, out._dtype.itemsize, columns)
     if layout is None:
         return
-    views = [x if place is None else x._view(0, *place) for x, place in zip(operands, layout.places, strict=True)]
-    kernel = map_kernel(op, compute, len(layout.shape), layout.patterns, layout.tiled)
-    kernel(out._view(0, layout.shape, layout.steps), *views)
+    places, patterns, tiled = layout
+    views = [
+        x if place is None else _window(x, place)
+        for x, place in zip((out, *operands), places, strict=True)
+    ]
+    _map_kernel(op.name, op, compute, len(places[0].shape), patterns, tiled)(*views)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """How a launch walks: `shape` and output `steps` (bytes) of the merged axes, (shape, steps) and pattern of each operand."""
+class _Place(NamedTuple):
+    """What a launch sees of an array: shape and strides of the merged axes, number of elements, and their
+    part of the key."""
 
     shape: tuple[int, ...]
-    steps: tuple[int, ...]
-    places: tuple[tuple[tuple[int, ...], tuple[int, ...]] | None, ...]
-    patterns: tuple[tuple[int, ...] | None, ...]
-    tiled: bool
+    strides: tuple[int, ...]
+    size: int
+    bits: int
+
+
+def _place(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> _Place:
+    strided = not shapes.is_contiguous(shape, strides, itemsize)
+    return _Place(shape, strides, shapes.size(shape), len(shape) << 8 | strided << 16)
+
+
+def _window(x: ndarray, place: _Place) -> ndarray:
+    shape, strides, size, bits = place
+    view = fresh_array(x._buffer, shape, strides, size, x._dtype, x._key & ~_NDIM_STRIDED | bits)
+    view._ptr, view._base = x._ptr, x if x._base is None else x._base
+    return view
+
+
+Column = tuple[tuple[int, ...], tuple[int, ...], int] | None  # shape, strides, itemsize; None: a number
+Patterns = tuple[tuple[int, ...] | None, ...]
 
 
 @functools.lru_cache(maxsize=4096)
-def _layout(shape: tuple[int, ...], steps: tuple[int, ...], operands: tuple[Any, ...]) -> _Layout | None:
-    """Merge axes and find the patterns; None where there is nothing to do. Depends on sizes and strides alone."""
+def _layout(
+    shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int, operands: tuple[Column, ...]
+) -> tuple[tuple[Any, ...], Patterns, bool] | None:
+    """How a launch walks: the places of the output and of each operand, the operands' patterns, and whether
+    in tiles. None where there is nothing to do."""
     columns = [steps, *(shapes.broadcast_strides(x[0], x[1], shape) for x in operands if x is not None)]
     if 0 in shape:
         return None
@@ -68,18 +93,15 @@ def _layout(shape: tuple[int, ...], steps: tuple[int, ...], operands: tuple[Any,
     shape, merged = shapes.collapse(shape, *columns)
     shape, columns, tiled = _tiling(shape, list(merged))
     rest = iter(columns[1:])
-    places: list[Any] = []
+    places: list[Any] = [_place(shape, columns[0], itemsize)]
     patterns: list[Any] = []
     for x in operands:
-        if x is None:
-            places.append(None)
-            patterns.append(None)
-            continue
-        column = next(rest)
+        column = next(rest) if x is not None else ()
         axes = tuple(k for k, step in enumerate(column) if step)
-        patterns.append(axes)
-        places.append((tuple(shape[k] for k in axes), tuple(column[k] for k in axes)))
-    return _Layout(shape, columns[0], tuple(places), tuple(patterns), tiled)
+        patterns.append(None if x is None else axes)
+        sizes, strides = tuple(shape[k] for k in axes), tuple(column[k] for k in axes)
+        places.append(None if x is None else _place(sizes, strides, x[2]))
+    return tuple(places), tuple(patterns), tiled
 
 
 def apart(x: ndarray, out: ndarray) -> ndarray:
