@@ -19,31 +19,10 @@ from ..array_hooks import operation
 from ..dtypes import asdtype, result_type
 
 __all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "concat",
-    "concatenate",
-    "expand_dims",
-    "flip",
-    "hstack",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "repeat",
-    "reshape",
-    "roll",
-    "squeeze",
-    "stack",
-    "swapaxes",
-    "tile",
-    "transpose",
-    "unstack",
-    "vstack",
-]
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "concat", "concatenate", "expand_dims", "flip", "hstack", "moveaxis", "permute_dims", "ravel", "repeat",
+    "reshape", "roll", "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vstack",
+]  # fmt: skip
 
 
 def _at(axis: int, item: Any) -> tuple[Any, ...]:
@@ -105,8 +84,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> ndarray:
     >>> pa.reshape(pa.arange(6), (2, -1)).shape
     (2, 3)
     """
-    result: ndarray = asarray(x).reshape(shape, copy=copy)
-    return result
+    return asarray(x).reshape(shape, copy=copy)
 
 
 def ravel(x: Any, /) -> ndarray:
@@ -116,8 +94,7 @@ def ravel(x: Any, /) -> ndarray:
     >>> pa.ravel(pa.ones((2, 3))).shape
     (6,)
     """
-    result: ndarray = asarray(x).ravel()
-    return result
+    return asarray(x).ravel()
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
@@ -132,8 +109,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
     x = asarray(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     new = shapes.normalize_axes(axis, x.ndim + count)
-    result: ndarray = x[tuple(None if k in new else slice(None) for k in range(x.ndim + count))]
-    return result
+    return x[tuple(None if k in new else slice(None) for k in range(x.ndim + count))]
 
 
 def squeeze(x: Any, /, axis: Any = None) -> ndarray:
@@ -144,8 +120,7 @@ def squeeze(x: Any, /, axis: Any = None) -> ndarray:
     >>> pa.squeeze(pa.ones((1, 3, 1)), axis=0).shape
     (3, 1)
     """
-    result: ndarray = asarray(x).squeeze(axis)
-    return result
+    return asarray(x).squeeze(axis)
 
 
 def permute_dims(x: Any, /, axes: Any) -> ndarray:
@@ -155,8 +130,7 @@ def permute_dims(x: Any, /, axes: Any) -> ndarray:
     >>> pa.permute_dims(pa.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    result: ndarray = asarray(x).transpose(tuple(axes))
-    return result
+    return asarray(x).transpose(tuple(axes))
 
 
 def transpose(x: Any, /, axes: Any = None) -> ndarray:
@@ -166,8 +140,7 @@ def transpose(x: Any, /, axes: Any = None) -> ndarray:
     >>> pa.transpose(pa.ones((2, 3))).shape
     (3, 2)
     """
-    result: ndarray = asarray(x).transpose(axes)
-    return result
+    return asarray(x).transpose(axes)
 
 
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
@@ -177,8 +150,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     >>> pa.swapaxes(pa.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    result: ndarray = asarray(x).swapaxes(axis1, axis2)
-    return result
+    return asarray(x).swapaxes(axis1, axis2)
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
@@ -212,8 +184,7 @@ def flip(x: Any, /, axis: Any = None) -> ndarray:
     """
     x = asarray(x)
     axes = shapes.normalize_axes(axis, x.ndim)
-    result: ndarray = x[(*(slice(None, None, -1) if k in axes else slice(None) for k in range(x.ndim)), ...)]
-    return result
+    return x[(*(slice(None, None, -1) if k in axes else slice(None) for k in range(x.ndim)), ...)]
 
 
 def unstack(x: Any, /, axis: int = 0) -> tuple[ndarray, ...]:
@@ -233,8 +204,7 @@ def _at_least(x: Any, ndim: int) -> ndarray:
     missing = max(ndim - x.ndim, 0)
     # NumPy puts the third axis last
     behind = 1 if ndim == 3 and missing and x.ndim else 0
-    view: ndarray = x[(None,) * (missing - behind) + (..., *(None,) * behind)] if missing else x
-    return view
+    return x[(None,) * (missing - behind) + (..., *(None,) * behind)] if missing else x
 
 
 def atleast_1d(*arrays: Any) -> Any:
@@ -395,8 +365,7 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
         if out.size:
             operation("assign")(out, x[_at(k + 1, None)])
         return out.reshape(x._shape[:k] + (x._shape[k] * counts,) + x._shape[k + 1 :])
-    result: ndarray = operation("take")(x, _at(k, np.repeat(np.arange(x._shape[k]), counts)))
-    return result
+    return operation("take")(x, _at(k, np.repeat(np.arange(x._shape[k]), counts)))
 
 
 def _counts(repeats: Any, size: int) -> Any:

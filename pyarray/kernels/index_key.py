@@ -64,35 +64,9 @@ def plan_of(a: ndarray, key: Any) -> Plan:
         check_range(key, a._shape[0], 0)  # the common case; what follows comes to the same
         return Plan(a, 0, (key,), key._shape, False)
     items = _expanded(a, key)
-    basic: list[Any] = []
-    roles: list[Any] = []  # per axis of the view: None where it stays, else the number of its item
-    found: list[tuple[int, Item]] = []  # (axis of `a`, item)
-    axis = 0
-    for item in items:
-        if item is Ellipsis:
-            continue
-        if not isinstance(item, Item):
-            basic.append(item)
-            axis += item is not None
-            if not _is_integer(item):
-                roles.append(None)
-            continue
-        consumed = item.array.ndim if item.mask else 1
-        if item.mask:
-            _check_mask(item.array, a._shape, axis)
-        roles += [len(found)] * consumed
-        basic += [slice(None)] * consumed
-        found.append((axis, item))
-        axis += consumed
-    offset, sizes, steps = shapes.basic_index(a._shape, a._strides, tuple(basic))
-    split = [isinstance(item, Item) or _is_integer(item) for item in items]
-    first, last = split.index(True), len(split) - split[::-1].index(True)
-    before = (
-        sum(item is None or isinstance(item, slice) for item in items[:first])
-        if all(split[first:last])
-        else 0
-    )
-
+    basic, roles, found = _walked(a, items)
+    offset, sizes, steps = shapes.basic_index(a._shape, a._strides, basic)
+    before = _leading(items)
     axes: list[tuple[int, int]] = []  # size and stride of each indexed axis of the view
     indices: list[ndarray] = []
     scalars: list[tuple[int, ...]] = []
@@ -119,6 +93,43 @@ def plan_of(a: ndarray, key: Any) -> Plan:
         _broadcast_indices(indices, scalars),
         all(i.mask for _, i in found) and len(found) == 1,
     )
+
+
+def _walked(
+    a: ndarray, items: Sequence[Any]
+) -> tuple[tuple[Any, ...], list[int | None], list[tuple[int, Item]]]:
+    """The basic part of a key; per axis of the view that it gives, None where it stays, else the number of
+    its item; and each item with the axis of `a` that it begins at.
+    """
+    basic: list[Any] = []
+    roles: list[int | None] = []
+    found: list[tuple[int, Item]] = []
+    axis = 0
+    for item in items:
+        if item is Ellipsis:
+            continue
+        if not isinstance(item, Item):
+            basic.append(item)
+            axis += item is not None
+            if not _is_integer(item):
+                roles.append(None)
+            continue
+        consumed = item.array.ndim if item.mask else 1
+        if item.mask:
+            _check_mask(item.array, a._shape, axis)
+        roles += [len(found)] * consumed
+        basic += [slice(None)] * consumed
+        found.append((axis, item))
+        axis += consumed
+    return tuple(basic), roles, found
+
+
+def _leading(items: Sequence[Any]) -> int:
+    """Axes that come before those of the index arrays: none unless the arrays and integers stand together."""
+    split = [isinstance(item, Item) or _is_integer(item) for item in items]
+    first, last = split.index(True), len(split) - split[::-1].index(True)
+    together = all(split[first:last])
+    return sum(item is None or isinstance(item, slice) for item in items[:first]) if together else 0
 
 
 def _broadcast_indices(indices: Sequence[ndarray], scalars: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
