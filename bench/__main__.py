@@ -1,15 +1,24 @@
-"""`python -m bench [--quick] [--json FOLDER] [PART ...]`: all parts, or those named; a JSON file for each."""
+"""`python -m bench [--quick] [--threads N] [--json FOLDER] [PART ...]`: a JSON file for each part."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 from pathlib import Path
 
 from . import peers
 from .timing import machine, write_json
 
 PARTS = ("launch", "elementwise", "gemm")
+# read by the libraries when they are imported
+THREADS = (
+    "PYARRAY_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 OUT = Path(__file__).resolve().parent / "out"
 
 
@@ -35,7 +44,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
     parser.add_argument("--json", type=Path, default=OUT, metavar="FOLDER", help="where to write the figures")
+    parser.add_argument("--threads", type=int, help="of every library; default: what each takes by itself")
     options = parser.parse_args()
+    if options.threads:
+        os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     print("  ".join(f"{k} {v}" for k, v in {**machine(), **peers.versions()}.items()))

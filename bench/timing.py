@@ -2,7 +2,7 @@
 
 A *sample* is a loop of calls long enough for the clock, behind one call that isn't counted (it wakes the
 candidate's own threads, and waits out those of the one before). The *minimum* over samples is what the code
-costs; the *median* is what a user of this machine at this hour sees. Only ratios within a race have a meaning.
+costs; the *median* is what a user of this machine at this hour sees. Only ratios within a race mean a thing.
 """
 
 from __future__ import annotations
