@@ -69,5 +69,5 @@ def install() -> None:
             f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
         )
         setattr(ndarray, name, method)
-    ndarray.real = property(_real)
-    ndarray.imag = property(_imag)
+    for name, part in (("real", _real), ("imag", _imag)):
+        setattr(ndarray, name, property(part))

@@ -7,6 +7,7 @@ stays true when lines move.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from .cost import cost
@@ -25,7 +26,7 @@ from .emit_loop import (
     strided,
     unpack,
 )
-from .ir import For, Function, Range, Tree, assigned
+from .ir import For, Function, Invoke, Load, Local, Range, Tree, assigned, walk
 
 _AT = """\
 /* where a thread is, for the failure record; a failed access lands in `scrap` */
@@ -118,18 +119,31 @@ def _entry(
         text += _FIRST + frames(code, outside, "0")
     text += declarations(outer, "    ")
     changed: set[str] = set()
+    known = {name for name, _ in (*kernel.params, *outer)}
     for statement in kernel.body:
         if isinstance(statement, For) and is_parallel(statement):
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
-            text += _start(code, statement, symbol, copied, cost(statement, functions))
+            text += _start(code, statement, symbol, copied, cost(statement, functions, _trips(code, known)))
             continue
         text += code.statement(statement, 1)
         changed |= assigned(statement)
     return code.dialect.entry.format(symbol=symbol, body=text)
 
 
-def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: int) -> str:
+def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
+    """Iterations of an inner loop as C text, where the entry knows its bounds."""
+
+    def trips(loop: For) -> str | None:
+        names = {n.name for r in loop.ranges for n in walk(r) if isinstance(n, Local)}
+        if not names <= known or any(isinstance(n, (Load, Invoke)) for r in loop.ranges for n in walk(r)):
+            return None
+        return " * ".join(f"(double){length(code, r)}" for r in loop.ranges)
+
+    return trips
+
+
+def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -> str:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
     text = "".join(

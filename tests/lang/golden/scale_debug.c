@@ -1,9 +1,13 @@
 #include "pa_base.h"
 #include "pa_check.h"
 
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap.
-*/ static inline int64_t pa_grain(int64_t count, int64_t cost) { const int64_t worth = 65536 / cost + 1, even
-= count / 64 + 1; return worth > even ? worth : even; } 
+/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
+static inline int64_t pa_grain(int64_t count, double cost)
+{
+    const int64_t even = count / 64 + 1;
+    return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
+}
+
 /* where a thread is, for the failure record; a failed access lands in `scrap` */
 typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; } pa_at;
 typedef struct { float *data; int64_t offset; int64_t n0; } view_f32_1c;

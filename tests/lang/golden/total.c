@@ -1,8 +1,12 @@
 #include "pa_base.h"
 
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to stay cheap.
-*/ static inline int64_t pa_grain(int64_t count, int64_t cost) { const int64_t worth = 65536 / cost + 1, even
-= count / 64 + 1; return worth > even ? worth : even; } 
+/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
+static inline int64_t pa_grain(int64_t count, double cost)
+{
+    const int64_t even = count / 64 + 1;
+    return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
+}
+
 typedef struct { float *data; int64_t n0; } view_f32_1c;
 
 typedef struct {
@@ -76,6 +80,6 @@ __attribute__((visibility("default"))) void kernel_total(const void *memory, pa_
     (void)v_out;
     {
         const int64_t count = 1;
-        if (count > 0) rt->parallel_for(rt, kernel_total_loop0, &env, count, pa_grain(count, 67));
+        if (count > 0) rt->parallel_for(rt, kernel_total_loop0, &env, count, pa_grain(count, 3 + (double)v_v.n0 * (3)));
     }
 }
