@@ -23,6 +23,7 @@ from .. import config
 from ..array import ndarray
 from ..buffer_view import BufferView
 from ..driver.base import Device, get_device
+from ..errors import CompileError
 from ..dtypes import DEFAULT
 from ..lang import builtins
 from ..lang.ir import static_key
@@ -179,8 +180,10 @@ class Kernel:
         self._programs[made.launch] = made
         self._variants[self._key(*args)] = made.launch
         self.counts["misses"] += 1
-        known = {(id(c.owner), c.name) for c in self._captures}
-        new = tuple(c for c in made.program.captures if (id(c.owner), c.name) not in known)
+        known = self._captures
+        new = tuple(
+            c for c in made.program.captures if not any(c.owner is k.owner and c.name == k.name for k in known)
+        )
         if new and self.on_global_change is not None:
             self._captures += new
             self._make_dispatcher()
@@ -190,7 +193,10 @@ class Kernel:
         checked = mode.debug if self.debug is None else self.debug
         types = self._types(args)
         device = self._device(args)
-        program = lower(self.source_text, types, device.kind, checked, self.wraparound)
+        try:
+            program = lower(self.source_text, types, device.kind, checked, self.wraparound)
+        except CompileError as error:  # the message says where; the way through the compiler says nothing
+            raise error.with_traceback(None) from None
         self._check_writeable(program, args)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver

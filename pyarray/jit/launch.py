@@ -121,22 +121,25 @@ def make_dispatcher(
     guard = ""
     if captures:
         tests = [_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
-        guard = f"        if {' or '.join(tests)}:\n            return {p}miss({args})\n"
+        guard = f"if not ({' or '.join(tests)}): "
     text = (
         f"def {p}f({', '.join(signature)}):\n"
-        f"    try:\n{guard}"
-        f"        launch = {p}variants[{key_expression(params, debug, p)}]\n"
+        f"    {p}launch = None\n"
+        "    try:\n"
+        f"        {guard}{p}launch = {p}variants[{key_expression(params, debug, p)}]\n"
         "    except (KeyError, AttributeError, TypeError, ValueError):\n"
+        "        pass\n"  # and not the call of miss: its errors would drag this one along
+        f"    if {p}launch is None:\n"
         f"        return {p}miss({args})\n"
         f"    {p}tick()\n"
         "    try:\n"
-        f"        failure = launch({', '.join(names)})\n"
+        f"        {p}failure = {p}launch({', '.join(names)})\n"
         f"    except ({p}struct_error, TypeError, OverflowError):\n"
         f"        return {p}refused({args})\n"
-        "    if failure:\n"
-        f"        {p}report(failure, launch)\n"
+        f"    if {p}failure:\n"
+        f"        {p}report({p}failure, {p}launch)\n"
     )
-    return _define(text.replace("launch", f"{p}launch").replace("failure", f"{p}failure"), p, scope, name)
+    return _define(text, p, scope, name)
 
 
 def make_key(params: tuple[Parameter, ...], debug: bool | None, scope: dict[str, Any]) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_int.h", r"pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b"),
     ("pa_real.h", r"pa_\w+_f(32|64)\b|pa_cast_\w+"),
     ("pa_half.h", r"pa_\w*b?f16\w*"),
-    ("pa_complex.h", r"pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+"),
+    ("pa_complex.h", r"pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+"),
     ("pa_atomic.h", r"pa_atomic_\w+"),
 )
 _FIRST = """\

@@ -92,7 +92,7 @@ class Assignments(Calls):
 
     def store(self, where: ast.AST, array: Expr, index: tuple[Any, ...], value: Expr) -> Stmt:
         dtype = array.type.dtype
-        if value.type.dtype.kind == "c" and dtype.kind != "c":
+        if value.type.dtype.kind == "c" and dtype.kind not in "cb":
             advice = "store its .real, .imag or abs()"
             self.source.fail(where, f"a {value.type} can't be stored in an array of {dtype}", advice)
         return Store(self.loc(where), array, index, self.coerce(where, value, ScalarType(dtype)))

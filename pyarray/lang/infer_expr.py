@@ -153,7 +153,7 @@ class Expressions:
     def coerce(self, where: ast.AST, value: Expr, kind: Type) -> Expr:
         """`value` as a variable of type `kind` holds it."""
         if isinstance(kind, ScalarType):
-            if value.type.dtype.kind == "c" and kind.dtype.kind != "c":
+            if value.type.dtype.kind == "c" and kind.dtype.kind not in "cb":
                 self.source.fail(
                     where, f"a {value.type} can't become a {kind}", "take its .real, .imag or abs()"
                 )
