@@ -76,9 +76,11 @@ typedef struct pa_gemm_job {
     int64_t i0, j0, p0;         /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
     int64_t mb, nb, kb;
     int64_t mc, nc, kc;         /* of a tile; mc and nc are whole panels */
-    int64_t pack_a, pack_b;     /* tasks of the copying */
-    char *pa, *pb, *acc;        /* copied panels; sums between two panels when C cannot hold them */
+    int64_t sai, sak, sbk;      /* the micro-kernel's strides: of rows and columns of A, of rows of B */
+    int64_t pack_a;             /* tasks that copy A, the others copy B */
+    char *pa, *pb, *acc;        /* copied panels; sums between two slices when C cannot hold them */
     int64_t cchunk, kchunk;     /* of pa_gemm_vector.h */
+    int by_rows;
     const pa_gemm_args *args;
     pa_runtime *rt;
 } pa_gemm_job;
@@ -91,17 +93,30 @@ typedef struct pa_gemm_batch {
 
 #define PA_GEMM_CAT2(a, b) a##_##b
 #define PA_GEMM_CAT(a, b) PA_GEMM_CAT2(a, b)
+/* Decides, and calls what computes: the compiler should not spend time on it. */
+#if defined(__clang__)
+#define PA_GEMM_PLAN __attribute__((unused, cold, noinline)) static
+#else
+#define PA_GEMM_PLAN __attribute__((unused, cold, noinline, optimize("O1"))) static
+#endif
+/* Said outright, for what only a cold function calls counts as cold itself. */
+#define PA_GEMM_HOT __attribute__((unused, hot, noinline)) static
 #define PA_GEMM_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define PA_GEMM_UNROLL _Pragma("clang loop unroll(full)")
+#define PA_GEMM_UNROLL2 _Pragma("clang loop unroll_count(2)")
 #else
+#define PA_GEMM_UNROLL2 _Pragma("GCC unroll 2")
 #define PA_GEMM_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-static inline int64_t pa_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t pa_gemm_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/* In loops over edges: keeps the compiler from spending its time on vectorising them. */
+#define PA_GEMM_SCALAR() __asm__ volatile("")
+
+PA_GEMM_INLINE int64_t pa_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
+PA_GEMM_INLINE int64_t pa_gemm_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /* Size of the parts when `all` is cut into as few equal parts as a limit allows, each a multiple of `step`. */
-static inline int64_t pa_gemm_cut(int64_t all, int64_t limit, int64_t step)
+PA_GEMM_INLINE int64_t pa_gemm_cut(int64_t all, int64_t limit, int64_t step)
 {
     int64_t part = pa_gemm_ceil(all, pa_gemm_ceil(all, limit));
     return pa_gemm_ceil(part, step) * step;
@@ -135,9 +150,6 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
         ok = pa_gemm_fail(job, site, (int64_t)((uintptr_t)p - (uintptr_t)lo), hi - lo);
     return ok ? (void *)p : scrap;
 }
-#define PA_GEMM_CHECK(which, row, col, p) pa_gemm_at(job, which, row, col, p, (int64_t)sizeof(PA_T), &scrap)
-#else
-#define PA_GEMM_CHECK(which, row, col, p) (p)
 #endif
 #endif /* PA_GEMM_TYPES */
 
@@ -173,10 +185,11 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 #endif
 
 #define PA_G(part) PA_GEMM_CAT(PA_NAME, part)
-#ifdef PA_LOAD
-#define PA_G_SAME 0
+/* PLAIN: an element is one PA_ACC, so that the matrices themselves may be read and added to. */
+#if defined(PA_LOAD) || PA_KIND == PA_GEMM_COMPLEX
+#define PA_G_PLAIN 0
 #else
-#define PA_G_SAME 1
+#define PA_G_PLAIN 1
 #define PA_LOAD(x) (x)
 #define PA_STORE(x) (x)
 #endif
@@ -231,7 +244,7 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 #endif
 
 /* C = A @ B for one job; `wide`: may use other threads. */
-static void PA_G(one)(pa_gemm_job *job, int wide)
+PA_GEMM_PLAN void PA_G(one)(pa_gemm_job *job, int wide)
 {
     if (job->k <= 0) {
         PA_G(nothing)(job);
@@ -244,7 +257,7 @@ static void PA_G(one)(pa_gemm_job *job, int wide)
 }
 
 /* Product number `index` of the batch. */
-static void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
+PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
 {
     pa_gemm_job job = *all->job;
     const pa_gemm_args *g = all->args;
@@ -260,13 +273,13 @@ static void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
     PA_G(one)(&job, wide);
 }
 
-static void PA_G(products)(void *context, int64_t begin, int64_t end)
+PA_GEMM_PLAN void PA_G(products)(void *context, int64_t begin, int64_t end)
 {
     int64_t i;
     for (i = begin; i < end; i++) PA_G(pick)((const pa_gemm_batch *)context, i, 0);
 }
 
-static void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
+PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 {
     pa_gemm_job job;
     pa_gemm_batch all;
@@ -323,7 +336,6 @@ static void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_VBYTES
 #undef PA_G_NRV
 #undef PA_G_MR
-#undef PA_G_SAME
 #undef PA_G_ADD
 #undef PA_G_MAC
 #undef PA_G_VMAC
@@ -338,4 +350,8 @@ static void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_MC
 #undef PA_G_NC
 #undef PA_G_BLOCK
+#undef PA_G_PUT
+#undef PA_G_GET
+#undef PA_G_COPY
+#undef PA_G_PLAIN
 #endif /* PA_NAME */

@@ -2,45 +2,92 @@
 
 /* ---- copying into panels ------------------------------------------------------------------------------------------------ */
 
+/* An element into runs of PA_ACC and back. `apart`: from a real part to its imaginary part. */
+#if PA_KIND == PA_GEMM_COMPLEX
+#define PA_G_PUT(to, i, apart, from) ((to)[i] = (from).re, (to)[(apart) + (i)] = (from).im)
+#define PA_G_GET(to, from, i, apart) ((to).re = (from)[i], (to).im = (from)[(apart) + (i)])
+#else
+#define PA_G_PUT(to, i, apart, from) ((to)[i] = (PA_ACC)PA_LOAD(from))
+#define PA_G_GET(to, from, i, apart) ((to) = (PA_T)PA_STORE((from)[i]))
+#endif
+
+#if PA_G_PLAIN
+#define PA_G_COPY(n, from, to, apart) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
+#else
+#define PA_G_COPY(n, from, to, apart) PA_G(widen)(n, (const PA_T *)(from), to, apart)
+PA_GEMM_HOT void PA_G(widen)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
+{
+    int64_t i;
+    (void)apart;
+    for (i = 0; i < n; i++) PA_G_PUT(to, i, apart, from[i]);
+}
+PA_GEMM_HOT void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_T *__restrict__ to, int64_t apart)
+{
+    int64_t i;
+    (void)apart;
+    for (i = 0; i < n; i++) PA_G_GET(to[i], from, i, apart);
+}
+#endif
+
 /* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width` elements; complex
    numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros stand for the others. */
-PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0, int64_t kc)
+PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0, int64_t kc)
 {
-    int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
-    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + p0 * sk;
-    const int step = width * PA_G_PLANES;
     int64_t p;
     int i;
-#ifndef PA_DEBUG_CHECKS
-    if (there >= width && sw == PA_G_ES) {
-        for (p = 0; p < kc; p++, src += sk, dst += step) {
-            const PA_T *s = (const PA_T *)src;
-#if PA_KIND == PA_GEMM_COMPLEX
-            for (i = 0; i < width; i++) dst[i] = s[i].re, dst[width + i] = s[i].im;
-#else
-            for (i = 0; i < width; i++) dst[i] = (PA_ACC)PA_LOAD(s[i]);
+    if (there > width) there = width;
+    __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
+    for (p = p0; p < p0 + kc; p++, dst += width * PA_G_PLANES)
+        for (i = 0; i < there; i++) {
+            PA_GEMM_SCALAR();
+            const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas : job->b + p * job->rbs + (w0 + i) * job->cbs;
+#ifdef PA_DEBUG_CHECKS
+            PA_T scrap;
+            __builtin_memset(&scrap, 0, sizeof scrap);
+            at = (const char *)pa_gemm_at(job, which, which == PA_GEMM_SITE_A ? w0 + i : p, which == PA_GEMM_SITE_A ? p : w0 + i, at, PA_G_ES, &scrap);
 #endif
+            PA_G_PUT(dst, i, width, *(const PA_T *)at);
+        }
+}
+
+/* The same for a whole panel, quickly: `sw` bytes apart along the width, `sk` along the depth. Elements that need widening have
+   one of them in a run. */
+#if PA_G_PLAIN
+PA_GEMM_INLINE
+#else
+PA_GEMM_HOT
+#endif
+void PA_G(panel)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width)
+{
+    int64_t p;
+    int i;
+#if !PA_G_PLAIN
+    PA_ACC room[64 * PA_G_PLANES];
+    if (sw != PA_G_ES) {
+        for (p = 0; p < kc; p += 64) {
+            int64_t n = pa_gemm_min(64, kc - p), q;
+            for (i = 0; i < width; i++) {
+                PA_ACC *to = dst + p * width * PA_G_PLANES + i;
+                PA_G(widen)(n, (const PA_T *)(src + i * sw) + p, room, 64);
+                for (q = 0; q < n; q++, to += width * PA_G_PLANES) {
+                    PA_GEMM_SCALAR();
+                    to[0] = room[q];
+                    if (PA_G_PLANES == 2) to[width] = room[64 + q];
+                }
+            }
         }
         return;
     }
 #endif
-    for (p = 0; p < kc; p++, src += sk, dst += step) {
-        for (i = 0; i < width && i < there; i++) {
-#ifdef PA_DEBUG_CHECKS
-            PA_T scrap;
-            __builtin_memset(&scrap, 0, sizeof scrap);
-#endif
-            const PA_T *s = (const PA_T *)PA_GEMM_CHECK(which, which == PA_GEMM_SITE_A ? w0 + i : p0 + p, which == PA_GEMM_SITE_A ? p0 + p : w0 + i, src + i * sw);
-#if PA_KIND == PA_GEMM_COMPLEX
-            dst[i] = s->re, dst[width + i] = s->im;
-#else
-            dst[i] = (PA_ACC)PA_LOAD(*s);
-#endif
+    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) {
+#if PA_G_PLAIN
+        if (sw != PA_G_ES) {
+            const char *at = src;
+            PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[i] = *(const PA_ACC *)at;
+            continue;
         }
-        for (; i < width; i++) {
-            dst[i] = 0;
-            if (PA_G_PLANES == 2) dst[width + i] = 0;
-        }
+#endif
+        PA_G_COPY(width, src, dst, width);
     }
 }
 
@@ -52,24 +99,29 @@ PA_GEMM_INLINE int64_t PA_G(place)(const pa_gemm_job *job, int64_t slice, int64_
 }
 
 /* Each task copies the panels of one tile's rows (or columns) in one slice. */
-static void PA_G(copy)(void *context, int64_t begin, int64_t end)
+PA_GEMM_HOT void PA_G(copy)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, i;
-    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR);
     for (t = begin; t < end; t++) {
-        int is_a = t < job->pack_a;
-        int64_t at = is_a ? t : t - job->pack_a, slice = at % slices, p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0);
-        if (is_a) {
-            int64_t first = at / slices * (job->mc / PA_G_MR), last = pa_gemm_min(pa, first + job->mc / PA_G_MR);
-            for (i = first; i < last; i++)
-                PA_G(panel)(job, PA_GEMM_SITE_A, (PA_ACC *)(job->pa + PA_G(place)(job, slice, i, pa, PA_G_MR)), PA_G_MR,
-                             job->i0 + i * PA_G_MR, job->mb - i * PA_G_MR, job->p0 + p0, kc);
-        } else {
-            int64_t first = at / slices * (job->nc / PA_G_NR), last = pa_gemm_min(pb, first + job->nc / PA_G_NR);
-            for (i = first; i < last; i++)
-                PA_G(panel)(job, PA_GEMM_SITE_B, (PA_ACC *)(job->pb + PA_G(place)(job, slice, i, pb, PA_G_NR)), PA_G_NR,
-                             job->j0 + i * PA_G_NR, job->nb - i * PA_G_NR, job->p0 + p0, kc);
+        int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B, width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
+        int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, slice = at % slices, p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0);
+        int64_t w0 = which == PA_GEMM_SITE_A ? job->i0 : job->j0, all = which == PA_GEMM_SITE_A ? job->mb : job->nb;
+        int64_t step = which == PA_GEMM_SITE_A ? job->mc : job->nc, first = at / slices * step, last = pa_gemm_min(all, first + step);
+        char *to = which == PA_GEMM_SITE_A ? job->pa : job->pb;
+        for (i = first; i < last; i += width) {
+            PA_ACC *dst = (PA_ACC *)(to + PA_G(place)(job, slice, i / width, pa_gemm_ceil(all, width), width));
+#ifndef PA_DEBUG_CHECKS
+            int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
+            if (all - i >= width && (PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES)) {
+                if (which == PA_GEMM_SITE_A)
+                    PA_G(panel)(job->a + (w0 + i) * job->ras + (job->p0 + p0) * job->cas, sw, sk, kc, dst, PA_G_MR);
+                else
+                    PA_G(panel)(job->b + (w0 + i) * job->cbs + (job->p0 + p0) * job->rbs, sw, sk, kc, dst, PA_G_NR);
+                continue;
+            }
+#endif
+            PA_G(edge)(job, which, dst, width, w0 + i, all - i, job->p0 + p0, kc);
         }
     }
 }
@@ -129,46 +181,51 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
     }
 }
 
-/* Writes rows r0 .. PA_MR and columns c0 .. of the sums to C at (i0, j0) element by element: edges, types that C cannot add up,
-   and strided C. */
-static __attribute__((noinline)) void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1, int first, int last)
+/* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in plain rows of C. */
+PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1, int first, int last)
 {
-    const PA_ACC *re = (const PA_ACC *)s->re;
+    const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
     int i, j;
-#if PA_KIND == PA_GEMM_COMPLEX
-    const PA_ACC *im = (const PA_ACC *)s->im;
-#endif
     (void)first, (void)last;
-    for (i = r0; i < r1; i++) {
+    for (i = r0; i < r1; i++, sum += PA_G_NR) {
         char *row = job->c + (i0 + i) * job->rcs + j0 * job->ccs;
-        for (j = c0; j < c1; j++) {
-#ifdef PA_DEBUG_CHECKS
-            PA_T scrap;
-            __builtin_memset(&scrap, 0, sizeof scrap);
+#if !PA_G_PLAIN && !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
+        if (job->ccs == PA_G_ES) {
+            PA_G(narrow)(c1 - c0, sum + c0, (PA_T *)row + c0, PA_G_MR * PA_G_NR);
+            continue;
+        }
 #endif
-            PA_T *c = (PA_T *)PA_GEMM_CHECK(PA_GEMM_SITE_C, i0 + i, j0 + j, row + j * job->ccs);
-#if PA_KIND == PA_GEMM_COMPLEX
+        for (j = c0; j < c1; j++) {
+            char *to = row + j * job->ccs;
             PA_T x;
-            x.re = re[i * PA_G_NR + j], x.im = im[i * PA_G_NR + j];
-            if (!first) x.re += c->re, x.im += c->im;
-#else
-            PA_ACC x = re[i * PA_G_NR + j];
-            if (PA_G_SAME && !first) x = (PA_ACC)PA_G_ADD(PA_LOAD(*c), x);
+            PA_GEMM_SCALAR();
+            PA_G_GET(x, sum, j, PA_G_MR * PA_G_NR);
+#ifdef PA_DEBUG_CHECKS
+            PA_T scrap = x;
+            to = (char *)pa_gemm_at(job, PA_GEMM_SITE_C, i0 + i, j0 + j, to, PA_G_ES, &scrap);
+#endif
+#if PA_G_PLAIN
+            if (!first) x = (PA_T)PA_G_ADD(*(PA_T *)to, x);
 #endif
 #ifdef PA_EPILOGUE
-            if (last) x = PA_EPILOGUE(x, (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
-#endif
+            if (last) {
 #if PA_KIND == PA_GEMM_COMPLEX
-            *c = x;
+                x = PA_EPILOGUE(x, (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
+#elif PA_G_PLAIN
+                x = (PA_T)PA_EPILOGUE(x, (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
 #else
-            *c = (PA_T)PA_STORE(x);
+                PA_ACC y = (PA_ACC)PA_EPILOGUE(sum[j], (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
+                x = (PA_T)PA_STORE(y);
 #endif
+            }
+#endif
+            *(PA_T *)to = x;
         }
     }
 }
 
 /* C is m x n zeros: there is nothing to add up. */
-static void PA_G(nothing)(const pa_gemm_job *job)
+PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
 {
     PA_G(sums) s;
     int64_t i, j;
@@ -180,133 +237,122 @@ static void PA_G(nothing)(const pa_gemm_job *job)
 
 /* ---- tiles -------------------------------------------------------------------------------------------------------------- */
 
-/* One panel of A by one panel of B in one slice. */
-PA_GEMM_INLINE void PA_G(step)(const pa_gemm_job *job, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, int64_t kc,
-                                int64_t i, int64_t j, int inner_i, int inner_j, char *acc, int first, int last)
+#define PA_G_FIRST 1 /* nothing is in C yet */
+#define PA_G_LAST 2
+#define PA_G_WITHIN_I 4 /* not the first panel of the tile: what lies before belongs to this tile, too */
+#define PA_G_WITHIN_J 8
+
+/* Rows i0 .. i0 + PA_MR of C, columns j0 .. j0 + PA_NR, in one slice. */
+PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags)
 {
     PA_G(sums) s;
-    int64_t i0 = job->i0 + i, j0 = job->j0 + j;
-    int rows = (int)pa_gemm_min(PA_G_MR, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0), r0 = 0, c0 = 0, r, q;
-    if (job->a_direct && rows < PA_G_MR) r0 = PA_G_MR - rows, i0 = job->m - PA_G_MR, a += (i0 - job->i0 - i) * sai;
-    if (job->b_direct && cols < PA_G_NR) c0 = PA_G_NR - cols, j0 = job->n - PA_G_NR, b += (j0 - job->j0 - j) * PA_G_ES;
-    PA_G(kernel)(kc, a, sai, sak, b, sbk, &s);
-#if !PA_G_SAME
+    int rows = (int)pa_gemm_min(PA_G_MR, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0), r0 = 0, c0 = 0, first = flags & PA_G_FIRST, r, q;
+#if PA_G_PLAIN
+    /* An edge of a matrix that is not copied: the panel is moved back to lie inside. */
+    if (job->a_direct && rows < PA_G_MR) r0 = PA_G_MR - rows, i0 -= r0, a -= r0 * job->ras;
+    if (job->b_direct && cols < PA_G_NR) c0 = PA_G_NR - cols, j0 -= c0, b -= c0 * PA_G_ES;
+#endif
+    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, &s);
+#if !PA_G_PLAIN
     /* C cannot hold a sum that goes on without rounding it (or cutting it off). */
-    if (!(first && last)) {
-        PA_G_V *sum = (PA_G_V *)acc, *own = (PA_G_V *)&s;
-        PA_GEMM_UNROLL for (r = 0; r < PA_G_MR * PA_G_NRV; r++) {
+    if ((flags & 3) != 3) {
+        int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
+        PA_G_V *sum = (PA_G_V *)((PA_G(sums) *)job->acc + panel), *own = (PA_G_V *)&s;
+        for (r = 0; r < PA_G_MR * PA_G_NRV * PA_G_PLANES; r++) {
             if (!first) own[r] = PA_G_ADD(sum[r], own[r]);
-            if (!last) sum[r] = own[r];
+            sum[r] = own[r];
         }
-        if (!last) return;
+        if (!(flags & PA_G_LAST)) return;
     }
-    (void)q, (void)inner_i, (void)inner_j;
-#else
-    (void)acc;
-#if PA_KIND != PA_GEMM_COMPLEX && !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
-    /* A panel that was moved back from an edge computes some elements twice. They may be written twice when they are complete
-       and of this tile; those of another tile may be in the making on another thread. */
-    if (job->ccs == PA_G_ES && (rows == PA_G_MR || (r0 && inner_i && first && last)) && (cols == PA_G_NR || (c0 && inner_j && first && last))) {
+#endif
+    (void)r, (void)q;
+#if PA_G_PLAIN && !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
+    /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of this
+       tile; those of another tile may be in the making on another thread. */
+    if (job->ccs == PA_G_ES && (rows == PA_G_MR || (r0 && (flags & 7) == 7)) && (cols == PA_G_NR || (c0 && (flags & 11) == 11))) {
         char *c = job->c + i0 * job->rcs + j0 * PA_G_ES;
-        PA_GEMM_UNROLL for (r = 0; r < PA_G_MR; r++, c += job->rcs) PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
-            if (!first) s.re[r][q] = PA_G_ADD(s.re[r][q], ((PA_G_VU *)c)[q]);
-            ((PA_G_VU *)c)[q] = s.re[r][q];
-        }
+        PA_GEMM_UNROLL for (r = 0; r < PA_G_MR; r++, c += job->rcs)
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
+                PA_G_V v = s.re[r][q];
+                if (!first) v = PA_G_ADD(v, ((PA_G_VU *)c)[q]);
+                ((PA_G_VU *)c)[q] = v;
+            }
         return;
     }
-#else
-    (void)r, (void)q, (void)inner_i, (void)inner_j;
 #endif
-#endif
-    PA_G(store)(job, &s, i0, j0, r0, r0 + rows, c0, c0 + cols, first, last);
+    PA_G(store)(job, &s, i0, j0, r0, r0 + rows, c0, c0 + cols, first, flags & PA_G_LAST);
 }
 
 /* Each task computes one tile of C over the depth of the block: a panel of B stays in L1 while the tile's rows of A, which
    stay in L2, pass by. */
-static void PA_G(tiles)(void *context, int64_t begin, int64_t end)
+PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR);
-    int64_t across = pa_gemm_ceil(job->nb, job->nc), sai = sizeof(PA_ACC), sak = PA_G_MR * PA_G_WORD, sbk = PA_G_NR * PA_G_WORD;
-    int64_t t, slice, i, j;
-    if (job->a_direct) sai = job->ras, sak = job->cas;
-    if (job->b_direct) sbk = job->rbs;
+    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc), t, slice, i, j;
     for (t = begin; t < end; t++) {
-        int64_t ifirst = t / across * (job->mc / PA_G_MR), ilast = pa_gemm_min(pa, ifirst + job->mc / PA_G_MR);
-        int64_t jfirst = t % across * (job->nc / PA_G_NR), jlast = pa_gemm_min(pb, jfirst + job->nc / PA_G_NR);
+        int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc), j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
         for (slice = 0; slice * job->kc < job->kb; slice++) {
-            int64_t p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0);
-            int first = job->p0 + p0 == 0, last = job->p0 + p0 + kc == job->k;
-            for (j = jfirst; j < jlast; j++) {
-                const char *b = job->b_direct ? job->b + (job->p0 + p0) * job->rbs + (job->j0 + j * PA_G_NR) * PA_G_ES
-                                              : job->pb + PA_G(place)(job, slice, j, pb, PA_G_NR);
-                for (i = ifirst; i < ilast; i++) {
-                    const char *a = job->a_direct ? job->a + (job->i0 + i * PA_G_MR) * job->ras + (job->p0 + p0) * job->cas
-                                                  : job->pa + PA_G(place)(job, slice, i, pa, PA_G_MR);
-                    PA_G(step)(job, a, sai, sak, b, sbk, kc, i * PA_G_MR, j * PA_G_NR, i > ifirst, j > jfirst,
-                                job->acc + (i * pb + j) * PA_G_MR * PA_G_NR * (int64_t)sizeof(PA_ACC), first, last);
-                }
+            int64_t p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0), pnext = PA_G_MR * kc * PA_G_WORD;
+            int flags = (job->p0 + p0 == 0 ? PA_G_FIRST : 0) | (job->p0 + p0 + kc == job->k ? PA_G_LAST : 0);
+            const char *first = job->pa + PA_G(place)(job, slice, i0 / PA_G_MR, pa, PA_G_MR);
+            if (job->a_direct) first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->cas, pnext = PA_G_MR * job->ras;
+            for (j = j0; j < j1; j += PA_G_NR) {
+                const char *a = first, *b = job->pb + PA_G(place)(job, slice, j / PA_G_NR, pb, PA_G_NR);
+                if (job->b_direct) b = job->b + (job->p0 + p0) * job->rbs + (job->j0 + j) * PA_G_ES;
+                for (i = i0; i < i1; i += PA_G_MR, a += pnext)
+                    PA_G(step)(job, a, b, kc, job->i0 + i, job->j0 + j, flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0));
             }
         }
     }
 }
 
+#undef PA_G_FIRST
+#undef PA_G_LAST
+#undef PA_G_WITHIN_I
+#undef PA_G_WITHIN_J
+
 /* ---- blocks ------------------------------------------------------------------------------------------------------------- */
 
-static void PA_G(run)(pa_gemm_job *job, pa_block body, int64_t count, int wide)
+PA_GEMM_PLAN void PA_G(run)(pa_gemm_job *job, pa_block body, int64_t count, int wide)
 {
     if (wide && count > 1) job->rt->parallel_for(job->rt, body, job, count, 1);
     else if (count > 0) body(job, 0, count);
 }
 
-/* Without memory for panels: slow, but it is the product. */
-static void PA_G(plain)(pa_gemm_job *job)
-{
-    PA_ACC a[PA_G_MR * PA_G_PLANES], b[PA_G_NR * PA_G_PLANES];
-    int64_t i, j, p;
-    for (i = 0; i < job->m; i += PA_G_MR)
-        for (j = 0; j < job->n; j += PA_G_NR) {
-            PA_G(sums) s, t;
-            __builtin_memset(&s, 0, sizeof s);
-            for (p = 0; p < job->k; p++) {
-                PA_G_V *x = (PA_G_V *)&s, *y = (PA_G_V *)&t;
-                size_t q;
-                PA_G(panel)(job, PA_GEMM_SITE_A, a, PA_G_MR, i, job->m - i, p, 1);
-                PA_G(panel)(job, PA_GEMM_SITE_B, b, PA_G_NR, j, job->n - j, p, 1);
-                PA_G(kernel)(1, (const char *)a, sizeof(PA_ACC), 0, (const char *)b, 0, &t);
-                for (q = 0; q < sizeof s / sizeof(PA_G_V); q++) x[q] = PA_G_ADD(x[q], y[q]);
-            }
-            PA_G(store)(job, &s, i, j, 0, (int)pa_gemm_min(PA_G_MR, job->m - i), 0, (int)pa_gemm_min(PA_G_NR, job->n - j), 1, 1);
-        }
-}
-
 /* Blocks bound the scratch memory: PA_BLOCK rows and columns, 4 * PA_BLOCK bytes of depth. */
-static void PA_G(blocked)(pa_gemm_job *job, int wide)
+PA_GEMM_PLAN void PA_G(blocked)(pa_gemm_job *job, int wide)
 {
     const int64_t deep = pa_gemm_ceil(4 * PA_G_BLOCK / PA_G_WORD, PA_G_KC) * PA_G_KC;
     int64_t rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, PA_G_MC) * PA_G_MC);
     int64_t cols = pa_gemm_min(pa_gemm_ceil(job->n, PA_G_NR) * PA_G_NR, pa_gemm_ceil(PA_G_BLOCK, PA_G_NC) * PA_G_NC);
     int64_t depth = pa_gemm_cut(job->k, deep, 4), na, nb, nacc = 0;
-    char *memory = 0;
+    char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD] __attribute__((aligned(64))), *memory = few;
     if ((double)job->m * (double)job->n * (double)job->k < PA_GEMM_WIDE) wide = 0;
     job->kc = pa_gemm_cut(pa_gemm_min(depth, job->k), PA_G_KC, 4);
     job->mc = pa_gemm_cut(rows, PA_G_MC, PA_G_MR);
     job->nc = pa_gemm_cut(cols, PA_G_NC, PA_G_NR);
-#if PA_G_SAME && PA_KIND != PA_GEMM_COMPLEX && !defined(PA_DEBUG_CHECKS)
+#if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
     /* Copying pays by the number of times that a panel is read. */
     job->a_direct = job->m >= PA_G_MR && job->n <= 4 * PA_G_NR;
     job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES && job->m <= 8 * PA_G_MR;
 #endif
+    job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
+    job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
+    job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
     depth = pa_gemm_ceil(depth, job->kc) * job->kc;
     na = job->a_direct ? 0 : rows * depth * PA_G_WORD;
     nb = job->b_direct ? 0 : cols * depth * PA_G_WORD;
-    if (!PA_G_SAME && job->k > job->kc) nacc = rows * cols * (int64_t)sizeof(PA_ACC);
+    if (!PA_G_PLAIN && job->k > job->kc) nacc = rows * cols * PA_G_WORD;
     na = pa_gemm_ceil(na, 64) * 64, nb = pa_gemm_ceil(nb, 64) * 64;
     if (na + nb + nacc > 0) {
         memory = (char *)job->rt->scratch(job->rt, (size_t)(na + nb + nacc));
         if (!memory) {
-            PA_G(plain)(job);
-            return;
+            /* Without memory one panel at a time: slow, but it is the product. */
+            memory = few;
+            job->a_direct = job->b_direct = wide = 0;
+            job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
+            rows = job->mc = PA_G_MR, cols = job->nc = PA_G_NR, depth = job->kc = PA_G_KC;
+            na = PA_G_MR * PA_G_KC * PA_G_WORD, nb = PA_G_NR * PA_G_KC * PA_G_WORD;
         }
     }
     job->pa = memory, job->pb = memory + na, job->acc = memory + na + nb;
