@@ -1,0 +1,365 @@
+"""Prints docs/reference/*.md from the tables in the code.
+
+`python docs/make_reference.py` rewrites the pages; with `--check` it changes nothing, names the stale
+ones, and fails if there are any.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import inspect
+import math
+import pkgutil
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+import pyarray as pa
+from pyarray import api, config, dtypes, errors
+from pyarray.lang import builtins as language
+from pyarray.lang import infer_access, parse
+
+FOLDER = Path(__file__).resolve().parent / "reference"
+NOTE = "<!-- Printed by docs/make_reference.py from the tables in the code: change those and run it. -->"
+KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "floating", "c": "complex"}
+# What the Array API standard has no chapter for, in the order in which a reader meets it.
+FURTHER = (
+    "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "kernel", "func", "debug",
+    "constexpr", "ndrange", *language.ATOMICS,
+)  # fmt: skip
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown; bars in cells are escaped."""
+    lines = [list(head), ["---"] * len(list(head)), *map(list, rows)]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def first_sentence(thing: Any) -> str:
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph)[0].rstrip(".:") + "." if paragraph else ""
+
+
+def summary(name: str, thing: Any) -> str:
+    """`first_sentence` without the call that some docstrings begin with."""
+    text = re.sub(rf"^{re.escape(name)}\([^)]*\): ", "", first_sentence(thing))
+    return text if text[:1].isupper() or text[:1] == "`" else text.rstrip(".")
+
+
+def signature(name: str, thing: Any) -> str:
+    """`name(x, /, *, out=None)`, without annotations."""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return name
+    plain = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name != "self"]
+    return name + str(found.replace(parameters=plain, return_annotation=found.empty))
+
+
+def kinds(letters: str) -> str:
+    """Words for kind letters."""
+    return "any" if set(letters) == set(KINDS) else ", ".join(KINDS[k] for k in letters)
+
+
+# ---- pages
+
+
+def functions() -> str:
+    """The namespace, chapter by chapter, and what an array has."""
+    parts = [
+        "# Functions",
+        "Where an array is expected, a NumPy array or anything with `__dlpack__` does, too; a list must "
+        "go through `pa.asarray`. What the Array API standard has and these tables don't name is not "
+        "there yet.",
+    ]
+    seen = set(FURTHER)
+    for found in sorted(pkgutil.iter_modules(api.__path__), key=lambda m: m.name):
+        chapter = importlib.import_module(f"pyarray.api.{found.name}")
+        names = [n for n in getattr(chapter, "__all__", ()) if hasattr(pa, n)]
+        if not names:
+            continue
+        seen.update(names)
+        values = {n: getattr(pa, n) for n in sorted(names)}
+        rows = [
+            (f"`{signature(n, v)}`", summary(n, v)) if callable(v) else (f"`{n}`", f"`{v!r}`")
+            for n, v in values.items()
+        ]
+        title = first_sentence(chapter).partition(":")[0].rstrip(".")
+        parts += [f"## {title}", table(("name", "what it is"), rows)]
+    further = [(f"`{_further(n)}`", first_sentence(getattr(pa, n))) for n in FURTHER]
+    parts += ["## Arrays, kernels and devices", table(("name", "what it is"), further)]
+    parts += ["## What an array has", table(("name", "what it is"), _members(pa.ndarray))]
+    own = {n: v for n, v in vars(pa.BufferView).items() if not n.startswith("_")}
+    parts += ["A `BufferView` has beyond that:", table(("name", "what it is"), _members(pa.BufferView, own))]
+    return "\n\n".join(parts)
+
+
+def _further(name: str) -> str:
+    thing = getattr(pa, name)
+    if name.startswith("atomic_"):
+        return f"{name}(v, i, x)"
+    if name == "ndrange":
+        return "ndrange(*sizes)"
+    if name in ("ndarray", "constexpr", "Device"):
+        return name
+    return signature(name, thing)
+
+
+def _members(kind: type, only: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+    rows = []
+    for name in sorted(only if only is not None else dir(kind)):
+        thing = inspect.getattr_static(kind, name)
+        if name.startswith("_"):
+            continue
+        if isinstance(thing, property):
+            rows.append((f"`{name}`", first_sentence(thing)))
+        elif callable(thing):
+            shown = signature(name, thing)
+            first = next(iter(inspect.signature(thing).parameters), None)
+            if first in ("a", "x"):  # functions that serve as methods: their first parameter is the array
+                shown = re.sub(rf"\({first}(, /)?(, )?", "(", shown)
+            rows.append((f"`{shown}`", summary(name, thing)))
+    return rows
+
+
+def dtype_rows() -> str:
+    """The types, their promotion, and what Python's numbers do."""
+    rows = [
+        (f"`{d.name}`", KINDS[d.kind], str(d.itemsize), f"`{d.numpy.name}`", f"`{d.ctype}`", _limits(d))
+        for d in dtypes.ALL
+    ]
+    names = [f"`{d.name}`" for d in dtypes.ALL]
+    cells = [[f"`{a}`", *(_promoted(a, b) for b in dtypes.ALL)] for a in dtypes.ALL]
+    python = dtypes.PYTHON_KIND
+    scalars = [(f"`{d}`", *(f"`{dtypes.promote_scalar(d, t)}`" for t in python)) for d in dtypes.ALL]
+    members = {name: dtypes.of_kinds(letters) for name, letters in dtypes.CATEGORIES.items()}
+    groups = [(f"`{name}`", ", ".join(f"`{d}`" for d in found)) for name, found in members.items()]
+    return "\n\n".join(
+        (
+            "# Element types",
+            "Everywhere that a dtype is expected, its name, a NumPy dtype or scalar type, and Python's "
+            "`bool`, `int`, `float` and `complex` do as well.",
+            table(("dtype", "kind", "bytes", "NumPy", "C", "range"), rows),
+            "## Two arrays",
+            "The common type of two arrays is the smallest that holds both; an integer with a floating "
+            "type gives the floating type. “–”: there is none, and the operation is a `TypeError`.",
+            table(("", *names), cells),
+            "## An array and a Python number",
+            "Python's numbers are weak: they change the kind of an array's type where they must, never "
+            "its width. An integer that the array's integer type can't hold is an `OverflowError`.",
+            table(("array", *(f"`{t.__name__}`" for t in python)), scalars),
+            "## Groups",
+            table(("name", "types"), groups),
+        )
+    )
+
+
+def _limits(d: dtypes.DType) -> str:
+    if d.kind in "iu":
+        info = pa.iinfo(d)
+        return f"{info.min} … {info.max}"
+    if d.kind == "b":
+        return "False, True"
+    facts = pa.finfo(d)
+    return f"± {facts.max:.5g}, eps {facts.eps:.3g}" + (" (each part)" if d.kind == "c" else "")
+
+
+def _promoted(a: dtypes.DType, b: dtypes.DType) -> str:
+    try:
+        return f"`{dtypes.promote(a, b)}`"
+    except TypeError:
+        return "–"
+
+
+def kernel_functions() -> str:
+    """What kernels can call."""
+    known: dict[str, list[str]] = {name: [] for name in language.FUNCTIONS}
+    for module, prefix in ((builtins, ""), (math, "math."), (pa, "pa.")):
+        for name in sorted(dir(module)):
+            thing = getattr(module, name)
+            if not name.startswith("_") and callable(thing) and language.name_of(thing) in known:
+                known[str(language.name_of(thing))].append(f"`{prefix}{name}`")
+    for name in sorted(dir(np)):  # only where nothing else is: NumPy's own names differ between its versions
+        row = language.name_of(getattr(np, name)) if callable(getattr(np, name)) else None
+        if row in known and not known[row]:
+            known[row].append(f"`np.{name}`")
+    rows = [
+        (f"`{f.name}`", ", ".join(known[f.name]), str(f.arity), kinds(f.kinds), _result(f), f.doc)
+        for f in language.FUNCTIONS.values()
+    ]
+    atomics = [
+        (f"`pa.{name}(v, i, x)`", kinds(infer_access._ATOMIC_KINDS.get(op, "biu")))
+        for name, op in language.ATOMICS.items()
+    ]
+    markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "constexpr")]
+    return "\n\n".join(
+        (
+            "# Functions in kernels",
+            "Operators, `len`, `range`, conditional expressions and casts (`int(x)`, `float(x)`, "
+            "`pa.int8(x)`) are part of the [language](../language.md); below is what is called by name. "
+            "NumPy's functions of the same names (`np.sin`, `np.maximum`) are known, too.",
+            "An argument of a kind outside the column “kinds” is lifted: bool to int8, an integer to "
+            "float64. float16 and bfloat16 are computed in float32 and rounded.",
+            table(("row", "written", "arguments", "kinds", "result", "what it is"), rows),
+            "`pow(x, y)` and its likes are `x ** y`. `min` and `max` take two or more numbers.",
+            "## Atomics",
+            "One indivisible update of `v[i]`; the value before it is the result. The index of an N-D "
+            "array is a tuple.",
+            table(("written", "kinds of the array"), atomics),
+            "## Markers",
+            table(("written", "what it is"), markers),
+        )
+    )
+
+
+def _result(f: language.BuiltinFunction) -> str:
+    return {"same": "the same type", "bool": "bool", "real": "the same type; of complex, its part"}[f.result]
+
+
+def settings() -> str:
+    """The environment variables."""
+    rows = [
+        (f"`{s.name}`", _reader(s.parse), "unset" if s.default is None else f"`{_shown(s.default)}`",
+         "yes" if s.code else "no", s.doc)
+        for s in config.SETTINGS.values()
+    ]  # fmt: skip
+    return "\n\n".join(
+        (
+            "# Settings",
+            "Environment variables. `pyarray.config.set(name, value)` overrides one for the process, with "
+            "a value and not with text; `pyarray.config.get(name)` reads what is in force. "
+            "`PYARRAY_DEBUG` is read once, when pyarray is imported; afterwards, `pa.debug()` is the "
+            "switch.",
+            table(("name", "value", "default", "changes compiled code", "what it says"), rows),
+            "A flag is one of `1 true yes on` or `0 false no off`. Bytes may end with `K`, `M` or `G`.",
+        )
+    )
+
+
+def _reader(parse_: Callable[[str], Any]) -> str:
+    words = {"_flag": "flag", "_positive": "integer ≥ 1", "_bytes": "bytes", "str": "text", "Path": "path"}
+    return words.get(parse_.__name__, parse_.__name__)
+
+
+def _shown(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else repr(value)
+
+
+def exceptions() -> str:
+    """pyarray's own exceptions."""
+    parts = ["# Exceptions", "Everything else raises the built-in exception that NumPy raises."]
+    for name, kind in vars(errors).items():
+        if not (inspect.isclass(kind) and issubclass(kind, Exception)):
+            continue
+        base = ", ".join(f"`{b.__name__}`" for b in kind.__bases__)
+        parts += [f"## `pa.{name}`", f"Base: {base}.", inspect.getdoc(kind) or ""]
+        types_ = dict(getattr(kind, "__annotations__", {}))
+        if not types_ and "__init__" in vars(kind):
+            given = inspect.signature(kind).parameters.values()
+            types_ = {p.name: p.annotation for p in given if p.name != "message"}
+        if types_:
+            parts.append(table(("attribute", "type"), ((f"`{n}`", f"`{t}`") for n, t in types_.items())))
+    parts += ["## `Frame`", inspect.getdoc(errors.Frame) or ""]
+    fields = typing.get_type_hints(errors.Frame).items()
+    rows = ((f"`{n}`", f"`{t.__name__}`") for n, t in fields)
+    return "\n\n".join([*parts, table(("attribute", "type"), rows)])
+
+
+def outside() -> str:
+    """What the kernel language refuses."""
+    refused: dict[tuple[str, str], list[str]] = {}
+    for node, row in parse._ADVICE.items():
+        refused.setdefault(row, []).append(f"`{node.__name__}`")
+    rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
+    names = ("parse", "infer_expr", "infer_access", "infer_call", "infer_assign", "infer_flow")
+    modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
+    found = {message for module in modules for message in _messages(module)}
+    messages = sorted(found, key=lambda m: (m[0].lower().lstrip("'… "), m))
+    return "\n\n".join(
+        (
+            "# What is not in the kernel language",
+            "Each is a `pa.CompileError` at the kernel's first launch: file and line, “… is not part of "
+            "the kernel language”, the line with a caret under the construct, and the advice.",
+            table(("construct", "syntax node", "advice"), rows),
+            "## Other messages",
+            "What depends on types and names. “…” stands for a name, a type or a number.",
+            table(("message", "advice"), messages),
+        )
+    )
+
+
+def _messages(module: types.ModuleType) -> Iterable[tuple[str, str]]:
+    """Texts of the calls `….fail(place, message, advice)` in a module."""
+    tree = ast.parse(inspect.getsource(module))
+    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "fail":
+                nodes = [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
+                before = [(n.targets[0], n.value) for n in nodes if n.lineno < call.lineno]
+                local = {target.id: value for target, value in before if isinstance(target, ast.Name)}
+                texts = [_text(a, local) for a in call.args[1:]]
+                if texts and not set(texts[0]) <= set("… "):
+                    yield texts[0], texts[1] if len(texts) > 1 else ""
+
+
+def _text(node: ast.AST, local: dict[str, ast.expr], depth: int = 0) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        parts = (v.value if isinstance(v, ast.Constant) else "…" for v in node.values)
+        return "".join(map(str, parts))
+    if isinstance(node, ast.Name) and node.id in local and depth < 3:
+        return _text(local[node.id], local, depth + 1)
+    return "…"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "functions.md": functions,
+    "dtypes.md": dtype_rows,
+    "builtins.md": kernel_functions,
+    "settings.md": settings,
+    "errors.md": exceptions,
+    "language_errors.md": outside,
+}
+
+
+def pages() -> dict[Path, str]:
+    """Path → text of every page, as it should be now."""
+    return {FOLDER / name: f"{NOTE}\n\n{page()}\n" for name, page in PAGES.items()}
+
+
+def stale() -> list[Path]:
+    """Pages whose text is not what the tables say."""
+    wanted = pages()
+    current = {path: path.read_text(encoding="utf-8") for path in wanted if path.exists()}
+    return [path for path, text in wanted.items() if current.get(path) != text]
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: python docs/make_reference.py [--check]", file=sys.stderr)
+        return 2
+    if arguments:
+        old = stale()
+        for path in old:
+            print(f"{path} is stale: run python docs/make_reference.py", file=sys.stderr)
+        return 1 if old else 0
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

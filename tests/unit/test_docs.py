@@ -1,0 +1,122 @@
+"""The documents say what is true: their Python runs and answers as stated, and the reference is current.
+
+A block marked `python` runs after those before it, as part of one program of the page's name. What it states:
+`expression  # -> value` is the value's `repr`, or what a `print` prints; `statement  # -> SomeError: text` is
+the exception; `…` at the end stands for any rest. A block marked `text` behind it is its whole output, the
+message of its exception last.
+"""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import linecache
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "guide").glob("*.md"), ROOT / "README.md"])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STATED = re.compile(r"#\s*->\s*(.+)$")
+
+
+def ids(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks_of(text):
+    """Pairs of a block's code and the output stated behind it, None without one."""
+    fences = [m.groups() for m in FENCE.finditer(text)]
+    for k, (language, code) in enumerate(fences):
+        if language == "python":
+            follows = fences[k + 1] if k + 1 < len(fences) else ("", "")
+            yield code, follows[1] if follows[0] == "text" else None
+
+
+def shown(error):
+    module = type(error).__module__.partition(".")[0]
+    return f"{'' if module == 'builtins' else module + '.'}{type(error).__name__}: {error}"
+
+
+class Program:
+    """The blocks of one page as one file, so that kernels have a source and messages have lines."""
+
+    def __init__(self, path):
+        self.path, self.text, self.space = path, "", {"__name__": "__main__", "__file__": str(path)}
+
+    def run(self, code, stated):
+        first = self.text.count("\n")
+        self.text += code + "\n"
+        self.path.write_text(self.text, encoding="utf-8")
+        linecache.checkcache(str(self.path))
+        lines = code.splitlines()
+        tree = ast.increment_lineno(ast.parse(code, str(self.path)), first)
+        printed = io.StringIO()
+        for statement in tree.body:
+            comment = STATED.search(lines[statement.end_lineno - 1 - first])
+            before = printed.tell()
+            with contextlib.redirect_stdout(printed):
+                value, error = self.outcome(statement)
+            if comment is not None:
+                wanted = comment.group(1).strip()
+                answer = shown(error) if error is not None else repr(value)
+                if error is None and value is None:
+                    answer = printed.getvalue()[before:].strip()
+                assert answer == wanted or (wanted.endswith("…") and answer.startswith(wanted[:-1]))
+            elif error is not None:
+                if stated is None or statement is not tree.body[-1]:
+                    raise error
+                print(shown(error), file=printed)
+        if stated is not None:
+            assert printed.getvalue().rstrip() == stated.rstrip()
+
+    def outcome(self, statement):
+        """Value and exception of one statement."""
+        try:
+            if isinstance(statement, ast.Expr):
+                code = compile(ast.Expression(statement.value), str(self.path), "eval")
+                return eval(code, self.space), None
+            exec(compile(ast.Module([statement], []), str(self.path), "exec"), self.space)
+        except Exception as error:
+            return None, error
+        return None, None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_examples_run(page, tmp_path):
+    text = page.read_text(encoding="utf-8")
+    program = Program(tmp_path / f"{page.stem.lower()}.py")
+    for code, stated in blocks_of(text):
+        if "import torch" in code:
+            pytest.importorskip("torch")
+        program.run(code, stated)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", FENCE.sub("", text))
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert not missing
+
+
+def test_reference_is_current():
+    spec = importlib.util.spec_from_file_location("make_reference", DOCS / "make_reference.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert not made.stale(), "run python docs/make_reference.py"
+
+
+def test_wrong_statements_are_found(tmp_path):
+    program = Program(tmp_path / "page.py")
+    program.run("x = 1\nx + 1  # -> 2\nprint(x)  # -> 1\nx / 0  # -> ZeroDivisionError: division…\n", None)
+    for wrong in ("x + 1  # -> 3", "print(x)  # -> 2", "x + 1  # -> ValueError…", "x / 0  # -> ValueError…"):
+        with pytest.raises(AssertionError):
+            program.run(wrong + "\n", None)
+    with pytest.raises(AssertionError):
+        program.run("print(1)\n", "2\n")
+    with pytest.raises(ZeroDivisionError):
+        program.run("1 / 0\nprint(1)\n", "ZeroDivisionError: division by zero\n")
