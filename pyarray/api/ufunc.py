@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from .. import dtypes
 from .. import shape as shapes
-from ..array import empty, fresh, ndarray, type_key
+from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
 from ..buffer_view import BufferView
 from ..dtypes import DType, bool_, float32, float64
@@ -24,6 +25,7 @@ from ..memory.buffer import Buffer
 
 _PYTHON = (bool, int, float, complex)
 _ORDER = "biufc"
+_LARGEST_FLOAT = int(sys.float_info.max)  # as numbers are passed in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Row:
     def domain(self, operands: Sequence[Any]) -> DType | None:
         """Type that the operands are cast to; None: compared by value, each in its own (uint64 with a signed
         integer). Raises `TypeError` for types outside `kinds`."""
-        return _domain(self, tuple([x._dtype if isinstance(x, ndarray) else type(x) for x in operands]))
+        return _domain(self, tuple([x._dtype.code if isinstance(x, ndarray) else type(x) for x in operands]))
 
     def dtype_of_result(self, domain: DType | None) -> DType:
         """Element type of the result for operands of type `domain`."""
@@ -66,9 +68,11 @@ class Row:
 
 @functools.lru_cache(maxsize=4096)
 def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
-    names = " and ".join(t.name if isinstance(t, DType) else t.__name__ for t in types)
+    """`types` are codes of dtypes and Python's types of numbers."""
+    samples = [dtypes.ALL[t] if isinstance(t, int) else t() for t in types]
+    names = " and ".join(str(x) if isinstance(x, DType) else type(x).__name__ for x in samples)
     try:
-        dtype = dtypes.result_type(*(t if isinstance(t, DType) else t() for t in types))
+        dtype = dtypes.result_type(*samples)
     except TypeError:
         if row.result == "bool":
             return None
@@ -97,8 +101,8 @@ def operand(name: str, x: Any) -> Any:
 
 def common_device(name: str, arrays: Sequence[ndarray]) -> Any:
     """The device of all of them. Raises `ValueError` when they are on several."""
-    device = arrays[0].device
-    if any(a.device is not device for a in arrays):
+    device = arrays[0]._buffer.device
+    if len(arrays) > 1 and any([a._buffer.device is not device for a in arrays]):
         where = ", ".join(sorted({str(a.device) for a in arrays}))
         raise ValueError(
             f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
@@ -114,21 +118,22 @@ def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     domain = row.domain(operands)
     if domain is None:
         return compute(row.exact, float64, bool_, operands, out)
-    if domain.kind in "iu":
-        for k, x in enumerate(operands):
-            if type(x) is int and not _holds(domain, x):
-                if row.result != "bool":
-                    what = f"{row.name}(): {x} is out of range for {domain}"
-                    raise OverflowError(f"{what}; cast the array with astype first")
-                # An integer beyond the type compares with all its values as infinity does.
-                operands[k], domain = math.copysign(math.inf, x), float64
-        if row.name == "pow" and type(operands[1]) is int and operands[1] < 0:
-            what = "an integer to a negative integer power is no integer"
-            raise ValueError(f"pow(): {what}; cast the array to a floating type first")
+    for k, x in enumerate(operands):
+        if type(x) is int and not _holds(domain, x):
+            if row.result != "bool":
+                what = f"{row.name}(): {x} is out of range for {domain}"
+                raise OverflowError(f"{what}; cast the array with astype first")
+            # It compares with all values of the type as infinity does.
+            operands[k], domain = math.copysign(math.inf, x), float64
+    if row.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
+        what = "an integer to a negative integer power is no integer"
+        raise ValueError(f"pow(): {what}; cast the array to a floating type first")
     return compute(row.op, domain, row.dtype_of_result(domain), operands, out)
 
 
 def _holds(dtype: DType, value: int) -> bool:
+    if dtype.kind not in "iu":
+        return -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT
     bits = 8 * dtype.itemsize
     return 0 <= value < 1 << bits if dtype.kind == "u" else -1 << bits - 1 <= value < 1 << bits - 1
 
@@ -139,7 +144,7 @@ def compute(
     """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
     doesn't fit."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
-    device = common_device(op.name, arrays if not isinstance(out, ndarray) else [*arrays, out])
+    device = common_device(op.name, arrays)
     shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
     if out is None:
         result = _fresh_like(arrays, shape, dtype, device)
@@ -157,9 +162,9 @@ def _broadcast(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
 def _fresh_like(arrays: Sequence[ndarray], shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
     """A result of that shape, laid out as the arrays of that shape are where all of them agree, else in C
     order."""
-    layouts = {a._strides for a in arrays if a._key >> 16 & 1 and a._shape == shape}
-    plain = not layouts or any(a._shape == shape and not a._key >> 16 & 1 for a in arrays)
-    strides, size, strided = _result_layout(shape, dtype.itemsize, () if plain else tuple(sorted(layouts)))
+    alike = [a for a in arrays if a._shape == shape]
+    like = tuple([a._strides for a in alike]) if all([a._key & STRIDED for a in alike]) else ()
+    strides, size, strided = _result_layout(shape, dtype.itemsize, like)
     key = type_key(dtype, len(shape), strided, True, device)
     return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
 
@@ -253,13 +258,13 @@ _APART = """
 
 
 def _make_quick(row: Row, operands: Sequence[Any], in_place: bool) -> Callable[..., Any] | None:
-    """A function for operands of these types, of which all arrays are contiguous and of one shape. It gives
+    """A function for operands of these types, of which all arrays are contiguous and have one shape. It gives
     the result, or None where shapes or devices differ or memory overlaps, and raises what packing raises for
     a number that doesn't fit; in both cases nothing has run. None where there can't be such a function."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
     both, first, domain = len(arrays) == 2, arrays[0], row.domain(operands)
-    if any(x._key >> 16 & 1 or x._shape != first._shape for x in arrays) or first._size < 2 or domain is None:
-        return None
+    if first._size < 2 or domain is None:
+        return None  # what has one element was computed as 0-d: another kernel
     if row.name == "pow" and domain.kind in "iu" and not both:
         return None  # the sign of an integer exponent matters
     dtype = row.dtype_of_result(domain)
@@ -267,7 +272,8 @@ def _make_quick(row: Row, operands: Sequence[Any], in_place: bool) -> Callable[.
         return None
     out = first if in_place else empty(first._shape, dtype, first.device)
     flat = [
-        x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else x for x in (out, *operands)
+        x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else type(x)(1)
+        for x in (out, *operands)
     ]
     kernel = map_kernel(row.op, domain, 1, tuple([(0,) if isinstance(x, ndarray) else None for x in operands]))
     names = ("x", "y")[: len(operands)]
@@ -314,7 +320,7 @@ def _make_unary(row: Row, foreign: bool) -> Callable[..., Any]:
         if quick is not None:
             return quick(x)
         result = call(row, (x,), None)
-        if (mode.debug, x._key) not in plans and (quick := _make_quick(row, (x,), False)):
+        if not x._key & STRIDED and (quick := _make_quick(row, (x,), False)) is not None:
             plans[mode.debug, x._key] = quick
         return result
 
@@ -328,16 +334,17 @@ def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
         t1, t2 = type(x1), type(x2)
         k1 = x1._key if t1 is ndarray or t1 is BufferView else t1
         k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
+        quick = None
         if out is None and (quick := plans.get((mode.debug, k1, k2))) is not None:
             try:
                 if (result := quick(x1, x2)) is not None:
                     return result
             except _REFUSED:
                 pass
-        if foreign and not (known(t1) and known(t2)):
+        if foreign and not ((type(k1) is int or known(t1)) and (type(k2) is int or known(t2))):
             return NotImplemented
         result = call(row, (x1, x2), out)
-        if out is None:
+        if out is None and quick is None:
             _learn(plans, row, k1, k2, x1, x2, False)
         return result
 
@@ -361,20 +368,23 @@ def make_in_place(row: Row) -> Callable[..., Any]:
         if not known(kind):
             return NotImplemented
         call(row, (self, other), self)
-        _learn(plans, row, k1, k2, self, other, True)
+        if quick is None:
+            _learn(plans, row, k1, k2, self, other, True)
         return self
 
     return method
 
 
 def _learn(plans: dict[Any, Any], row: Row, k1: Any, k2: Any, x1: Any, x2: Any, in_place: bool) -> None:
-    """Remember the short way for these types, whose number is bounded: keys of arrays and Python's numbers."""
-    key = mode.debug, k1, k2
-    numbers = [k for k in (k1, k2) if type(k) is not int]
-    if key not in plans and len(numbers) < 2 and all(k in _PYTHON for k in numbers):
+    """Remember the short way for these types, if there is one. Their number is bounded: they are keys of
+    arrays and Python's own numbers."""
+    left, right = type(k1) is int, type(k2) is int  # arrays
+    if (left and k1 & STRIDED) or (right and k2 & STRIDED):
+        return
+    if (x1._shape == x2._shape) if left and right else (k2 if left else k1) in _PYTHON and left is not right:
         quick = _make_quick(row, (x1, x2), in_place)
         if quick is not None:
-            plans[key] = quick
+            plans[mode.debug, k1, k2] = quick
 
 
 def known(kind: type) -> bool:

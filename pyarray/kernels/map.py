@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .. import shape as shapes
 from ..array import _NDIM_STRIDED, empty, ndarray
 from ..array import fresh as fresh_array
-from ..dtypes import DType
+from ..dtypes import ALL, DType
 from ..jit.kernel import Func, Kernel, from_text, func
 from ..lang.markers import ndrange
 
@@ -51,7 +51,7 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
         x if place is None else _window(x, place)
         for x, place in zip((out, *operands), places, strict=True)
     ]
-    _map_kernel(op.name, op, compute, len(places[0].shape), patterns, tiled)(*views)
+    _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled)(*views)
 
 
 class _Place(NamedTuple):
@@ -145,21 +145,18 @@ def _tiling(shape: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[tup
 
 
 @functools.cache
-def _map_kernel(
-    name: str, op: MapOp, compute: DType, ndim: int, patterns: tuple[tuple[int, ...] | None, ...], tiled: bool
-) -> Kernel:
-    text = _text(name, ndim, patterns, op.raw, tiled)
-    return from_text(name, text, {"op": op.function, "kind": compute, "ndrange": ndrange})
+def _map_kernel(op: MapOp, compute: int, ndim: int, patterns: Patterns, tiled: bool) -> Kernel:
+    text = _text(op.name, ndim, patterns, op.raw, tiled)
+    return from_text(op.name, text, {"op": op.function, "kind": ALL[compute], "ndrange": ndrange})
 
 
-def map_kernel(
-    op: MapOp, compute: DType, ndim: int, patterns: tuple[tuple[int, ...] | None, ...], tiled: bool = False
-) -> Kernel:
-    """The kernel `(out, *operands)` of an operation for one rank and pattern; a pattern of None is a number, () a 0-d array."""
-    return _map_kernel(op.name, op, compute, ndim, patterns, tiled)
+def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns) -> Kernel:
+    """The kernel `(out, *operands)` of an operation for one rank and pattern: the axes that an operand has;
+    None is a number, () a 0-d array."""
+    return _map_kernel(op, compute.code, ndim, patterns, False)
 
 
-def _text(name: str, ndim: int, patterns: tuple[tuple[int, ...] | None, ...], raw: tuple[int, ...], tiled: bool) -> str:
+def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled: bool) -> str:
     params = [f"x{n}: kind" if axes is None and n not in raw else f"x{n}" for n, axes in enumerate(patterns)]
     head = f"def {name}(out, {', '.join(params)}):\n"
     args = []
