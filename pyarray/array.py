@@ -26,14 +26,15 @@ from pyarray.memory.buffer import Buffer
 __all__ = ["empty", "fresh", "ndarray", "numpy_functions", "operations", "register_run", "type_key"]
 
 MAX_NDIM = 64
-READONLY = 1 << 17
+STRIDED, READONLY = 1 << 16, 1 << 17  # of a key
 _NDIM_STRIDED = 0x1FF00  # of a key: the rank, and whether strided
 _RUN = 0x100  # a contiguous 1-D array
 _SCALARS = (bool, int, float, complex)
+_SEQUENCES = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 _new: Any = object.__new__
-_run_class: Any = None  # BufferView, once buffer_view has registered it
+_run_class: Any  # BufferView, once buffer_view has registered it
 
 
 def register_run(kind: type) -> None:
@@ -107,7 +108,7 @@ def is_advanced(key: Any) -> bool:
         kind = type(item)
         if kind is slice or kind is int or item is None or item is Ellipsis:
             continue
-        if kind is list or kind is bool or isinstance(item, np.bool_) or getattr(item, "ndim", 0) != 0:
+        if kind in _SEQUENCES or isinstance(item, np.bool_) or getattr(item, "ndim", 0) != 0:
             return True
         if isinstance(item, (ndarray, np.ndarray)) and item.dtype.kind == "b":
             return True
@@ -424,6 +425,9 @@ class ndarray:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return operation("dlpack_device")(self)
+
+
+register_run(ndarray)
 
 
 def _restore(values: Any, device: str, run: bool) -> ndarray:

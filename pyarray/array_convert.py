@@ -8,7 +8,7 @@ import numpy as np
 
 from pyarray import array_host
 from pyarray import shape as shapes
-from pyarray.array import empty, ndarray, operations, root
+from pyarray.array import STRIDED, empty, ndarray, operations, root
 from pyarray.array_hooks import operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
@@ -82,9 +82,13 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
 
 def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
     values = _host_values(obj)
-    source = asdtype(values.dtype.newbyteorder("="))  # a TypeError that names object, str, datetime
-    native = values.dtype.isnative and values.flags.aligned
-    shareable = values is obj and native and kind in (None, source) and device.code == 0
+    native = values.dtype.isnative
+    source = asdtype(
+        values.dtype if native else values.dtype.newbyteorder("=")
+    )  # refuses object, str, datetime
+    shareable = (
+        values is obj and native and values.flags.aligned and kind in (None, source) and device.code == 0
+    )
     if shareable and not copy:
         return _shared(values, source, device)
     if copy is False:
@@ -134,7 +138,7 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
 def _download(a: ndarray) -> np.ndarray[Any, Any]:
     values = np.empty(a.shape, dtype=a.dtype.numpy)
     if a.size:
-        packed = operation("contiguous")(a)
+        packed = operation("contiguous")(a) if a._key & STRIDED else a
         a.device.driver.copy_out(values.__array_interface__["data"][0], packed._ptr, a.nbytes)
     return values
 

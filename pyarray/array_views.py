@@ -54,6 +54,7 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> 
 
     Raises `ValueError` when the sizes don't fit, or when `copy=False` and only a copy can.
 
+    >>> from pyarray.array import empty
     >>> empty((4, 6)).reshape(3, -1).shape
     (3, 8)
     """
@@ -87,6 +88,7 @@ def view(a: Any, dtype: Any = None) -> Any:
 
     Raises `ValueError` where the bytes don't divide, or the address is not aligned for the new dtype.
 
+    >>> from pyarray.array import empty
     >>> empty(4, "float32").view("int16").shape
     (8,)
     """

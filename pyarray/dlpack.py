@@ -162,8 +162,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     of it.
 
     The memory stays alive as long as the array. `device` and `copy=True` copy where needed; `copy=False`
-    raises `BufferError` instead. Read-only memory gives a read-only array. Raises `BufferError` for dtypes and
-    devices that pyarray lacks, and for a capsule that was consumed before; `TypeError` for what has no
+    raises `BufferError` instead. Read-only memory gives a read-only array. Raises `BufferError` for dtypes
+    and devices that pyarray lacks, and for a capsule that was consumed before; `TypeError` for what has no
     `__dlpack__`.
 
     >>> from_dlpack(np.zeros((2, 2), np.float32)).dtype

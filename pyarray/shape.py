@@ -245,13 +245,20 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
     >>> basic_index((5,), (8,), slice(1, 99, 2))
     (8, (2,), (16,))
     """
-    offset, axis, ndim = 0, 0, len(shape)
+    items = key if type(key) is tuple else (key,)
+    missing = _missing_axes(items, len(shape))
+    offset = axis = 0
     new_shape: list[int] = []
     new_strides: list[int] = []
-    for item in expand_key(key, ndim):
+    for item in items:
         if item is None:
             new_shape.append(1)
             new_strides.append(0)
+            continue
+        if item is Ellipsis:
+            new_shape.extend(shape[axis : axis + missing])
+            new_strides.extend(strides[axis : axis + missing])
+            axis += missing
             continue
         n, stride = shape[axis], strides[axis]
         if isinstance(item, slice):
@@ -266,24 +273,22 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
                 raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
             offset += stride * (index + n if index < 0 else index)
         axis += 1
-    return offset, tuple(new_shape), tuple(new_strides)
+    return offset, (*new_shape, *shape[axis:]), (*new_strides, *strides[axis:])
 
 
-def expand_key(key: Any, ndim: int) -> list[Any]:
-    """The items of a basic index with Ellipsis, and what is missing at the end, written out as full slices.
-
-    Raises `IndexError` for two Ellipses or more indices than axes.
-    """
-    items = list(key) if isinstance(key, tuple) else [key]
-    dots = [position for position, item in enumerate(items) if item is Ellipsis]
-    if len(dots) > 1:
+def _missing_axes(items: tuple[Any, ...], ndim: int) -> int:
+    """How many axes an index leaves to its Ellipsis, or to the end. Raises `IndexError` for two, or too many indices."""
+    used, dots = 0, 0
+    for item in items:
+        if item is Ellipsis:
+            dots += 1
+        elif item is not None:
+            used += 1
+    if dots > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    used = sum(item is not None and item is not Ellipsis for item in items)
     if used > ndim:
         raise IndexError(f"too many indices: the array has {ndim} dimensions, but {used} were indexed")
-    place = dots[0] if dots else len(items)
-    items[place : place + len(dots)] = [slice(None)] * (ndim - used)
-    return items
+    return ndim - used
 
 
 def _as_index(item: Any) -> int:

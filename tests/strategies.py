@@ -1,4 +1,4 @@
-"""What the tests draw: NumPy arrays that are fresh, strided, reversed, offset, transposed, repeated, empty or 0-d."""
+"""What tests draw: NumPy arrays, fresh, strided, reversed, offset, transposed, repeated, empty or 0-d."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_view(x: np.ndarray, key: object) -> np.ndarray:
 
 @st.composite
 def numpy_views(draw: st.DrawFn, dtype: dtypes.DType | None = None, shape: tuple[int, ...] | None = None):
-    """A NumPy array of distinct values (as far as the dtype goes) with any layout; of `dtype` or a drawn one."""
+    """A NumPy array of distinct values (as far as the dtype goes) of any layout."""
     row = dtype or draw(dtype_rows)
     sizes = draw(array_shapes) if shape is None else shape
     base = (np.arange(int(np.prod(sizes))) % 120).reshape(sizes).astype(row.numpy)

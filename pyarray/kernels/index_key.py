@@ -176,6 +176,8 @@ def _item(a: ndarray, x: Any) -> Any:
         return Item(asarray(bool(x)), True)
     if isinstance(x, ndarray):
         return _array_item(a, x, None)
+    if isinstance(x, range):
+        x = list(x)
     if not isinstance(x, (np.ndarray, list, tuple)):
         try:
             return operator.index(x)

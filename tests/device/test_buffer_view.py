@@ -63,7 +63,7 @@ def test_rows_are_views():
 def test_constructor_and_subview_are_strict(offset, size):
     parent = asarray(np.arange(20))[5:14]
     for make in (lambda: BufferView(parent, offset, size), lambda: parent.subview(offset, size)):
-        if 0 <= offset and 0 <= size and offset + size <= 9:
+        if offset >= 0 and size >= 0 and offset + size <= 9:
             view = make()
             assert (view.offset, view.size) == (5 + offset, size)
             assert view.base is parent.base

@@ -164,7 +164,7 @@ def test_read_only():
     assert not a.flags.writeable
     assert a._key >> 17 & 1
     for change in (lambda: a.__setitem__(0, 1), lambda: a[1:].__setitem__([0], 1), lambda: a.fill(1)):
-        with pytest.raises(ValueError, match="destination is read-only; assign to a.copy"):
+        with pytest.raises(ValueError, match=r"destination is read-only; assign to a\.copy"):
             change()
     with pytest.raises(ValueError, match="cannot set writeable"):
         a.flags.writeable = True

@@ -1,0 +1,266 @@
+"""Creation from and conversion to NumPy and Python."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from pyarray import dtypes
+from pyarray.array import empty, ndarray, numpy_functions, operations
+from pyarray.array_convert import array, asarray, asnumpy
+from tests.strategies import numpy_views
+
+
+@given(numpy_views())
+def test_asarray_shares_memory(x):
+    a = asarray(x)
+    assert a.dtype.numpy == x.dtype
+    assert (a.shape, a.strides, a.size, a.ndim, a.nbytes, a.itemsize) == (
+        x.shape,
+        x.strides,
+        x.size,
+        x.ndim,
+        x.nbytes,
+        x.itemsize,
+    )
+    back = asnumpy(a)
+    assert back.dtype == x.dtype
+    assert back.strides == x.strides
+    np.testing.assert_array_equal(back, x)
+    np.testing.assert_array_equal(np.asarray(a), x)
+    assert not x.size or np.shares_memory(back, x)
+    assert not np.shares_memory(a.get(), x)
+    assert not np.shares_memory(asnumpy(array(x)), x)
+    np.testing.assert_array_equal(asnumpy(array(x)), x)
+    assert a.byte_offset == a._ptr - a._buffer.ptr
+    assert 0 <= a.byte_offset <= max(a._buffer.nbytes - a.itemsize, 0)
+
+
+@pytest.mark.parametrize(
+    ("obj", "dtype", "value"),
+    [
+        (True, "bool", True),
+        (3, "int64", 3),
+        (2.5, "float64", 2.5),
+        (1j, "complex128", 1j),
+        ([1, 2.5], "float64", [1.0, 2.5]),
+        ([[True], [False]], "bool", [[True], [False]]),
+        ([], "float64", []),
+        (np.float32(2), "float32", 2.0),
+        (range(3), "int64", [0, 1, 2]),
+        (memoryview(b"ab"), "uint8", [97, 98]),
+    ],
+)
+def test_asarray_of_python_objects(obj, dtype, value):
+    a = asarray(obj)
+    assert a.dtype == dtype
+    assert a.tolist() == value
+    with pytest.raises(ValueError, match="can't be shared"):
+        asarray(obj, copy=False)
+
+
+def test_asarray_of_sequences_of_arrays():
+    a = asarray([1, 2])
+    assert asarray([a, [3, a[0]]]).tolist() == [[1, 2], [3, 1]]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array(["a"]),
+        np.array([object()]),
+        np.array([1], "datetime64[s]"),
+        np.zeros(2, "i4,f4"),
+        np.zeros(2, np.longdouble),
+        None,
+        "text",
+    ],
+    ids=repr,
+)
+def test_unsupported_dtypes(x):
+    with pytest.raises(TypeError, match=r"dtype .* is not supported"):
+        asarray(x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(3, dtype=">i4"),
+        np.zeros(9, np.uint8)[1:].view(np.float64),
+        np.frombuffer(b"x" * 9, np.int8)[1:].view(np.int64),
+    ],
+)
+def test_foreign_layouts_are_copied(x):
+    a = asarray(x)
+    np.testing.assert_array_equal(asnumpy(a), x)
+    assert not np.shares_memory(asnumpy(a), x)
+    assert a.flags.writeable
+    with pytest.raises(ValueError, match="can't be shared"):
+        asarray(x, copy=False)
+
+
+def test_asarray_converts():
+    x = np.array([1.5, 2.5])
+    assert asarray(x, dtype="int32").tolist() == [1, 2]
+    assert asarray(asarray(x), dtype=dtypes.bfloat16).tolist() == [1.5, 2.5]
+    with pytest.raises(ValueError, match="copies"):
+        asarray(asarray(x), dtype="int32", copy=False)
+    a = asarray(x)
+    assert asarray(a) is a
+    assert asarray(a, copy=True) is not a
+    assert array(a, copy=False) is a
+    with pytest.raises(ValueError, match="unknown device"):
+        asarray(x, device="tpu")
+    with pytest.raises(ValueError, match="equal lengths"):
+        asarray([[1], [1, 2]])
+
+
+def test_empty():
+    a = empty((2, 3), np.int16)
+    assert (a.shape, a.strides, a.dtype, str(a.device), a.base) == ((2, 3), (6, 2), dtypes.int16, "cpu", None)
+    assert a.flags.owndata
+    assert a._key == dtypes.int16.code | 2 << 8
+    assert empty(()).size == 1
+    for bad in (-1, (2, -1)):
+        with pytest.raises(ValueError, match="0 or more"):
+            empty(bad)
+    with pytest.raises(ValueError, match="at most 64"):
+        empty((1,) * 65)
+
+
+def test_scalars():
+    a = asarray(np.array(3, np.int16))
+    assert (int(a), float(a), complex(a), bool(a), a.item()) == (3, 3.0, 3 + 0j, True, 3)
+    assert [10, 20, 30, 40][a] == 40
+    assert type(asarray(np.array(1.5, dtypes.bfloat16.numpy)).item()) is float
+    assert bool(asarray([[1]]))
+    for wrong in (
+        lambda: int(asarray([1])),
+        lambda: float(asarray(1j)),
+        lambda: [1][asarray(0.0)],
+        lambda: complex(empty(2)),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    for size in (0, 2):
+        with pytest.raises(ValueError, match="ambiguous"):
+            bool(empty(size))
+    with pytest.raises(ValueError, match="NaN"):
+        int(asarray(float("nan")))
+
+
+def test_item():
+    a = asarray(np.arange(6).reshape(2, 3))
+    assert (a.item(4), a.item(-1), a.item(1, 0), a.item((0, 2)), a.T.item(1)) == (4, 5, 3, 2, 3)
+    with pytest.raises(ValueError, match="size 1"):
+        a.item()
+    for index in ((6,), (2, 0), (0, 0, 0)):
+        with pytest.raises(IndexError):
+            a.item(*index)
+
+
+def test_array_protocol():
+    a = asarray(np.arange(3.0))
+    assert np.shares_memory(np.asarray(a), asnumpy(a))
+    assert not np.shares_memory(np.array(a), asnumpy(a))
+    assert a.__array__(np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match="copies"):
+        a.__array__(np.float32, copy=False)
+    assert np.asarray(asarray([1.5], dtype="bfloat16")).dtype == dtypes.bfloat16.numpy
+
+
+def test_arrays_elsewhere_are_not_read_silently():
+    a = empty(4, device="null:0")
+    with pytest.raises(TypeError, match=r"asnumpy\(a\) or a.get\(\), or a.item\(\)"):
+        np.asarray(a)
+    assert a._key >> 20 == 3
+    assert str(a[1:].device) == "null:0"
+
+
+def test_copies_are_fresh():
+    x = np.arange(6).reshape(2, 3)
+    for other in (asarray(x.T).copy(), copy.copy(asarray(x.T)), copy.deepcopy(asarray(x.T))):
+        assert other.tolist() == x.T.tolist()
+        assert other.flags.c_contiguous
+        assert other.flags.owndata
+    a = asarray(x)
+    assert a.flatten()._ptr != a._ptr
+    assert a.ravel()._ptr == a._ptr
+    assert a.astype("int64", copy=False) is a
+    assert a.astype("int64") is not a
+    with pytest.raises(ValueError, match="needs a copy"):
+        a.T.reshape(6, copy=False)
+    assert a.reshape(6, copy=True)._ptr != a._ptr
+    assert a.to_device("cpu") is a
+
+
+def test_flags():
+    a = asarray(np.zeros((2, 3)).T)
+    assert (a.flags.c_contiguous, a.flags.f_contiguous, a.flags.owndata, a.flags["WRITEABLE"]) == (
+        False,
+        True,
+        False,
+        True,
+    )
+    assert "F_CONTIGUOUS : True" in repr(a.flags)
+    with pytest.raises(KeyError):
+        a.flags["X"]
+
+
+def test_contains(monkeypatch):
+    monkeypatch.setattr(ndarray, "__eq__", lambda self, other: asarray(asnumpy(self) == other))
+    assert 3 in asarray([1, 3])
+    assert 4 not in asarray([1, 3])
+
+
+def test_namespace():
+    assert asarray(1).__array_namespace__(api_version="2024.12").__name__ == "pyarray"
+    with pytest.raises(ValueError, match="unknown"):
+        asarray(1).__array_namespace__(api_version="1999")
+
+
+def test_numpy_functions(monkeypatch):
+    monkeypatch.setitem(numpy_functions, "add", lambda a, b: asarray(asnumpy(a) + asnumpy(b)))
+    monkeypatch.setitem(numpy_functions, "sum", lambda a, axis=None: asarray(asnumpy(a).sum(axis)))
+    monkeypatch.setitem(
+        numpy_functions, "concatenate", lambda parts: asarray(np.concatenate([asnumpy(p) for p in parts]))
+    )
+    a, out = asarray([1.0, 2.0]), empty(2)
+    assert isinstance(np.add(a, 1), ndarray)
+    assert np.add(np.array([1.0, 1.0]), a).tolist() == [2, 3]
+    assert np.add(a, a, out=out) is out
+    assert out.tolist() == [2, 4]
+    target = np.zeros(2)
+    assert np.add(a, a, out=target) is target
+    assert target.tolist() == [2, 4]
+    assert np.add.reduce(a).item() == 3
+    assert np.concatenate([a, a]).shape == (4,)
+    monkeypatch.delitem(numpy_functions, "hypot", raising=False)
+    monkeypatch.delitem(numpy_functions, "kron", raising=False)
+    for call, name in (
+        (lambda: np.hypot(a, a), "hypot"),
+        (lambda: np.kron(a, a), "kron"),
+        (lambda: np.add.outer(a, a), "add.outer"),
+    ):
+        with pytest.raises(TypeError, match=rf"numpy\.{name} has no pyarray"):
+            call()
+    with pytest.raises(TypeError, match="no other keyword, got where"):
+        np.add(a, a, where=np.array([True, False]))
+
+
+def test_what_computes_is_provided_from_above(monkeypatch):
+    monkeypatch.delitem(operations, "assign")
+    with pytest.raises(NotImplementedError, match="'assign'"):
+        empty(3)[0] = 1
+
+
+def test_moving_to_another_device_is_one_copy():
+    a = asarray(np.arange(4, dtype=np.int32), device="null:0")
+    assert a.device.driver.calls[-1][0] == "copy_in"
+    assert a.device.driver.calls[-1][1][0::2] == (a._ptr, 16)
+    a[1:3].get()
+    assert a.device.driver.calls[-1][0] == "copy_out"
+    assert a.device.driver.calls[-1][1][1:] == (a._ptr + 4, 8)
+    assert a.to_device("null:1").device == "null:1"
+    assert a.to_device("null:0") is a
