@@ -395,6 +395,8 @@ class ndarray:
     item = array_host.item
     tolist = array_host.tolist
     get = array_host.get
+    __bytes__ = tobytes = array_host.tobytes
+    __format__ = array_host.formatted
     __bool__ = array_host.truth
     __int__ = array_host.to_int
     __float__ = array_host.to_float

@@ -81,7 +81,7 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
 
 
 def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
-    values = _host_values(obj)
+    values = _host_values(obj, kind)
     native = values.dtype.isnative
     source = asdtype(
         values.dtype if native else values.dtype.newbyteorder("=")
@@ -99,12 +99,14 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
     return _upload(values, kind or source, device)
 
 
-def _host_values(obj: Any) -> np.ndarray[Any, Any]:
-    """`numpy.asarray`, also for sequences that hold our own arrays."""
+def _host_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
+    """`numpy.asarray`, also for sequences that hold our own arrays. Python numbers must fit `kind`, if one is
+    given; NumPy's are cast."""
     if isinstance(obj, (list, tuple)):
         obj = _without_arrays(obj)
+    python = kind is not None and not isinstance(obj, (np.ndarray, np.generic))
     try:
-        return np.asarray(obj)
+        return np.asarray(obj, dtype=kind.numpy if python else None)  # type: ignore[union-attr]
     except ValueError as error:
         raise ValueError(f"nested sequences must have equal lengths and hold numbers: {error}") from None
 

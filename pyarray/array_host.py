@@ -107,6 +107,16 @@ def to_index(a: Any) -> int:
     return int(_number(a, "iu", "index"))
 
 
+def tobytes(a: Any) -> bytes:
+    """The elements in C order, as bytes of the host."""
+    return host(a).tobytes()
+
+
+def formatted(a: Any, spec: str) -> str:
+    """A 0-d array formats as its element: `f"{pa.sum(a):.2f}"`."""
+    return format(a.item(), spec) if spec and not a.ndim else format(str(a), spec)
+
+
 def truth(a: Any) -> bool:
     """`bool(a)`. Raises `ValueError` unless `a` has one element."""
     if a._size != 1:

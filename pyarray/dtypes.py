@@ -30,6 +30,11 @@ class DType:
         self.numpy = np.dtype(numpy)
         self.itemsize = self.numpy.itemsize
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy type: `numpy.zeros(3, dtype=pa.float32)` asks for it."""
+        return self.numpy
+
     def __call__(self, value: Any = 0) -> Any:
         return self.numpy.type(value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Frame(NamedTuple):
@@ -26,6 +26,9 @@ class CompileError(Exception):
     ):
         super().__init__(message)
         self.path, self.line, self.column = path, line, column
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
 class BoundsError(IndexError):
@@ -51,6 +54,9 @@ class BoundsError(IndexError):
         super().__init__(message)
         self.__dict__.update(facts)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
 
 class DeviceError(RuntimeError):
     """A device, its driver or its compiler is missing or failed."""
@@ -64,6 +70,17 @@ class OutOfMemoryError(MemoryError):
         super().__init__(message)
         self.asked, self.free, self.pooled = asked, free, pooled
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
 
 class AutotuneError(RuntimeError):
     """A search found no configuration that runs."""
+
+
+def _rebuilt(kind: type[Exception], args: tuple[Any, ...], facts: dict[str, Any]) -> Exception:
+    """An exception from its pickle: it crosses process pools with its attributes."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error

@@ -58,7 +58,22 @@ PA_FN pa_bf16 pa_bf16_from_f32(float x)
     h.bits = (uint16_t)((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : rounded >> 16);
     return h;
 }
+/* Neighbours differ by one in their bits, read as a sign and a magnitude; only zero has two (IEEE 754, nextUp and nextDown). */
+#define PA_HALF_NEXTAFTER(S)                                                                                           \
+    PA_FN pa_##S pa_nextafter_##S(pa_##S a, pa_##S b)                                                                  \
+    {                                                                                                                  \
+        float x = pa_f32_from_##S(a), y = pa_f32_from_##S(b);                                                          \
+        pa_##S r = a;                                                                                                  \
+        if (x != x || y != y) return pa_##S##_from_f32(x + y);                                                         \
+        if (x == y) return b;                                                                                          \
+        if (x == 0) r.bits = (uint16_t)((y < 0 ? 0x8000u : 0u) | 1u);                                                  \
+        else r.bits = (uint16_t)((x < y) == (x > 0) ? a.bits + 1u : a.bits - 1u);                                      \
+        return r;                                                                                                      \
+    }
 PA_FN double pa_f64_from_bf16(pa_bf16 x) { return (double)pa_f32_from_bf16(x); }
 PA_FN pa_bf16 pa_bf16_from_f64(double x) { return pa_bf16_from_f32(pa_f32_odd_f64(x)); }
+
+PA_HALF_NEXTAFTER(f16)
+PA_HALF_NEXTAFTER(bf16)
 
 #endif

@@ -197,6 +197,9 @@ class Kernel:
             program = lower(self.source_text, types, device.kind, checked, self.wraparound)
         except CompileError as error:  # the message says where; the way through the compiler says nothing
             raise error.with_traceback(None) from None
+        except RecursionError:
+            what = f"kernel {self.__name__!r} has an expression that is nested too deeply"
+            raise CompileError(f"{what}; split it with variables") from None
         self._check_writeable(program, args)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver

@@ -63,6 +63,9 @@ class Calls(Accesses):
         if hasattr(function, "__pyarray_kernel__"):
             advice = "call it from the host, or make what both share a @pa.func"
             self.source.fail(node.func, f"{shown!r} is a kernel, and a kernel can't call a kernel", advice)
+        if (getattr(function, "__module__", None) or "").split(".")[0] == "pyarray":
+            advice = "call it on the host; in a kernel write the loop"
+            self.source.fail(node.func, f"{shown!r} works on whole arrays", advice)
         if isinstance(function, python_types.FunctionType):
             self.source.fail(node.func, f"{shown!r} is a plain Python function", "decorate it with @pa.func")
         if function is print:

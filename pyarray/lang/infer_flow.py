@@ -61,6 +61,10 @@ class FunctionBody(Assignments):
     def run(self) -> tuple[Stmt, ...]:
         node = self.source.node
         if isinstance(node, ast.Lambda):
+            if self.is_kernel:
+                self.source.fail(
+                    node, "a lambda returns a value, and a kernel returns nothing", "write def k(v): ..."
+                )
             return (self.returned(node.body, self.value(node.body)),)
         body = self.block(node.body, top=True)
         if "return" in self.types and not always_returns(body):

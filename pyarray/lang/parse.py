@@ -139,7 +139,7 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
     if not nodes:
         raise CompileError(
             f"the source of {source.name!r} ({source.path}:{source.first_line}) can't be found: Python keeps "
-            "no text of functions typed at the plain prompt or passed to exec().\n"
+            "no text of functions typed at the plain prompt, read from stdin, or passed to exec() or -c.\n"
             "Put the function in a file or a notebook cell, or register the text with linecache."
         )
     _check(source, nodes[0])
