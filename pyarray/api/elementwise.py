@@ -19,7 +19,14 @@ from .ufunc import Row, compute, make_function, operand
 ROWS: dict[str, Row] = {}
 
 
-def row(name: str, kinds: str, body: Callable[..., Any], result: str = "same", lift: DType | None = None, doc: str = "") -> Callable[..., ndarray]:
+def row(
+    name: str,
+    kinds: str,
+    body: Callable[..., Any],
+    result: str = "same",
+    lift: DType | None = None,
+    doc: str = "",
+) -> Callable[..., ndarray]:
     """Add a row and give its function."""
     arity = body.__code__.co_argcount
     operands = "x" if arity == 1 else "x1, x2"
@@ -112,9 +119,7 @@ trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its f
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
 
-def clip(
-    x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None
-) -> ndarray:
+def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None) -> ndarray:
     """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on that side. NaN stays NaN.
 
     `min` and `max` are numbers, or arrays that broadcast with `x`. Where `min > max`, the result is `max`.
@@ -125,7 +130,13 @@ def clip(
     [2, 5, 6]
     """
     if min is None or max is None:
-        return positive(x, out=out) if min is max else minimum(x, max, out=out) if min is None else maximum(x, min, out=out)
+        return (
+            positive(x, out=out)
+            if min is max
+            else minimum(x, max, out=out)
+            if min is None
+            else maximum(x, min, out=out)
+        )
     operands = [operand("clip", item) for item in (x, min, max)]
     operands[0] = asarray(operands[0])
     dtype = ROWS["maximum"].domain(operands)

@@ -13,7 +13,6 @@ from ..memory.buffer import Buffer
 from .statistical import as_operand
 from .ufunc import STRIDES, common_device, compute_out
 
-
 __all__ = ["matmul", "matrix_transpose"]
 
 _plans: dict[Any, Any] = {}
@@ -29,7 +28,14 @@ def _quick(a: Any, b: Any) -> ndarray | None:
     if k != rows or not m * n or a._buffer.device is not b._buffer.device:
         return None
     shape, size = (m, n), m * n
-    c = fresh(Buffer.allocate(a._buffer.device, size * dtype.itemsize), shape, STRIDES[dtype.itemsize][shape], size, dtype, key)
+    c = fresh(
+        Buffer.allocate(a._buffer.device, size * dtype.itemsize),
+        shape,
+        STRIDES[dtype.itemsize][shape],
+        size,
+        dtype,
+        key,
+    )
     launch(a, b, c)
     return c
 
@@ -49,7 +55,9 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
         return product
     a, b = as_operand("matmul", x1, "biufc"), as_operand("matmul", x2, "biufc")
     if not a._shape or not b._shape:
-        raise ValueError(f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; multiply with *")
+        raise ValueError(
+            f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; multiply with *"
+        )
     dtype = dtypes.result_type(a, b)
     rows, columns = a.ndim > 1, b.ndim > 1
     left = a if rows else a._view(0, (1, *a._shape), (0, *a._strides))
@@ -63,12 +71,20 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     m, n = left._shape[-2], right._shape[-1]
     shape = (*batch, *((m,) if rows else ()), *((n,) if columns else ()))
     result = compute_out("matmul", out, shape, dtype, common_device("matmul", [a, b]))
-    target = result if out is None or out._dtype is dtype else compute_out("matmul", None, shape, dtype, result.device)
+    target = (
+        result
+        if out is None or out._dtype is dtype
+        else compute_out("matmul", None, shape, dtype, result.device)
+    )
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
     gemm(target._view(0, (*batch, m, n), full), _cast(left, dtype), _cast(right, dtype))
     if a.ndim == b.ndim == 2 and a._dtype is b._dtype and not mode.debug:
-        _plans[mode.debug, a._key, b._key] = variant_2d(dtype, target.device).launch, dtype, type_key(dtype, 2, False, True, target.device)
+        _plans[mode.debug, a._key, b._key] = (
+            variant_2d(dtype, target.device).launch,
+            dtype,
+            type_key(dtype, 2, False, True, target.device),
+        )
     if target is not result:
         result[...] = target
     return result

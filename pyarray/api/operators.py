@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..array import ndarray
+from ..array import ndarray, operations
+from . import utility
 from .elementwise import ROWS
 from .linear_algebra import matmul
 from .ufunc import known, make_function, make_in_place
@@ -14,7 +15,14 @@ BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
-COMPARISON = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+COMPARISON = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 
 
@@ -28,14 +36,15 @@ def _matmul(product: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Give `ndarray` its operators."""
+    operations["any"] = utility.any  # what `in` asks of a comparison
     for short, name in (BINARY | COMPARISON).items():
         forward = make_function(ROWS[name], foreign=True)
         setattr(ndarray, f"__{short}__", forward)
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
             setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
-    setattr(ndarray, "__matmul__", _matmul(lambda a, b: matmul(a, b)))
-    setattr(ndarray, "__rmatmul__", _matmul(lambda a, b: matmul(b, a)))
-    setattr(ndarray, "__imatmul__", _matmul(lambda a, b: matmul(a, b, out=a)))
+    ndarray.__matmul__ = _matmul(lambda a, b: matmul(a, b))
+    ndarray.__rmatmul__ = _matmul(lambda a, b: matmul(b, a))
+    ndarray.__imatmul__ = _matmul(lambda a, b: matmul(a, b, out=a))
     for short, name in UNARY.items():
         setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))

@@ -10,14 +10,23 @@ from ..array import empty, fresh, ndarray
 from ..array_convert import asarray
 from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.kernel import mode
+from ..kernels.map import apart
 from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, reduce_into, whole_variant
 from ..memory.buffer import Buffer
-from .elementwise import divide
-from .ufunc import compute_out, operand
+from .elementwise import ROWS
+from .ufunc import compute, compute_out, operand
+
+__all__ = ["max", "mean", "min", "prod", "sum"]
 
 
 def reduction(
-    op: ReduceOp, x: Any, axis: Any, keepdims: bool, dtype: DType, kind: DType | None = None, out: ndarray | None = None,
+    op: ReduceOp,
+    x: Any,
+    axis: Any,
+    keepdims: bool,
+    dtype: DType,
+    kind: DType | None = None,
+    out: ndarray | None = None,
     plain: bool = False,
 ) -> ndarray:
     """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to `kind` first.
@@ -31,14 +40,14 @@ def reduction(
     kept = tuple(n for k, n in enumerate(x._shape) if k not in axes)
     full = tuple(1 if k in axes else n for k, n in enumerate(x._shape))
     result = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
-    target = result.reshape(kept) if keepdims and out is None else result
-    if keepdims and out is not None:
-        target = out._view(0, kept, tuple(s for k, s in enumerate(out._strides) if k not in axes))
+    target = result
+    if keepdims:
+        target = result._view(0, kept, tuple(s for k, s in enumerate(result._strides) if k not in axes))
+    if out is not None:
+        x = apart(x, out)
     reduce_into(op, target, x, axes, kind or dtype)
     return result
 
-
-__all__ = ["max", "mean", "min", "prod", "sum"]
 
 _plans: dict[Any, Any] = {}
 
@@ -69,7 +78,10 @@ def as_operand(name: str, x: Any, kinds: str) -> ndarray:
     x = operand(name, x)
     x = x if isinstance(x, ndarray) else asarray(x)
     if x._dtype.kind not in kinds:
-        raise TypeError(f"{name}() is not defined for {x._dtype}" + ("; complex numbers have no order" if x._dtype.kind == "c" else ""))
+        raise TypeError(
+            f"{name}() is not defined for {x._dtype}"
+            + ("; complex numbers have no order" if x._dtype.kind == "c" else "")
+        )
     return x
 
 
@@ -80,7 +92,9 @@ def _total_dtype(x: ndarray, dtype: Any) -> DType:
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
 
 
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """Sum over `axis` (None: all axes, an int or a tuple of ints). Integers are summed in 64 bits, floats in float64 accumulators.
 
     >>> import pyarray as pa
@@ -95,7 +109,9 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return reduction(SUM, x, axis, keepdims, total, out=out, plain=plain)
 
 
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """Product over `axis` (None: all axes, an int or a tuple of ints); types as in `sum`.
 
     >>> import pyarray as pa
@@ -150,7 +166,4 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | 
     count = math.prod(x._shape[k] for k in axes)
     wide = SUM.accumulator(dtype)
     total = reduction(SUM, x, axis, keepdims, wide, kind=dtype)
-    result = compute_out("mean", out, total._shape, dtype, x.device)
-    result[...] = divide(total, float(count))
-    return result
-
+    return compute(ROWS["divide"].op, wide, dtype, (total, float(count)), out)

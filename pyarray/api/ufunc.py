@@ -138,9 +138,7 @@ def _holds(dtype: DType, value: int) -> bool:
     return 0 <= value < 1 << bits if dtype.kind == "u" else -1 << bits - 1 <= value < 1 << bits - 1
 
 
-def compute(
-    op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: ndarray | None
-) -> ndarray:
+def compute(op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: ndarray | None) -> ndarray:
     """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
     doesn't fit."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
@@ -275,7 +273,9 @@ def _make_quick(row: Row, operands: Sequence[Any], in_place: bool) -> Callable[.
         x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else type(x)(1)
         for x in (out, *operands)
     ]
-    kernel = map_kernel(row.op, domain, 1, tuple([(0,) if isinstance(x, ndarray) else None for x in operands]))
+    kernel = map_kernel(
+        row.op, domain, 1, tuple([(0,) if isinstance(x, ndarray) else None for x in operands])
+    )
     names = ("x", "y")[: len(operands)]
     text = (_QUICK_IN_PLACE if in_place else _QUICK).format(
         operands=", ".join(names),
@@ -294,7 +294,11 @@ def _make_quick(row: Row, operands: Sequence[Any], in_place: bool) -> Callable[.
     return made
 
 
-_REFUSED = (struct.error, OverflowError, TypeError)  # a number that packing refuses: `call` says what is wrong
+_REFUSED = (
+    struct.error,
+    OverflowError,
+    TypeError,
+)  # a number that packing refuses: `call` says what is wrong
 
 
 def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:

@@ -8,12 +8,12 @@ from typing import Any
 from .. import shape as shapes
 from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
+from ..jit.kernel import Variant, mode
 from ..jit.text_kernel import TextKernel
 from ..lang.check import Site
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
-from ..jit.kernel import Variant, mode
 from .map import apart
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
@@ -41,7 +41,10 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
     a, b = apart_from(a, c), apart_from(b, c)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in (a, b, c)]
     batch, merged = shapes.collapse(batch, *columns)
-    views = [x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in zip((a, b, c), merged, strict=True)]
+    views = [
+        x._view(0, batch + x._shape[-2:], steps + x._strides[-2:])
+        for x, steps in zip((a, b, c), merged, strict=True)
+    ]
     extra = [end for x in (a, b, c) for end in _memory(x)] if mode.debug else []
     _KERNEL.launch((c.dtype.name, len(batch)), c.device, *views, *extra)
 
@@ -72,7 +75,15 @@ def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in _NAMES)
     directions = {"a": "IN", "b": "IN", "c": "OUT"}
-    return Program("matmul", _text(dtype, nb, kind, debug), "kernel_matmul", tuple(params), directions, sites, captures=())
+    return Program(
+        "matmul",
+        _text(dtype, nb, kind, debug),
+        "kernel_matmul",
+        tuple(params),
+        directions,
+        sites,
+        captures=(),
+    )
 
 
 def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:

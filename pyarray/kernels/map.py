@@ -48,8 +48,7 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
         return
     places, patterns, tiled = layout
     views = [
-        x if place is None else _window(x, place)
-        for x, place in zip((out, *operands), places, strict=True)
+        x if place is None else _window(x, place) for x, place in zip((out, *operands), places, strict=True)
     ]
     _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled)(*views)
 
@@ -108,7 +107,12 @@ def apart(x: ndarray, out: ndarray) -> ndarray:
     """`x`, or a copy of it if writing `out` element by element would change elements of `x` that are still to be read."""
     if x._buffer is not out._buffer and x._buffer.owner is None and out._buffer.owner is None:
         return x
-    same = x._ptr == out._ptr and x._strides == out._strides and x._shape == out._shape and x.itemsize == out.itemsize
+    same = (
+        x._ptr == out._ptr
+        and x._strides == out._strides
+        and x._shape == out._shape
+        and x.itemsize == out.itemsize
+    )
     if same or not shapes.may_overlap(_range(x), _range(out)):
         return x
     copied = empty(x._shape, x._dtype, x.device)
@@ -121,7 +125,9 @@ def _range(a: ndarray) -> tuple[int, int]:
     return a._ptr + low, a._ptr + high
 
 
-def _ordered(shape: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def _ordered(
+    shape: tuple[int, ...], columns: list[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Axes in the order of the output's strides, longest first, so that it is written front to back."""
     order = sorted(range(len(shape)), key=lambda k: -abs(columns[0][k]))
     if order == list(range(len(shape))):
@@ -129,7 +135,9 @@ def _ordered(shape: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[tu
     return tuple(shape[k] for k in order), [tuple(c[k] for k in order) for c in columns]
 
 
-def _tiling(shape: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]], bool]:
+def _tiling(
+    shape: tuple[int, ...], columns: list[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]], bool]:
     """Whether to walk in tiles; then the two axes of the tile are the last ones."""
     last = len(shape) - 1
     for column in columns[1:]:
@@ -198,9 +206,13 @@ def assign(out: ndarray, value: Any) -> None:
     """`out[...] = value` with NumPy's broadcasting and cast; `value` is an array or a Python number."""
     if isinstance(value, ndarray):
         if value.device is not out.device:
-            raise ValueError(f"assignment between devices: target on {out.device}, value on {value.device}; move it with .to_device(...)")
+            raise ValueError(
+                f"assignment between devices: target on {out.device}, value on {value.device}; move it with .to_device(...)"
+            )
         if value._dtype.kind == "c" and out._dtype.kind != "c":
-            raise TypeError(f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first")
+            raise TypeError(
+                f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first"
+            )
         launch_map(COPY, value._dtype, out, (value,))
     else:
         if isinstance(value, complex) and out._dtype.kind != "c":

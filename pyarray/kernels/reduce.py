@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import shape as shapes
 from ..array import empty, ndarray
@@ -24,6 +24,7 @@ from ..lang.markers import ndrange, unordered
 
 CHUNK = 2048  # elements summed in 16 accumulators before they are combined
 COLUMNS = 2048  # outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long runs
+ROWS = 4  # rows that columns take at once: accumulators are loaded and stored once for all of them
 PIECE = 1 << 15  # elements that make another piece, and with it a thread, worth while
 PIECES = 64
 
@@ -53,7 +54,14 @@ MIN = ReduceOp("min", func(lambda a, b: min(a, b)), None)
 MAX = ReduceOp("max", func(lambda a, b: max(a, b)), None)
 ANY = ReduceOp("any", func(lambda a, b: a | b), False)
 ALL = ReduceOp("all", func(lambda a, b: a & b), True)
-_EXPRESSIONS = {"sum": "{0} + {1}", "prod": "{0} * {1}", "min": "min({0}, {1})", "max": "max({0}, {1})", "any": "{0} | {1}", "all": "{0} & {1}"}
+_EXPRESSIONS = {
+    "sum": "{0} + {1}",
+    "prod": "{0} * {1}",
+    "min": "min({0}, {1})",
+    "max": "max({0}, {1})",
+    "any": "{0} | {1}",
+    "all": "{0} & {1}",
+}
 
 
 def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], kind: DType) -> None:
@@ -62,20 +70,42 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
     Raises `ValueError` for min and max over no element.
     """
     if not x._size:
-        if out._size and op.start is None:
+        if op.start is None and not all(x._shape[k] for k in axes):
             raise ValueError(f"{op.name}() over no elements has no answer: shape {x._shape}, axes {axes}")
         if out._size:
             out[...] = op.start
         return
-    keep = [k for k in range(x.ndim) if k not in axes]
-    outer, (out_steps, x_keep) = shapes.collapse(out._shape, out._strides, tuple(x._strides[k] for k in keep))
-    inner, (x_reduce,) = shapes.collapse(tuple(x._shape[k] for k in axes), tuple(x._strides[k] for k in axes))
-    if not inner:
-        inner, x_reduce = (1,), (0,)
-    if _distance(outer, x_keep) < _distance(inner, x_reduce) and outer:
-        _columns(op, out, out_steps, x, outer, inner, x_keep, x_reduce, kind)
+    walk = _walk(x._shape, x._strides, axes, out._strides)
+    if walk.by_columns:
+        _columns(op, out, x, walk, kind)
     else:
-        _rows(op, out, out_steps, x, outer, inner, x_keep, x_reduce, kind)
+        _rows(op, out, x, walk, kind)
+
+
+class _Walk(NamedTuple):
+    """The kept axes (`outer`) and the reduced ones (`inner`), merged, with the strides of output and input
+    along them."""
+
+    outer: tuple[int, ...]
+    out_steps: tuple[int, ...]
+    x_outer: tuple[int, ...]
+    inner: tuple[int, ...]
+    x_inner: tuple[int, ...]
+    by_columns: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def _walk(
+    shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...], out_strides: tuple[int, ...]
+) -> _Walk:
+    keep = [k for k in range(len(shape)) if k not in axes]
+    kept = [shape[k] for k in keep]
+    outer, (out_steps, x_outer) = shapes.collapse(kept, out_strides, [strides[k] for k in keep])
+    inner, (x_inner,) = shapes.collapse([shape[k] for k in axes], [strides[k] for k in axes])
+    if not inner:
+        inner, x_inner = (1,), (0,)
+    by_columns = bool(outer) and _distance(outer, x_outer) < _distance(inner, x_inner)
+    return _Walk(outer, out_steps, x_outer, inner, x_inner, by_columns)
 
 
 def _distance(shape: tuple[int, ...], steps: tuple[int, ...]) -> float:
@@ -89,28 +119,31 @@ def _pieces(count: int, outputs: int, total: int) -> int:
     return -(-count // step)
 
 
-def _rows(op: ReduceOp, out: ndarray, out_steps: Any, x: ndarray, outer: Any, inner: Any, x_keep: Any, x_reduce: Any, kind: DType) -> None:
+def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
+    outer, inner = walk.outer, walk.inner
     pieces = _pieces(inner[0], math.prod(outer), x._size)
-    source = x._view(0, outer + inner, x_keep + x_reduce)
-    target = out._view(0, outer, out_steps)
+    source = x._view(0, outer + inner, walk.x_outer + walk.x_inner)
     kernel = _kernel(op, len(outer), len(inner), "rows", op.accumulator(kind), kind)
     if pieces == 1:
-        kernel(target._view(0, (*outer, 1), (*out_steps, 0)), source)
+        kernel(out._view(0, (*outer, 1), (*walk.out_steps, 0)), source)
         return
     partial = empty((*outer, pieces), op.accumulator(kind), x.device)
     kernel(partial, source)
-    reduce_into(op, target, partial, (len(outer),), partial.dtype)
+    reduce_into(op, out._view(0, outer, walk.out_steps), partial, (len(outer),), partial.dtype)
 
 
-def _columns(op: ReduceOp, out: ndarray, out_steps: Any, x: ndarray, outer: Any, inner: Any, x_keep: Any, x_reduce: Any, kind: DType) -> None:
-    """Accumulates in the output itself, or in a fresh array where that has another type or pieces are needed."""
+def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
+    """Accumulates in the output itself, or in a fresh array where that has another type or pieces are
+    needed."""
+    outer, inner = walk.outer, walk.inner
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // COLUMNS)
     pieces, accumulator = _pieces(inner[0], blocks, x._size), op.accumulator(kind)
-    source = x._view(0, outer[:-1] + inner + outer[-1:], x_keep[:-1] + x_reduce + x_keep[-1:])
-    target = out._view(0, outer, out_steps)
+    source = x._view(0, outer[:-1] + inner + outer[-1:], walk.x_outer[:-1] + walk.x_inner + walk.x_outer[-1:])
+    target = out._view(0, outer, walk.out_steps)
     kernel = _kernel(op, len(outer) - 1, len(inner), "columns", accumulator, kind)
     if pieces == 1 and out.dtype is accumulator:
-        kernel(target._view(0, (*outer[:-1], 1, outer[-1]), (*out_steps[:-1], 0, out_steps[-1])), source)
+        steps = (*walk.out_steps[:-1], 0, walk.out_steps[-1])
+        kernel(target._view(0, (*outer[:-1], 1, outer[-1]), steps), source)
         return
     partial = empty((*outer[:-1], pieces, outer[-1]), accumulator, x.device)
     kernel(partial, source)
@@ -123,7 +156,13 @@ def _columns(op: ReduceOp, out: ndarray, out_steps: Any, x: ndarray, outer: Any,
 @functools.cache
 def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType, kind: DType) -> Kernel:
     text = (_rows_text if form == "rows" else _columns_text)(op, keep, reduced)
-    scope = {"combine": op.combine, "acc_t": accumulator, "kind": kind, "ndrange": ndrange, "unordered": unordered}
+    scope = {
+        "combine": op.combine,
+        "acc_t": accumulator,
+        "kind": kind,
+        "ndrange": ndrange,
+        "unordered": unordered,
+    }
     return from_text(f"{op.name}_{form}", text, scope)
 
 
@@ -133,8 +172,15 @@ def _rows_text(op: ReduceOp, keep: int, reduced: int) -> str:
     rs = [f"r{n}" for n in range(reduced)]
     sizes = [f"out.shape[{n}]" for n in range(keep + 1)]
     expression = _EXPRESSIONS[op.name]
-    lines = [f"def {op.name}_rows(out, x):", f"    step = (x.shape[{keep}] + out.shape[{keep}] - 1) // out.shape[{keep}]"]
-    lines.append(f"    for {', '.join([*ks, 'piece'])} in ndrange({', '.join(sizes)}):" if keep else f"    for piece in range({sizes[0]}):")
+    lines = [
+        f"def {op.name}_rows(out, x):",
+        f"    step = (x.shape[{keep}] + out.shape[{keep}] - 1) // out.shape[{keep}]",
+    ]
+    lines.append(
+        f"    for {', '.join([*ks, 'piece'])} in ndrange({', '.join(sizes)}):"
+        if keep
+        else f"    for piece in range({sizes[0]}):"
+    )
     lines += ["        low = piece * step", f"        high = min(low + step, x.shape[{keep}])"]
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
     start = f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"
@@ -179,12 +225,25 @@ def _columns_text(op: ReduceOp, keep: int, reduced: int) -> str:
         f"            out[{place}] = acc_t({start})",
     ]
     pad = "        "
-    for n in range(reduced):
+    for n in range(reduced - 1):
         lines.append(f"{pad}for r{n} in range({'low, high' if n == 0 else f'x.shape[{keep + n}]'}):")
         pad += "    "
-    element = f"acc_t(kind(x[{', '.join([*ks, *rs, 'c'])}]))"
-    combined = _EXPRESSIONS[op.name].format(f"out[{place}]", element)
-    lines += [f"{pad}for c in range(left, right):", f"{pad}    out[{place}] = {combined}"]
+    last = rs.pop()
+    low, high = ("low", "high") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
+
+    def combined(*rows: str) -> str:
+        elements = [f"acc_t(kind(x[{', '.join([*ks, *rs, row, 'c'])}]))" for row in rows]
+        total = functools.reduce(_EXPRESSIONS[op.name].format, elements)
+        return _EXPRESSIONS[op.name].format(f"out[{place}]", f"({total})")
+
+    lines += [
+        f"{pad}for {last} in range({low}, {high} - {ROWS - 1}, {ROWS}):",
+        f"{pad}    for c in range(left, right):",
+        f"{pad}        out[{place}] = {combined(last, *(f'{last} + {n}' for n in range(1, ROWS)))}",
+        f"{pad}for {last} in range({high} - ({high} - {low}) % {ROWS}, {high}):",
+        f"{pad}    for c in range(left, right):",
+        f"{pad}        out[{place}] = {combined(last)}",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -211,17 +270,21 @@ def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
 @functools.cache
 def _find_kernel(rank: int) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
-    loop = f"for {', '.join([*ks, 'piece'])} in ndrange({', '.join(f'out.shape[{n}]' for n in range(rank + 1))}):" if rank else "for piece in range(out.shape[0]):"
+    loop = (
+        f"for {', '.join([*ks, 'piece'])} in ndrange({', '.join(f'out.shape[{n}]' for n in range(rank + 1))}):"
+        if rank
+        else "for piece in range(out.shape[0]):"
+    )
     text = f"""def find_first(out, x, extreme):
     step = (x.shape[{rank}] + out.shape[{rank}] - 1) // out.shape[{rank}]
     {loop}
-        wanted = extreme[{', '.join(ks) or '()'}]
+        wanted = extreme[{", ".join(ks) or "()"}]
         found = x.shape[{rank}]
         for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):
-            value = x[{', '.join([*ks, 'i'])}]
+            value = x[{", ".join([*ks, "i"])}]
             if value == wanted or value != value:
                 found = i
                 break
-        out[{', '.join([*ks, 'piece'])}] = found
+        out[{", ".join([*ks, "piece"])}] = found
 """
     return from_text("find_first", text, {"ndrange": ndrange})

@@ -16,7 +16,23 @@ from tests.strategies import numpy_views
 FEW = settings(deadline=None, max_examples=40)
 INT_EDGES = (0, 1, 2, 3, 7, -1, -2, -7)
 INTS = [d for d in ALL if d.kind in "iu"]
-FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 3.0, -3.5, 1e-5, 700.0, -700.0, math.inf, -math.inf, math.nan)
+FLOAT_EDGES = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.5,
+    3.0,
+    -3.5,
+    1e-5,
+    700.0,
+    -700.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+)
 # Where the reference has the same algorithm to the bit; the others may differ in the last places.
 EXACT = {
     "abs", "add", "ceil", "conj", "copysign", "floor", "fmod", "imag", "maximum", "minimum", "multiply",
@@ -69,8 +85,6 @@ def close(name, ours, theirs, dtype, exact):
         np.testing.assert_allclose(ours.astype(kind), theirs.astype(kind), rtol=8 * eps, atol=eps * 1e-3)
 
 
-
-
 @pytest.mark.parametrize("name", list(ROWS))
 def test_every_dtype(name):
     row = ROWS[name]
@@ -97,8 +111,18 @@ def test_every_dtype(name):
         result = getattr(pa, name)(*arrays)
         domain = row.domain(arrays)
         assert result.dtype is row.dtype_of_result(domain)
-        if dtype.kind == "c" and name in ("sign", "pow", "tan", "tanh", "acosh", "log", "log1p", "reciprocal", "divide"):
-            keep = np.all([np.abs(x) > 0.1 for x in operands], axis=0)
+        if dtype.kind == "c" and name in (
+            "sign",
+            "pow",
+            "tan",
+            "tanh",
+            "acosh",
+            "log",
+            "log1p",
+            "reciprocal",
+            "divide",
+        ):
+            keep = np.all([(np.abs(x) > 0.1) & (np.abs(x + 1) > 0.1) for x in operands], axis=0)
         else:
             keep = np.ones(operands[0].shape, bool)
         ours, theirs = pa.asnumpy(result)[keep], reference(name, operands, domain, result.dtype)[keep]
@@ -196,6 +220,7 @@ def test_empty_and_single(shape):
 
 # ---- numbers
 
+
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 def test_weak_numbers(dtype):
     x = np.ones(3, dtype.numpy)
@@ -229,7 +254,7 @@ def test_integers_out_of_range(dtype):
                 all_same(ours(a, number), np.array([compare(int(v), number) for v in values], bool))
                 all_same(ours(number, a), np.array([compare(number, int(v)) for v in values], bool))
         all_same(a > 0, values > 0)
-        all_same(1 >= a, 1 >= values)
+        all_same(a <= 1, values <= 1)
         all_same(a == info.max, values == info.max)
 
 
@@ -283,7 +308,9 @@ def test_uint64_compares_with_signed_by_value():
             expected = np.array([compare(int(a), int(b)) for a, b in zip(u, t, strict=True)])
             for _ in range(2):
                 all_same(getattr(pa, name)(pa.asarray(u), pa.asarray(t)), expected)
-    all_same(pa.asarray(u)[:, None] == pa.asarray(s)[None, :], np.array([[int(a) == int(b) for b in s] for a in u]))
+    all_same(
+        pa.asarray(u)[:, None] == pa.asarray(s)[None, :], np.array([[int(a) == int(b) for b in s] for a in u])
+    )
     all_same(pa.logical_and(pa.asarray(u), pa.asarray(s)), np.logical_and(u, s))
 
 
@@ -303,7 +330,12 @@ def test_bools():
 
 def test_wrong_types():
     a = pa.ones(3, dtype=pa.float32)
-    for refused in (lambda: pa.add(a, "x"), lambda: pa.add(a, None), lambda: pa.add([1], a), lambda: pa.sin({})):
+    for refused in (
+        lambda: pa.add(a, "x"),
+        lambda: pa.add(a, None),
+        lambda: pa.add([1], a),
+        lambda: pa.sin({}),
+    ):
         with pytest.raises(TypeError):
             refused()
     with pytest.raises(TypeError, match="float32"):

@@ -1,0 +1,268 @@
+"""Reductions against NumPy's: axes, layouts, types, `out=`, NaN, rounding, sizes around every split."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+from pyarray.dtypes import ALL
+from tests.strategies import numpy_views
+
+FEW = settings(deadline=None, max_examples=40)
+SIZES = [1, 2, 3, 15, 16, 17, 2047, 2048, 2049, 32767, 32768, 32769, 65537, 999983]
+
+
+def same(ours, theirs):
+    theirs = np.asarray(theirs)
+    assert ours.shape == theirs.shape
+    assert ours.dtype.numpy == theirs.dtype
+    if theirs.dtype.kind in "fc":
+        np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6 if theirs.itemsize < 8 else 1e-13)
+    else:
+        np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_every_dtype(dtype):
+    x = np.array([3, 1, 4, 1, 5]).astype(dtype.numpy)
+    a, wide = pa.asarray(x), {"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype.numpy)
+    for name in ("sum", "prod"):
+        total = getattr(pa, name)(a)
+        assert total.dtype.numpy == wide
+        assert complex(total) == complex(getattr(np, name)(x.astype(complex)))
+    if dtype.kind == "c":
+        for name in ("min", "max", "argmin", "argmax"):
+            with pytest.raises(TypeError, match="complex"):
+                getattr(pa, name)(a)
+    else:
+        for name in ("min", "max"):
+            assert getattr(pa, name)(a).dtype is dtype
+            assert getattr(pa, name)(a).item() == getattr(x.astype(np.float64), name)().astype(dtype.numpy)
+        assert pa.argmax(a).item() == x.astype(float).argmax()
+        assert pa.argmin(a).item() == x.astype(float).argmin()
+    mean = pa.mean(a)
+    assert mean.dtype.numpy == (dtype.numpy if dtype.kind in "fc" else np.float64)
+    assert abs(complex(mean) - x.astype(complex).mean()) < 0.02
+    assert pa.any(a).item() is True
+    assert pa.all(a).item() is True
+    assert pa.all(pa.zeros(3, dtype=dtype)).item() is False
+
+
+AXES = [None, (), *(c for n in (1, 2, 3) for c in itertools.permutations(range(3), n)), -1, (-1, 0)]
+
+
+@pytest.mark.parametrize("axis", AXES, ids=str)
+def test_axes(axis):
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5) % 7 - 3
+    for keepdims in (False, True):
+        for name in ("sum", "max"):
+            ours, theirs = getattr(pa, name), getattr(np, name)
+            same(ours(pa.asarray(x), axis=axis, keepdims=keepdims), theirs(x, axis=axis, keepdims=keepdims))
+            same(
+                ours(pa.asarray(x.T), axis=axis, keepdims=keepdims), theirs(x.T, axis=axis, keepdims=keepdims)
+            )
+        same(pa.mean(pa.asarray(x), axis=axis, keepdims=keepdims), np.mean(x, axis=axis, keepdims=keepdims))
+
+
+@FEW
+@given(numpy_views(dtype=pa.int32), st.data())
+def test_layouts(x, data):
+    axis = (
+        data.draw(st.lists(st.integers(-x.ndim, x.ndim - 1), unique_by=lambda k: k % x.ndim).map(tuple))
+        if x.ndim
+        else None
+    )
+    keepdims, a = data.draw(st.booleans()), pa.asarray(x)
+    for name in ("sum", "all"):
+        same(
+            getattr(pa, name)(a, axis=axis, keepdims=keepdims),
+            getattr(np, name)(x, axis=axis, keepdims=keepdims),
+        )
+    try:
+        least = np.min(x, axis=axis, keepdims=keepdims)
+    except ValueError:
+        with pytest.raises(ValueError, match="no elements"):
+            pa.min(a, axis=axis, keepdims=keepdims)
+    else:
+        same(pa.min(a, axis=axis, keepdims=keepdims), least)
+    along = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1)) if x.ndim else None
+    try:
+        place = np.argmax(x, axis=along, keepdims=keepdims)
+    except ValueError:
+        with pytest.raises(ValueError, match="no elements"):
+            pa.argmax(a, axis=along, keepdims=keepdims)
+    else:
+        same(pa.argmax(a, axis=along, keepdims=keepdims), place)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sizes(n):
+    x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    a = pa.asarray(x)
+    exact = math.fsum(x.tolist())
+    ours, theirs = abs(float(pa.sum(a)) - exact), abs(float(np.sum(x)) - exact)
+    assert ours <= max(theirs, np.spacing(np.float32(abs(exact))))
+    for k in (0, n // 2, n - 1):
+        y = x.copy()
+        y[k] = 100
+        assert pa.max(pa.asarray(y)).item() == 100
+        assert pa.argmax(pa.asarray(y)).item() == k
+        y[k] = np.nan
+        assert math.isnan(pa.min(pa.asarray(y)).item())
+        assert pa.argmin(pa.asarray(y)).item() == k
+    strided = pa.asarray(np.repeat(x, 2))[::-2]
+    assert abs(float(pa.sum(strided)) - exact) <= 1e-6 * n**0.5 + abs(exact) * 1e-6
+    flags = np.ones(n, bool)
+    flags[-1] = False
+    assert not pa.all(pa.asarray(flags))
+    assert bool(pa.any(pa.asarray(~flags)))
+    whole = np.arange(n, dtype=np.int32)
+    assert pa.sum(pa.asarray(whole)).item() == n * (n - 1) // 2
+
+
+def test_float64_rounding():
+    x = np.random.default_rng(0).standard_normal(1000003)
+    exact = math.fsum(x.tolist())
+    bound = np.finfo(np.float64).eps * math.fsum(abs(x).tolist())  # of a pairwise sum: log2(n) times as much
+    assert abs(float(pa.sum(pa.asarray(x))) - exact) <= bound
+    y = np.full(100000, 0.1, np.float32)
+    assert float(pa.mean(pa.asarray(y))) == np.float32(0.1)
+    h = pa.ones(100000, dtype=pa.bfloat16)
+    assert float(pa.mean(h)) == 1.0
+    assert float(pa.sum(h)) == 99840.0  # the nearest bfloat16
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (3, 2049), (2049, 3), (5, 4097), (1000, 70), (40000, 3), (7, 1, 2050), (300, 20, 30)]
+)
+def test_splits(shape):
+    x = (np.arange(math.prod(shape)) % 1009).astype(np.int64).reshape(shape)
+    for axis in range(len(shape)):
+        same(pa.sum(pa.asarray(x), axis=axis), x.sum(axis))
+        same(pa.max(pa.asarray(x), axis=axis), x.max(axis))
+        same(pa.argmin(pa.asarray(x), axis=axis), x.argmin(axis))
+        f = x.astype(np.float32)
+        same(pa.sum(pa.asarray(f), axis=axis), x.sum(axis).astype(np.float32))
+        same(pa.mean(pa.asarray(f), axis=axis), (x.sum(axis) / shape[axis]).astype(np.float32))
+
+
+def test_nothing():
+    for shape, axis in [
+        ((0,), None),
+        ((0, 3), 0),
+        ((3, 0), 1),
+        ((0, 3), 1),
+        ((2, 0, 3), (0, 1)),
+        ((0, 2), None),
+    ]:
+        x = np.ones(shape, np.float32)
+        a = pa.asarray(x)
+        same(pa.sum(a, axis=axis), x.sum(axis))
+        same(pa.prod(a, axis=axis), x.prod(axis))
+        same(pa.all(a, axis=axis), x.all(axis))
+        same(pa.any(a, axis=axis), x.any(axis))
+    assert math.isnan(pa.mean(pa.ones(0)).item())
+    assert pa.max(pa.ones((0, 3)), axis=1).shape == (0,)
+    for name in ("min", "max", "argmin", "argmax"):
+        with pytest.raises(ValueError, match="no elements"):
+            getattr(pa, name)(pa.ones((0, 3)))
+
+
+def test_types_asked_for():
+    x = np.array([200, 100], np.uint8)
+    assert pa.sum(pa.asarray(x), dtype=pa.uint8).item() == 44
+    assert pa.sum(pa.asarray(x), dtype="float32").dtype is pa.float32
+    assert pa.prod(pa.asarray(x), dtype=pa.float64).item() == 20000.0
+    big = pa.asarray(np.full(3, 2**63, np.uint64))
+    assert pa.sum(big).item() == 2**63
+    assert pa.sum(pa.ones(5, dtype=pa.bool)).item() == 5
+
+
+def test_out():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    a = pa.asarray(x)
+    for host in (np.zeros(4, np.float32), np.zeros(8, np.float64)[::2], np.zeros(4, np.complex64)[::-1]):
+        out = pa.asarray(host)
+        assert pa.sum(a, axis=0, out=out) is out
+        np.testing.assert_array_equal(host, x.sum(0))
+        assert pa.mean(a, axis=0, out=out) is out
+        np.testing.assert_array_equal(host, x.mean(0))
+    kept = pa.zeros((1, 4), dtype=pa.float32)
+    assert pa.max(a, axis=0, keepdims=True, out=kept) is kept
+    assert kept.tolist() == [[8, 9, 10, 11]]
+    b = pa.array(x)
+    assert pa.sum(b, axis=0, out=b[0]).tolist() == x.sum(0).tolist()
+    b = pa.array(np.arange(16.0).reshape(4, 4))
+    assert pa.sum(b, axis=1, out=b[:, 0]).tolist() == np.arange(16.0).reshape(4, 4).sum(1).tolist()
+    b = pa.array(np.arange(16.0).reshape(4, 4))
+    assert pa.max(b, axis=0, out=b[:, 1]).tolist() == [12, 13, 14, 15]
+    with pytest.raises(ValueError, match="shape"):
+        pa.sum(a, out=out)
+    with pytest.raises(TypeError, match="float32"):
+        pa.max(a, axis=0, out=pa.zeros(4, dtype=pa.int32))
+    out.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        pa.sum(a, axis=0, out=out)
+
+
+def test_nan():
+    x = np.array([[1.0, np.nan], [np.inf, -np.inf]], np.float32)
+    a = pa.asarray(x)
+    for axis in (None, 0, 1):
+        with np.errstate(invalid="ignore"):
+            same(pa.sum(a, axis=axis), x.sum(axis))
+        same(pa.max(a, axis=axis), x.max(axis))
+        same(pa.min(a, axis=axis), x.min(axis))
+        same(pa.argmax(a, axis=axis), x.argmax(axis))
+        same(pa.argmin(a, axis=axis), x.argmin(axis))
+    assert pa.any(pa.asarray([np.nan])).item()
+
+
+def test_axis_errors():
+    a = pa.ones((2, 3))
+    for name in ("sum", "max", "mean", "any", "argmax"):
+        for axis in (2, -3):
+            with pytest.raises(np.exceptions.AxisError):
+                getattr(pa, name)(a, axis=axis)
+    with pytest.raises(ValueError, match="twice"):
+        pa.sum(a, axis=(0, 0))
+    with pytest.raises(TypeError):
+        pa.sum(a, axis=1.5)
+    with pytest.raises(TypeError):
+        pa.sum("x")
+    assert pa.sum(5).item() == 5
+    assert pa.max(pa.asarray(3.0), axis=()).item() == 3.0
+
+
+def test_methods():
+    x = np.arange(6.0).reshape(2, 3)
+    a = pa.asarray(x)
+    for name in ("sum", "max", "mean", "argmin", "any"):
+        same(getattr(a, name)(), getattr(x, name)())
+        same(getattr(a, name)(0), getattr(x, name)(0))
+
+
+def test_debug_gives_the_same():
+    x = np.arange(6000, dtype=np.float32).reshape(60, 100) % 31
+    a = pa.asarray(x)
+    with pa.debug():
+        for _ in range(2):
+            for axis in (None, 0, 1):
+                same(pa.sum(a, axis=axis), x.sum(axis))
+                same(pa.max(a[::2], axis=axis), x[::2].max(axis))
+                same(pa.argmax(a, axis=axis), x.argmax(axis))
+
+
+def test_broken_launches_are_caught():
+    from pyarray.kernels import reduce
+
+    kernel = reduce._find_kernel(1)
+    x, extreme, out = pa.ones((4, 3)), pa.zeros(2), pa.zeros((4, 1), dtype=pa.int64)
+    with pa.debug():
+        with pytest.raises(pa.BoundsError, match="got index 2"):
+            kernel(out, x, extreme)
+        assert pa.sum(x).item() == 12
