@@ -1,6 +1,7 @@
 """Elementwise functions: a row each, whose body is an expression of the kernel language.
 
-What rows have in common (promotion, broadcasting, `out=`, the launch) is in `ufunc.py`; element arithmetic in `csrc/device`.
+What rows have in common (promotion, broadcasting, `out=`, the launch) is in `ufunc.py`; element arithmetic in
+`csrc/device`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..array import ndarray
 from ..array_convert import asarray
-from ..dtypes import DType, float64, int8
+from ..dtypes import DType, float64, int8, result_type
 from ..jit.kernel import func
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
@@ -32,12 +33,14 @@ def row(
     operands = "x" if arity == 1 else "x1, x2"
     returns = {"same": "their common type", "bool": "bool", "real": "the real component type"}[result]
     ROWS[name] = Row(name, kinds, func(body), result, lift)
-    text = (
-        f"{name}({operands}, /, *, out=None): {doc}.\n\n    Elementwise over arrays that broadcast together; at most one operand may be a "
-        f"Python number.\n    The result's dtype is {returns if arity > 1 else returns.replace('their common', 'the operand’s')}"
-        + (f"; bools and integers are computed as {lift}" if lift is not None else "")
-        + ".\n    Raises `TypeError` for types it isn't defined over, `ValueError` for shapes that don't broadcast.\n    "
-    )
+    kind = returns if arity > 1 else returns.replace("their common", "the operand’s")
+    lifted = f"; bools and integers are computed as {lift}" if lift is not None else ""
+    text = f"""{name}({operands}, /, *, out=None): {doc}.
+
+    Elementwise over arrays that broadcast together; at most one operand may be a Python number.
+    The result's dtype is {kind}{lifted}.
+    Raises `TypeError` for types it isn't defined over, `ValueError` for shapes that don't broadcast.
+    """
     object.__setattr__(ROWS[name], "doc", text)
     return make_function(ROWS[name])
 
@@ -52,13 +55,16 @@ add = row("add", ALL, lambda x, y: x + y, doc="x1 + x2")
 asin = row("asin", FLOATING, lambda x: k.asin(x), lift=float64, doc="inverse sine, radians")
 asinh = row("asinh", FLOATING, lambda x: k.asinh(x), lift=float64, doc="inverse hyperbolic sine")
 atan = row("atan", FLOATING, lambda x: k.atan(x), lift=float64, doc="inverse tangent, radians")
-atan2 = row("atan2", "f", lambda x, y: k.atan2(x, y), lift=float64, doc="angle of the point (x2, x1), radians")
+atan2 = row("atan2", "f", lambda x, y: k.atan2(x, y), lift=float64,
+            doc="angle of the point (x2, x1), radians")
 atanh = row("atanh", FLOATING, lambda x: k.atanh(x), lift=float64, doc="inverse hyperbolic tangent")
 bitwise_and = row("bitwise_and", "biu", lambda x, y: x & y, doc="bits set in both")
 bitwise_invert = row("bitwise_invert", "biu", lambda x: ~x, doc="bits flipped; logical not of bools")
-bitwise_left_shift = row("bitwise_left_shift", INT, lambda x, y: x << y, doc="x1 shifted left by x2 bits; 0 from the type's width on")
+bitwise_left_shift = row("bitwise_left_shift", INT, lambda x, y: x << y,
+                         doc="x1 shifted left by x2 bits; 0 from the type's width on")
 bitwise_or = row("bitwise_or", "biu", lambda x, y: x | y, doc="bits set in either")
-bitwise_right_shift = row("bitwise_right_shift", INT, lambda x, y: x >> y, doc="x1 shifted right by x2 bits; the sign is kept")
+bitwise_right_shift = row("bitwise_right_shift", INT, lambda x, y: x >> y,
+                          doc="x1 shifted right by x2 bits; the sign is kept")
 bitwise_xor = row("bitwise_xor", "biu", lambda x, y: x ^ y, doc="bits set in one of them")
 cbrt = row("cbrt", "f", lambda x: k.cbrt(x), lift=float64, doc="cube root")
 ceil = row("ceil", REAL, lambda x: k.ceil(x), lift=int8, doc="smallest integer not below x")
@@ -72,13 +78,16 @@ exp = row("exp", FLOATING, lambda x: k.exp(x), lift=float64, doc="e to the power
 exp2 = row("exp2", "f", lambda x: k.exp2(x), lift=float64, doc="2 to the power x")
 expm1 = row("expm1", FLOATING, lambda x: k.expm1(x), lift=float64, doc="exp(x) - 1, accurate near 0")
 floor = row("floor", REAL, lambda x: k.floor(x), lift=int8, doc="largest integer not above x")
-floor_divide = row("floor_divide", REAL, lambda x, y: x // y, lift=int8, doc="x1 / x2 rounded down; 0 for an integer divided by 0")
+floor_divide = row("floor_divide", REAL, lambda x, y: x // y, lift=int8,
+                   doc="x1 / x2 rounded down; 0 for an integer divided by 0")
 fmod = row("fmod", "f", lambda x, y: k.fmod(x, y), lift=float64, doc="remainder with the sign of x1")
 greater = row("greater", "biuf", lambda x, y: x > y, "bool", doc="x1 > x2")
 greater_equal = row("greater_equal", "biuf", lambda x, y: x >= y, "bool", doc="x1 >= x2")
-hypot = row("hypot", "f", lambda x, y: k.hypot(x, y), lift=float64, doc="sqrt(x1**2 + x2**2) without overflow")
+hypot = row("hypot", "f", lambda x, y: k.hypot(x, y), lift=float64,
+            doc="sqrt(x1**2 + x2**2) without overflow")
 imag = row("imag", NUMERIC, lambda x: k.imag(x), "real", int8, "imaginary part")
-isfinite = row("isfinite", NUMERIC, lambda x: k.isfinite(x), "bool", int8, "whether x is neither NaN nor an infinity")
+isfinite = row("isfinite", NUMERIC, lambda x: k.isfinite(x), "bool", int8,
+               "whether x is neither NaN nor an infinity")
 isinf = row("isinf", NUMERIC, lambda x: k.isinf(x), "bool", int8, "whether x is an infinity")
 isnan = row("isnan", NUMERIC, lambda x: k.isnan(x), "bool", int8, "whether x is not a number")
 less = row("less", "biuf", lambda x, y: x < y, "bool", doc="x1 < x2")
@@ -87,22 +96,26 @@ log = row("log", FLOATING, lambda x: k.log(x), lift=float64, doc="natural logari
 log10 = row("log10", FLOATING, lambda x: k.log10(x), lift=float64, doc="logarithm to base 10")
 log1p = row("log1p", FLOATING, lambda x: k.log1p(x), lift=float64, doc="log(1 + x), accurate near 0")
 log2 = row("log2", FLOATING, lambda x: k.log2(x), lift=float64, doc="logarithm to base 2")
-logaddexp = row("logaddexp", "f", lambda x, y: k.logaddexp(x, y), lift=float64, doc="log(exp(x1) + exp(x2)) without overflow")
+logaddexp = row("logaddexp", "f", lambda x, y: k.logaddexp(x, y), lift=float64,
+                doc="log(exp(x1) + exp(x2)) without overflow")
 logical_and = row("logical_and", ALL, lambda x, y: bool(x) and bool(y), "bool", doc="whether both are true")
 logical_not = row("logical_not", ALL, lambda x: not x, "bool", doc="whether x is false")
 logical_or = row("logical_or", ALL, lambda x, y: bool(x) or bool(y), "bool", doc="whether either is true")
-logical_xor = row("logical_xor", ALL, lambda x, y: bool(x) != bool(y), "bool", doc="whether one of them is true")
+logical_xor = row("logical_xor", ALL, lambda x, y: bool(x) != bool(y), "bool",
+                  doc="whether one of them is true")
 maximum = row("maximum", "biuf", lambda x, y: max(x, y), doc="larger one; NaN if either is")
 minimum = row("minimum", "biuf", lambda x, y: min(x, y), doc="smaller one; NaN if either is")
 multiply = row("multiply", ALL, lambda x, y: x * y, doc="x1 * x2")
 negative = row("negative", NUMERIC, lambda x: -x, doc="-x")
-nextafter = row("nextafter", "f", lambda x, y: k.nextafter(x, y), lift=float64, doc="next representable number from x1 towards x2")
+nextafter = row("nextafter", "f", lambda x, y: k.nextafter(x, y), lift=float64,
+                doc="next representable number from x1 towards x2")
 not_equal = row("not_equal", ALL, lambda x, y: x != y, "bool", doc="x1 != x2")
 positive = row("positive", NUMERIC, lambda x: +x, doc="a copy of x")
 pow = row("pow", NUMERIC, lambda x, y: x ** y, lift=int8, doc="x1 to the power x2")
 real = row("real", NUMERIC, lambda x: k.real(x), "real", int8, "real part")
 reciprocal = row("reciprocal", FLOATING, lambda x: k.recip(x), lift=float64, doc="1 / x")
-remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8, doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0")
+remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8,
+                doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0")
 round = row("round", NUMERIC, lambda x: k.round(x), lift=int8, doc="nearest integer, ties to even")
 sign = row("sign", NUMERIC, lambda x: k.sign(x), lift=int8, doc="-1, 0 or 1; z / |z| of a complex number")
 signbit = row("signbit", "f", lambda x: k.signbit(x), "bool", float64, "whether the sign bit is set")
@@ -120,7 +133,8 @@ _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None) -> ndarray:
-    """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on that side. NaN stays NaN.
+    """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on
+    that side. NaN stays NaN.
 
     `min` and `max` are numbers, or arrays that broadcast with `x`. Where `min > max`, the result is `max`.
     Raises `TypeError` for bools and complex numbers.
@@ -139,9 +153,9 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
         )
     operands = [operand("clip", item) for item in (x, min, max)]
     operands[0] = asarray(operands[0])
-    dtype = ROWS["maximum"].domain(operands)
-    if dtype.kind == "b":
-        raise TypeError("clip() is not defined for bool")
+    dtype = result_type(*operands)
+    if dtype.kind in "bc":
+        raise TypeError(f"clip() is not defined for {dtype}")
     return compute(_CLIP, dtype, dtype, operands, out)
 
 

@@ -41,11 +41,11 @@ def _quick(a: Any, b: Any) -> ndarray | None:
 
 
 def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
-    """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a row on the left and a
-    column on the right, and its axis is dropped from the result. K = 0 gives zeros.
+    """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a
+    row on the left and a column on the right, and its axis is dropped from the result. K = 0 gives zeros.
 
-    Float16 and bfloat16 are accumulated in float32, integers wrap, bools are or-ed. Raises `TypeError` for 0-d operands and types
-    without a common one, `ValueError` for shapes that don't fit.
+    Float16 and bfloat16 are accumulated in float32, integers wrap, bools are or-ed. Raises `TypeError` for
+    0-d operands and types without a common one, `ValueError` for shapes that don't fit.
 
     >>> import pyarray as pa
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
@@ -56,7 +56,8 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     a, b = as_operand("matmul", x1, "biufc"), as_operand("matmul", x2, "biufc")
     if not a._shape or not b._shape:
         raise ValueError(
-            f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; multiply with *"
+            f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; "
+            "multiply with *"
         )
     dtype = dtypes.result_type(a, b)
     rows, columns = a.ndim > 1, b.ndim > 1
@@ -64,8 +65,9 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     right = b if columns else b._view(0, (*b._shape, 1), (*b._strides, 0))
     if left._shape[-1] != right._shape[-2]:
         raise ValueError(
-            f"matmul(): shapes {a._shape} and {b._shape} don't fit: the last axis of the first ({left._shape[-1]}) "
-            f"must equal the {'second to last' if columns else 'only'} axis of the second ({right._shape[-2]})"
+            f"matmul(): shapes {a._shape} and {b._shape} don't fit: the last axis of the first "
+            f"({left._shape[-1]}) must equal the {'second to last' if columns else 'only'} axis of the "
+            f"second ({right._shape[-2]})"
         )
     batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
     m, n = left._shape[-2], right._shape[-1]

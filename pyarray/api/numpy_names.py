@@ -8,12 +8,21 @@ from ..array_hooks import numpy_functions
 from ..lang.builtins import ALIASES
 from . import creation, elementwise, linear_algebra, manipulation, searching, statistical, utility
 
-# NumPy's name -> ours, where they differ; those of the kernel language (arcsin, power ...) are in its own table
+# NumPy's name -> ours, where they differ; those of the kernel language (arcsin, power ...) are in its own
+# table
 _OTHER = {
-    "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "mod": "remainder",
-    "true_divide": "divide", "reciprocal": "reciprocal", "negative": "negative", "absolute": "abs", "maximum": "maximum",
-    "minimum": "minimum", "rint": "round", "amax": "max", "amin": "min", "concatenate": "concat", "around": "round",
-}  # fmt: skip
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "mod": "remainder",
+    "true_divide": "divide",
+    "absolute": "abs",
+    "rint": "round",
+    "amax": "max",
+    "amin": "min",
+    "concatenate": "concat",
+    "around": "round",
+}
 _CHAPTERS = (creation, elementwise, linear_algebra, manipulation, searching, statistical, utility)
 
 
@@ -24,5 +33,5 @@ def install() -> None:
         ours |= {name: getattr(chapter, name) for name in chapter.__all__}
     numpy_functions.update(ours)
     for theirs, name in {**ALIASES, **_OTHER}.items():
-        if name in ours:
+        if name in ours and theirs not in ours:  # kernels call `maximum` max; here that is a reduction
             numpy_functions[theirs] = ours[name]

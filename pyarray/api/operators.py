@@ -12,9 +12,19 @@ from .linear_algebra import matmul
 from .ufunc import known, make_function, make_in_place
 
 BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-}  # fmt: skip
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
 COMPARISON = {
     "eq": "equal",
     "ne": "not_equal",
@@ -24,6 +34,13 @@ COMPARISON = {
     "ge": "greater_equal",
 }
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+
+
+_PRODUCTS: dict[str, Callable[..., Any]] = {
+    "__matmul__": lambda a, b: matmul(a, b),
+    "__rmatmul__": lambda a, b: matmul(b, a),
+    "__imatmul__": lambda a, b: matmul(a, b, out=a),
+}
 
 
 def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,8 +60,7 @@ def install() -> None:
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
             setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
-    ndarray.__matmul__ = _matmul(lambda a, b: matmul(a, b))
-    ndarray.__rmatmul__ = _matmul(lambda a, b: matmul(b, a))
-    ndarray.__imatmul__ = _matmul(lambda a, b: matmul(a, b, out=a))
+    for name, product in _PRODUCTS.items():
+        setattr(ndarray, name, _matmul(product))
     for short, name in UNARY.items():
         setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))

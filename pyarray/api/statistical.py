@@ -29,7 +29,8 @@ def reduction(
     out: ndarray | None = None,
     plain: bool = False,
 ) -> ndarray:
-    """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to `kind` first.
+    """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to
+    `kind` first.
 
     `plain` says that only `x` was given, so that `whole` may do it the next time.
     Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
@@ -95,7 +96,8 @@ def _total_dtype(x: ndarray, dtype: Any) -> DType:
 def sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
-    """Sum over `axis` (None: all axes, an int or a tuple of ints). Integers are summed in 64 bits, floats in float64 accumulators.
+    """Sum over `axis` (None: all axes, an int or a tuple of ints). Integers are summed in 64 bits, floats in
+    float64 accumulators.
 
     >>> import pyarray as pa
     >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
@@ -126,7 +128,8 @@ def prod(
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
-    """Largest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no elements.
+    """Largest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
+    elements.
 
     >>> import pyarray as pa
     >>> pa.max(pa.asarray([3, 1, 2])).item()
@@ -140,7 +143,8 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
-    """Smallest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no elements.
+    """Smallest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
+    elements.
 
     >>> import pyarray as pa
     >>> pa.min(pa.asarray([3, 1, 2])).item()

@@ -102,7 +102,7 @@ def operand(name: str, x: Any) -> Any:
 def common_device(name: str, arrays: Sequence[ndarray]) -> Any:
     """The device of all of them. Raises `ValueError` when they are on several."""
     device = arrays[0]._buffer.device
-    if len(arrays) > 1 and any([a._buffer.device is not device for a in arrays]):
+    if len(arrays) > 1 and any(a._buffer.device is not device for a in arrays):
         where = ", ".join(sorted({str(a.device) for a in arrays}))
         raise ValueError(
             f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
@@ -161,7 +161,7 @@ def _fresh_like(arrays: Sequence[ndarray], shape: tuple[int, ...], dtype: DType,
     """A result of that shape, laid out as the arrays of that shape are where all of them agree, else in C
     order."""
     alike = [a for a in arrays if a._shape == shape]
-    like = tuple([a._strides for a in alike]) if all([a._key & STRIDED for a in alike]) else ()
+    like = tuple([a._strides for a in alike]) if all(a._key & STRIDED for a in alike) else ()
     strides, size, strided = _result_layout(shape, dtype.itemsize, like)
     key = type_key(dtype, len(shape), strided, True, device)
     return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)

@@ -1,4 +1,5 @@
-"""Matrix product: one text for every stride, batch and size of an element type. The algorithm is in csrc/device/pa_gemm.h."""
+"""Matrix product: one text for every stride, batch and size of an element type. The algorithm is in
+csrc/device/pa_gemm.h."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
 
 
 def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
-    """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches broadcast to that of `c`."""
+    """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
+    broadcast to that of `c`."""
     batch = c._shape[:-2]
     a, b = apart_from(a, c), apart_from(b, c)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in (a, b, c)]
@@ -50,7 +52,8 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
 
 
 def variant_2d(dtype: DType, device: Any) -> Variant:
-    """What multiplies two matrices of one type without checks; its launcher takes (a, b, c), of any strides."""
+    """What multiplies two matrices of one type without checks; its launcher takes (a, b, c), of any
+    strides."""
     return _KERNEL.variant((dtype.name, 0), device)
 
 
@@ -91,7 +94,8 @@ def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:
     slots = "".join(f"    {ctype}{n}_{field};\n" for n in _NAMES for ctype, field in fields(kind, debug))
     slots += "".join(f"    int64_t {n};\n" for n in _RANGES) if debug else ""
     defines = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
-    defines += f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n#define PA_KIND PA_GEMM_{family}\n"
+    defines += f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
+    defines += f"#define PA_KIND PA_GEMM_{family}\n"
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
     extra = '#include "pa_half.h"\n' if acc == "float" and load else ""
@@ -107,7 +111,8 @@ def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:
             body += f"    const int64_t batch_{n}[] = {{{steps}}};\n    g.batch_{n} = batch_{n};\n"
     if debug:
         for place, n in enumerate(_NAMES):
-            body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n    g.range[{place}][1] = (const void *)s->{n}_high;\n"
+            body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
+            body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
     return f"""#include "pa_base.h"
 {extra}{defines}#include "pa_gemm.h"
 

@@ -1,8 +1,9 @@
-"""One output element from the elements at the same place: the device code of every elementwise function, assignment and cast.
+"""One output element from the elements at the same place: the device code of every elementwise function,
+assignment and cast.
 
-The kernel's text is made per rank and per *pattern* (which axes each operand really has), after the axes have been merged as far
-as strides allow. Most launches end up 1-D and contiguous. Where an operand's fastest axis is not the output's (a transpose), both
-are walked in tiles, so that each cache line is used whole.
+The kernel's text is made per rank and per *pattern* (which axes each operand really has), after the axes have
+been merged as far as strides allow. Most launches end up 1-D and contiguous. Where an operand's fastest axis
+is not the output's (a transpose), both are walked in tiles, so that each cache line is used whole.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ TILED_FROM = 1 << 14  # elements; below, all of it is in cache anyway
 
 @dataclass(frozen=True, eq=False)
 class MapOp:
-    """`function` computes one element; operands in `raw` are passed in their own dtype instead of the common one."""
+    """`function` computes one element; operands in `raw` are passed in their own dtype instead of the common
+    one."""
 
     name: str
     function: Func
@@ -33,10 +35,12 @@ class MapOp:
 
 
 def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any], fresh: bool = False) -> None:
-    """`out[...] = op(*operands)` over `out`'s shape; operands are arrays that broadcast to it, or Python numbers.
+    """`out[...] = op(*operands)` over `out`'s shape; operands are arrays that broadcast to it, or Python
+    numbers.
 
-    Arrays are cast to `compute` first. An operand that overlaps `out` in another arrangement is copied first, so that the answer
-    is NumPy's; `fresh` says that nothing else knows `out`. Raises `ValueError` when a shape doesn't broadcast.
+    Arrays are cast to `compute` first. An operand that overlaps `out` in another arrangement is copied first,
+    so that the answer is NumPy's; `fresh` says that nothing else knows `out`. Raises `ValueError` when a
+    shape doesn't broadcast.
     """
     if not fresh:
         operands = [apart(x, out) if isinstance(x, ndarray) else x for x in operands]
@@ -104,7 +108,8 @@ def _layout(
 
 
 def apart(x: ndarray, out: ndarray) -> ndarray:
-    """`x`, or a copy of it if writing `out` element by element would change elements of `x` that are still to be read."""
+    """`x`, or a copy of it if writing `out` element by element would change elements of `x` that are still to
+    be read."""
     if x._buffer is not out._buffer and x._buffer.owner is None and out._buffer.owner is None:
         return x
     same = (
@@ -207,7 +212,8 @@ def assign(out: ndarray, value: Any) -> None:
     if isinstance(value, ndarray):
         if value.device is not out.device:
             raise ValueError(
-                f"assignment between devices: target on {out.device}, value on {value.device}; move it with .to_device(...)"
+                f"assignment between devices: target on {out.device}, value on {value.device}; "
+                "move it with .to_device(...)"
             )
         if value._dtype.kind == "c" and out._dtype.kind != "c":
             raise TypeError(
@@ -221,7 +227,8 @@ def assign(out: ndarray, value: Any) -> None:
 
 
 def astype(x: ndarray, dtype: DType) -> ndarray:
-    """A fresh C-contiguous array of `dtype` with `x`'s elements cast. Raises `TypeError` for complex to real."""
+    """A fresh C-contiguous array of `dtype` with `x`'s elements cast. Raises `TypeError` for complex to
+    real."""
     if x._dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"{x._dtype} can't be cast to {dtype}: take .real, .imag or abs() first")
     out = empty(x._shape, dtype, x.device)

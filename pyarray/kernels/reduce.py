@@ -2,8 +2,8 @@
 
 The kept axes K and the reduced axes R are each merged as far as strides allow. Two forms, as the memory lies:
 
-- *rows*: R is dense. Each output runs over its elements with 16 accumulators side by side, in chunks, so that rounding errors grow
-  with the chunk and not with the length.
+- *rows*: R is dense. Each output runs over its elements with 16 accumulators side by side, in chunks, so that
+rounding errors grow with the chunk and not with the length.
 - *columns*: K is dense. A block of outputs takes one row after the other.
 
 A reduction with few outputs is split in pieces along R, which run in parallel and are reduced again.
@@ -23,7 +23,9 @@ from ..jit.kernel import Func, Kernel, Variant, from_text, func
 from ..lang.markers import ndrange, unordered
 
 CHUNK = 2048  # elements summed in 16 accumulators before they are combined
-COLUMNS = 2048  # outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long runs
+# outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long
+# runs
+COLUMNS = 2048
 ROWS = 4  # rows that columns take at once: accumulators are loaded and stored once for all of them
 PIECE = 1 << 15  # elements that make another piece, and with it a thread, worth while
 PIECES = 64
@@ -31,7 +33,8 @@ PIECES = 64
 
 @dataclass(frozen=True, eq=False)
 class ReduceOp:
-    """`combine(acc, value)` is associative and commutative; `start` is its identity, None: an element is (min, max).
+    """`combine(acc, value)` is associative and commutative; `start` is its identity, None: an element is
+    (min, max).
 
     `element` prepares one element; `wide` says that floats are accumulated in the widest type of their kind.
     """
@@ -65,7 +68,8 @@ _EXPRESSIONS = {
 
 
 def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], kind: DType) -> None:
-    """Reduce `x` over `axes` into `out`, whose shape is that of the other axes in order; elements are cast to `kind` first.
+    """Reduce `x` over `axes` into `out`, whose shape is that of the other axes in order; elements are cast to
+    `kind` first.
 
     Raises `ValueError` for min and max over no element.
     """
@@ -167,7 +171,8 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
 
 
 def _rows_text(op: ReduceOp, keep: int, reduced: int) -> str:
-    """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into chunks."""
+    """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
+    chunks."""
     ks = [f"k{n}" for n in range(keep)]
     rs = [f"r{n}" for n in range(reduced)]
     sizes = [f"out.shape[{n}]" for n in range(keep + 1)]
@@ -248,14 +253,16 @@ def _columns_text(op: ReduceOp, keep: int, reduced: int) -> str:
 
 
 def whole_variant(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> tuple[Kernel, Variant]:
-    """What reduces all of a contiguous array of `x`'s type in one piece; its launcher takes (0-d output, array of any rank)."""
+    """What reduces all of a contiguous array of `x`'s type in one piece; its launcher takes (0-d output,
+    array of any rank)."""
     kernel = _kernel(op, 0, 1, "rows", op.accumulator(kind), kind)
     flat = x._view(0, (x._size,), (x._dtype.itemsize,))
     return kernel, kernel.variant((out._view(0, (1,), (out._dtype.itemsize,)), flat))
 
 
 def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
-    """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN where that is NaN."""
+    """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN
+    where that is NaN."""
     rank = x.ndim - 1
     pieces = _pieces(x._shape[-1], math.prod(x._shape[:-1]), x._size)
     kernel = _find_kernel(rank)
@@ -270,14 +277,11 @@ def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
 @functools.cache
 def _find_kernel(rank: int) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
-    loop = (
-        f"for {', '.join([*ks, 'piece'])} in ndrange({', '.join(f'out.shape[{n}]' for n in range(rank + 1))}):"
-        if rank
-        else "for piece in range(out.shape[0]):"
-    )
+    sizes = ", ".join(f"out.shape[{n}]" for n in range(rank + 1))
+    places = f"{', '.join([*ks, 'piece'])} in ndrange({sizes})" if rank else f"piece in range({sizes})"
     text = f"""def find_first(out, x, extreme):
     step = (x.shape[{rank}] + out.shape[{rank}] - 1) // out.shape[{rank}]
-    {loop}
+    for {places}:
         wanted = extreme[{", ".join(ks) or "()"}]
         found = x.shape[{rank}]
         for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):

@@ -60,10 +60,24 @@ def test_larger(dtype):
 
 
 RANKS = [
-    ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
-    ((1, 2, 3), (5, 3, 4)), ((4, 1, 2, 3), (5, 3, 2)), ((3,), (5, 3, 2)), ((5, 2, 3), (3,)), ((2, 0, 2, 3), (3, 2)),
-    ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0,), (0,)), ((2, 3), (3, 0)), ((4, 2, 0), (0, 3)), ((0,), (0, 2)),
-]  # fmt: skip
+    ((3,), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3,)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((4, 1, 2, 3), (5, 3, 2)),
+    ((3,), (5, 3, 2)),
+    ((5, 2, 3), (3,)),
+    ((2, 0, 2, 3), (3, 2)),
+    ((0, 3), (3, 2)),
+    ((2, 0), (0, 3)),
+    ((0,), (0,)),
+    ((2, 3), (3, 0)),
+    ((4, 2, 0), (0, 3)),
+    ((0,), (0, 2)),
+]
 
 
 @pytest.mark.parametrize("shapes", RANKS, ids=str)
@@ -97,9 +111,12 @@ def test_out():
     x, y = drawn((4, 4), pa.float32), drawn((4, 4), pa.float32, 1)
     a, b = pa.asarray(x), pa.asarray(y)
     for make in (
-        lambda: np.zeros((4, 4), np.float32), lambda: np.zeros((4, 4), np.float32).T, lambda: np.zeros((8, 4), np.float32)[::-2],
-        lambda: np.zeros((4, 4), np.float64), lambda: np.zeros((4, 4), np.complex64),
-    ):  # fmt: skip
+        lambda: np.zeros((4, 4), np.float32),
+        lambda: np.zeros((4, 4), np.float32).T,
+        lambda: np.zeros((8, 4), np.float32)[::-2],
+        lambda: np.zeros((4, 4), np.float64),
+        lambda: np.zeros((4, 4), np.complex64),
+    ):
         host = make()
         out = pa.asarray(host)
         assert pa.matmul(a, b, out=out) is out

@@ -11,17 +11,36 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 @pytest.mark.parametrize(
     "call",
     [
-        lambda m, a: m.add(a, 1), lambda m, a: m.add(1, a), lambda m, a: m.multiply(a, X), lambda m, a: m.sin(a),
-        lambda m, a: m.arctan2(a, a + 1), lambda m, a: m.power(a, 2), lambda m, a: m.absolute(-a),
-        lambda m, a: m.mean(a), lambda m, a: m.sum(a, axis=0), lambda m, a: m.concatenate([a, a]),
-        lambda m, a: m.concatenate([a, a], axis=1), lambda m, a: m.maximum(a, 2), lambda m, a: m.matmul(a, a.T),
-        lambda m, a: m.where(a > 2, a, 0), lambda m, a: m.argmax(a), lambda m, a: m.stack([a, a]),
-        lambda m, a: m.true_divide(a, 2), lambda m, a: m.amax(a, axis=1), lambda m, a: m.isnan(a),
-        lambda m, a: m.add.reduce(a), lambda m, a: m.add.reduce(a, axis=1), lambda m, a: m.add.reduce(a, axis=None),
-        lambda m, a: m.maximum.reduce(a, axis=1, keepdims=True), lambda m, a: m.logical_and.reduce(a),
-        lambda m, a: m.multiply.reduce(a), lambda m, a: m.sqrt(a), lambda m, a: m.any(a > 3), lambda m, a: m.clip(a, 1, 3),
+        lambda m, a: m.add(a, 1),
+        lambda m, a: m.add(1, a),
+        lambda m, a: m.multiply(a, X),
+        lambda m, a: m.sin(a),
+        lambda m, a: m.arctan2(a, a + 1),
+        lambda m, a: m.power(a, 2),
+        lambda m, a: m.absolute(-a),
+        lambda m, a: m.mean(a),
+        lambda m, a: m.sum(a, axis=0),
+        lambda m, a: m.concatenate([a, a]),
+        lambda m, a: m.concatenate([a, a], axis=1),
+        lambda m, a: m.maximum(a, 2),
+        lambda m, a: m.matmul(a, a.T),
+        lambda m, a: m.where(a > 2, a, 0),
+        lambda m, a: m.argmax(a),
+        lambda m, a: m.stack([a, a]),
+        lambda m, a: m.true_divide(a, 2),
+        lambda m, a: m.amax(a, axis=1),
+        lambda m, a: m.isnan(a),
+        lambda m, a: m.add.reduce(a),
+        lambda m, a: m.add.reduce(a, axis=1),
+        lambda m, a: m.add.reduce(a, axis=None),
+        lambda m, a: m.maximum.reduce(a, axis=1, keepdims=True),
+        lambda m, a: m.logical_and.reduce(a),
+        lambda m, a: m.multiply.reduce(a),
+        lambda m, a: m.sqrt(a),
+        lambda m, a: m.any(a > 3),
+        lambda m, a: m.clip(a, 1, 3),
     ],
-)  # fmt: skip
+)
 def test_computed_here(call):
     ours, theirs = call(np, pa.asarray(X)), np.asarray(call(np, X))
     assert type(ours) is pa.ndarray
@@ -40,10 +59,15 @@ def test_out():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda a: np.fft.fft(a), lambda a: np.spacing(a), lambda a: np.add.accumulate(a), lambda a: np.add.outer(a, a),
-        lambda a: np.add(a, 1, where=np.array([True])), lambda a: np.add(a, 1, dtype=np.float64), lambda a: np.gradient(a),
+        lambda a: np.fft.fft(a),
+        lambda a: np.spacing(a),
+        lambda a: np.add.accumulate(a),
+        lambda a: np.add.outer(a, a),
+        lambda a: np.add(a, 1, where=np.array([True])),
+        lambda a: np.add(a, 1, dtype=np.float64),
+        lambda a: np.gradient(a),
     ],
-)  # fmt: skip
+)
 def test_refused(call):
     with pytest.raises(TypeError, match=r"pyarray|numpy"):
         call(pa.asarray(X))

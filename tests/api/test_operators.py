@@ -146,7 +146,7 @@ def test_numpy_on_the_left():
 def test_truth_of_comparisons():
     a = pa.asarray([1, 2, 3])
     with pytest.raises(ValueError, match="ambiguous"):
-        1 < a < 3
+        bool(1 < a < 3)
     assert ((a > 1) & (a < 3)).tolist() == [False, True, False]
     assert bool(pa.asarray(2) > 1)
     assert 2 in a
