@@ -15,7 +15,8 @@ from ..dtypes import DType, float64, int8, result_type
 from ..jit.kernel import func
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
-from .ufunc import Row, compute, make_function, operand
+from .quick import make_function
+from .ufunc import Row, compute, operand
 
 ROWS: dict[str, Row] = {}
 
@@ -158,5 +159,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
         raise TypeError(f"clip() is not defined for {dtype}")
     return compute(_CLIP, dtype, dtype, operands, out)
 
+
+clip.__pyarray_func__ = _CLIP.function.__pyarray_func__  # type: ignore[attr-defined]
 
 __all__ = [*ROWS, "clip"]

@@ -9,7 +9,8 @@ from ..array import ndarray, operations
 from . import utility
 from .elementwise import ROWS
 from .linear_algebra import matmul
-from .ufunc import known, make_function, make_in_place
+from .quick import make_function, make_in_place
+from .ufunc import known
 
 BINARY = {
     "add": "add",

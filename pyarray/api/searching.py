@@ -51,6 +51,9 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     return out
 
 
+where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression
+
+
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.

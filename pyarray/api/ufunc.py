@@ -1,13 +1,12 @@
-"""What all elementwise functions share: operands, promotion, broadcasting, `out=`, and the short way for the
-common case."""
+"""What all elementwise functions share: operands, promotion, broadcasting, `out=`, the launch. `quick.py` has
+the short ways."""
 
 from __future__ import annotations
 
 import functools
 import math
-import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +16,12 @@ from .. import dtypes
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
-from ..buffer_view import BufferView
 from ..dtypes import DType, bool_, float32, float64
-from ..jit.kernel import Func, mode
-from ..kernels.map import MapOp, launch_map, map_kernel
+from ..jit.kernel import Func
+from ..kernels.map import MapOp, launch_map
 from ..memory.buffer import Buffer
 
-_PYTHON = (bool, int, float, complex)
+PYTHON = (bool, int, float, complex)
 _ORDER = "biufc"
 _LARGEST_FLOAT = int(sys.float_info.max)  # as numbers are passed in float64
 
@@ -88,12 +86,12 @@ def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
 
 def operand(name: str, x: Any) -> Any:
     """An array, or a Python number, from what a user may pass. Raises `TypeError` for anything else."""
-    if isinstance(x, ndarray) or type(x) in _PYTHON:
+    if isinstance(x, ndarray) or type(x) in PYTHON:
         return x
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
         return asarray(x)
-    if isinstance(x, _PYTHON):  # subclasses: enumerations of integers and the like
-        return next(t(x) for t in _PYTHON if isinstance(x, t))  # type: ignore[arg-type]
+    if isinstance(x, PYTHON):  # subclasses: enumerations of integers and the like
+        return next(t(x) for t in PYTHON if isinstance(x, t))  # type: ignore[arg-type]
     raise TypeError(
         f"{name}() takes arrays and numbers, got {type(x).__name__}; convert it with pyarray.asarray"
     )
@@ -143,10 +141,10 @@ def compute(op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out
     doesn't fit."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, arrays)
-    shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
     if out is None:
-        result = _fresh_like(arrays, shape, dtype, device)
+        result = result_like(arrays, dtype, device)
     else:
+        shape = _broadcast(tuple([a._shape for a in arrays]))
         result = compute_out(op.name, out, shape, dtype, device)
     launch_map(op, domain, result, operands, fresh=out is None)
     return result
@@ -157,9 +155,10 @@ def _broadcast(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return shapes.broadcast_shapes(*sizes)
 
 
-def _fresh_like(arrays: Sequence[ndarray], shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
-    """A result of that shape, laid out as the arrays of that shape are where all of them agree, else in C
-    order."""
+def result_like(arrays: Sequence[ndarray], dtype: DType, device: Any) -> ndarray:
+    """A fresh result for these operands, laid out as the arrays of its shape are where all of them agree,
+    else in C order. Raises `ValueError` for shapes that don't broadcast."""
+    shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
     alike = [a for a in arrays if a._shape == shape]
     like = tuple([a._strides for a in alike]) if all(a._key & STRIDED for a in alike) else ()
     strides, size, strided = _result_layout(shape, dtype.itemsize, like)
@@ -207,9 +206,6 @@ def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, devic
     return out
 
 
-# ---- the short way: contiguous operands of one shape, of types seen before
-
-
 class Strides(dict[tuple[int, ...], tuple[int, ...]]):
     """Shape → strides in C order of elements of `itemsize` bytes, remembered."""
 
@@ -228,170 +224,8 @@ class Strides(dict[tuple[int, ...], tuple[int, ...]]):
 
 STRIDES = {size: Strides(size) for size in (1, 2, 4, 8, 16)}
 
-_QUICK = """
-def quick({operands}):
-    shape = {like}._shape{same_shape}
-    size, device = {like}._size, {like}._buffer.device{same_device}
-    out = fresh(allocate(device, size * itemsize), shape, strides[shape], size, dtype, key)
-    if failure := launch(out, {operands}):
-        report(failure, launch)
-    return out
-"""
-_QUICK_IN_PLACE = """
-def quick({operands}):
-    shape, device = x._shape, x._buffer.device{same_shape}{same_device}{apart}
-    if failure := launch(x, {operands}):
-        report(failure, launch)
-    return x
-"""
-_SAME_SHAPE = """
-    if y._shape != shape:
-        return None"""
-_SAME_DEVICE = """
-    if y._buffer.device is not device:
-        return None"""
-_APART = """
-    if (gap := y._ptr - x._ptr) and -(nbytes := x._size * itemsize) < gap < nbytes:
-        return None"""
-
-
-def _make_quick(row: Row, operands: Sequence[Any], in_place: bool) -> Callable[..., Any] | None:
-    """A function for operands of these types, of which all arrays are contiguous and have one shape. It gives
-    the result, or None where shapes or devices differ or memory overlaps, and raises what packing raises for
-    a number that doesn't fit; in both cases nothing has run. None where there can't be such a function."""
-    arrays = [x for x in operands if isinstance(x, ndarray)]
-    both, first, domain = len(arrays) == 2, arrays[0], row.domain(operands)
-    if first._size < 2 or domain is None:
-        return None  # what has one element was computed as 0-d: another kernel
-    if row.name == "pow" and domain.kind in "iu" and not both:
-        return None  # the sign of an integer exponent matters
-    dtype = row.dtype_of_result(domain)
-    if in_place and any(x._dtype is not dtype for x in arrays):
-        return None
-    out = first if in_place else empty(first._shape, dtype, first.device)
-    flat = [
-        x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else type(x)(1)
-        for x in (out, *operands)
-    ]
-    kernel = map_kernel(
-        row.op, domain, 1, tuple([(0,) if isinstance(x, ndarray) else None for x in operands])
-    )
-    names = ("x", "y")[: len(operands)]
-    text = (_QUICK_IN_PLACE if in_place else _QUICK).format(
-        operands=", ".join(names),
-        like="x" if operands[0] is first else "y",
-        same_shape=_SAME_SHAPE if both else "",
-        same_device=_SAME_DEVICE if both else "",
-        apart=_APART if both else "",
-    )
-    scope: dict[str, Any] = {
-        "launch": kernel.variant(tuple(flat)).launch, "report": kernel._report, "allocate": Buffer.allocate,
-        "fresh": fresh, "strides": STRIDES[dtype.itemsize], "itemsize": dtype.itemsize, "dtype": dtype,
-        "key": out._key,
-    }  # fmt: skip
-    exec(compile(text, f"<pyarray {row.name}>", "exec"), scope)
-    made: Callable[..., Any] = scope["quick"]
-    return made
-
-
-_REFUSED = (
-    struct.error,
-    OverflowError,
-    TypeError,
-)  # a number that packing refuses: `call` says what is wrong
-
-
-def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
-    """The public function of a row. `foreign`: it answers NotImplemented for operands that operators must
-    leave to others."""
-    made = (_make_unary if row.arity == 1 else _make_binary)(row, foreign)
-    made.__name__ = made.__qualname__ = row.name
-    made.__doc__ = row.doc
-    made.__module__ = "pyarray"
-    made.__pyarray_builtin__ = row.name  # type: ignore[attr-defined]
-    made.row = row  # type: ignore[attr-defined]
-    return made
-
-
-def _make_unary(row: Row, foreign: bool) -> Callable[..., Any]:
-    plans: dict[Any, Any] = {}
-
-    def function(x: Any, /, *, out: ndarray | None = None) -> Any:
-        kind = type(x)
-        if out is not None or (kind is not ndarray and kind is not BufferView):
-            return call(row, (x,), out)
-        quick = plans.get((mode.debug, x._key))
-        if quick is not None:
-            return quick(x)
-        result = call(row, (x,), None)
-        if not x._key & STRIDED and (quick := _make_quick(row, (x,), False)) is not None:
-            plans[mode.debug, x._key] = quick
-        return result
-
-    return function
-
-
-def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
-    plans: dict[Any, Any] = {}
-
-    def function(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> Any:
-        t1, t2 = type(x1), type(x2)
-        k1 = x1._key if t1 is ndarray or t1 is BufferView else t1
-        k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
-        quick = None
-        if out is None and (quick := plans.get((mode.debug, k1, k2))) is not None:
-            try:
-                if (result := quick(x1, x2)) is not None:
-                    return result
-            except _REFUSED:
-                pass
-        if foreign and not ((type(k1) is int or known(t1)) and (type(k2) is int or known(t2))):
-            return NotImplemented
-        result = call(row, (x1, x2), out)
-        if out is None and quick is None:
-            _learn(plans, row, k1, k2, x1, x2, False)
-        return result
-
-    return function
-
-
-def make_in_place(row: Row) -> Callable[..., Any]:
-    """The method behind `x1 += x2`."""
-    plans: dict[Any, Any] = {}
-
-    def method(self: ndarray, other: Any) -> Any:
-        kind = type(other)
-        k1, k2 = self._key, other._key if kind is ndarray or kind is BufferView else kind
-        if (quick := plans.get((mode.debug, k1, k2))) is not None:
-            try:
-                if quick(self, other) is not None:
-                    return self
-            except _REFUSED:
-                pass
-        self._check_writeable()
-        if not known(kind):
-            return NotImplemented
-        call(row, (self, other), self)
-        if quick is None:
-            _learn(plans, row, k1, k2, self, other, True)
-        return self
-
-    return method
-
-
-def _learn(plans: dict[Any, Any], row: Row, k1: Any, k2: Any, x1: Any, x2: Any, in_place: bool) -> None:
-    """Remember the short way for these types, if there is one. Their number is bounded: they are keys of
-    arrays and Python's own numbers."""
-    left, right = type(k1) is int, type(k2) is int  # arrays
-    if (left and k1 & STRIDED) or (right and k2 & STRIDED):
-        return
-    if (x1._shape == x2._shape) if left and right else (k2 if left else k1) in _PYTHON and left is not right:
-        quick = _make_quick(row, (x1, x2), in_place)
-        if quick is not None:
-            plans[mode.debug, k1, k2] = quick
-
 
 def known(kind: type) -> bool:
     """Whether operators take operands of this type."""
-    ours = (ndarray, np.ndarray, np.generic, *_PYTHON)
+    ours = (ndarray, np.ndarray, np.generic, *PYTHON)
     return issubclass(kind, ours) or hasattr(kind, "__dlpack__")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import struct
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,27 @@ def make_launcher(
     scope = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag, "complex": _complex, "bool": bool}
     text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({values}))\n"
     return _define(text, p, scope, "launch")
+
+
+def make_walk(
+    params: tuple[tuple[str, Any], ...],
+    layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None],
+    run: Callable[[bytes], Any],
+) -> Callable[..., Any]:
+    """As an unchecked launcher, for arrays whose shapes and strides are known: it takes addresses in their
+    place."""
+    p = _prefix(names := tuple(f"a{k}" for k in range(len(params))))
+    pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
+    values = []
+    for name, (_, kind), layout in zip(names, params, layouts, strict=True):
+        if layout is None:
+            values.append(slot_values(name, kind, False, p))
+            continue
+        shape, strides = layout
+        values += [name, *map(str, shape), *(map(str, strides) if kind.strided else ())]
+    scope = {"run": run, "pack": pack, "flag": _flag, "complex": _complex, "bool": bool}
+    text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({', '.join(values)}))\n"
+    return _define(text, p, scope, "walk")
 
 
 def make_dispatcher(

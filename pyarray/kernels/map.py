@@ -9,7 +9,7 @@ is not the output's (a transpose), both are walked in tiles, so that each cache 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from ..array import _NDIM_STRIDED, empty, ndarray
 from ..array import fresh as fresh_array
 from ..dtypes import ALL, DType
 from ..jit.kernel import Func, Kernel, from_text, func
+from ..jit.launch import make_walk
 from ..lang.markers import ndrange
 
 TILE = 32  # elements: 32 rows of 32 float64 are 8 KiB, well inside the first-level cache
@@ -55,6 +56,29 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
         x if place is None else _window(x, place) for x, place in zip((out, *operands), places, strict=True)
     ]
     _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled)(*views)
+
+
+def walk_launcher(
+    op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]
+) -> Callable[..., Any] | None:
+    """The launch for arrays of these types, shapes and strides, as a function of their addresses (output
+    first) and the numbers, without checks; None where there is nothing to do."""
+    columns = tuple(
+        [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
+    )
+    layout = _layout(out._shape, out._strides, out._dtype.itemsize, columns)
+    if layout is None:
+        return None
+    places, patterns, tiled = layout
+    views = [
+        type(x)(1) if place is None else _window(x, place)
+        for x, place in zip((out, *operands), places, strict=True)
+    ]
+    kernel = _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled)
+    variant = kernel.variant(tuple(views))
+    known = [None if place is None else (place.shape, place.strides) for place in places]
+    run = variant.device.driver.launcher(variant.artifact.function)
+    return make_walk(variant.program.params, known, run)
 
 
 class _Place(NamedTuple):
