@@ -28,8 +28,8 @@
 
    The way of the computation (as BLIS does it): pa_gemm_core.h copies A into panels of PA_MR rows and B into panels of PA_NR
    vectors, by tasks; then each task computes one tile of C over the whole depth. All blocks come from parallel_for, so nobody waits for a thread that
-   sleeps. Order of summation depends on the shape alone, never on the threads. pa_gemm_vector.h is for up to 4 rows or columns, which
-   are bound by memory. No floats are rounded to PA_T before the last step. */
+   sleeps. Order of summation depends on the shape alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are
+   bound by memory. No floats are rounded to PA_T before the last step. */
 #ifndef PA_GEMM_TYPES
 #define PA_GEMM_TYPES
 #include "pa_base.h"
@@ -43,7 +43,6 @@
 #define PA_GEMM_SITE_B 1
 #define PA_GEMM_SITE_C 2
 
-#define PA_GEMM_FEW 4                  /* up to so many rows or columns, memory is the limit: pa_gemm_vector.h */
 #ifndef PA_GEMM_WIDE
 #define PA_GEMM_WIDE (96.0 * 96 * 96) /* m * n * k that pays for waking other threads */
 #endif
@@ -72,6 +71,7 @@ typedef struct pa_gemm_job {
     int64_t ras, cas, rbs, cbs, rcs, ccs;
     int swapped;                /* this is the transposed problem: a is the B of the caller, and C is written transposed */
     int a_direct, b_direct;     /* not copied: the micro-kernel reads the matrix itself */
+    int b_own;                  /* each task copies its own panels of B: nobody else needs them */
     int64_t index;              /* in the batch */
     int64_t i0, j0, p0;         /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
     int64_t mb, nb, kb;
@@ -214,6 +214,7 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 #define PA_G_VU PA_G(vu)
 #define PA_G_L ((int)(PA_G_VBYTES / sizeof(PA_ACC)))
 #define PA_G_NR (PA_G_NRV * PA_G_L)
+#define PA_G_FEW (PA_G_L < 8 ? 4 : 8) /* pa_gemm_vector.h takes up to so many rows when B lies in rows, and 4 when in columns */
 #define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
 #define PA_G_ES ((int64_t)sizeof(PA_T))
 #define PA_G_WORD ((int64_t)sizeof(PA_ACC) * PA_G_PLANES) /* bytes of an element in a panel */
@@ -283,7 +284,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 {
     pa_gemm_job job;
     pa_gemm_batch all;
-    int64_t rows = g->m, count = 1, d;
+    int64_t rows = g->m, count = 1, few, limit, d;
     __builtin_memset(&job, 0, sizeof job);
     all.nb = g->nb;
 #ifndef PA_EPILOGUE
@@ -297,7 +298,10 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     for (d = 0; d < all.nb; d++) count *= g->batch[d];
     if (rows <= 0 || g->n <= 0 || count <= 0) return;
     /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs then. */
-    job.swapped = pa_gemm_min(rows, g->n) <= PA_GEMM_FEW ? g->n < rows : g->ccs != PA_G_ES && g->rcs == PA_G_ES;
+    few = pa_gemm_min(rows, g->n);
+    limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : 4;
+    if (few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17)) job.swapped = g->n < rows;
+    else job.swapped = g->ccs != PA_G_ES && g->rcs == PA_G_ES;
     job.k = g->k;
     job.args = g;
     job.rt = rt;
@@ -350,6 +354,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_MC
 #undef PA_G_NC
 #undef PA_G_BLOCK
+#undef PA_G_FEW
 #undef PA_G_PUT
 #undef PA_G_GET
 #undef PA_G_COPY

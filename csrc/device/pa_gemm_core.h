@@ -50,44 +50,49 @@ PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int
         }
 }
 
-/* The same for a whole panel, quickly: `sw` bytes apart along the width, `sk` along the depth. Elements that need widening have
-   one of them in a run. */
+/* The same for whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side by side are read
+   together, since longer runs come faster from memory. Elements that need widening lie in a run in one direction. */
 #if PA_G_PLAIN
 PA_GEMM_INLINE
 #else
 PA_GEMM_HOT
 #endif
-void PA_G(panel)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width)
+void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width, int count)
 {
+    const int64_t group = width * PA_G_PLANES;
     int64_t p;
-    int i;
-#if !PA_G_PLAIN
-    PA_ACC room[64 * PA_G_PLANES];
-    if (sw != PA_G_ES) {
+    int i, g;
+    if (sw == PA_G_ES) {
+        for (p = 0; p < kc; p++, src += sk, dst += group)
+            for (g = 0; g < count; g++) {
+                /* Rows far apart are beyond the hardware's prefetching; into L2, since in L1 they may fight for the same lines. */
+                __builtin_prefetch(src + 16 * sk + g * width * PA_G_ES, 0, 2);
+                PA_G_COPY(width, src + g * width * PA_G_ES, dst + g * kc * group, width);
+            }
+        return;
+    }
+    for (g = 0; g < count; g++, src += width * sw) {
+#if PA_G_PLAIN
+        for (p = 0; p < kc; p++, dst += width) {
+            const char *at = src + p * sk;
+            PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[i] = *(const PA_ACC *)at;
+        }
+#else
+        PA_ACC room[64 * PA_G_PLANES];
         for (p = 0; p < kc; p += 64) {
             int64_t n = pa_gemm_min(64, kc - p), q;
             for (i = 0; i < width; i++) {
-                PA_ACC *to = dst + p * width * PA_G_PLANES + i;
+                PA_ACC *to = dst + p * group + i;
                 PA_G(widen)(n, (const PA_T *)(src + i * sw) + p, room, 64);
-                for (q = 0; q < n; q++, to += width * PA_G_PLANES) {
+                for (q = 0; q < n; q++, to += group) {
                     PA_GEMM_SCALAR();
                     to[0] = room[q];
                     if (PA_G_PLANES == 2) to[width] = room[64 + q];
                 }
             }
         }
-        return;
-    }
+        dst += kc * group;
 #endif
-    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) {
-#if PA_G_PLAIN
-        if (sw != PA_G_ES) {
-            const char *at = src;
-            PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[i] = *(const PA_ACC *)at;
-            continue;
-        }
-#endif
-        PA_G_COPY(width, src, dst, width);
     }
 }
 
@@ -98,31 +103,36 @@ PA_GEMM_INLINE int64_t PA_G(place)(const pa_gemm_job *job, int64_t slice, int64_
     return (slice * job->kc * panels + panel * depth) * width * PA_G_WORD;
 }
 
+/* The panels of rows (or columns) w to `end` of the block, PA_G_SIDE at most, in the slice that starts at depth p of it. */
+#define PA_G_SIDE 4
+PA_GEMM_HOT void PA_G(fetch)(const pa_gemm_job *job, int which, int64_t w, int64_t end, int64_t p, int64_t kc, PA_ACC *dst)
+{
+    const int width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
+    int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0), there = pa_gemm_min(end - w, PA_G_SIDE * width);
+#ifndef PA_DEBUG_CHECKS
+    int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
+    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * sk;
+    int whole = PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES ? (int)(there / width) : 0;
+    if (which == PA_GEMM_SITE_A) PA_G(panels)(src, sw, sk, kc, dst, PA_G_MR, whole);
+    else PA_G(panels)(src, sw, sk, kc, dst, PA_G_NR, whole);
+    w0 += whole * width, there -= whole * width, dst += kc * whole * width * PA_G_PLANES;
+#endif
+    for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES) PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
+}
+
 /* Each task copies the panels of one tile's rows (or columns) in one slice. */
-PA_GEMM_HOT void PA_G(copy)(void *context, int64_t begin, int64_t end)
+PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, i;
+    int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, w;
     for (t = begin; t < end; t++) {
         int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B, width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
-        int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, slice = at % slices, p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0);
-        int64_t w0 = which == PA_GEMM_SITE_A ? job->i0 : job->j0, all = which == PA_GEMM_SITE_A ? job->mb : job->nb;
-        int64_t step = which == PA_GEMM_SITE_A ? job->mc : job->nc, first = at / slices * step, last = pa_gemm_min(all, first + step);
-        char *to = which == PA_GEMM_SITE_A ? job->pa : job->pb;
-        for (i = first; i < last; i += width) {
-            PA_ACC *dst = (PA_ACC *)(to + PA_G(place)(job, slice, i / width, pa_gemm_ceil(all, width), width));
-#ifndef PA_DEBUG_CHECKS
-            int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
-            if (all - i >= width && (PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES)) {
-                if (which == PA_GEMM_SITE_A)
-                    PA_G(panel)(job->a + (w0 + i) * job->ras + (job->p0 + p0) * job->cas, sw, sk, kc, dst, PA_G_MR);
-                else
-                    PA_G(panel)(job->b + (w0 + i) * job->cbs + (job->p0 + p0) * job->rbs, sw, sk, kc, dst, PA_G_NR);
-                continue;
-            }
-#endif
-            PA_G(edge)(job, which, dst, width, w0 + i, all - i, job->p0 + p0, kc);
-        }
+        int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, p = at % slices * job->kc, kc = pa_gemm_min(job->kc, job->kb - p);
+        int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->mc : job->nc;
+        int64_t first = at / slices * step, last = pa_gemm_min(all, first + step);
+        char *to = (which == PA_GEMM_SITE_A ? job->pa : job->pb) + PA_G(place)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);
+        for (w = first; w < last; w += PA_G_SIDE * width)
+            PA_G(fetch)(job, which, w, last, p, kc, (PA_ACC *)(to + (w - first) * kc * PA_G_WORD));
     }
 }
 
@@ -289,6 +299,7 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc), t, slice, i, j;
+    PA_ACC own[PA_G_SIDE * PA_G_KC * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
     for (t = begin; t < end; t++) {
         int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc), j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
         for (slice = 0; slice * job->kc < job->kb; slice++) {
@@ -297,8 +308,11 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
             const char *first = job->pa + PA_G(place)(job, slice, i0 / PA_G_MR, pa, PA_G_MR);
             if (job->a_direct) first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->cas, pnext = PA_G_MR * job->ras;
             for (j = j0; j < j1; j += PA_G_NR) {
-                const char *a = first, *b = job->pb + PA_G(place)(job, slice, j / PA_G_NR, pb, PA_G_NR);
+                const int64_t side = (j - j0) / PA_G_NR % PA_G_SIDE;
+                const char *a = first, *b = (const char *)(own + side * kc * PA_G_NR * PA_G_PLANES);
                 if (job->b_direct) b = job->b + (job->p0 + p0) * job->rbs + (job->j0 + j) * PA_G_ES;
+                else if (!job->b_own) b = job->pb + PA_G(place)(job, slice, j / PA_G_NR, pb, PA_G_NR);
+                else if (!side) PA_G(fetch)(job, PA_GEMM_SITE_B, j, j1, p0, kc, own);
                 for (i = i0; i < i1; i += PA_G_MR, a += pnext)
                     PA_G(step)(job, a, b, kc, job->i0 + i, job->j0 + j, flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0));
             }
@@ -306,6 +320,7 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
     }
 }
 
+#undef PA_G_SIDE
 #undef PA_G_FIRST
 #undef PA_G_LAST
 #undef PA_G_WITHIN_I
@@ -332,16 +347,18 @@ PA_GEMM_PLAN void PA_G(blocked)(pa_gemm_job *job, int wide)
     job->mc = pa_gemm_cut(rows, PA_G_MC, PA_G_MR);
     job->nc = pa_gemm_cut(cols, PA_G_NC, PA_G_NR);
 #if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
-    /* Copying pays by the number of times that a panel is read. */
-    job->a_direct = job->m >= PA_G_MR && job->n <= 4 * PA_G_NR;
-    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES && job->m <= 8 * PA_G_MR;
+    /* Copying pays by the number of times that a panel is read. Rows of B at a distance of a large power of 2 would fight for the
+       same few lines of the caches. */
+    job->a_direct = job->m >= PA_G_MR && job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
+    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES && job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
 #endif
+    job->b_own = !job->b_direct && job->m <= job->mc;
     job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
     job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
     job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
     depth = pa_gemm_ceil(depth, job->kc) * job->kc;
     na = job->a_direct ? 0 : rows * depth * PA_G_WORD;
-    nb = job->b_direct ? 0 : cols * depth * PA_G_WORD;
+    nb = job->b_direct || job->b_own ? 0 : cols * depth * PA_G_WORD;
     if (!PA_G_PLAIN && job->k > job->kc) nacc = rows * cols * PA_G_WORD;
     na = pa_gemm_ceil(na, 64) * 64, nb = pa_gemm_ceil(nb, 64) * 64;
     if (na + nb + nacc > 0) {
@@ -349,7 +366,7 @@ PA_GEMM_PLAN void PA_G(blocked)(pa_gemm_job *job, int wide)
         if (!memory) {
             /* Without memory one panel at a time: slow, but it is the product. */
             memory = few;
-            job->a_direct = job->b_direct = wide = 0;
+            job->a_direct = job->b_direct = job->b_own = wide = 0;
             job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
             rows = job->mc = PA_G_MR, cols = job->nc = PA_G_NR, depth = job->kc = PA_G_KC;
             na = PA_G_MR * PA_G_KC * PA_G_WORD, nb = PA_G_NR * PA_G_KC * PA_G_WORD;
@@ -365,7 +382,7 @@ PA_GEMM_PLAN void PA_G(blocked)(pa_gemm_job *job, int wide)
                 job->kb = pa_gemm_min(depth, job->k - job->p0);
                 slices = pa_gemm_ceil(job->kb, job->kc);
                 job->pack_a = job->a_direct || (job->j0 > 0 && depth >= job->k) ? 0 : pa_gemm_ceil(job->mb, job->mc) * slices;
-                PA_G(run)(job, PA_G(copy), job->pack_a + (job->b_direct ? 0 : pa_gemm_ceil(job->nb, job->nc) * slices), wide);
+                PA_G(run)(job, PA_G(copy), job->pack_a + (job->b_direct || job->b_own ? 0 : pa_gemm_ceil(job->nb, job->nc) * slices), wide);
                 PA_G(run)(job, PA_G(tiles), pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), wide);
             }
         }

@@ -1,154 +1,147 @@
-/* pa_gemm.h's part for up to PA_GEMM_FEW rows (or, transposed, columns): memory is the limit, so the big matrix B is read once,
+/* pa_gemm.h's part for up to PA_G_FEW rows (or, transposed, columns): memory is the limit, so the big matrix B is read once,
    in place and in the order it lies. Rows in a run are added up with factors (axpy), columns in a run are dot products.
    Only pa_gemm.h includes it.
 
-   All arithmetic is on runs of PA_ACC. Elements that are not one PA_ACC (halves, bools, bytes, complex numbers) are first
-   widened, a piece that fits L1 at a time; of complex numbers the two planes count as two rows. */
+   All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time. Complex numbers
+   are not taken apart: in runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a row
+   of A multiply as two rows; in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and (im, re, ..). */
 
-#define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC) / PA_G_PLANES)) /* elements widened at a time */
-#define PA_G_GROUP (4 / PA_G_PLANES)                              /* rows or columns of B taken at a time */
+#define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX)
+#define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
 
-/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j] */
-PA_GEMM_HOT void PA_G(axpy)(int64_t n, PA_ACC *y, const PA_ACC *x, const PA_ACC *const *b, int count)
+/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and of complex numbers the same with the next row, too, whose sums
+   are `ny` further and whose factors `nx`. */
+PA_GEMM_HOT void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count)
 {
     int64_t j = 0;
     int q;
+    (void)ny, (void)nx;
     if (count == 4) {
         const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+#if PA_KIND == PA_GEMM_COMPLEX
+        const PA_ACC z0 = x[nx], z1 = x[nx + 1], z2 = x[nx + 2], z3 = x[nx + 3];
+#endif
         for (; j + PA_G_L <= n; j += PA_G_L) {
+            const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j), v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
             PA_G_V s = *(PA_G_VU *)(y + j);
-            s = PA_G_VMAC(s, *(const PA_G_VU *)(b0 + j), x0);
-            s = PA_G_VMAC(s, *(const PA_G_VU *)(b1 + j), x1);
-            s = PA_G_VMAC(s, *(const PA_G_VU *)(b2 + j), x2);
-            s = PA_G_VMAC(s, *(const PA_G_VU *)(b3 + j), x3);
+            s = PA_G_VMAC(s, v0, x0);
+            s = PA_G_VMAC(s, v1, x1);
+            s = PA_G_VMAC(s, v2, x2);
+            s = PA_G_VMAC(s, v3, x3);
             *(PA_G_VU *)(y + j) = s;
-        }
-    } else {
-        for (; j + PA_G_L <= n; j += PA_G_L) {
-            PA_G_V s = *(PA_G_VU *)(y + j);
-            for (q = 0; q < count; q++) s = PA_G_VMAC(s, *(const PA_G_VU *)(b[q] + j), x[q]);
-            *(PA_G_VU *)(y + j) = s;
+#if PA_KIND == PA_GEMM_COMPLEX
+            s = *(PA_G_VU *)(y + ny + j);
+            s = s + v0 * z0 + v1 * z1;
+            s = s + v2 * z2 + v3 * z3;
+            *(PA_G_VU *)(y + ny + j) = s;
+#endif
         }
     }
-    for (; j < n; j++)
-        for (q = 0; q < count; q++) { PA_GEMM_SCALAR(); y[j] = PA_G_MAC(y[j], b[q][j], x[q]); }
+    for (q = 0; q < count; q++) {
+        int64_t i;
+        for (i = j; i < n; i++) {
+            PA_GEMM_SCALAR();
+            y[i] = PA_G_MAC(y[i], b[q][i], x[q]);
+#if PA_KIND == PA_GEMM_COMPLEX
+            y[ny + i] += b[q][i] * x[nx + q];
+#endif
+        }
+    }
 }
 
-/* out[q] = sum of x[j] * b[q][j] */
-PA_GEMM_HOT void PA_G(dot)(int64_t n, const PA_ACC *x, const PA_ACC *const *b, PA_ACC *out)
+PA_GEMM_HOT PA_ACC PA_G(total)(const PA_G_V *s)
 {
-    const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
-    PA_G_V zero = {0}, s[4];
+    const PA_ACC *lanes = (const PA_ACC *)s;
+    PA_ACC sum = 0;
+    int l;
+    for (l = 0; l < PA_G_L; l++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, lanes[l]); }
+    return sum;
+}
+
+/* out[q] = sum of x[q][j] * b[q][j]; of complex numbers all x are the same, and out[4 + q] is for the next row, `nx` further. */
+PA_GEMM_HOT void PA_G(dot)(int64_t n, const PA_ACC *const *x, int64_t nx, const PA_ACC *const *b, PA_ACC *out)
+{
+    const PA_ACC *x0 = x[0], *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
+    PA_G_V zero = {0}, s[4 * PA_G_PLANES];
     int64_t j;
-    int q, l;
-    PA_GEMM_UNROLL for (q = 0; q < 4; q++) s[q] = zero;
+    int q;
+    (void)nx;
+    PA_GEMM_UNROLL for (q = 0; q < 4 * PA_G_PLANES; q++) s[q] = zero;
+#if PA_KIND == PA_GEMM_COMPLEX
     for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
-        PA_G_V v = *(const PA_G_VU *)(x + j);
-        s[0] = PA_G_VMAC(s[0], *(const PA_G_VU *)(b0 + j), v);
-        s[1] = PA_G_VMAC(s[1], *(const PA_G_VU *)(b1 + j), v);
-        s[2] = PA_G_VMAC(s[2], *(const PA_G_VU *)(b2 + j), v);
-        s[3] = PA_G_VMAC(s[3], *(const PA_G_VU *)(b3 + j), v);
+        const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j), v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
+        const PA_G_V v = *(const PA_G_VU *)(x0 + j), w = *(const PA_G_VU *)(x0 + nx + j);
+        s[0] += v0 * v, s[1] += v1 * v, s[2] += v2 * v, s[3] += v3 * v;
+        s[4] += v0 * w, s[5] += v1 * w, s[6] += v2 * w, s[7] += v3 * w;
     }
-    for (q = 0; q < 4; q++) {
-        const PA_ACC *lanes = (const PA_ACC *)&s[q];
-        PA_ACC sum = 0;
-        for (l = 0; l < PA_G_L; l++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, lanes[l]); }
-        for (l = (int)(n - j); l > 0; l--) { PA_GEMM_SCALAR(); sum = PA_G_MAC(sum, b[q][n - l], x[n - l]); }
-        out[q] = sum;
+#else
+    const PA_ACC *x1 = x[1], *x2 = x[2], *x3 = x[3];
+    for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
+        s[0] = PA_G_VMAC(s[0], *(const PA_G_VU *)(b0 + j), *(const PA_G_VU *)(x0 + j));
+        s[1] = PA_G_VMAC(s[1], *(const PA_G_VU *)(b1 + j), *(const PA_G_VU *)(x1 + j));
+        s[2] = PA_G_VMAC(s[2], *(const PA_G_VU *)(b2 + j), *(const PA_G_VU *)(x2 + j));
+        s[3] = PA_G_VMAC(s[3], *(const PA_G_VU *)(b3 + j), *(const PA_G_VU *)(x3 + j));
+    }
+#endif
+    for (q = 0; q < 4 * PA_G_PLANES; q++) {
+        int64_t i;
+        out[q] = PA_G(total)(&s[q]);
+        for (i = j; i < n; i++) { PA_GEMM_SCALAR(); out[q] = PA_G_MAC(out[q], b[q % 4][i], x[q % 4][q / 4 * nx + i]); }
     }
 }
 
-/* b = the runs of `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond `count` the last is repeated. */
+/* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond `count` the last is repeated. */
 PA_GEMM_HOT void PA_G(runs)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room, const PA_ACC **b)
 {
     int q;
-    for (q = 0; q < PA_G_GROUP; q++) {
-        const char *run = from + (q < count ? q : count - 1) * apart;
-#if PA_G_PLAIN
-        (void)room, (void)n;
-        b[q] = (const PA_ACC *)run;
+    (void)n, (void)room;
+    for (q = 0; q < 4; q++) {
+        int at = q < count ? q : count - 1;
+#if PA_G_INPLACE
+        b[q] = (const PA_ACC *)(from + at * apart);
 #else
-        PA_ACC *own = room + q * PA_G_RUN * PA_G_PLANES;
-        if (q < count) PA_G(widen)(n, (const PA_T *)run, own, PA_G_RUN);
-        b[q * PA_G_PLANES] = own;
-        if (PA_G_PLANES == 2) b[q * PA_G_PLANES + 1] = own + PA_G_RUN;
+        b[q] = room + at * PA_G_RUN;
+        if (q == at) PA_G(widen)(n, (const PA_T *)(from + q * apart), room + q * PA_G_RUN, 0);
 #endif
     }
 }
 
-/* The vectors in scratch: x[row][plane][k], then the sums part[piece of k][row][plane][n]. */
-PA_GEMM_INLINE PA_ACC *PA_G(sum_at)(const pa_gemm_job *job, int64_t piece, int64_t row)
-{
-    return (PA_ACC *)job->acc + (piece * job->m + row) * PA_G_PLANES * job->n;
-}
+/* Row r of A, and the sums of a row: part[piece of the depth][row][column]. */
+PA_GEMM_INLINE const PA_ACC *PA_G(x_at)(const pa_gemm_job *job, int64_t r) { return (const PA_ACC *)(job->pa + r * job->sai); }
+PA_GEMM_INLINE PA_ACC *PA_G(sum_at)(const pa_gemm_job *job, int64_t piece, int64_t r) { return (PA_ACC *)job->acc + (piece * job->mb + r) * job->nb; }
 
+/* Adds up the pieces of columns j0 .. j1 and writes them to C. */
 PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 {
-    int64_t pieces = pa_gemm_ceil(job->k, job->kchunk), r, j, q;
+    int64_t pieces = pa_gemm_ceil(job->kb, job->kchunk), r, j, q;
+    for (r = 0; r < job->mb; r++)
+        for (q = 1; q < pieces; q++) {
+            PA_ACC *sum = PA_G(sum_at)(job, 0, r), *more = PA_G(sum_at)(job, q, r);
+            for (j = j0; j < j1; j++) { PA_GEMM_SCALAR(); sum[j] = (PA_ACC)PA_G_ADD(sum[j], more[j]); }
+        }
+#if PA_KIND == PA_GEMM_COMPLEX
+    if (job->by_rows) j0 /= 2, j1 /= 2;
+#endif
     for (r = 0; r < job->m; r++) {
+        const PA_ACC *sum = PA_G(sum_at)(job, 0, r * PA_G_PLANES);
         char *c = job->c + r * job->rcs + j0 * job->ccs;
         for (j = j0; j < j1; j++, c += job->ccs) {
-            PA_ACC x[PA_G_PLANES];
+            PA_T x;
             PA_GEMM_SCALAR();
-            for (q = 0; q < PA_G_PLANES; q++) x[q] = PA_G(sum_at)(job, 0, r)[q * job->n + j];
-            for (q = PA_G_PLANES; q < pieces * PA_G_PLANES; q++)
-                x[q % PA_G_PLANES] = (PA_ACC)PA_G_ADD(x[q % PA_G_PLANES], PA_G(sum_at)(job, q / PA_G_PLANES, r)[q % PA_G_PLANES * job->n + j]);
 #if PA_KIND == PA_GEMM_COMPLEX
-            PA_G_GET(*(PA_T *)c, x, 0, 1);
+            if (job->by_rows) x.re = sum[2 * j] - sum[job->nb + 2 * j + 1], x.im = sum[2 * j + 1] + sum[job->nb + 2 * j];
+            else x.re = sum[j], x.im = sum[job->nb + j];
 #ifdef PA_EPILOGUE
-            *(PA_T *)c = PA_EPILOGUE(*(PA_T *)c, (job->swapped ? j : r), (job->swapped ? r : j));
+            x = PA_EPILOGUE(x, (job->swapped ? j : r), (job->swapped ? r : j));
 #endif
+#elif defined(PA_EPILOGUE)
+            PA_ACC y = (PA_ACC)PA_EPILOGUE(sum[j], (job->swapped ? j : r), (job->swapped ? r : j));
+            x = (PA_T)PA_STORE(y);
 #else
-#ifdef PA_EPILOGUE
-            x[0] = (PA_ACC)PA_EPILOGUE(x[0], (job->swapped ? j : r), (job->swapped ? r : j));
+            x = (PA_T)PA_STORE(sum[j]);
 #endif
-            PA_G_GET(*(PA_T *)c, x, 0, 0);
-#endif
+            *(PA_T *)c = x;
         }
-    }
-}
-
-/* Rows p .. p + count of B, columns j .. j + n, times their elements of x, on all rows of C. */
-PA_GEMM_INLINE void PA_G(rows)(const pa_gemm_job *job, int64_t piece, int64_t p, int count, int64_t j, int64_t n, PA_ACC *room)
-{
-    const PA_ACC *b[4];
-    int64_t r;
-    int q;
-    PA_G(runs)(n, job->b + p * job->rbs + j * PA_G_ES, job->rbs, count, room, b);
-    for (r = 0; r < job->m; r++) {
-        const PA_ACC *x = (const PA_ACC *)job->pa + r * PA_G_PLANES * job->k + p;
-        PA_ACC *y = PA_G(sum_at)(job, piece, r) + j, f[4];
-#if PA_KIND == PA_GEMM_COMPLEX
-        for (q = 0; q < count; q++) f[2 * q] = x[q], f[2 * q + 1] = -x[job->k + q];
-        PA_G(axpy)(n, y, f, b, 2 * count);
-        for (q = 0; q < count; q++) f[2 * q] = x[job->k + q], f[2 * q + 1] = x[q];
-        PA_G(axpy)(n, y + job->n, f, b, 2 * count);
-#else
-        for (q = 0; q < count; q++) f[q] = x[q];
-        PA_G(axpy)(n, y, f, b, count);
-#endif
-    }
-}
-
-/* Columns j .. j + count of B, rows p .. p + n: dot products with all rows of A. */
-PA_GEMM_INLINE void PA_G(columns)(const pa_gemm_job *job, int64_t piece, int64_t p, int64_t n, int64_t j, int count, PA_ACC *room)
-{
-    const PA_ACC *b[4];
-    PA_ACC s[4];
-    int64_t r;
-    int q;
-    PA_G(runs)(n, job->b + p * PA_G_ES + j * job->cbs, job->cbs, count, room, b);
-    for (r = 0; r < job->m; r++) {
-        const PA_ACC *x = (const PA_ACC *)job->pa + r * PA_G_PLANES * job->k + p;
-        PA_ACC *y = PA_G(sum_at)(job, piece, r) + j;
-        PA_G(dot)(n, x, b, s);
-#if PA_KIND == PA_GEMM_COMPLEX
-        for (q = 0; q < count; q++) y[q] += s[2 * q], y[job->n + q] += s[2 * q + 1];
-        PA_G(dot)(n, x + job->k, b, s);
-        for (q = 0; q < count; q++) y[q] -= s[2 * q + 1], y[job->n + q] += s[2 * q];
-#else
-        for (q = 0; q < count; q++) y[q] = (PA_ACC)PA_G_ADD(y[q], s[q]);
-#endif
     }
 }
 
@@ -156,58 +149,94 @@ PA_GEMM_INLINE void PA_G(columns)(const pa_gemm_job *job, int64_t piece, int64_t
 PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t across = pa_gemm_ceil(job->n, job->cchunk), t, r, j, p, at;
-    PA_ACC room[PA_G_PLAIN ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64)));
+    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_INPLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES, t, r, j, p, n, at;
+    PA_ACC room[PA_G_INPLACE ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[4 * PA_G_PLANES];
+    const PA_ACC *b[4], *x[4];
+    int q, count;
     for (t = begin; t < end; t++) {
-        int64_t piece = t / across, j0 = t % across * job->cchunk, j1 = pa_gemm_min(job->n, j0 + job->cchunk);
-        int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->k, p0 + job->kchunk);
-        for (r = 0; r < job->m * PA_G_PLANES; r++)
-            __builtin_memset(PA_G(sum_at)(job, piece, 0) + r * job->n + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
+        int64_t piece = t / across, j0 = t % across * job->cchunk, j1 = pa_gemm_min(job->nb, j0 + job->cchunk);
+        int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->kb, p0 + job->kchunk), run = PA_G_RUN;
+        for (r = 0; r < job->mb; r++) __builtin_memset(PA_G(sum_at)(job, piece, r) + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
         if (job->by_rows) {
-            int64_t run = PA_G_PLAIN ? j1 - j0 : PA_G_RUN;
+            if (PA_G_INPLACE && job->m == 1) run = j1 - j0;
             for (j = j0; j < j1; j += run)
-                for (p = p0; p < p1; p += PA_G_GROUP)
-                    PA_G(rows)(job, piece, p, (int)pa_gemm_min(PA_G_GROUP, p1 - p), j, pa_gemm_min(run, j1 - j), room);
+                for (p = p0; p < p1; p += 4) {
+                    count = (int)pa_gemm_min(4, p1 - p), n = pa_gemm_min(run, j1 - j);
+                    PA_G(runs)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
+                    for (r = 0; r < job->mb; r += PA_G_PLANES) PA_G(axpy)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, job->kb, b, count);
+                }
         } else {
-            int64_t run = PA_G_PLAIN && job->m == 1 ? p1 - p0 : PA_G_RUN;
-            for (j = j0; j < j1; j += PA_G_GROUP)
-                for (at = p0; at < p1; at += run)
-                    PA_G(columns)(job, piece, at, pa_gemm_min(run, p1 - at), j, (int)pa_gemm_min(PA_G_GROUP, j1 - j), room);
+            if (PA_G_INPLACE && job->m == 1) run = p1 - p0;
+            for (j = j0; j < j1; j += 4)
+                for (at = p0; at < p1; at += run) {
+                    count = (int)pa_gemm_min(4, j1 - j), n = pa_gemm_min(run, p1 - at);
+                    PA_G(runs)(n, job->b + at * size + j * job->cbs, job->cbs, count, room, b);
+                    for (r = 0; r < job->mb; r += PA_G_PLANES) {
+                        PA_ACC *y = PA_G(sum_at)(job, piece, r) + j;
+                        for (q = 0; q < 4; q++) x[q] = PA_G(x_at)(job, r) + at;
+                        if (count == 1 && PA_G_PLANES == 1) {
+                            /* One column: four parts of it at a time, and then the rest. */
+                            const PA_ACC *parts[4];
+                            int64_t part = n / 4;
+                            for (q = 0; q < 4; q++) x[q] += q * part, parts[q] = b[0] + q * part;
+                            PA_G(dot)(part, x, 0, parts, s);
+                            for (q = 0; q < 4; q++) y[0] = (PA_ACC)PA_G_ADD(y[0], s[q]), x[q] += (4 - q) * part, parts[q] = b[0] + 4 * part;
+                            PA_G(dot)(n - 4 * part, x, 0, parts, s);
+                            y[0] = (PA_ACC)PA_G_ADD(y[0], s[0]);
+                        } else {
+                            PA_G(dot)(n, x, job->kb, b, s);
+                            for (q = 0; q < count * PA_G_PLANES; q++) {
+                                PA_ACC *to = y + q / count * job->nb + q % count;
+                                *to = (PA_ACC)PA_G_ADD(*to, s[q / count * 4 + q % count]);
+                            }
+                        }
+                    }
+                }
         }
-        if (job->kchunk >= job->k) PA_G(finish)(job, j0, j1);
+        if (job->kchunk >= job->kb) PA_G(finish)(job, j0, j1);
     }
 }
 
 /* True when it was done. */
 PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
-    int64_t bytes = job->n * job->k * PA_G_ES, pieces, r, p;
-    int rows = job->cbs == PA_G_ES && job->n > 1;
-    PA_ACC *x;
-    if (job->m > PA_GEMM_FEW || (!rows && job->rbs != PA_G_ES) || (rows ? job->n : job->k) < 2 * PA_G_L) return 0;
+    int64_t bytes = job->n * job->k * PA_G_ES, pieces, r, p, words;
+    job->by_rows = job->cbs == PA_G_ES && job->n > 1;
+    if (job->m > (job->by_rows ? PA_G_FEW : 4) || (!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
     if (job->m > 1 && bytes < 1 << 17) return 0;
+    job->mb = job->m * PA_G_PLANES;
+    job->nb = job->n * (job->by_rows ? PA_G_PLANES : 1);
+    job->kb = job->k * (job->by_rows ? 1 : PA_G_PLANES);
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
-    job->cchunk = rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->n, 8), PA_G_GROUP) * PA_G_GROUP;
-    if (job->cchunk > job->n) job->cchunk = job->n;
-    pieces = pa_gemm_min(8 / pa_gemm_ceil(job->n, job->cchunk), bytes >> 16);
-    job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->k, pieces), 64) * 64 : job->k;
-    pieces = pa_gemm_ceil(job->k, job->kchunk);
-    job->pa = (char *)job->rt->scratch(job->rt, (size_t)(job->m * PA_G_WORD * (job->k + pieces * job->n)));
+    job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), 4) * 4;
+    if (job->cchunk > job->nb) job->cchunk = job->nb;
+    pieces = pa_gemm_min(8 / pa_gemm_ceil(job->nb, job->cchunk), bytes >> 16);
+    job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->kb, pieces), 64) * 64 : job->kb;
+    pieces = pa_gemm_ceil(job->kb, job->kchunk);
+    words = PA_G_PLAIN && job->cas == PA_G_ES ? 0 : job->mb * job->kb;
+    job->pa = (char *)job->rt->scratch(job->rt, (size_t)(words + pieces * job->mb * job->nb) * sizeof(PA_ACC));
     if (!job->pa) return 0;
-    job->acc = job->pa + job->m * PA_G_WORD * job->k;
-    job->by_rows = rows;
-    x = (PA_ACC *)job->pa;
-    for (r = 0; r < job->m; r++) {
+    job->acc = job->pa + words * (int64_t)sizeof(PA_ACC);
+    job->sai = job->kb * (int64_t)sizeof(PA_ACC);
+    for (r = 0; r < job->m && words; r++) {
+        PA_ACC *x = (PA_ACC *)job->pa + r * PA_G_PLANES * job->kb;
         const char *a = job->a + r * job->ras;
         for (p = 0; p < job->k; p++, a += job->cas) {
             PA_GEMM_SCALAR();
-            PA_G_PUT(x + r * PA_G_PLANES * job->k, p, job->k, *(const PA_T *)a);
+#if PA_KIND == PA_GEMM_COMPLEX
+            PA_T v = *(const PA_T *)a;
+            if (job->by_rows) x[p] = v.re, x[job->k + p] = v.im;
+            else x[2 * p] = v.re, x[2 * p + 1] = -v.im, x[job->kb + 2 * p] = v.im, x[job->kb + 2 * p + 1] = v.re;
+#else
+            x[p] = (PA_ACC)PA_LOAD(*(const PA_T *)a);
+#endif
         }
     }
-    PA_G(run)(job, PA_G(sweep), pa_gemm_ceil(job->n, job->cchunk) * pieces, wide && bytes >= 1 << 19);
-    if (pieces > 1) PA_G(finish)(job, 0, job->n);
+    if (!words) job->pa = (char *)job->a, job->sai = job->ras;
+    PA_G(run)(job, PA_G(sweep), pa_gemm_ceil(job->nb, job->cchunk) * pieces, wide && bytes >= 1 << 19);
+    if (pieces > 1) PA_G(finish)(job, 0, job->nb);
     return 1;
 }
 
+#undef PA_G_INPLACE
 #undef PA_G_RUN
-#undef PA_G_GROUP
