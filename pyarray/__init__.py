@@ -69,4 +69,4 @@ __array_api_version__ = "2025.12"
 _operators.install()
 _methods.install()
 _numpy_names.install()
-_operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)  # noqa: F405
+_operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)

@@ -30,7 +30,7 @@ STRIDED, READONLY = 1 << 16, 1 << 17  # of a key
 _NDIM_STRIDED = 0x1FF00  # of a key: the rank, and whether strided
 _RUN = 0x100  # a contiguous 1-D array
 _SCALARS = (bool, int, float, complex)
-_SEQUENCES = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
+_SEQUENCES: frozenset[type] = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 _new: Any = object.__new__

@@ -277,7 +277,8 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
 
 
 def _missing_axes(items: tuple[Any, ...], ndim: int) -> int:
-    """How many axes an index leaves to its Ellipsis, or to the end. Raises `IndexError` for two, or too many indices."""
+    """How many axes an index leaves to its Ellipsis, or to the end. Raises `IndexError` for two, or too many
+    indices."""
     used, dots = 0, 0
     for item in items:
         if item is Ellipsis:

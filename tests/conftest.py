@@ -1,4 +1,5 @@
-"""Settings of every test: a kernel cache of the session's own, hypothesis without deadlines, the devices that are there."""
+"""Settings of every test: a kernel cache of the session's own, hypothesis without deadlines, the devices that
+are there."""
 
 import os
 import tempfile
@@ -7,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Before pyarray is imported. Tests never touch the user's cache; one that is named lives on between sessions.
-_own_cache = None if "PYARRAY_CACHE_DIR" in os.environ else tempfile.TemporaryDirectory(prefix="pyarray-tests-")
-if _own_cache is not None:
+if "PYARRAY_CACHE_DIR" not in os.environ:
+    _own_cache = tempfile.TemporaryDirectory(prefix="pyarray-tests-")
     os.environ["PYARRAY_CACHE_DIR"] = _own_cache.name
 
 # The first example of a test compiles kernels, so times say nothing.

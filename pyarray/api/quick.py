@@ -1,9 +1,10 @@
 """The short ways of elementwise functions: what a launch needs is remembered, and a call is a few look-ups.
 
-Two tables, both keyed by values that say all there is to know, so that nothing in them can be stale. By *types*: contiguous
-operands of one shape, whatever the shape. By *layouts* (types, shapes and strides): everything else; there only
-addresses and numbers change from call to call. A short way either declines before anything has run, by giving
-None, or does it all; what it declines goes through `ufunc.call`, which also says what is wrong.
+Two tables, both keyed by values that say all there is to know, so that nothing in them can be stale. By
+*types*: contiguous operands of one shape, whatever the shape. By *layouts* (types, shapes and strides):
+everything else; there only addresses and numbers change from call to call. A short way either declines before
+anything has run, by giving None, or does it all; what it declines goes through `ufunc.call`, which also says
+what is wrong.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _Ways:
                 try:
                     result = quick(*operands) if out is None else quick(*operands, out)
                     if result is not None:
-                        return result  # type: ignore[no-any-return]
+                        return result
                 except _REFUSED:
                     pass
         result = call(self.row, operands, out)

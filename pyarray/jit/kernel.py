@@ -23,8 +23,8 @@ from .. import config
 from ..array import ndarray
 from ..buffer_view import BufferView
 from ..driver.base import Device, get_device
-from ..errors import CompileError
 from ..dtypes import DEFAULT
+from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.parse import Capture, FunctionSource, source_of
@@ -180,14 +180,14 @@ class Kernel:
         self._programs[made.launch] = made
         self._variants[self._key(*args)] = made.launch
         self.counts["misses"] += 1
-        known = self._captures
-        new = tuple(
-            c for c in made.program.captures if not any(c.owner is k.owner and c.name == k.name for k in known)
-        )
+        new = tuple(c for c in made.program.captures if not self._captured(c))
         if new and self.on_global_change is not None:
             self._captures += new
             self._make_dispatcher()
         return made
+
+    def _captured(self, capture: Capture) -> bool:
+        return any(capture.owner is c.owner and capture.name == c.name for c in self._captures)
 
     def _compile(self, args: tuple[Any, ...]) -> Variant:
         checked = mode.debug if self.debug is None else self.debug

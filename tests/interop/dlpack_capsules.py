@@ -76,7 +76,8 @@ def flags_of(capsule) -> int:
 
 
 class Producer:
-    """A CPU tensor on the bytes `memory`; every field can be another. `deleted` counts the deleter's calls."""
+    """A CPU tensor on the bytes `memory`; every field can be another. `deleted` counts the deleter's
+    calls."""
 
     def __init__(
         self,
