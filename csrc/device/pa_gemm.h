@@ -78,6 +78,11 @@ typedef struct pa_gemm_job {
     int64_t mc, nc, kc;         /* of a tile; mc and nc are whole panels */
     int64_t sai, sak, sbk;      /* the micro-kernel's strides: of rows and columns of A, of rows of B */
     int64_t pack_a;             /* tasks that copy A, the others copy B */
+    int64_t rows, cols, depth;  /* of a block */
+    int64_t bytes_a, bytes_b, bytes; /* of memory for copied panels, and in all */
+    char *memory;               /* NULL: scratch */
+    int partial;                /* one piece of the depth: no epilogue yet */
+    int by_vector;              /* pa_gemm_vector.h does it */
     char *pa, *pb, *acc;        /* copied panels; sums between two slices when C cannot hold them */
     int64_t cchunk, kchunk;     /* of pa_gemm_vector.h */
     int by_rows;
@@ -247,14 +252,11 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 /* C = A @ B for one job; `wide`: may use other threads. */
 PA_GEMM_PLAN void PA_G(one)(pa_gemm_job *job, int wide)
 {
-    if (job->k <= 0) {
-        PA_G(nothing)(job);
-        return;
-    }
 #ifndef PA_DEBUG_CHECKS
-    if (PA_G(vector)(job, wide)) return;
+    if (job->by_vector && PA_G(vector)(job, wide)) return;
+    if (wide && PA_G(pieces)(job)) return;
 #endif
-    PA_G(blocked)(job, wide);
+    PA_G(blocks)(job, wide);
 }
 
 /* Product number `index` of the batch. */
@@ -271,6 +273,16 @@ PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
         job.b += at * (job.swapped ? g->batch_a : g->batch_b)[d];
         job.c += at * g->batch_c[d];
     }
+    if (job.k <= 0) {
+        PA_G(nothing)(&job);
+        return;
+    }
+#if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
+    if ((double)job.m * (double)job.n * (double)job.k <= 256) {
+        PA_G(tiny)(&job);
+        return;
+    }
+#endif
     PA_G(one)(&job, wide);
 }
 
@@ -300,8 +312,8 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs then. */
     few = pa_gemm_min(rows, g->n);
     limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : 4;
-    if (few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17)) job.swapped = g->n < rows;
-    else job.swapped = g->ccs != PA_G_ES && g->rcs == PA_G_ES;
+    job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17);
+    job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_ES && g->rcs == PA_G_ES;
     job.k = g->k;
     job.args = g;
     job.rt = rt;
@@ -317,6 +329,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
         job.b = (const char *)g->b, job.rbs = g->rbs, job.cbs = g->cbs;
         job.rcs = g->rcs, job.ccs = g->ccs;
     }
+    if (job.k > 0) PA_G(plan)(&job);
     all.job = &job;
     all.args = g;
     double work = (double)job.m * (double)job.n * (double)job.k;

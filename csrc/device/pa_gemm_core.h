@@ -218,7 +218,7 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
             if (!first) x = (PA_T)PA_G_ADD(*(PA_T *)to, x);
 #endif
 #ifdef PA_EPILOGUE
-            if (last) {
+            if (last && !job->partial) {
 #if PA_KIND == PA_GEMM_COMPLEX
                 x = PA_EPILOGUE(x, (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
 #elif PA_G_PLAIN
@@ -334,18 +334,17 @@ PA_GEMM_PLAN void PA_G(run)(pa_gemm_job *job, pa_block body, int64_t count, int 
     else if (count > 0) body(job, 0, count);
 }
 
-/* Blocks bound the scratch memory: PA_BLOCK rows and columns, 4 * PA_BLOCK bytes of depth. */
-PA_GEMM_PLAN void PA_G(blocked)(pa_gemm_job *job, int wide)
+/* Decides how the product is cut; sizes and strides are all it depends on. Blocks bound the scratch memory: PA_BLOCK rows and
+   columns, 4 * PA_BLOCK bytes of depth. */
+PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 {
-    const int64_t deep = pa_gemm_ceil(4 * PA_G_BLOCK / PA_G_WORD, PA_G_KC) * PA_G_KC;
-    int64_t rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, PA_G_MC) * PA_G_MC);
-    int64_t cols = pa_gemm_min(pa_gemm_ceil(job->n, PA_G_NR) * PA_G_NR, pa_gemm_ceil(PA_G_BLOCK, PA_G_NC) * PA_G_NC);
-    int64_t depth = pa_gemm_cut(job->k, deep, 4), na, nb, nacc = 0;
-    char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD] __attribute__((aligned(64))), *memory = few;
-    if ((double)job->m * (double)job->n * (double)job->k < PA_GEMM_WIDE) wide = 0;
-    job->kc = pa_gemm_cut(pa_gemm_min(depth, job->k), PA_G_KC, 4);
-    job->mc = pa_gemm_cut(rows, PA_G_MC, PA_G_MR);
-    job->nc = pa_gemm_cut(cols, PA_G_NC, PA_G_NR);
+    job->rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, PA_G_MC) * PA_G_MC);
+    job->cols = pa_gemm_min(pa_gemm_ceil(job->n, PA_G_NR) * PA_G_NR, pa_gemm_ceil(PA_G_BLOCK, PA_G_NC) * PA_G_NC);
+    job->depth = pa_gemm_cut(job->k, pa_gemm_ceil(4 * PA_G_BLOCK / PA_G_WORD, PA_G_KC) * PA_G_KC, 4);
+    job->kc = pa_gemm_cut(pa_gemm_min(job->depth, job->k), PA_G_KC, 4);
+    job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
+    job->mc = pa_gemm_cut(job->rows, PA_G_MC, PA_G_MR);
+    job->nc = pa_gemm_cut(job->cols, PA_G_NC, PA_G_NR);
 #if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
     /* Copying pays by the number of times that a panel is read. Rows of B at a distance of a large power of 2 would fight for the
        same few lines of the caches. */
@@ -353,38 +352,71 @@ PA_GEMM_PLAN void PA_G(blocked)(pa_gemm_job *job, int wide)
     job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES && job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
 #endif
     job->b_own = !job->b_direct && job->m <= job->mc;
+    /* Enough tasks for many threads, as long as they are worth taking. */
+    while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 && (double)job->mc * (double)job->nc * (double)job->k > 2 * PA_GEMM_WIDE) {
+        if (job->nc >= 8 * PA_G_NR && (job->b_own || job->nc >= job->mc)) job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
+        else if (job->mc >= 8 * PA_G_MR && !job->b_own) job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
+        else break;
+    }
     job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
     job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
     job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
-    depth = pa_gemm_ceil(depth, job->kc) * job->kc;
-    na = job->a_direct ? 0 : rows * depth * PA_G_WORD;
-    nb = job->b_direct || job->b_own ? 0 : cols * depth * PA_G_WORD;
-    if (!PA_G_PLAIN && job->k > job->kc) nacc = rows * cols * PA_G_WORD;
-    na = pa_gemm_ceil(na, 64) * 64, nb = pa_gemm_ceil(nb, 64) * 64;
-    if (na + nb + nacc > 0) {
-        memory = (char *)job->rt->scratch(job->rt, (size_t)(na + nb + nacc));
-        if (!memory) {
-            /* Without memory one panel at a time: slow, but it is the product. */
-            memory = few;
-            job->a_direct = job->b_direct = job->b_own = wide = 0;
-            job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
-            rows = job->mc = PA_G_MR, cols = job->nc = PA_G_NR, depth = job->kc = PA_G_KC;
-            na = PA_G_MR * PA_G_KC * PA_G_WORD, nb = PA_G_NR * PA_G_KC * PA_G_WORD;
-        }
+    job->bytes_a = job->a_direct ? 0 : pa_gemm_ceil(job->rows * job->depth * PA_G_WORD, 64) * 64;
+    job->bytes_b = job->b_direct || job->b_own ? 0 : pa_gemm_ceil(job->cols * job->depth * PA_G_WORD, 64) * 64;
+    job->bytes = job->bytes_a + job->bytes_b + (!PA_G_PLAIN && job->k > job->kc ? job->rows * job->cols * PA_G_WORD : 0);
+}
+
+/* Computes a planned product. Its memory is scratch unless it was given some. */
+PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
+{
+    char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD] __attribute__((aligned(64)));
+    if ((double)job->m * (double)job->n * (double)job->k < PA_GEMM_WIDE) wide = 0;
+    if (!job->memory && job->bytes) job->memory = (char *)job->rt->scratch(job->rt, (size_t)job->bytes);
+    if (!job->memory && job->bytes) {
+        /* Without memory one panel at a time: slow, but it is the product. */
+        job->memory = few;
+        job->a_direct = job->b_direct = job->b_own = wide = 0;
+        job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
+        job->rows = job->mc = PA_G_MR, job->cols = job->nc = PA_G_NR, job->depth = job->kc = PA_G_KC;
+        job->bytes_a = PA_G_MR * PA_G_KC * PA_G_WORD, job->bytes_b = PA_G_NR * PA_G_KC * PA_G_WORD;
     }
-    job->pa = memory, job->pb = memory + na, job->acc = memory + na + nb;
-    for (job->i0 = 0; job->i0 < job->m; job->i0 += rows) {
-        job->mb = pa_gemm_min(rows, job->m - job->i0);
-        for (job->j0 = 0; job->j0 < job->n; job->j0 += cols) {
-            job->nb = pa_gemm_min(cols, job->n - job->j0);
-            for (job->p0 = 0; job->p0 < job->k; job->p0 += depth) {
+    job->pa = job->memory, job->pb = job->memory + job->bytes_a, job->acc = job->pb + job->bytes_b;
+    for (job->i0 = 0; job->i0 < job->m; job->i0 += job->rows) {
+        job->mb = pa_gemm_min(job->rows, job->m - job->i0);
+        for (job->j0 = 0; job->j0 < job->n; job->j0 += job->cols) {
+            job->nb = pa_gemm_min(job->cols, job->n - job->j0);
+            for (job->p0 = 0; job->p0 < job->k; job->p0 += job->depth) {
                 int64_t slices;
-                job->kb = pa_gemm_min(depth, job->k - job->p0);
+                job->kb = pa_gemm_min(job->depth, job->k - job->p0);
                 slices = pa_gemm_ceil(job->kb, job->kc);
-                job->pack_a = job->a_direct || (job->j0 > 0 && depth >= job->k) ? 0 : pa_gemm_ceil(job->mb, job->mc) * slices;
-                PA_G(run)(job, PA_G(copy), job->pack_a + (job->b_direct || job->b_own ? 0 : pa_gemm_ceil(job->nb, job->nc) * slices), wide);
+                job->pack_a = job->a_direct || (job->j0 > 0 && job->depth >= job->k) ? 0 : pa_gemm_ceil(job->mb, job->mc) * slices;
+                PA_G(run)(job, PA_G(copy), job->pack_a + (job->bytes_b ? pa_gemm_ceil(job->nb, job->nc) * slices : 0), wide);
                 PA_G(run)(job, PA_G(tiles), pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), wide);
             }
         }
     }
 }
+
+#if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
+/* A handful of elements, where all the above would take longer than the product. */
+PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
+{
+    int64_t i, j, p;
+    for (i = 0; i < job->m; i++)
+        for (j = 0; j < job->n; j++) {
+            const char *a = job->a + i * job->ras, *b = job->b + j * job->cbs;
+            PA_ACC s[2] = {0, 0}, x[2], y[2];
+            for (p = 0; p < job->k; p++, a += job->cas, b += job->rbs) {
+                PA_GEMM_SCALAR();
+                PA_G_PUT(x, 0, 1, *(const PA_T *)a);
+                PA_G_PUT(y, 0, 1, *(const PA_T *)b);
+                s[0] = PA_G_MAC(s[0], x[0], y[0]);
+#if PA_KIND == PA_GEMM_COMPLEX
+                s[0] -= x[1] * y[1];
+                s[1] += x[0] * y[1] + x[1] * y[0];
+#endif
+            }
+            PA_G_GET(*(PA_T *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
+        }
+}
+#endif

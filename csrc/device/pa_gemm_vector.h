@@ -202,8 +202,7 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
     int64_t bytes = job->n * job->k * PA_G_ES, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
-    if (job->m > (job->by_rows ? PA_G_FEW : 4) || (!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
-    if (job->m > 1 && bytes < 1 << 17) return 0;
+    if ((!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
     job->mb = job->m * PA_G_PLANES;
     job->nb = job->n * (job->by_rows ? PA_G_PLANES : 1);
     job->kb = job->k * (job->by_rows ? 1 : PA_G_PLANES);
@@ -235,6 +234,55 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     if (!words) job->pa = (char *)job->a, job->sai = job->ras;
     PA_G(run)(job, PA_G(sweep), pa_gemm_ceil(job->nb, job->cchunk) * pieces, wide && bytes >= 1 << 19);
     if (pieces > 1) PA_G(finish)(job, 0, job->nb);
+    return 1;
+}
+
+/* Few tiles and a long way: pieces of the depth become tasks, and their sums are added up. True when it was done. Halves are left
+   out, because the sums of the pieces are elements. */
+PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
+{
+    const pa_gemm_job *whole = (const pa_gemm_job *)context;
+    int64_t i;
+    for (i = begin; i < end; i++) {
+        pa_gemm_job job = *whole;
+        job.a += i * job.kchunk * job.cas, job.b += i * job.kchunk * job.rbs, job.c = job.acc + i * job.cchunk;
+        job.k = pa_gemm_min(job.kchunk, job.k - i * job.kchunk);
+        job.rcs = job.n * PA_G_ES, job.ccs = PA_G_ES;
+        job.memory += i * job.bytes;
+        PA_G(blocks)(&job, 0);
+    }
+}
+
+PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
+{
+    pa_gemm_job part = *job;
+    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_KC)), i, j;
+    if (!PA_G_INPLACE || count < 2 || pa_gemm_ceil(job->m, job->mc) * pa_gemm_ceil(job->n, job->nc) >= 4) return 0;
+    part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_KC) * PA_G_KC;
+    count = pa_gemm_ceil(job->k, part.kchunk);
+    PA_G(plan)(&part);
+    part.bytes = pa_gemm_ceil(part.bytes, 64) * 64;
+    part.cchunk = pa_gemm_ceil(job->m * job->n * PA_G_ES, 64) * 64;
+    part.memory = (char *)job->rt->scratch(job->rt, (size_t)(count * (part.bytes + part.cchunk)));
+    if (!part.memory) return 0;
+    part.acc = part.memory + count * part.bytes;
+    part.k = job->k;
+    part.partial = 1;
+    PA_G(run)(&part, PA_G(piece), count, 1);
+    for (i = 1; i < count; i++)
+        for (j = 0; j < part.cchunk; j += PA_G_VBYTES) {
+            PA_G_V *sum = (PA_G_V *)(part.acc + j);
+            *sum = PA_G_ADD(*sum, *(const PA_G_V *)(part.acc + i * part.cchunk + j));
+        }
+    for (i = 0; i < job->m; i++)
+        for (j = 0; j < job->n; j++) {
+            PA_T x = ((const PA_T *)part.acc)[i * job->n + j];
+            PA_GEMM_SCALAR();
+#ifdef PA_EPILOGUE
+            x = PA_EPILOGUE(x, (job->swapped ? j : i), (job->swapped ? i : j));
+#endif
+            *(PA_T *)(job->c + i * job->rcs + j * job->ccs) = x;
+        }
     return 1;
 }
 
