@@ -44,7 +44,7 @@
 #define PA_GEMM_SITE_C 2
 
 #ifndef PA_GEMM_WIDE
-#define PA_GEMM_WIDE (96.0 * 96 * 96) /* m * n * k that pays for waking other threads */
+#define PA_GEMM_WIDE (80.0 * 80 * 80) /* m * n * k that pays for waking other threads */
 #endif
 #ifndef PA_GEMM_BIG
 #define PA_GEMM_BIG (384.0 * 384 * 384) /* from here on each product of a batch is cut, below the batch is */
@@ -160,7 +160,7 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 
 #ifdef PA_NAME
 
-/* ---- blocking defaults: what fills the registers, then L1 (a panel of B) and half of L2 (a tile of A) -------------------- */
+/* ---- blocking defaults: what fills the registers, then L1 (a panel of B, as it passes) and a third of L2 (a tile of A) ---- */
 #ifdef PA_VBYTES
 #define PA_G_VBYTES PA_VBYTES
 #elif defined(__AVX512F__)
@@ -226,7 +226,7 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 #ifdef PA_KC
 #define PA_G_KC ((int64_t)(PA_KC))
 #else
-#define PA_G_KC ((int64_t)(16384 / (PA_G_NR * PA_G_WORD) < 128 ? 128 : 16384 / (PA_G_NR * PA_G_WORD)))
+#define PA_G_KC ((int64_t)(32768 / (PA_G_NR * PA_G_WORD) < 128 ? 128 : 32768 / (PA_G_NR * PA_G_WORD)))
 #endif
 #ifdef PA_MC
 #define PA_G_MC (pa_gemm_ceil(PA_MC, PA_G_MR) * PA_G_MR)

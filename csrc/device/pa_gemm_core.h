@@ -351,10 +351,12 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     job->a_direct = job->m >= PA_G_MR && job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
     job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES && job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
 #endif
-    job->b_own = !job->b_direct && job->m <= job->mc;
+    /* One row of tiles, if a higher tile than usual: no panel of B is read by two tasks then. */
+    job->b_own = !job->b_direct && job->m <= 2 * PA_G_MC && job->m <= PA_G_BLOCK;
+    if (job->b_own) job->mc = job->rows;
     /* Enough tasks for many threads, as long as they are worth taking. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 && (double)job->mc * (double)job->nc * (double)job->k > 2 * PA_GEMM_WIDE) {
-        if (job->nc >= 8 * PA_G_NR && (job->b_own || job->nc >= job->mc)) job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
+        if (job->nc >= (job->b_own ? 4 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc)) job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
         else if (job->mc >= 8 * PA_G_MR && !job->b_own) job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
         else break;
     }
@@ -369,7 +371,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 /* Computes a planned product. Its memory is scratch unless it was given some. */
 PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
 {
-    char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD] __attribute__((aligned(64)));
+    char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD + 128] __attribute__((aligned(64)));
     if ((double)job->m * (double)job->n * (double)job->k < PA_GEMM_WIDE) wide = 0;
     if (!job->memory && job->bytes) job->memory = (char *)job->rt->scratch(job->rt, (size_t)job->bytes);
     if (!job->memory && job->bytes) {
@@ -378,7 +380,8 @@ PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
         job->a_direct = job->b_direct = job->b_own = wide = 0;
         job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
         job->rows = job->mc = PA_G_MR, job->cols = job->nc = PA_G_NR, job->depth = job->kc = PA_G_KC;
-        job->bytes_a = PA_G_MR * PA_G_KC * PA_G_WORD, job->bytes_b = PA_G_NR * PA_G_KC * PA_G_WORD;
+        job->bytes_a = pa_gemm_ceil(PA_G_MR * PA_G_KC * PA_G_WORD, 64) * 64;
+        job->bytes_b = pa_gemm_ceil(PA_G_NR * PA_G_KC * PA_G_WORD, 64) * 64;
     }
     job->pa = job->memory, job->pb = job->memory + job->bytes_a, job->acc = job->pb + job->bytes_b;
     for (job->i0 = 0; job->i0 < job->m; job->i0 += job->rows) {
