@@ -2,7 +2,7 @@
 
    Define and include, as often as there are types:
 
-       #define PA_NAME pa_gemm_f32         the function this inclusion defines: static void PA_NAME(const pa_gemm_args *, pa_runtime *)
+       #define PA_NAME pa_gemm_f32         what to define: static void PA_NAME(const pa_gemm_args *, pa_runtime *)
        #define PA_T float                  element in memory; signed integers pass their unsigned twin (the bits are the same, and
                                            overflow wraps instead of being undefined)
        #define PA_ACC float                element while computing
@@ -21,15 +21,16 @@
    | float16, bfloat16 | pa_f16..   | float    | PA_GEMM_REAL    | pa_f32_from_f16(x) ..     | pa_f16_from_f32(x) ..  |
 
    int8 computes in 16 bits, for there is no byte multiplication on the usual machines, and the low byte comes out the same.
-   These definitions end with the inclusion. Without PA_NAME the inclusion gives the types of the arguments only. The blocking may be set with -D or #define and then holds for the whole text:
-   PA_VBYTES (bytes of a vector), PA_MR (rows of the micro-kernel), PA_NR (its columns, in vectors), PA_KC (depth of a
-   panel), PA_MC and PA_NC (rows and columns of C that make one task), PA_BLOCK (rows and columns that are
-   copied at a time). It needs -O3, and -ffp-contract=fast (or no -ffp-contract).
+   These definitions end with the inclusion. Without PA_NAME the inclusion gives the types of the arguments only. The blocking
+   may be set with -D or #define and then holds for the whole text: PA_VBYTES (bytes of a vector), PA_MR (rows of the
+   micro-kernel), PA_NR (its columns, in vectors), PA_KC (depth of a panel), PA_MC and PA_NC (at most so many rows and columns of
+   C make one task), PA_BLOCK (rows and columns that are copied at a time). It needs -O3 and -ffp-contract=fast.
 
    The way of the computation (as BLIS does it): pa_gemm_core.h copies A into panels of PA_MR rows and B into panels of PA_NR
-   vectors, by tasks; then each task computes one tile of C over the whole depth. All blocks come from parallel_for, so nobody waits for a thread that
-   sleeps. Order of summation depends on the shape alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are
-   bound by memory. No floats are rounded to PA_T before the last step. */
+   vectors, by tasks; then each task computes one tile of C over the whole depth. What is read too seldom to pay for the copy is
+   read in place. All tasks come from parallel_for, so nobody waits for a thread that sleeps. The order of summation depends on
+   the shape alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are bound by memory. Nothing is
+   rounded to PA_T before the last step. */
 #ifndef PA_GEMM_TYPES
 #define PA_GEMM_TYPES
 #include "pa_base.h"
@@ -44,7 +45,7 @@
 #define PA_GEMM_SITE_C 2
 
 #ifndef PA_GEMM_WIDE
-#define PA_GEMM_WIDE (80.0 * 80 * 80) /* m * n * k that pays for waking other threads */
+#define PA_GEMM_WIDE (80.0 * 80 * 80) /* products of reals that pay for waking other threads */
 #endif
 #ifndef PA_GEMM_BIG
 #define PA_GEMM_BIG (384.0 * 384 * 384) /* from here on each product of a batch is cut, below the batch is */
@@ -98,14 +99,17 @@ typedef struct pa_gemm_batch {
 
 #define PA_GEMM_CAT2(a, b) a##_##b
 #define PA_GEMM_CAT(a, b) PA_GEMM_CAT2(a, b)
-/* Decides, and calls what computes: the compiler should not spend time on it. */
+/* Compilers spend their time where nothing is to be gained, unless told otherwise. PLAN decides, and calls what computes. HOT
+   computes, on vectors that are written out; it says so, for what only cold functions call counts as cold itself. LOOP is
+   for the compiler to vectorise. */
 #if defined(__clang__)
 #define PA_GEMM_PLAN __attribute__((unused, cold, noinline)) static
+#define PA_GEMM_HOT __attribute__((unused, hot, noinline)) static
 #else
 #define PA_GEMM_PLAN __attribute__((unused, cold, noinline, optimize("O1"))) static
+#define PA_GEMM_HOT __attribute__((unused, hot, noinline, optimize("O2"))) static
 #endif
-/* Said outright, for what only a cold function calls counts as cold itself. */
-#define PA_GEMM_HOT __attribute__((unused, hot, noinline)) static
+#define PA_GEMM_LOOP __attribute__((unused, hot, noinline)) static
 #define PA_GEMM_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define PA_GEMM_UNROLL _Pragma("clang loop unroll(full)")
@@ -120,6 +124,11 @@ typedef struct pa_gemm_batch {
 
 PA_GEMM_INLINE int64_t pa_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
 PA_GEMM_INLINE int64_t pa_gemm_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/* Products of reals; `planes` is 2 for complex numbers. It may be more than an int64_t holds. */
+PA_GEMM_INLINE double pa_gemm_work(int64_t m, int64_t n, int64_t k, int planes)
+{
+    return (double)m * (double)n * (double)k * planes * planes;
+}
 /* Size of the parts when `all` is cut into as few equal parts as a limit allows, each a multiple of `step`. */
 PA_GEMM_INLINE int64_t pa_gemm_cut(int64_t all, int64_t limit, int64_t step)
 {
@@ -278,7 +287,7 @@ PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
         return;
     }
 #if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
-    if ((double)job.m * (double)job.n * (double)job.k <= 256) {
+    if (pa_gemm_work(job.m, job.n, job.k, 1) <= 256) {
         PA_G(tiny)(&job);
         return;
     }
@@ -332,7 +341,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     if (job.k > 0) PA_G(plan)(&job);
     all.job = &job;
     all.args = g;
-    double work = (double)job.m * (double)job.n * (double)job.k;
+    double work = pa_gemm_work(job.m, job.n, job.k, PA_G_PLANES);
     if (count == 1 || work >= PA_GEMM_BIG) {
         for (d = 0; d < count; d++) PA_G(pick)(&all, d, 1);
     } else {
@@ -369,7 +378,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_BLOCK
 #undef PA_G_FEW
 #undef PA_G_PUT
-#undef PA_G_GET
 #undef PA_G_COPY
+#undef PA_G_GET
 #undef PA_G_PLAIN
 #endif /* PA_NAME */

@@ -15,13 +15,13 @@
 #define PA_G_COPY(n, from, to, apart) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
 #else
 #define PA_G_COPY(n, from, to, apart) PA_G(widen)(n, (const PA_T *)(from), to, apart)
-PA_GEMM_HOT void PA_G(widen)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
+PA_GEMM_LOOP void PA_G(widen)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
 {
     int64_t i;
     (void)apart;
     for (i = 0; i < n; i++) PA_G_PUT(to, i, apart, from[i]);
 }
-PA_GEMM_HOT void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_T *__restrict__ to, int64_t apart)
+PA_GEMM_LOOP void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_T *__restrict__ to, int64_t apart)
 {
     int64_t i;
     (void)apart;
@@ -31,7 +31,8 @@ PA_GEMM_HOT void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_T *
 
 /* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width` elements; complex
    numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros stand for the others. */
-PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0, int64_t kc)
+PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
+                             int64_t kc)
 {
     int64_t p;
     int i;
@@ -40,11 +41,13 @@ PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int
     for (p = p0; p < p0 + kc; p++, dst += width * PA_G_PLANES)
         for (i = 0; i < there; i++) {
             PA_GEMM_SCALAR();
-            const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas : job->b + p * job->rbs + (w0 + i) * job->cbs;
+            const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas
+                                                     : job->b + p * job->rbs + (w0 + i) * job->cbs;
 #ifdef PA_DEBUG_CHECKS
             PA_T scrap;
             __builtin_memset(&scrap, 0, sizeof scrap);
-            at = (const char *)pa_gemm_at(job, which, which == PA_GEMM_SITE_A ? w0 + i : p, which == PA_GEMM_SITE_A ? p : w0 + i, at, PA_G_ES, &scrap);
+            at = (const char *)(which == PA_GEMM_SITE_A ? pa_gemm_at(job, which, w0 + i, p, at, PA_G_ES, &scrap)
+                                                        : pa_gemm_at(job, which, p, w0 + i, at, PA_G_ES, &scrap));
 #endif
             PA_G_PUT(dst, i, width, *(const PA_T *)at);
         }
@@ -65,7 +68,7 @@ void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *d
     if (sw == PA_G_ES) {
         for (p = 0; p < kc; p++, src += sk, dst += group)
             for (g = 0; g < count; g++) {
-                /* Rows far apart are beyond the hardware's prefetching; into L2, since in L1 they may fight for the same lines. */
+                /* Rows far apart are beyond the hardware's prefetching; into L2, for in L1 they may fight for the same lines. */
                 __builtin_prefetch(src + 16 * sk + g * width * PA_G_ES, 0, 2);
                 PA_G_COPY(width, src + g * width * PA_G_ES, dst + g * kc * group, width);
             }
@@ -117,7 +120,8 @@ PA_GEMM_HOT void PA_G(fetch)(const pa_gemm_job *job, int which, int64_t w, int64
     else PA_G(panels)(src, sw, sk, kc, dst, PA_G_NR, whole);
     w0 += whole * width, there -= whole * width, dst += kc * whole * width * PA_G_PLANES;
 #endif
-    for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES) PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
+    for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES)
+        PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
 }
 
 /* Each task copies the panels of one tile's rows (or columns) in one slice. */
@@ -127,10 +131,12 @@ PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
     int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, w;
     for (t = begin; t < end; t++) {
         int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B, width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
-        int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, p = at % slices * job->kc, kc = pa_gemm_min(job->kc, job->kb - p);
+        int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, p = at % slices * job->kc;
+        int64_t kc = pa_gemm_min(job->kc, job->kb - p);
         int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->mc : job->nc;
         int64_t first = at / slices * step, last = pa_gemm_min(all, first + step);
-        char *to = (which == PA_GEMM_SITE_A ? job->pa : job->pb) + PA_G(place)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);
+        char *to = which == PA_GEMM_SITE_A ? job->pa : job->pb;
+        to += PA_G(place)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);
         for (w = first; w < last; w += PA_G_SIDE * width)
             PA_G(fetch)(job, which, w, last, p, kc, (PA_ACC *)(to + (w - first) * kc * PA_G_WORD));
     }
@@ -191,21 +197,32 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
     }
 }
 
-/* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in plain rows of C. */
-PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1, int first, int last)
+/* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in plain rows. */
+PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1,
+                             int first, int last)
 {
     const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
     int i, j;
     (void)first, (void)last;
     for (i = r0; i < r1; i++, sum += PA_G_NR) {
         char *row = job->c + (i0 + i) * job->rcs + j0 * job->ccs;
-#if !PA_G_PLAIN && !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
+        j = c0;
+#if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
         if (job->ccs == PA_G_ES) {
+#if PA_G_PLAIN
+            for (; j + PA_G_L <= c1; j += PA_G_L) {
+                PA_G_VU *to = (PA_G_VU *)((PA_T *)row + j);
+                PA_G_V v = *(const PA_G_VU *)(sum + j);
+                if (!first) v = PA_G_ADD(v, *to);
+                *to = v;
+            }
+#else
             PA_G(narrow)(c1 - c0, sum + c0, (PA_T *)row + c0, PA_G_MR * PA_G_NR);
             continue;
+#endif
         }
 #endif
-        for (j = c0; j < c1; j++) {
+        for (; j < c1; j++) {
             char *to = row + j * job->ccs;
             PA_T x;
             PA_GEMM_SCALAR();
@@ -256,7 +273,8 @@ PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
 PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags)
 {
     PA_G(sums) s;
-    int rows = (int)pa_gemm_min(PA_G_MR, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0), r0 = 0, c0 = 0, first = flags & PA_G_FIRST, r, q;
+    int rows = (int)pa_gemm_min(PA_G_MR, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0);
+    int r0 = 0, c0 = 0, first = flags & PA_G_FIRST, r, q;
 #if PA_G_PLAIN
     /* An edge of a matrix that is not copied: the panel is moved back to lie inside. */
     if (job->a_direct && rows < PA_G_MR) r0 = PA_G_MR - rows, i0 -= r0, a -= r0 * job->ras;
@@ -298,10 +316,12 @@ PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b
 PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc), t, slice, i, j;
+    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc);
+    int64_t t, slice, i, j;
     PA_ACC own[PA_G_SIDE * PA_G_KC * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
     for (t = begin; t < end; t++) {
-        int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc), j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
+        int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc);
+        int64_t j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
         for (slice = 0; slice * job->kc < job->kb; slice++) {
             int64_t p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0), pnext = PA_G_MR * kc * PA_G_WORD;
             int flags = (job->p0 + p0 == 0 ? PA_G_FIRST : 0) | (job->p0 + p0 + kc == job->k ? PA_G_LAST : 0);
@@ -314,7 +334,8 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
                 else if (!job->b_own) b = job->pb + PA_G(place)(job, slice, j / PA_G_NR, pb, PA_G_NR);
                 else if (!side) PA_G(fetch)(job, PA_GEMM_SITE_B, j, j1, p0, kc, own);
                 for (i = i0; i < i1; i += PA_G_MR, a += pnext)
-                    PA_G(step)(job, a, b, kc, job->i0 + i, job->j0 + j, flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0));
+                    PA_G(step)(job, a, b, kc, job->i0 + i, job->j0 + j,
+                               flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0));
             }
         }
     }
@@ -349,16 +370,21 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     /* Copying pays by the number of times that a panel is read. Rows of B at a distance of a large power of 2 would fight for the
        same few lines of the caches. */
     job->a_direct = job->m >= PA_G_MR && job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
-    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES && job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
+    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES &&
+                    job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
 #endif
     /* One row of tiles, if a higher tile than usual: no panel of B is read by two tasks then. */
     job->b_own = !job->b_direct && job->m <= 2 * PA_G_MC && job->m <= PA_G_BLOCK;
     if (job->b_own) job->mc = job->rows;
     /* Enough tasks for many threads, as long as they are worth taking. */
-    while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 && (double)job->mc * (double)job->nc * (double)job->k > 2 * PA_GEMM_WIDE) {
-        if (job->nc >= (job->b_own ? 4 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc)) job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
-        else if (job->mc >= 8 * PA_G_MR && !job->b_own) job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
-        else break;
+    while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&
+           pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > 2 * PA_GEMM_WIDE) {
+        if (job->nc >= (job->b_own ? 4 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
+            job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
+        else if (job->mc >= 8 * PA_G_MR && !job->b_own)
+            job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
+        else
+            break;
     }
     job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
     job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
@@ -372,7 +398,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
 {
     char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD + 128] __attribute__((aligned(64)));
-    if ((double)job->m * (double)job->n * (double)job->k < PA_GEMM_WIDE) wide = 0;
+    if (pa_gemm_work(job->m, job->n, job->k, PA_G_PLANES) < PA_GEMM_WIDE) wide = 0;
     if (!job->memory && job->bytes) job->memory = (char *)job->rt->scratch(job->rt, (size_t)job->bytes);
     if (!job->memory && job->bytes) {
         /* Without memory one panel at a time: slow, but it is the product. */
@@ -392,34 +418,11 @@ PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
                 int64_t slices;
                 job->kb = pa_gemm_min(job->depth, job->k - job->p0);
                 slices = pa_gemm_ceil(job->kb, job->kc);
-                job->pack_a = job->a_direct || (job->j0 > 0 && job->depth >= job->k) ? 0 : pa_gemm_ceil(job->mb, job->mc) * slices;
+                job->pack_a = pa_gemm_ceil(job->mb, job->mc) * slices;
+                if (job->a_direct || (job->j0 > 0 && job->depth >= job->k)) job->pack_a = 0; /* it is there already */
                 PA_G(run)(job, PA_G(copy), job->pack_a + (job->bytes_b ? pa_gemm_ceil(job->nb, job->nc) * slices : 0), wide);
                 PA_G(run)(job, PA_G(tiles), pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), wide);
             }
         }
     }
 }
-
-#if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
-/* A handful of elements, where all the above would take longer than the product. */
-PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
-{
-    int64_t i, j, p;
-    for (i = 0; i < job->m; i++)
-        for (j = 0; j < job->n; j++) {
-            const char *a = job->a + i * job->ras, *b = job->b + j * job->cbs;
-            PA_ACC s[2] = {0, 0}, x[2], y[2];
-            for (p = 0; p < job->k; p++, a += job->cas, b += job->rbs) {
-                PA_GEMM_SCALAR();
-                PA_G_PUT(x, 0, 1, *(const PA_T *)a);
-                PA_G_PUT(y, 0, 1, *(const PA_T *)b);
-                s[0] = PA_G_MAC(s[0], x[0], y[0]);
-#if PA_KIND == PA_GEMM_COMPLEX
-                s[0] -= x[1] * y[1];
-                s[1] += x[0] * y[1] + x[1] * y[0];
-#endif
-            }
-            PA_G_GET(*(PA_T *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
-        }
-}
-#endif

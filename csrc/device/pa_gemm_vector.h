@@ -1,6 +1,6 @@
 /* pa_gemm.h's part for up to PA_G_FEW rows (or, transposed, columns): memory is the limit, so the big matrix B is read once,
    in place and in the order it lies. Rows in a run are added up with factors (axpy), columns in a run are dot products.
-   Only pa_gemm.h includes it.
+   Long and thin products and tiny ones are here, too. Only pa_gemm.h includes it.
 
    All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time. Complex numbers
    are not taken apart: in runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a row
@@ -9,8 +9,8 @@
 #define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX)
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
 
-/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and of complex numbers the same with the next row, too, whose sums
-   are `ny` further and whose factors `nx`. */
+/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and of complex numbers the same with the next row, too, whose
+   sums are `ny` further and whose factors `nx`. */
 PA_GEMM_HOT void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count)
 {
     int64_t j = 0;
@@ -22,7 +22,8 @@ PA_GEMM_HOT void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, i
         const PA_ACC z0 = x[nx], z1 = x[nx + 1], z2 = x[nx + 2], z3 = x[nx + 3];
 #endif
         for (; j + PA_G_L <= n; j += PA_G_L) {
-            const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j), v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
+            const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j);
+            const PA_G_V v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
             PA_G_V s = *(PA_G_VU *)(y + j);
             s = PA_G_VMAC(s, v0, x0);
             s = PA_G_VMAC(s, v1, x1);
@@ -69,7 +70,8 @@ PA_GEMM_HOT void PA_G(dot)(int64_t n, const PA_ACC *const *x, int64_t nx, const 
     PA_GEMM_UNROLL for (q = 0; q < 4 * PA_G_PLANES; q++) s[q] = zero;
 #if PA_KIND == PA_GEMM_COMPLEX
     for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
-        const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j), v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
+        const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j);
+        const PA_G_V v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
         const PA_G_V v = *(const PA_G_VU *)(x0 + j), w = *(const PA_G_VU *)(x0 + nx + j);
         s[0] += v0 * v, s[1] += v1 * v, s[2] += v2 * v, s[3] += v3 * v;
         s[4] += v0 * w, s[5] += v1 * w, s[6] += v2 * w, s[7] += v3 * w;
@@ -90,7 +92,8 @@ PA_GEMM_HOT void PA_G(dot)(int64_t n, const PA_ACC *const *x, int64_t nx, const 
     }
 }
 
-/* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond `count` the last is repeated. */
+/* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond `count` the last
+   is repeated. */
 PA_GEMM_HOT void PA_G(runs)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room, const PA_ACC **b)
 {
     int q;
@@ -108,7 +111,10 @@ PA_GEMM_HOT void PA_G(runs)(int64_t n, const char *from, int64_t apart, int coun
 
 /* Row r of A, and the sums of a row: part[piece of the depth][row][column]. */
 PA_GEMM_INLINE const PA_ACC *PA_G(x_at)(const pa_gemm_job *job, int64_t r) { return (const PA_ACC *)(job->pa + r * job->sai); }
-PA_GEMM_INLINE PA_ACC *PA_G(sum_at)(const pa_gemm_job *job, int64_t piece, int64_t r) { return (PA_ACC *)job->acc + (piece * job->mb + r) * job->nb; }
+PA_GEMM_INLINE PA_ACC *PA_G(sum_at)(const pa_gemm_job *job, int64_t piece, int64_t r)
+{
+    return (PA_ACC *)job->acc + (piece * job->mb + r) * job->nb;
+}
 
 /* Adds up the pieces of columns j0 .. j1 and writes them to C. */
 PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
@@ -149,7 +155,8 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_INPLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES, t, r, j, p, n, at;
+    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_INPLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
+    int64_t t, r, j, p, n, at;
     PA_ACC room[PA_G_INPLACE ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[4 * PA_G_PLANES];
     const PA_ACC *b[4], *x[4];
     int q, count;
@@ -163,7 +170,8 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                 for (p = p0; p < p1; p += 4) {
                     count = (int)pa_gemm_min(4, p1 - p), n = pa_gemm_min(run, j1 - j);
                     PA_G(runs)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
-                    for (r = 0; r < job->mb; r += PA_G_PLANES) PA_G(axpy)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, job->kb, b, count);
+                    for (r = 0; r < job->mb; r += PA_G_PLANES)
+                        PA_G(axpy)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, job->kb, b, count);
                 }
         } else {
             if (PA_G_INPLACE && job->m == 1) run = p1 - p0;
@@ -180,7 +188,10 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                             int64_t part = n / 4;
                             for (q = 0; q < 4; q++) x[q] += q * part, parts[q] = b[0] + q * part;
                             PA_G(dot)(part, x, 0, parts, s);
-                            for (q = 0; q < 4; q++) y[0] = (PA_ACC)PA_G_ADD(y[0], s[q]), x[q] += (4 - q) * part, parts[q] = b[0] + 4 * part;
+                            for (q = 0; q < 4; q++) {
+                                y[0] = (PA_ACC)PA_G_ADD(y[0], s[q]);
+                                x[q] += (4 - q) * part, parts[q] = b[0] + 4 * part;
+                            }
                             PA_G(dot)(n - 4 * part, x, 0, parts, s);
                             y[0] = (PA_ACC)PA_G_ADD(y[0], s[0]);
                         } else {
@@ -285,6 +296,30 @@ PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
         }
     return 1;
 }
+
+#ifndef PA_EPILOGUE
+/* A handful of elements, where all the above would take longer than the product. */
+PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
+{
+    int64_t i, j, p;
+    for (i = 0; i < job->m; i++)
+        for (j = 0; j < job->n; j++) {
+            const char *a = job->a + i * job->ras, *b = job->b + j * job->cbs;
+            PA_ACC s[2] = {0, 0}, x[2], y[2];
+            for (p = 0; p < job->k; p++, a += job->cas, b += job->rbs) {
+                PA_GEMM_SCALAR();
+                PA_G_PUT(x, 0, 1, *(const PA_T *)a);
+                PA_G_PUT(y, 0, 1, *(const PA_T *)b);
+                s[0] = PA_G_MAC(s[0], x[0], y[0]);
+#if PA_KIND == PA_GEMM_COMPLEX
+                s[0] -= x[1] * y[1];
+                s[1] += x[0] * y[1] + x[1] * y[0];
+#endif
+            }
+            PA_G_GET(*(PA_T *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
+        }
+}
+#endif
 
 #undef PA_G_INPLACE
 #undef PA_G_RUN
