@@ -78,9 +78,9 @@ def arange(
         first[1] = start + step
     wide = first.astype(np.float32) if kind.kind == "f" and kind.itemsize == 2 else first
     if kind.kind in "biu":
-        create.ramp(out, int(first[0]), int(first[1]) - int(first[0]))
+        create.ramp(out, int(first[0]), int(first[1]))
     else:
-        create.ramp(out, wide[0].item(), (wide[1] - wide[0]).item())
+        create.ramp(out, wide[0].item(), wide[1].item())
     return out
 
 

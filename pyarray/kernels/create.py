@@ -13,15 +13,15 @@ from ..lang.markers import known, ndrange
 from .nonzero import bits
 
 
-def ramp(out: ndarray, start: Any, delta: Any) -> None:
-    """`out[i] = start + i * delta`, in `out`'s arithmetic: modulo its width for integers, in float32 for
-    halves.
+def ramp(out: ndarray, first: Any, second: Any) -> None:
+    """`out[i] = first + i * (second - first)`, in `out`'s arithmetic: modulo its width for integers, in
+    float32 for halves. `out[1]` is `second` itself, which the sum rounds away from when `first` is large.
     """
     if out._size:
         dtype = out._dtype
         if dtype.kind in "biu":
-            start, delta = (int(x) % (1 << 64) for x in (start, delta))
-        _ramp_kernel(_arithmetic(dtype))(out, start, delta)
+            first, second = (int(x) % (1 << 64) for x in (first, second))
+        _ramp_kernel(_arithmetic(dtype))(out, first, second)
 
 
 def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoint: bool) -> None:
@@ -68,9 +68,9 @@ def _arithmetic(dtype: DType) -> DType:
 
 @functools.cache
 def _ramp_kernel(kind: DType) -> Kernel:
-    text = """def ramp(out, start: kind, delta: kind):
+    text = """def ramp(out, first: kind, second: kind):
     for i in range(out.shape[0]):
-        out[i] = start + kind(i) * delta
+        out[i] = second if i == 1 else first + kind(i) * (second - first)
 """
     return from_text("ramp", text, {"kind": kind})
 
