@@ -251,9 +251,7 @@ class ndarray:
             if not -shape[0] <= key < shape[0]:
                 raise IndexError(f"index {key} is out of bounds for axis 0 with size {shape[0]}")
             offset = (key + shape[0] if key < 0 else key) * self._strides[0]
-            return self._view(
-                offset, shape[1:], self._strides[1:], _run_class, False if code & 0x10000 == 0 else None
-            )
+            return self._view(offset, shape[1:], self._strides[1:], _run_class)
         if is_advanced(key):
             return operation("take")(self, key)
         return self._view(*shapes.basic_index(self._shape, self._strides, key), _run_class)
@@ -296,24 +294,22 @@ class ndarray:
         shape: tuple[int, ...],
         strides: tuple[int, ...],
         run: Any = None,
-        strided: bool | None = None,
     ) -> Any:
         """The same memory, `offset` bytes on. A contiguous 1-D result is of the class `run` where one is
         given."""
         ndim = len(shape)
         _check_ndim(ndim, IndexError)
-        if strided is None:
-            strided = not shapes.is_contiguous(shape, strides, self._dtype.itemsize)
-        view = _new(ndarray if strided or ndim != 1 or run is None else run)
+        contiguous, size = shapes.facts(shape, strides, self._dtype.itemsize)
+        view = _new(run if contiguous and ndim == 1 and run is not None else ndarray)
         view._buffer = self._buffer
         view._ptr = self._ptr + offset
         view._shape = shape
         view._strides = strides
-        view._size = shapes.size(shape)
+        view._size = size
         view._dtype = self._dtype
         view._writeable = self._writeable
         view._base = self if self._base is None else self._base
-        view._key = self._key & ~_NDIM_STRIDED | ndim << 8 | strided << 16
+        view._key = self._key & ~_NDIM_STRIDED | ndim << 8 | (not contiguous) << 16
         return view
 
     def subview(self, offset: Any, size: Any) -> Any:

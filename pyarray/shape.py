@@ -7,6 +7,7 @@ sees an array.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -126,6 +127,12 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -
             contiguous = contiguous and stride == step
             step *= n
     return contiguous
+
+
+@functools.lru_cache(maxsize=4096)
+def facts(shape: Ints, strides: Ints, itemsize: int) -> tuple[bool, int]:
+    """`is_contiguous` and `size`, remembered: views of the same form come again and again."""
+    return is_contiguous(shape, strides, itemsize), size(shape)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Ints:

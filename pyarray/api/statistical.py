@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from .. import shape as shapes
-from ..array import empty, fresh, ndarray
+from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
 from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.kernel import mode
 from ..kernels.map import apart
-from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, reduce_into, whole_variant
+from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, pieces_of, reduce_into, whole_plan
 from ..memory.buffer import Buffer
 from .elementwise import ROWS
 from .ufunc import compute, compute_out, operand
@@ -54,25 +54,33 @@ _plans: dict[Any, Any] = {}
 
 
 def whole(op: ReduceOp, x: Any) -> ndarray | None:
-    """`op` over all of a small contiguous array of a type that `remember` has seen; else None."""
+    """`op` over all of a contiguous array of a type that `_remember` has seen; None where that has no
+    answer."""
     try:
-        plan = _plans[op.name, mode.debug, x._key]
-        if not 0 < x._size <= PIECE:
-            return None
+        plan, dtype, key = _plans[op.name, mode.debug, x._key]
+        size = x._size
     except (KeyError, AttributeError):
         return None
-    kernel, launch, dtype, key = plan
-    out = fresh(Buffer.allocate(x._buffer.device, dtype.itemsize), (), (), 1, dtype, key)
-    if failure := launch(out, x):
-        kernel._report(failure, launch)
-    return out
+    if not size:
+        return None
+    device = x._buffer.device
+    out = fresh(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
+    if size < 2 * PIECE:
+        failure = plan.direct(out, x)
+    else:
+        pieces, partial = pieces_of(size, 1, size), plan.partial
+        width = partial._dtype.itemsize
+        buffer = Buffer.allocate(device, pieces * width)
+        partial = fresh(buffer, (pieces,), (width,), pieces, partial._dtype, partial._key)
+        failure = plan.first(partial, x) or plan.last(out, partial)
+    return None if failure else out  # the long way says what failed
 
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
-    if x._size and not x._key >> 16 & 1:
+    place = op.name, mode.debug, x._key
+    if place not in _plans and x._size and not x._key & STRIDED:
         out = empty((), dtype, x.device)
-        kernel, variant = whole_variant(op, out, x, kind)
-        _plans[op.name, mode.debug, x._key] = kernel, variant.launch, dtype, out._key
+        _plans[place] = whole_plan(op, out, x, kind), dtype, out._key
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:

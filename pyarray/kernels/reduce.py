@@ -3,7 +3,8 @@
 The kept axes K and the reduced axes R are each merged as far as strides allow. Two forms, as the memory lies:
 
 - *rows*: R is dense. Each output runs over its elements with 16 accumulators side by side, in chunks, so that
-rounding errors grow with the chunk and not with the length.
+rounding errors grow with the chunk and not with the length; what a sum of chunks rounds away is summed too
+(Knuth's TwoSum, The Art of Computer Programming vol. 2, 4.2.2).
 - *columns*: K is dense. A block of outputs takes one row after the other.
 
 A reduction with few outputs is split in pieces along R, which run in parallel and are reduced again.
@@ -18,11 +19,14 @@ from typing import Any, NamedTuple
 
 from .. import shape as shapes
 from ..array import empty, ndarray
-from ..dtypes import DType, complex128, float64, int64
-from ..jit.kernel import Func, Kernel, Variant, from_text, func
+from ..dtypes import DType, complex128, float32, float64, int64
+from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
 
-CHUNK = 2048  # elements summed in 16 accumulators before they are combined
+CHUNK = 2048  # elements reduced in 16 accumulators before they are combined
+SUMMED = 256  # floats summed in 16 accumulators: as many additions one after the other as in NumPy's blocks
+# long rows of floats are read in four runs at once, far enough apart for the hardware to prefetch each
+RUN = 4096
 # outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long
 # runs
 COLUMNS = 2048
@@ -33,14 +37,14 @@ PIECES = 64
 
 @dataclass(frozen=True, eq=False)
 class ReduceOp:
-    """`combine(acc, value)` is associative and commutative; `start` is its identity, None: an element is
-    (min, max).
+    """`expression`, of an accumulator and a value, is associative and commutative; `start` is its identity,
+    None: an element is (min, max).
 
     `element` prepares one element; `wide` says that floats are accumulated in the widest type of their kind.
     """
 
     name: str
-    combine: Func
+    expression: str
     start: Any
     wide: bool = False
 
@@ -51,20 +55,12 @@ class ReduceOp:
         return float64 if dtype.kind == "f" else complex128
 
 
-SUM = ReduceOp("sum", func(lambda a, b: a + b), 0, wide=True)
-PROD = ReduceOp("prod", func(lambda a, b: a * b), 1, wide=True)
-MIN = ReduceOp("min", func(lambda a, b: min(a, b)), None)
-MAX = ReduceOp("max", func(lambda a, b: max(a, b)), None)
-ANY = ReduceOp("any", func(lambda a, b: a | b), False)
-ALL = ReduceOp("all", func(lambda a, b: a & b), True)
-_EXPRESSIONS = {
-    "sum": "{0} + {1}",
-    "prod": "{0} * {1}",
-    "min": "min({0}, {1})",
-    "max": "max({0}, {1})",
-    "any": "{0} | {1}",
-    "all": "{0} & {1}",
-}
+SUM = ReduceOp("sum", "{0} + {1}", 0, wide=True)
+PROD = ReduceOp("prod", "{0} * {1}", 1, wide=True)
+MIN = ReduceOp("min", "min({0}, {1})", None)
+MAX = ReduceOp("max", "max({0}, {1})", None)
+ANY = ReduceOp("any", "{0} | {1}", False)
+ALL = ReduceOp("all", "{0} & {1}", True)
 
 
 def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], kind: DType) -> None:
@@ -116,7 +112,7 @@ def _distance(shape: tuple[int, ...], steps: tuple[int, ...]) -> float:
     return min((abs(s) for s in steps if s), default=math.inf)
 
 
-def _pieces(count: int, outputs: int, total: int) -> int:
+def pieces_of(count: int, outputs: int, total: int) -> int:
     """Into how many pieces the first reduced axis of length `count` is cut."""
     wanted = min(max(total // PIECE, 1), max(PIECES // max(outputs, 1), 1))
     step = -(-count // min(wanted, count))
@@ -125,7 +121,7 @@ def _pieces(count: int, outputs: int, total: int) -> int:
 
 def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
     outer, inner = walk.outer, walk.inner
-    pieces = _pieces(inner[0], math.prod(outer), x._size)
+    pieces = pieces_of(inner[0], math.prod(outer), x._size)
     source = x._view(0, outer + inner, walk.x_outer + walk.x_inner)
     kernel = _kernel(op, len(outer), len(inner), "rows", op.accumulator(kind), kind)
     if pieces == 1:
@@ -141,7 +137,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
     needed."""
     outer, inner = walk.outer, walk.inner
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // COLUMNS)
-    pieces, accumulator = _pieces(inner[0], blocks, x._size), op.accumulator(kind)
+    pieces, accumulator = pieces_of(inner[0], blocks, x._size), op.accumulator(kind)
     source = x._view(0, outer[:-1] + inner + outer[-1:], walk.x_outer[:-1] + walk.x_inner + walk.x_outer[-1:])
     target = out._view(0, outer, walk.out_steps)
     kernel = _kernel(op, len(outer) - 1, len(inner), "columns", accumulator, kind)
@@ -159,10 +155,10 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
 
 @functools.cache
 def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType, kind: DType) -> Kernel:
-    text = (_rows_text if form == "rows" else _columns_text)(op, keep, reduced)
+    text = (_rows_text if form == "rows" else _columns_text)(op, keep, reduced, kind)
     scope = {
-        "combine": op.combine,
         "acc_t": accumulator,
+        "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
         "kind": kind,
         "ndrange": ndrange,
         "unordered": unordered,
@@ -170,13 +166,12 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
     return from_text(f"{op.name}_{form}", text, scope)
 
 
-def _rows_text(op: ReduceOp, keep: int, reduced: int) -> str:
+def _rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
     chunks."""
     ks = [f"k{n}" for n in range(keep)]
     rs = [f"r{n}" for n in range(reduced)]
     sizes = [f"out.shape[{n}]" for n in range(keep + 1)]
-    expression = _EXPRESSIONS[op.name]
     lines = [
         f"def {op.name}_rows(out, x):",
         f"    step = (x.shape[{keep}] + out.shape[{keep}] - 1) // out.shape[{keep}]",
@@ -190,26 +185,61 @@ def _rows_text(op: ReduceOp, keep: int, reduced: int) -> str:
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
     start = f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"
     lines.append(f"        acc = {start}")
+    exact = op.name == "sum" and kind.kind in "fc"
+    if exact:
+        lines.append("        lost = acc_t(0)")
     pad = "        "
     for n in range(reduced - 1):
         bounds = "low, high" if n == 0 else f"x.shape[{keep + n}]"
         lines.append(f"{pad}for r{n} in range({bounds}):")
         pad += "    "
     low, high = ("low", "high") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
-    last = rs[-1]
-    element = f"acc_t(kind(x[{', '.join(ks + rs)}]))"
-    lines += [
-        f"{pad}for c in range({low}, {high}, {CHUNK}):",
-        f"{pad}    part = {start if op.start is not None else 'acc'}",
-        f"{pad}    for {last} in unordered(range(c, min(c + {CHUNK}, {high}))):",
-        f"{pad}        part = {expression.format('part', element)}",
-        f"{pad}    acc = {expression.format('acc', 'part')}",
-        f"        out[{', '.join([*ks, 'piece'])}] = acc",
-    ]
+    before = "".join(f"{name}, " for name in ks + rs[:-1])
+    if exact:
+        lines += [pad + line for line in _sum_lines(before, low, high)]
+    else:
+        part = "acc" if op.start is None else f"acc_t({op.start})"
+        lines += [
+            f"{pad}for c in range({low}, {high}, {CHUNK}):",
+            f"{pad}    part = {part}",
+            f"{pad}    for r in unordered(range(c, min(c + {CHUNK}, {high}))):",
+            f"{pad}        part = {op.expression.format('part', f'acc_t(kind(x[{before}r]))')}",
+            f"{pad}    acc = {op.expression.format('acc', 'part')}",
+        ]
+    # beyond the largest number `lost` is NaN, and `acc` says it all
+    value = "acc + lost if lost == lost else acc" if exact else "acc"
+    lines.append(f"        out[{', '.join([*ks, 'piece'])}] = {value}")
     return "\n".join(lines) + "\n"
 
 
-def _columns_text(op: ReduceOp, keep: int, reduced: int) -> str:
+def _sum_lines(before: str, low: str, high: str) -> list[str]:
+    """acc + lost = sum of x[before..., low:high]. Whole chunks are added up by fours before they become wide,
+    which halves the work; the rest and short rows are wide from the start."""
+    one, two, three, four = (f"quad_t(kind(x[{before}r + {n * RUN}]))" for n in range(4))
+    add = [
+        "    more = part",
+        "    total = acc + more",
+        "    added = total - acc",
+        "    lost = lost + ((acc - (total - added)) + (more - added))",
+        "    acc = total",
+    ]
+    return [
+        f"whole = {high} - ({high} - {low}) % {4 * RUN}",
+        f"for run in range({low}, whole, {4 * RUN}):",
+        f"    for c in range(run, run + {RUN}, {SUMMED}):",
+        "        part = acc_t(0)",
+        f"        for r in unordered(range(c, c + {SUMMED})):",
+        f"            part = part + acc_t(({one} + {two}) + ({three} + {four}))",
+        *(f"    {line}" for line in add),
+        f"for c in range(whole, {high}, {SUMMED}):",
+        "    part = acc_t(0)",
+        f"    for r in unordered(range(c, min(c + {SUMMED}, {high}))):",
+        f"        part = part + acc_t(kind(x[{before}r]))",
+        *add,
+    ]
+
+
+def _columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     """out[k..., piece, c] from x[k..., r..., c], in blocks of columns."""
     ks = [f"k{n}" for n in range(keep)]
     rs = [f"r{n}" for n in range(reduced)]
@@ -238,8 +268,8 @@ def _columns_text(op: ReduceOp, keep: int, reduced: int) -> str:
 
     def combined(*rows: str) -> str:
         elements = [f"acc_t(kind(x[{', '.join([*ks, *rs, row, 'c'])}]))" for row in rows]
-        total = functools.reduce(_EXPRESSIONS[op.name].format, elements)
-        return _EXPRESSIONS[op.name].format(f"out[{place}]", f"({total})")
+        total = functools.reduce(op.expression.format, elements)
+        return op.expression.format(f"out[{place}]", f"({total})")
 
     lines += [
         f"{pad}for {last} in range({low}, {high} - {ROWS - 1}, {ROWS}):",
@@ -252,19 +282,35 @@ def _columns_text(op: ReduceOp, keep: int, reduced: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def whole_variant(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> tuple[Kernel, Variant]:
-    """What reduces all of a contiguous array of `x`'s type in one piece; its launcher takes (0-d output,
-    array of any rank)."""
+class Whole(NamedTuple):
+    """What reduces all of a contiguous array: `pieces` of it into numbers of type `partial`, and these into
+    one."""
+
+    first: Any  # launches (partial, array of any rank)
+    last: Any  # launches (0-d output, partial)
+    direct: Any  # launches (0-d output, array of any rank)
+    partial: ndarray
+
+
+def whole_plan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> Whole:
+    """The launches for `x`'s type into `out`'s, for every size."""
+    partial = empty(1, op.accumulator(kind), x.device)
     kernel = _kernel(op, 0, 1, "rows", op.accumulator(kind), kind)
-    flat = x._view(0, (x._size,), (x._dtype.itemsize,))
-    return kernel, kernel.variant((out._view(0, (1,), (out._dtype.itemsize,)), flat))
+    total = _kernel(op, 0, 1, "rows", op.accumulator(kind), partial.dtype)
+    flat, one = x._view(0, (x._size,), (x._dtype.itemsize,)), out._view(0, (1,), (out._dtype.itemsize,))
+    return Whole(
+        kernel.variant((partial, flat)).launch,
+        total.variant((one, partial)).launch,
+        kernel.variant((one, flat)).launch,
+        partial,
+    )
 
 
 def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
     """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN
     where that is NaN."""
     rank = x.ndim - 1
-    pieces = _pieces(x._shape[-1], math.prod(x._shape[:-1]), x._size)
+    pieces = pieces_of(x._shape[-1], math.prod(x._shape[:-1]), x._size)
     kernel = _find_kernel(rank)
     if pieces == 1:
         kernel(out._view(0, (*out._shape, 1), (*out._strides, 0)), x, extreme)
