@@ -28,6 +28,7 @@ __all__ = ["empty", "fresh", "ndarray", "numpy_functions", "operations", "regist
 MAX_NDIM = 64
 STRIDED, READONLY = 1 << 16, 1 << 17  # of a key
 _NDIM_STRIDED = 0x1FF00  # of a key: the rank, and whether strided
+_FORM = 0xFF | _NDIM_STRIDED  # and the dtype
 _RUN = 0x100  # a contiguous 1-D array
 _SCALARS = (bool, int, float, complex)
 _SEQUENCES: frozenset[type] = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
@@ -294,22 +295,24 @@ class ndarray:
         shape: tuple[int, ...],
         strides: tuple[int, ...],
         run: Any = None,
+        dtype: DType | None = None,
     ) -> Any:
-        """The same memory, `offset` bytes on. A contiguous 1-D result is of the class `run` where one is
-        given."""
+        """The same memory, `offset` bytes on, as another `dtype` where one is given. A contiguous 1-D result
+        is of the class `run` where one is given."""
         ndim = len(shape)
         _check_ndim(ndim, IndexError)
-        contiguous, size = shapes.facts(shape, strides, self._dtype.itemsize)
+        kind = dtype or self._dtype
+        contiguous, size = shapes.facts(shape, strides, kind.itemsize)
         view = _new(run if contiguous and ndim == 1 and run is not None else ndarray)
         view._buffer = self._buffer
         view._ptr = self._ptr + offset
         view._shape = shape
         view._strides = strides
         view._size = size
-        view._dtype = self._dtype
+        view._dtype = kind
         view._writeable = self._writeable
         view._base = self if self._base is None else self._base
-        view._key = self._key & ~_NDIM_STRIDED | ndim << 8 | (not contiguous) << 16
+        view._key = self._key & ~_FORM | kind.code | ndim << 8 | (not contiguous) << 16
         return view
 
     def subview(self, offset: Any, size: Any) -> Any:

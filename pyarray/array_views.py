@@ -103,9 +103,7 @@ def view(a: Any, dtype: Any = None) -> Any:
         shape, strides = shape[:-1] + (shape[-1] * old // new,), strides[:-1] + (new,)
     if a._ptr % kind.numpy.alignment or any(step % kind.numpy.alignment for step in strides):
         raise ValueError(f"the memory is not aligned for {kind}; view a copy, a.copy().view({kind})")
-    result = a._view(0, shape, strides, None, not shapes.is_contiguous(shape, strides, new))
-    result._dtype = kind
-    result._key = result._key & ~0xFF | kind.code
+    result = a._view(0, shape, strides, dtype=kind)
     if (a._ptr - result._base._ptr) % new:
         result._base = None  # offsets count elements: what starts inside one counts from itself
     return result

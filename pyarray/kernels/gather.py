@@ -170,9 +170,8 @@ def _move(name: str, plan: Plan, x: ndarray) -> None:
         return
     view, indices = plan.view, plan.indices
     kernel, *windows = _layout(
-        name, plan.before, plan.broadcast, view._dtype.itemsize, view._shape, view._strides,
-        x._shape, x._strides,
-        tuple((i._shape, i._strides, i._dtype.itemsize) for i in indices),
+        name, plan.before, plan.broadcast, view._shape, view._strides, x._shape, x._strides,
+        tuple((i._shape, i._strides) for i in indices),
     )  # fmt: skip
     source, target, *positions = (
         a._view(0, *window) for a, window in zip((view, x, *indices), windows, strict=True)
@@ -185,30 +184,26 @@ def _layout(
     name: str,
     before: int,
     broadcast: tuple[int, ...],
-    itemsize: int,
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     x_shape: tuple[int, ...],
     x_strides: tuple[int, ...],
-    indices: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...],
+    indices: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
 ) -> tuple[Any, ...]:
     """The kernel, and what `_view` takes for each of its arrays, with as few axes as strides allow."""
     behind, end = before + len(indices), before + len(broadcast)
     head, (a_head, x_head) = shapes.collapse(x_shape[:before], strides[:before], x_strides[:before])
     tail, (a_tail, x_tail) = shapes.collapse(x_shape[end:], strides[behind:], x_strides[end:])
-    steps = [shapes.broadcast_strides(sizes, step, broadcast) for sizes, step, _ in indices]
+    steps = [shapes.broadcast_strides(sizes, step, broadcast) for sizes, step in indices]
     middle, (x_middle, *steps) = shapes.collapse(broadcast, x_strides[before:end], *steps)
     if not middle:
         middle, x_middle, steps = (1,), (0,), [(0,) for _ in indices]
     windows = [
-        (head + shape[before:behind] + tail, a_head + strides[before:behind] + a_tail, itemsize),
-        (head + middle + tail, x_head + x_middle + x_tail, itemsize),
-        *((middle, step, size) for step, (_, _, size) in zip(steps, indices, strict=True)),
+        (head + shape[before:behind] + tail, a_head + strides[before:behind] + a_tail),
+        (head + middle + tail, x_head + x_middle + x_tail),
+        *((middle, step) for step in steps),
     ]
-    return (
-        _move_kernel(name, len(head), len(middle), len(tail), len(indices)),
-        *((sizes, step, None, not shapes.is_contiguous(sizes, step, size)) for sizes, step, size in windows),
-    )
+    return (_move_kernel(name, len(head), len(middle), len(tail), len(indices)), *windows)
 
 
 @functools.cache
