@@ -88,7 +88,7 @@ def operand(name: str, x: Any) -> Any:
     """An array, or a Python number, from what a user may pass. Raises `TypeError` for anything else."""
     if isinstance(x, ndarray) or type(x) in PYTHON:
         return x
-    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
+    if isinstance(x, (np.ndarray, np.generic, list, tuple)) or hasattr(x, "__dlpack__"):
         return asarray(x)
     if isinstance(x, PYTHON):  # subclasses: enumerations of integers and the like
         return next(t(x) for t in PYTHON if isinstance(x, t))  # type: ignore[arg-type]
@@ -227,5 +227,5 @@ STRIDES = {size: Strides(size) for size in (1, 2, 4, 8, 16)}
 
 def known(kind: type) -> bool:
     """Whether operators take operands of this type."""
-    ours = (ndarray, np.ndarray, np.generic, *PYTHON)
+    ours = (ndarray, np.ndarray, np.generic, list, tuple, *PYTHON)
     return issubclass(kind, ours) or hasattr(kind, "__dlpack__")

@@ -571,3 +571,15 @@ def test_rows_are_documented():
     for name in ROWS:
         assert getattr(pa, name).__doc__.startswith(f"{name}(")
     assert len(of_kinds("biufc")) == len(ALL)
+
+
+def test_lists_are_operands():
+    a = pa.asarray([1, 2, 3])
+    assert (a == [1, 2, 4]).tolist() == [True, True, False]
+    assert ([1, 1, 1] + a).tolist() == [2, 3, 4]
+    assert (a * ((1,), (2,))).tolist() == [[1, 2, 3], [2, 4, 6]]
+    a += (1, 0, 0)
+    assert a.tolist() == [2, 2, 3]
+    assert pa.sqrt([1, 4]).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r"\(3,\) and \(2,\) don't broadcast"):
+        a == [1, 2]  # noqa: B015 - the comparison is what raises
