@@ -48,9 +48,9 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
-from .jit.kernel import debug as debug
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
+from .jit.mode import debug as debug
 from .kernels import map as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and

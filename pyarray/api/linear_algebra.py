@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtypes
 from .. import shape as shapes
 from ..array import fresh, ndarray, type_key
-from ..jit.kernel import mode
+from ..jit.mode import mode
 from ..kernels.gemm import gemm, variant_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
@@ -21,7 +21,7 @@ _plans: dict[Any, Any] = {}
 def _quick(a: Any, b: Any) -> ndarray | None:
     """The product of two matrices of types that came before, none of them empty; else None."""
     try:
-        launch, dtype, key = _plans[mode.debug, a._key, b._key]
+        launch, dtype, key = _plans[mode.key, a._key, b._key]
         (m, k), (rows, n) = a._shape, b._shape
     except (KeyError, AttributeError):
         return None
@@ -81,8 +81,8 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
     gemm(target._view(0, (*batch, m, n), full), _cast(left, dtype), _cast(right, dtype))
-    if a.ndim == b.ndim == 2 and a._dtype is b._dtype and not mode.debug:
-        _plans[mode.debug, a._key, b._key] = (
+    if a.ndim == b.ndim == 2 and a._dtype is b._dtype and mode.key is False:
+        _plans[mode.key, a._key, b._key] = (
             variant_2d(dtype, target.device).launch,
             dtype,
             type_key(dtype, 2, False, True, target.device),

@@ -16,7 +16,7 @@ from typing import Any
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..buffer_view import BufferView
-from ..jit.kernel import mode
+from ..jit.mode import mode
 from ..kernels.map import map_kernel, walk_launcher
 from ..lang.builtins import FUNCTIONS
 from ..memory.buffer import Buffer
@@ -167,7 +167,7 @@ class _Ways:
     def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
         """By layout if it came before, else the general way, which is then remembered."""
         place = None
-        if not mode.debug and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
+        if mode.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
             seen = operands if out is None or in_place else (*operands, out)
             place = tuple([(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in seen])
             if quick := self.layouts.get(place):
@@ -186,7 +186,7 @@ class _Ways:
         """A layout is remembered at its second call: one that comes once isn't worth it."""
         arrays = [x for x in (*operands, out) if isinstance(x, ndarray)]
         alike = all(not x._key & STRIDED and x._shape == arrays[0]._shape for x in arrays)
-        types = (mode.debug, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
+        types = (mode.key, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
         if alike and types not in self.types:
             quick = _by_types(self.row, operands, None if in_place else out, in_place)
             if quick is not None:
@@ -226,7 +226,7 @@ def _make_unary(row: Row, foreign: bool) -> Callable[..., Any]:
     def function(x: Any, /, *, out: ndarray | None = None) -> Any:
         kind = type(x)
         if (kind is ndarray or kind is BufferView) and out is None:
-            quick = types.get((mode.debug, x._key, _NOTHING))
+            quick = types.get((mode.key, x._key, _NOTHING))
             if quick is not None and (result := quick(x)) is not None:
                 return result
         return ways.run((x,), out, False)
@@ -244,11 +244,11 @@ def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
         k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
         try:
             if out is None:
-                quick = types.get((mode.debug, k1, k2, _NOTHING))
+                quick = types.get((mode.key, k1, k2, _NOTHING))
                 if quick is not None and (result := quick(x1, x2)) is not None:
                     return result
             elif type(out) in _ARRAYS:
-                quick = types.get((mode.debug, k1, k2, out._key))
+                quick = types.get((mode.key, k1, k2, out._key))
                 if quick is not None and (result := quick(x1, x2, out)) is not None:
                     return result
         except _REFUSED:
@@ -268,7 +268,7 @@ def make_in_place(row: Row) -> Callable[..., Any]:
     def method(self: ndarray, other: Any) -> Any:
         kind = type(other)
         k2 = other._key if kind is ndarray or kind is BufferView else kind
-        if (quick := types.get((mode.debug, self._key, k2, self._key))) is not None:
+        if (quick := types.get((mode.key, self._key, k2, self._key))) is not None:
             try:
                 if quick(self, other) is not None:
                     return self

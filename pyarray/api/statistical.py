@@ -9,7 +9,7 @@ from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
 from ..dtypes import DType, asdtype, float64, int64, uint64
-from ..jit.kernel import mode
+from ..jit.mode import OBSERVED, mode
 from ..kernels.map import apart
 from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, pieces_of, reduce_into, whole_plan
 from ..memory.buffer import Buffer
@@ -57,7 +57,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
     """`op` over all of a contiguous array of a type that `_remember` has seen; None where that has no
     answer."""
     try:
-        plan, dtype, key = _plans[op.name, mode.debug, x._key]
+        plan, dtype, key = _plans[op.name, mode.key, x._key]
         size = x._size
     except (KeyError, AttributeError):
         return None
@@ -77,8 +77,8 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
 
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
-    place = op.name, mode.debug, x._key
-    if place not in _plans and x._size and not x._key & STRIDED:
+    place = op.name, mode.key, x._key
+    if place not in _plans and mode.key is not OBSERVED and x._size and not x._key & STRIDED:
         out = empty((), dtype, x.device)
         _plans[place] = whole_plan(op, out, x, kind), dtype, out._key
 

@@ -14,12 +14,10 @@ import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import config
 from ..array import ndarray
 from ..buffer_view import BufferView
 from ..driver.base import Device, get_device
@@ -31,6 +29,7 @@ from ..lang.parse import Capture, FunctionSource, source_of
 from ..lang.pipeline import Program, lower
 from . import compile as compiler
 from .launch import make_dispatcher, make_key, make_launcher
+from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
 from .signature import (
     Argument,
@@ -45,32 +44,6 @@ from .signature import (
 )
 
 builtins.register(BufferView, "subview")
-
-
-class _Mode(threading.local):
-    debug: bool = config.get("PYARRAY_DEBUG")
-
-
-mode = _Mode()
-
-
-@contextmanager
-def debug(on: bool = True) -> Iterator[None]:
-    """Bounds checks in every kernel that this thread launches inside the block, user's and library's alike.
-
-    `@kernel(debug=...)` goes before it; it goes before PYARRAY_DEBUG, which is read when pyarray is imported.
-
-    >>> import pyarray as pa
-    >>> with pa.debug():
-    ...     pa.sum(pa.ones(3)).item()
-    3.0
-    """
-    before = mode.debug
-    mode.debug = bool(on)
-    try:
-        yield
-    finally:
-        mode.debug = before
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +105,10 @@ class Kernel:
 
     def _make_dispatcher(self) -> None:
         scope = {
-            "variants": self._variants, "mode": mode, "tick": self._ticks.__next__, "miss": self._miss,
-            "refused": self._refused, "report": self._report, "type_key": type_key, "static_key": static_key,
+            "variants": self._variants, "mode": mode, "observed": OBSERVED, "tick": self._ticks.__next__,
+            "miss": self._miss, "refused": self._refused, "report": self._report, "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
-        self._key = make_key(self.parameters, self.debug, scope)
+        self._key = make_key(self.parameters, scope)
         self._dispatch = make_dispatcher(self.__name__, self.parameters, self.debug, self._captures, scope)
 
     def _first_call(self, *args: Any, **kwargs: Any) -> None:
@@ -146,11 +119,15 @@ class Kernel:
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
-        captured value may have changed."""
+        captured value may have changed, somebody observes launches."""
         args = tuple(map(as_argument, args))
         variant = self.variant(args)
         self._check_scalars(args)
-        self._run(variant, args)
+        if not observed():
+            self._run(variant, args)
+            return
+        named = {p.name: a for p, a in zip(self.parameters, args, strict=True)}
+        observe(Launch(self.__name__, variant, named, lambda: self._run(variant, args)))
 
     def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
         pairs = zip(self.parameters, args, strict=True)
@@ -167,18 +144,21 @@ class Kernel:
             self._refresh()
             assert self._key is not None
             try:
-                launch = self._variants.get(self._key(*args))
+                launch = self._variants.get(self._key(self._checked(), *args))
             except (AttributeError, TypeError):
                 self._types(args)  # says which argument is wrong
                 raise
             return self._programs[launch] if launch is not None else self._new_variant(args)
+
+    def _checked(self) -> bool:
+        return mode.debug if self.debug is None else self.debug
 
     def _new_variant(self, args: tuple[Any, ...]) -> Variant:
         made = self._compile(args)
         assert self._key is not None
         # In this order: whoever finds a launcher also finds its program.
         self._programs[made.launch] = made
-        self._variants[self._key(*args)] = made.launch
+        self._variants[self._key(self._checked(), *args)] = made.launch
         self.counts["misses"] += 1
         new = tuple(c for c in made.program.captures if not self._captured(c))
         if new and self.on_global_change is not None:
@@ -190,7 +170,7 @@ class Kernel:
         return any(capture.owner is c.owner and capture.name == c.name for c in self._captures)
 
     def _compile(self, args: tuple[Any, ...]) -> Variant:
-        checked = mode.debug if self.debug is None else self.debug
+        checked = self._checked()
         types = self._types(args)
         device = self._device(args)
         try:
@@ -389,4 +369,4 @@ def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...
     return Kernel(source_of(scope[name]), None, False, flags, on_global_change=None)
 
 
-__all__ = ["Func", "Kernel", "Variant", "debug", "from_text", "func", "kernel", "mode"]
+__all__ = ["Func", "Kernel", "Variant", "from_text", "func", "kernel"]

@@ -121,7 +121,8 @@ def make_dispatcher(
     captures: tuple[Capture, ...],
     scope: dict[str, Any],
 ) -> Callable[..., Any]:
-    """The kernel's call: `scope` provides variants, mode, tick, miss, refused, report, type_key, static_key.
+    """The kernel's call: `scope` provides variants, mode, observed, tick, miss, refused, report, type_key,
+    static_key.
 
     Arguments of annotated scalars aren't part of the key: they are only values. Captured values are compared
     by identity, which is quick; that something equal came is for `miss` to see.
@@ -129,6 +130,9 @@ def make_dispatcher(
     names = tuple(p.name for p in params)
     p = _prefix(names)
     scope = scope | {"struct_error": struct.error}
+    checked = f"{p}mode.key"  # under which nothing is found while launches are observed
+    if debug is not None:
+        checked = f"({debug} if {checked} is not {p}observed else {checked})"
     signature: list[str] = []
     for parameter in params:
         if parameter.keyword_only and "*" not in signature:
@@ -147,7 +151,7 @@ def make_dispatcher(
         f"def {p}f({', '.join(signature)}):\n"
         f"    {p}launch = None\n"
         "    try:\n"
-        f"        {guard}{p}launch = {p}variants[{key_expression(params, debug, p)}]\n"
+        f"        {guard}{p}launch = {p}variants[{key_expression(params, checked, p)}]\n"
         "    except (KeyError, AttributeError, TypeError, ValueError):\n"
         "        pass\n"  # and not the call of miss: its errors would drag this one along
         f"    if {p}launch is None:\n"
@@ -163,16 +167,16 @@ def make_dispatcher(
     return _define(text, p, scope, name)
 
 
-def make_key(params: tuple[Parameter, ...], debug: bool | None, scope: dict[str, Any]) -> Callable[..., Any]:
-    """Function of the arguments that gives their key, as the dispatcher looks it up."""
+def make_key(params: tuple[Parameter, ...], scope: dict[str, Any]) -> Callable[..., Any]:
+    """Function of `checked` and the arguments that gives their key, as the dispatcher looks it up."""
     names = tuple(p.name for p in params)
     p = _prefix(names)
-    text = f"def {p}f({', '.join(names)}):\n    return {key_expression(params, debug, p)}\n"
-    return _define(text, p, scope, "key")
+    text = f"def {p}f({p}checked, {', '.join(names)}):\n"
+    return _define(f"{text}    return {key_expression(params, f'{p}checked', p)}\n", p, scope, "key")
 
 
-def key_expression(params: tuple[Parameter, ...], debug: bool | None, p: str) -> str:
-    keys = [f"{p}mode.debug" if debug is None else repr(debug)]
+def key_expression(params: tuple[Parameter, ...], checked: str, p: str) -> str:
+    keys = [checked]
     for parameter in params:
         name, annotation = parameter.name, parameter.annotation
         if isinstance(annotation, ArrayAnnotation):

@@ -11,8 +11,9 @@ from typing import Any
 from ..driver.base import Device
 from ..lang.pipeline import Program
 from . import compile as compiler
-from .kernel import Variant, mode
+from .kernel import Variant
 from .launch import make_launcher
+from .mode import Launch, mode, observe, observed
 from .report import raise_bounds
 
 
@@ -47,6 +48,13 @@ class TextKernel:
     def launch(self, key: Any, device: Device, *args: Any) -> None:
         """Run the variant for `key`. Raises `BoundsError` in debug mode."""
         variant = self.variant(key, device)
+        if not observed():
+            self._run(variant, args)
+            return
+        named = {name: a for (name, _), a in zip(variant.program.params, args, strict=True)}
+        observe(Launch(self.__name__, variant, named, lambda: self._run(variant, args)))
+
+    def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
         failure = variant.launch(*args)
         if failure:
             raise_bounds(self.__name__, variant.program.sites, failure)

@@ -9,7 +9,8 @@ from typing import Any
 from .. import shape as shapes
 from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
-from ..jit.kernel import Variant, mode
+from ..jit.kernel import Variant
+from ..jit.mode import mode
 from ..jit.text_kernel import TextKernel
 from ..lang.check import Site
 from ..lang.emit_views import fields

@@ -12,7 +12,8 @@ from .. import array_host
 from ..array import empty, ndarray
 from ..array_hooks import operation
 from ..dtypes import int32, int64, uint8, uint16, uint32, uint64
-from ..jit.kernel import Kernel, from_text, mode
+from ..jit.kernel import Kernel, from_text
+from ..jit.mode import mode
 
 BLOCK = 128  # elements of a block
 BLOCKS = 1 << 14  # at most, before blocks get longer
