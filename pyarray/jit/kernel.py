@@ -106,7 +106,8 @@ class Kernel:
     def _make_dispatcher(self) -> None:
         scope = {
             "variants": self._variants, "mode": mode, "observed": OBSERVED, "tick": self._ticks.__next__,
-            "miss": self._miss, "refused": self._refused, "report": self._report, "type_key": type_key, "static_key": static_key,
+            "miss": self._miss, "refused": self._refused, "report": self._report,
+            "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
         self._key = make_key(self.parameters, scope)
         self._dispatch = make_dispatcher(self.__name__, self.parameters, self.debug, self._captures, scope)

@@ -11,7 +11,8 @@ from pyarray.array_convert import asarray, asnumpy
 from pyarray.buffer_view import BufferView
 from pyarray.dtypes import float32
 from pyarray.errors import BoundsError
-from pyarray.jit.kernel import debug, func, kernel
+from pyarray.jit.kernel import func, kernel
+from pyarray.jit.mode import debug
 from pyarray.lang.markers import atomic_add, ndrange
 
 
