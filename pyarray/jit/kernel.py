@@ -25,6 +25,7 @@ from ..dtypes import DEFAULT
 from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
+from ..lang.markers import constexpr
 from ..lang.parse import Capture, FunctionSource, source_of
 from ..lang.pipeline import Program, lower
 from . import compile as compiler
@@ -48,12 +49,15 @@ builtins.register(BufferView, "subview")
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher."""
+    """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher; its
+    own compiler flags, and whether it checks bounds."""
 
     program: Program
     artifact: compiler.Artifact
     launch: Callable[..., Any]
     device: Device
+    flags: tuple[str, ...]
+    checked: bool
 
 
 class Kernel:
@@ -75,6 +79,7 @@ class Kernel:
         self.debug, self.wraparound, self.flags = debug, wraparound, flags
         self.on_global_change = on_global_change
         self.counts: Counter[str] = Counter()
+        self.marked: frozenset[str] = frozenset()
         self._variants: dict[Any, Callable[..., Any]] = {}
         self._programs: dict[Callable[..., Any], Variant] = {}
         self._captures: tuple[Capture, ...] = ()
@@ -128,7 +133,7 @@ class Kernel:
             self._run(variant, args)
             return
         named = {p.name: a for p, a in zip(self.parameters, args, strict=True)}
-        observe(Launch(self.__name__, variant, named, lambda: self._run(variant, args)))
+        observe(Launch(self.__name__, variant, named, lambda: self._run(variant, args), self.marked))
 
     def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
         pairs = zip(self.parameters, args, strict=True)
@@ -186,7 +191,8 @@ class Kernel:
         driver = device.driver
         run = driver.checked_launcher(artifact.function) if checked else driver.launcher(artifact.function)
         names = tuple(p.name for p in self.parameters)
-        return Variant(program, artifact, make_launcher(program.params, names, run, checked), device)
+        launch = make_launcher(program.params, names, run, checked)
+        return Variant(program, artifact, launch, device, self.flags, checked)
 
     def _types(self, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
         return [(p.name, bind_type(self.__name__, p, a)) for p, a in zip(self.parameters, args, strict=True)]
@@ -246,6 +252,20 @@ class Kernel:
         raise_bounds(self.__name__, self._programs[launch].program.sites, failure)
 
     # ---- introspection
+
+    def dump(self, *names: str) -> Kernel:
+        """Mark parameters: `pa.dump(level=1)` records what is passed as them, from now on. The kernel itself
+        is the answer. Raises `ValueError` for a name that is no parameter's, `TypeError` for a number's."""
+        for name in names:
+            found = [p for p in self.parameters if p.name == name]
+            if not found:
+                known = ", ".join(repr(p.name) for p in self.parameters)
+                raise ValueError(f"kernel {self.__name__!r} has no parameter {name!r}; it has {known}")
+            if found[0].scalar or found[0].annotation is constexpr:
+                what = f"parameter {name!r} of kernel {self.__name__!r} is no array"
+                raise TypeError(f"{what}; numbers are recorded with every marked launch")
+        self.marked |= frozenset(names)
+        return self
 
     @property
     def signature(self) -> Signature:

@@ -6,10 +6,12 @@ them at no cost to the others.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .. import config
@@ -28,44 +30,47 @@ mode = _Mode()
 @dataclass(frozen=True, eq=False)
 class Launch:
     """One launch as an observer sees it. `args` are the live arguments by parameter; `run` does it and raises
-    what it raises."""
+    what it raises. `marked` names the parameters that the kernel's `dump` was given."""
 
     kernel: str
     variant: Any  # jit.kernel.Variant
     args: Mapping[str, Any]
     run: Callable[[], None]
+    marked: frozenset[str] = frozenset()
 
 
 Observer = Callable[[Launch], None]  # must call `launch.run()` once
-_observers: tuple[Observer, ...] = ()
+_observers: tuple[Observer, ...] = ()  # the innermost first
 _lock = threading.Lock()
+_inside: dict[int, dict[str, Any]] = {}  # of threads in a `debug()` that matters: their own attributes
 
 
 def observe(launch: Launch) -> None:
-    """Run a launch through all observers, the last one outermost."""
+    """Run a launch through all observers."""
     for observer in _observers:
-        launch = Launch(launch.kernel, launch.variant, launch.args, lambda o=observer, inner=launch: o(inner))  # type: ignore[misc]
+        launch = replace(launch, run=partial(observer, launch))
     launch.run()
 
 
-def add_observer(observer: Observer) -> None:
-    """From now on `observer` runs every launch of the process; a thread that is inside `debug()` joins when
-    it leaves that block."""
-    global _observers
+def add_observer(observer: Observer, inner: bool = False) -> None:
+    """From now on `observer` runs every launch of the process. It stands around the other observers, or,
+    `inner`, nearest to the launch."""
     with _lock:
-        _observers = (*_observers, observer)
-        _Mode.key = OBSERVED
-        _set(mode.debug)
+        _set_observers((observer, *_observers) if inner else (*_observers, observer))
 
 
 def remove_observer(observer: Observer) -> None:
-    """The end of `add_observer`."""
-    global _observers
+    """The end of `add_observer`; nothing if it has ended."""
     with _lock:
-        _observers = tuple(o for o in _observers if o is not observer)
-        if not _observers:
-            _Mode.key = _Mode.debug
-            _set(mode.debug)
+        _set_observers(tuple(o for o in _observers if o != observer))
+
+
+def _set_observers(observers: tuple[Observer, ...]) -> None:
+    global _observers
+    _observers = observers
+    _Mode.key = OBSERVED if observers else _Mode.debug
+    for own in _inside.values():
+        own["key"] = OBSERVED if observers else own["debug"]
 
 
 def observed() -> bool:
@@ -94,7 +99,23 @@ def debug(on: bool = True) -> Iterator[None]:
 
 def _set(checked: bool) -> None:
     """A thread has attributes of its own only where they differ: then the class speaks for all threads."""
-    own = vars(mode)
-    own.clear()
-    if checked is not _Mode.debug:
-        own.update(debug=checked, key=OBSERVED if _observers else checked)
+    own, thread = vars(mode), threading.get_ident()
+    with _lock:
+        own.clear()
+        _inside.pop(thread, None)
+        if checked is not _Mode.debug:
+            own.update(debug=checked, key=OBSERVED if _observers else checked)
+            _inside[thread] = own
+
+
+def _after_fork() -> None:
+    """The other threads are gone, and one of them may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
+    own = _inside.pop(threading.get_ident(), None)
+    _inside.clear()
+    if own is not None:
+        _inside[threading.get_ident()] = own
+
+
+os.register_at_fork(after_in_child=_after_fork)

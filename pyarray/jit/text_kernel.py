@@ -17,6 +17,10 @@ from .mode import Launch, mode, observe, observed
 from .report import raise_bounds
 
 
+class Address(int):
+    """An address as an argument: a number that means something in this process only."""
+
+
 class TextKernel:
     """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say
     all that the text depends on. Arguments are given as the program's parameters ask."""
@@ -43,7 +47,8 @@ class TextKernel:
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         run = (device.driver.checked_launcher if checked else device.driver.launcher)(artifact.function)
         names = tuple(name for name, _ in program.params)
-        return Variant(program, artifact, make_launcher(program.params, names, run, checked), device)
+        launch = make_launcher(program.params, names, run, checked)
+        return Variant(program, artifact, launch, device, self.flags, checked)
 
     def launch(self, key: Any, device: Device, *args: Any) -> None:
         """Run the variant for `key`. Raises `BoundsError` in debug mode."""

@@ -11,7 +11,7 @@ from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
 from ..jit.kernel import Variant
 from ..jit.mode import mode
-from ..jit.text_kernel import TextKernel
+from ..jit.text_kernel import Address, TextKernel
 from ..lang.check import Site
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, Loc, ScalarType
@@ -65,8 +65,8 @@ def apart_from(x: ndarray, c: ndarray) -> ndarray:
     return apart(x, c)
 
 
-def _memory(x: ndarray) -> tuple[int, int]:
-    return x._buffer.ptr, x._buffer.ptr + x._buffer.nbytes
+def _memory(x: ndarray) -> tuple[Address, Address]:
+    return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
 def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
