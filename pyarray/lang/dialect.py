@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
     and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
-    `lanes` stands before the loop over the accumulators of an unordered reduction."""
+    `lanes` stands before the loop over the accumulators of an unordered reduction; `streams` says that large
+    results go to memory past the cache."""
 
     name: str
     prelude: str
@@ -19,6 +20,7 @@ class Dialect:
     start: str
     lanes: str
     entry: str
+    streams: bool = False
 
 
 CPU = Dialect(
@@ -58,6 +60,7 @@ __attribute__((visibility("default"))) void {symbol}(const void *memory, pa_runt
     {symbol}_env env;
 {body}}}
 """,
+    streams=True,
 )
 
 DIALECTS = {"cpu": CPU}

@@ -39,6 +39,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_half.h", r"pa_\w*b?f16\w*"),
     ("pa_complex.h", r"pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+"),
     ("pa_atomic.h", r"pa_atomic_\w+"),
+    ("pa_stream.h", r"pa_stream_copy"),
 )
 _FIRST = """\
     pa_at here = {rt, 0, -1, {0, 0}};

@@ -8,6 +8,7 @@ from typing import Any
 from . import emit_views as views
 from .emit_code import Code, cname, ctype
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, Size, Stmt, assigned, walk
+from .streaming import streamed
 
 
 def is_parallel(statement: Stmt) -> bool:
@@ -97,9 +98,36 @@ def parallel_loop(
         text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
     text += _arguments(kernel, loop, outer)
     text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
-    call = f"{symbol}_body{loop.loop}(env, begin, end"
+    filled = streamed(kernel, loop) if code.dialect.streams and not code.debug else None
+    call = f"{symbol}_body{loop.loop}({'env, begin, end' if filled is None else '&local, from, to'}"
     choose = f"    if (env->unit) {call}, true);\n    else {call}, false);" if dense else f"    {call});"
+    if filled is not None:
+        choose = _streaming(kernel, *filled, symbol, choose)
     return text + "}\n" + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
+
+
+def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose: str) -> str:
+    """A large result is computed block by block into memory of the loop's own and streamed out. In-place
+    loops, whose lines are in the cache already, are left alone."""
+    out, element = f"env->{cname(name)}", kind.dtype.ctype
+    others = [n for n, k in kernel.params if isinstance(k, ArrayType) and n != name]
+    apart = "".join(f" && (char *){out}.data != (char *)env->{cname(n)}.data" for n in others)
+    body = choose.replace("\n", "\n    ")
+    return f"""\
+    const int64_t size = sizeof({element});
+    const bool large = PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{apart};
+    const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;
+    {element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));
+    {symbol}_env local = *env;
+    for (int64_t from = begin, to; from < end; from = to) {{
+        /* blocks end where a line of the cache does */
+        const int64_t skew = large ? ((int64_t)((uint64_t)({out}.data + from) & 63)) / size : 0;
+        to = end - from < step - skew ? end : from + step - skew;
+        if (large) local.{cname(name)}.data = ({element} *)((uint64_t)block - (uint64_t)(from * size));
+    {body}
+        if (large) pa_stream_copy({out}.data + from, block, (to - from) * size);
+    }}
+    if (large) PA_STREAM_END();"""
 
 
 def _arguments(kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> str:

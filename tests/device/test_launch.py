@@ -291,3 +291,30 @@ def test_functions_on_the_host():
     assert func(lambda x: x + 1)(2) == 3
     with pytest.raises(ValueError, match="on_global_change is"):
         kernel(on_global_change="ignore")
+
+
+@kernel
+def three_times(v, out):
+    for i in range(out.size):
+        x = v[i]
+        out[i] = x + x + x
+
+
+def test_large_results_are_whole(device):
+    """Past some size results are stored past the cache, in blocks: none is lost, none lands elsewhere."""
+    n = (16 << 20) // 4
+    source = np.arange(n + 40, dtype=np.float32)
+    v, base = on(device, source), on(device, np.full(n + 40, -1, np.float32))
+    for start, count in ((0, n), (1, n + 7), (13, n - 1), (16, n + 16)):
+        base[...] = -1
+        three_times(v[3:], base[start : start + count])
+        expected = np.full(n + 40, -1, np.float32)
+        expected[start : start + count] = 3 * source[3 : 3 + count]
+        assert np.array_equal(asnumpy(base), expected)
+    three_times(base, base)  # in place
+    expected[...] *= 3
+    assert np.array_equal(asnumpy(base), expected)
+    wide = on(device, np.arange(n, dtype=np.float64))
+    out = on(device, np.zeros(n + 1, np.int8))[1:]
+    three_times(wide, out)  # too small to be stored so, but read from what is large
+    assert np.array_equal(asnumpy(out), (3 * np.arange(n)).astype(np.int64).astype(np.int8))
