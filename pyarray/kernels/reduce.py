@@ -172,20 +172,23 @@ def _rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     ks = [f"k{n}" for n in range(keep)]
     rs = [f"r{n}" for n in range(reduced)]
     sizes = [f"out.shape[{n}]" for n in range(keep + 1)]
+    exact = op.name == "sum" and kind.kind in "fc"
     lines = [
         f"def {op.name}_rows(out, x):",
         f"    step = (x.shape[{keep}] + out.shape[{keep}] - 1) // out.shape[{keep}]",
     ]
+    if exact and reduced == 1:  # pieces of whole chunks; the last ones may be left with nothing
+        lines.append(f"    step = (step + {4 * RUN - 1}) // {4 * RUN} * {4 * RUN}")
     lines.append(
         f"    for {', '.join([*ks, 'piece'])} in ndrange({', '.join(sizes)}):"
         if keep
         else f"    for piece in range({sizes[0]}):"
     )
-    lines += ["        low = piece * step", f"        high = min(low + step, x.shape[{keep}])"]
+    cut = f"x.shape[{keep}]"
+    lines += [f"        low = min(piece * step, {cut})", f"        high = min(low + step, {cut})"]
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
     start = f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"
     lines.append(f"        acc = {start}")
-    exact = op.name == "sum" and kind.kind in "fc"
     if exact:
         lines.append("        lost = acc_t(0)")
     pad = "        "
