@@ -24,6 +24,10 @@ from .array_convert import array as array
 from .array_convert import asnumpy as asnumpy
 from .array_hooks import operations as _operations
 from .buffer_view import BufferView as BufferView
+from .debug.dump import dump as dump
+from .debug.load import load_dump as load_dump
+from .debug.tags import dump_tag as dump_tag
+from .debug.trace import trace as trace
 from .driver.base import Device as Device
 from .driver.base import get_device as get_device
 from .dtypes import DType as DType
@@ -50,7 +54,7 @@ from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
-from .jit.mode import debug as debug
+from .jit.mode import debug as debug  # behind the imports of the folder of that name
 from .kernels import map as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and

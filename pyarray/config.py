@@ -46,6 +46,15 @@ def _bytes(text: str) -> int:
     return number * scale
 
 
+def _level(text: str) -> int:
+    if text.strip() in ("2", "3"):
+        return int(text)
+    try:
+        return int(_flag(text))
+    except ValueError:
+        raise ValueError("expected 0 (off), 1 (marked arrays), 2 (all) or 3 (metadata)") from None
+
+
 @dataclass(frozen=True)
 class Setting:
     """One row: environment variable `name`, `parse` from its text, `default` when unset, whether it changes
@@ -94,6 +103,17 @@ SETTINGS = {
             False,
             "refuse to compile: a kernel that is not on disk is a RuntimeError",
         ),
+        Setting(
+            "PYARRAY_DUMP_ARGS",
+            _level,
+            0,
+            False,
+            "arguments of launches on disk: 0 none, 1 marked arrays, 2 all, 3 metadata; read at import",
+        ),
+        Setting("PYARRAY_DUMP_DIR", Path, None, False, "where; there is no default"),
+        Setting("PYARRAY_DUMP_MAX_BYTES", _bytes, None, False, "most bytes of elements; unset: all"),
+        Setting("PYARRAY_DUMP_EVERY", _positive, 1, False, "dump each k-th launch"),
+        Setting("PYARRAY_DUMP_STOP_AT_NAN", _flag, False, False, "end the dump behind the launch with a NaN"),
     )
 }
 

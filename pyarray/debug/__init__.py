@@ -1,0 +1,1 @@
+"""What launches leave behind when asked: their arguments on disk (`dump`), who ran when (`trace`)."""

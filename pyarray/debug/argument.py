@@ -1,0 +1,82 @@
+"""An argument of a recorded launch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import BY_NAME, DType
+from ..lang.ir import ScalarType
+from .record import scalar_value, words_of
+
+Elements = np.ndarray[Any, Any]
+
+
+class DumpedArgument:
+    """An argument of one launch. `facts` is its whole record; the usual ones are attributes: `name`, `index`,
+    `direction`, `kind` ("array", "scalar", "constant", "address"), `dtype`, and of arrays `shape`, `strides`
+    (bytes), `start_offset` (elements from the base), `contiguous`."""
+
+    def __init__(self, facts: dict[str, Any], data: Path):
+        self.facts, self._data = facts, data
+        self.stages: dict[str, dict[str, Any]] = {}
+        self.name, self.index, self.kind = facts["parameter"], facts["index"], facts["kind"]
+        self.direction = facts["direction"]
+        self.dtype: DType | None = BY_NAME.get(facts.get("dtype", ""))  # None: a constant
+        self.shape, self.strides = tuple(facts.get("shape", ())), tuple(facts.get("strides", ()))
+        self.start_offset: int | None = facts.get("start_offset")
+        self.contiguous: bool | None = facts.get("contiguous")
+
+    def __repr__(self) -> str:
+        kind = (
+            f"{self.dtype}{list(self.shape)}"
+            if self.kind == "array"
+            else f"{self.kind} {self.facts.get('value')}"
+        )
+        return f"<{self.direction} {self.name}: {kind}, {' and '.join(self.stages)}>"
+
+    @property
+    def element(self) -> DType:
+        """The `dtype` of an array or number."""
+        assert self.dtype is not None, f"{self.name} is a {self.kind}"
+        return self.dtype
+
+    @property
+    def before(self) -> Any:
+        """What went in: an array, or the number of a scalar."""
+        if self.kind == "scalar":
+            return scalar_value(ScalarType(self.element), self.facts["bits"])
+        return self._whole("before")
+
+    @property
+    def after(self) -> Elements | None:
+        """What had come out."""
+        return self._whole("after")
+
+    @property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Stage → `nan`, `inf` (how many), `min`, `max` (of the finite ones; None without one)."""
+        return {stage: row["summary"] for stage, row in self.stages.items() if "summary" in row}
+
+    def kept(self, stage: str) -> Elements:
+        """The elements of a stage that are there, 1-D in C order: fewer than all where the budget ended."""
+        row = self.stages[stage]
+        words = words_of(self.element)
+        count = row["size"] // words.itemsize
+        found = np.fromfile(self._data, words, count, offset=row["byte_offset"])
+        if found.size < count:
+            raise ValueError(f"{self._data} ends inside argument {self.name!r} of launch {row['launch']}")
+        return found.astype(words.newbyteorder("="), copy=False).view(self.element.numpy)
+
+    def stored(self, stage: str) -> Elements | None:
+        """The elements of a stage with axes of stride 0 once; None unless all are there."""
+        row = self.stages.get(stage)
+        if row is None or self.kind != "array" or row.get("lost"):
+            return None
+        return self.kept(stage).reshape(row["stored_shape"])
+
+    def _whole(self, stage: str) -> Elements | None:
+        found = self.stored(stage)
+        return found if found is None or found.shape == self.shape else np.broadcast_to(found, self.shape)

@@ -1,0 +1,190 @@
+"""The files of a dump. `data.bin` holds elements, `manifest.json` says what they are.
+
+While a dump runs, facts are appended to `manifest.jsonl`, a line per event, behind the data they speak of:
+what a crash leaves is read as far as it goes. At the end they become one `manifest.json`, by a rename.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT, SCHEMA = "pyarray dump", 1
+SECTIONS = ("programs", "launches", "records")
+MANIFEST, LINES, DATA = "manifest.json", "manifest.jsonl", "data.bin"
+PIECE = 1 << 30  # bytes of one write: more than 2 GiB are refused by some systems
+
+
+class Busy(FileExistsError):
+    """Another dump is being written there."""
+
+
+class Writer:
+    """Takes a directory for one dump and appends to it; any thread may. Raises `FileExistsError` when the
+    directory holds something else or another dump is being written there; a finished dump is replaced."""
+
+    def __init__(self, directory: Path, header: dict[str, Any], max_bytes: int | None):
+        self.directory, self.header, self.max_bytes = directory, header, max_bytes
+        self.counters = {
+            "launches": 0,
+            "recorded": 0,
+            "bytes": 0,
+            "truncated": 0,
+            "overwritten": 0,
+            "dropped": 0,
+        }
+        self._lock = threading.Lock()
+        self._closed = False
+        directory.mkdir(parents=True, exist_ok=True)
+        _refuse_others(directory)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._data = os.open(directory / DATA, flags, 0o666)
+        try:
+            fcntl.flock(self._data, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._data)
+            raise Busy(f"another dump is being written to {directory}; name another folder") from None
+        os.ftruncate(self._data, 0)
+        _replace(directory / MANIFEST, json.dumps(self._head(complete=False)) + "\n")
+        self._lines = os.open(directory / LINES, flags | os.O_TRUNC, 0o666)
+
+    def append(self, event: dict[str, Any], elements: list[tuple[dict[str, Any], Any]]) -> None:
+        """One event. `elements` are records of it with what they speak of; they learn here where that is."""
+        with self._lock:
+            if self._closed:
+                return  # a launch that was under way when the dump ended
+            for record, words in elements:
+                record.update(self._append_data(words))
+            if "launch" in event:
+                self.counters["recorded"] += 1
+                self.counters["launches"] = max(self.counters["launches"], event["launch"]["number"] + 1)
+            event["counters"] = self.counters
+            _write(self._lines, json.dumps(event, separators=(",", ":")).encode() + b"\n")
+
+    def _append_data(self, words: Any) -> dict[str, Any]:
+        at, size = self.counters["bytes"], words.nbytes
+        if self.max_bytes is not None and at + size > self.max_bytes:
+            size = (self.max_bytes - at) // words.itemsize * words.itemsize
+        kept = {"byte_offset": at, "size": size, "whole_size": words.nbytes}
+        if size < words.nbytes:
+            kept["lost"] = "truncated" if size else "dropped"
+            self.counters[kept["lost"]] += 1
+        _write(self._data, words.reshape(-1).view(np.uint8)[:size].data)
+        self.counters["bytes"] += size
+        return kept
+
+    def _head(self, complete: bool) -> dict[str, Any]:
+        facts = {"format": FORMAT, "schema": SCHEMA, "complete": complete, "byteorder": "little"}
+        return facts | self.header | {"counters": self.counters}
+
+    def close(self) -> None:
+        """The lines become `manifest.json`."""
+        with self._lock:
+            self._closed = True
+            os.close(self._lines)
+            lines, new = self.directory / LINES, self.directory / (MANIFEST + ".new")
+            with open(new, "w", encoding="utf-8") as out:
+                out.write(json.dumps(self._head(complete=True))[:-1])
+                for section in SECTIONS:
+                    out.write(f', "{section}": [')
+                    for n, row in enumerate(rows(section, lines)):
+                        out.write((",\n" if n else "\n") + json.dumps(row, separators=(",", ":")))
+                    out.write("]")
+                out.write("}\n")
+            os.replace(new, self.directory / MANIFEST)
+            lines.unlink()
+            os.close(self._data)
+
+    def abandon(self) -> None:
+        """Let go of the files without a word: in the child of a fork they are the parent's."""
+        self._lock = threading.Lock()  # another thread may have held it
+        self._closed = True
+        os.close(self._lines)
+        os.close(self._data)
+
+
+def _refuse_others(directory: Path) -> None:
+    manifest, data = directory / MANIFEST, directory / DATA
+    if not manifest.exists() and not data.exists():
+        return
+    try:
+        with open(manifest, encoding="utf-8") as file:
+            own = f'"format": "{FORMAT}"' in file.read(200)
+    except (OSError, ValueError):
+        own = False
+    if not own:
+        raise FileExistsError(f"{directory} holds files that are no dump; name a folder that is new or empty")
+
+
+def _replace(path: Path, text: str) -> None:
+    new = path.with_name(path.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
+
+
+def _write(file: int, data: Any) -> None:
+    view = memoryview(data)
+    while view.nbytes:
+        view = view[os.write(file, view[:PIECE]) :]
+
+
+# ---- reading
+
+
+def rows(section: str, lines: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a section of the manifest, from the lines."""
+    ends = {}
+    if section == "launches":
+        ends = {event["end"]: event for event in _events(lines) if "end" in event}
+    for event in _events(lines):
+        if section == "programs" and "program" in event:
+            yield event["program"]
+        elif section == "launches" and "launch" in event:
+            launch = event["launch"]
+            end = ends.get(launch["number"], {"status": "unfinished"})
+            yield launch | {key: end[key] for key in ("status", "error") if key in end}
+        elif section == "records":
+            yield from event.get("records", ())
+
+
+def counted(lines: Path) -> dict[str, int]:
+    """The counters as they last stood."""
+    last: dict[str, int] = {}
+    for event in _events(lines):
+        last = event.get("counters", last)
+    return last
+
+
+def _events(lines: Path) -> Iterator[dict[str, Any]]:
+    with open(lines, "rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                return  # the process died in the middle of it
+            yield json.loads(line)
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The whole manifest, of a running or crashed dump as far as it got. Raises `FileNotFoundError` where
+    there is none and `ValueError` for another format or schema."""
+    path = directory / MANIFEST
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"{path} is no manifest of a pyarray dump")
+    if manifest["schema"] != SCHEMA:
+        raise ValueError(
+            f"{path} has schema {manifest['schema']}, this pyarray reads {SCHEMA}; load it there"
+        )
+    if not manifest["complete"]:
+        try:
+            manifest |= {section: list(rows(section, directory / LINES)) for section in SECTIONS}
+            manifest["counters"] |= counted(directory / LINES)
+        except FileNotFoundError:  # the dump has ended meanwhile, or died before its first line
+            manifest = {section: [] for section in SECTIONS} | json.loads(path.read_text(encoding="utf-8"))
+    return manifest

@@ -1,0 +1,100 @@
+"""Dumps read back: launches with their arguments, each of which can be launched again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..driver.base import get_device
+from ..dtypes import bfloat16
+from .argument import DumpedArgument, Elements
+from .files import DATA, read_manifest
+from .replay import replay
+
+
+def load_dump(dir: Any) -> LoadedDump:
+    """The launches of a dump, by number; of one that still runs or has crashed, as far as it got.
+
+    A launch has `kernel`, `number`, `key`, `device`, `thread`, `at` (path and line of the call), `status`
+    ("ok", "error", "unfinished" or "not dumped"), `error`, `args` (name → argument) and `replay()`. Arguments
+    have their metadata, `before` and `after`: NumPy arrays in C order, None for what wasn't recorded. Raises
+    `FileNotFoundError` where there is no dump and `ValueError` for another schema.
+
+    >>> import pyarray as pa, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with pa.dump(folder):
+    ...         doubled = pa.ones(2) * 2
+    ...     launch = pa.load_dump(folder)[-1]
+    ...     launch.args["out"].after.tolist(), launch.replay()["out"].tolist()
+    ([2.0, 2.0], [2.0, 2.0])
+    """
+    directory = Path(dir)
+    manifest = read_manifest(directory)
+    programs = {row["number"]: row for row in manifest.pop("programs")}
+    data = directory / DATA
+    records: dict[int, dict[str, DumpedArgument]] = {}
+    for row in manifest.pop("records"):
+        args = records.setdefault(row["launch"], {})
+        if row["parameter"] not in args:
+            args[row["parameter"]] = DumpedArgument(row, data)
+        args[row["parameter"]].stages[row["stage"]] = row
+    launches = LoadedDump()
+    launches.directory, launches.manifest = directory, manifest
+    for row in sorted(manifest.pop("launches"), key=lambda row: row["number"]):
+        args = dict(sorted(records.get(row["number"], {}).items(), key=lambda item: item[1].index))
+        launches.append(DumpedLaunch(row, programs.get(row.get("program")), args))
+    return launches
+
+
+class LoadedDump(list["DumpedLaunch"]):
+    """The launches. `manifest` has the rest: level, options, `counters`, `hint`, where it `stopped`."""
+
+    directory: Path
+    manifest: dict[str, Any]
+
+
+class DumpedLaunch:
+    """A launch as it was recorded; see `load_dump`."""
+
+    def __init__(
+        self, facts: dict[str, Any], program: dict[str, Any] | None, args: dict[str, DumpedArgument]
+    ):
+        self.facts, self.program, self.args = facts, program, args
+        self.number: int = facts["number"]
+        self.kernel: str = facts["kernel"]
+        self.key: str = facts["key"]
+        self.device: str = facts["device"]
+        self.status: str = facts["status"]
+        self.error: str | None = facts.get("error")
+        self.thread: str | None = facts.get("thread")
+        self.at: tuple[str, int] | None = tuple(facts["at"]) if facts.get("at") else None
+
+    def __repr__(self) -> str:
+        return f"<launch {self.number}: {self.kernel}({', '.join(self.args)}), {self.status}>"
+
+    def save(self, path: Any) -> None:
+        """All recorded arrays and numbers as a NumPy `.npz`, named `parameter.before` and `parameter.after`;
+        bfloat16 as uint16, which NumPy's files know."""
+        found: dict[str, Any] = {}
+        for name, argument in self.args.items():
+            for stage, value in (("before", argument.before), ("after", argument.after)):
+                if value is not None:
+                    bits = argument.dtype is bfloat16 and argument.kind == "array"
+                    found[f"{name}.{stage}"] = value.view(np.uint16) if bits else value
+        np.savez(path, **found)
+
+    def replay(self, device: Any = None) -> dict[str, Elements]:
+        """Launch it again on what was recorded, and return what has come out: parameter → array, of those
+        that the kernel writes. The program comes from the dump, not from Python source.
+
+        Arguments that overlapped overlap again. The results are those of the recorded launch to the bit where
+        compiler and processor are the same. Raises `ValueError` when an input wasn't recorded as a whole, and
+        what the launch itself raises, a `BoundsError` for instance.
+        """
+        if self.program is None:
+            raise ValueError(f"launch {self.number} of {self.kernel!r} was not dumped: {self.error}")
+        return replay(
+            self.program, self.args, self.number, get_device(self.device if device is None else device)
+        )

@@ -1,0 +1,196 @@
+"""What a dump says of a launch and its arguments: facts as JSON takes them, elements as little-endian words,
+summaries."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import shape as shapes
+from ..array import ndarray
+from ..array_host import Exposed, on_host
+from ..dtypes import DType
+from ..jit.launch import offset_of, slot_format
+from ..jit.mode import Launch
+from ..jit.text_kernel import Address
+from ..lang.ir import ArrayType, ScalarType
+from .tags import memory_range
+
+PAGE = (
+    4096  # a replay gives each block the place in its page that it had: alignment may choose the code's way
+)
+SHOWN = 200  # characters of a constant's repr
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument of a launch: its place and name, its type (None: compiled in), its direction, its value."""
+
+    index: int
+    name: str
+    type: Any
+    direction: str
+    value: Any
+
+
+def arguments(launch: Launch) -> Iterator[Given]:
+    """The arguments of a launch in order; those that were compiled in come last."""
+    program = launch.variant.program
+    for index, (name, kind) in enumerate(program.params):
+        yield Given(index, name, kind, program.directions.get(name, "SCALAR"), _value(launch.args, name))
+    live = {name.partition(".")[0] for name, _ in program.params}
+    for index, (name, value) in enumerate(launch.args.items(), len(program.params)):
+        if name not in live:
+            yield Given(index, name, None, "CONSTANT", value)
+
+
+def _value(args: Mapping[str, Any], name: str) -> Any:
+    """An argument, or a field of one, named with dots."""
+    if name in args:
+        return args[name]
+    first, _, rest = name.partition(".")
+    value = args[first]
+    for field in filter(None, rest.split(".")):
+        value = getattr(value, field)
+    return value
+
+
+# ---- memory
+
+
+class Block(NamedTuple):
+    """A run of memory that arguments show: its first address and its bytes."""
+
+    low: int
+    nbytes: int
+
+
+def blocks(arrays: Sequence[ndarray]) -> tuple[list[Block], list[int]]:
+    """The runs of memory behind arrays of one device, and each array's run: those that share bytes share a
+    run, so that it can be rebuilt with its overlaps."""
+    ranges = [memory_range(a) for a in arrays]
+    runs: list[Block] = []
+    number = [0] * len(arrays)
+    for k in sorted(range(len(arrays)), key=ranges.__getitem__):
+        low, high = ranges[k]
+        if not runs or low == high or not runs[-1].nbytes or runs[-1].low + runs[-1].nbytes <= low:
+            runs.append(Block(low, high - low))
+        else:
+            runs[-1] = Block(runs[-1].low, max(high - runs[-1].low, runs[-1].nbytes))
+        number[k] = len(runs) - 1
+    return runs, number
+
+
+def stored_shape(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The shape without repetition: an axis of stride 0 shows the same elements again and again."""
+    return tuple(1 if n and not step else n for n, step in zip(shape, strides, strict=True))
+
+
+def words_of(kind: DType) -> np.dtype[Any]:
+    """Elements of `kind` as they are stored: bits, which no conversion touches."""
+    return np.dtype(f"<c{kind.itemsize}" if kind.kind == "c" else f"<u{kind.itemsize}")
+
+
+def read(a: ndarray) -> np.ndarray[Any, Any]:
+    """The elements of `stored_shape` in C order, as `words_of` the dtype: on the CPU the memory itself where
+    it is contiguous. Launches nothing."""
+    kind, words = a._dtype, words_of(a._dtype)
+    shape, native = stored_shape(a._shape, a._strides), words.newbyteorder("=")
+    if not a._size:
+        return np.empty(shape, words)
+    if on_host(a):
+        facts = {"version": 3, "shape": shape, "strides": a._strides, "typestr": native.str}
+        host = np.asarray(Exposed({**facts, "data": (a._ptr, True)}, a))
+    else:
+        low, high = shapes.byte_bounds(shape, a._strides, kind.itemsize)
+        block = np.empty(high - low, np.uint8)
+        a.device.driver.copy_out(block.__array_interface__["data"][0], a._ptr + low, high - low)
+        host = np.ndarray(shape, native, block, -low, a._strides)
+    return np.asarray(host, words, order="C")
+
+
+def summary(words: np.ndarray[Any, Any], kind: DType) -> dict[str, Any]:
+    """How many are NaN and how many infinite, least and greatest of the finite ones. These are None where
+    there is none, and of complex numbers, which count as NaN or infinite if a part is."""
+    values = words.astype(words.dtype.newbyteorder("="), copy=False).view(kind.numpy)
+    if kind.kind in "biu":
+        ends = (int(values.min()), int(values.max())) if values.size else (None, None)
+        return {"nan": 0, "inf": 0, "min": ends[0], "max": ends[1]}
+    with np.errstate(all="ignore"):
+        if kind.itemsize == 2:
+            values = values.astype(np.float32)
+        finite = np.isfinite(values)
+        whole = bool(finite.all())
+        nan = 0 if whole else int(np.isnan(values).sum())
+        inf = 0 if whole else int(values.size - finite.sum() - nan)
+        numbers = values if whole else values[finite]
+    if kind.kind == "c" or not numbers.size:
+        return {"nan": nan, "inf": inf, "min": None, "max": None}
+    return {"nan": nan, "inf": inf, "min": float(numbers.min()), "max": float(numbers.max())}
+
+
+# ---- facts
+
+
+def array_facts(a: ndarray, run: int, block: Block, buffer: int) -> dict[str, Any]:
+    """Metadata of an array. `buffer` tells memory apart over the whole dump, `block` and `place` (bytes from
+    its start to the first element) within the launch."""
+    return {
+        "kind": "array", "dtype": a._dtype.name, "shape": list(a._shape), "strides": list(a._strides),
+        "start_offset": offset_of(a), "contiguous": not a._key >> 16 & 1, "writeable": a._writeable,
+        "buffer": buffer, "block": run, "place": a._ptr - block.low,
+        "block_size": block.nbytes, "block_page": block.low % PAGE,
+    }  # fmt: skip
+
+
+def scalar_slot(kind: ScalarType) -> struct.Struct:
+    """A number as it goes to the device: 8 bytes, 16 of a complex one."""
+    return struct.Struct("<" + slot_format(kind, False))
+
+
+def scalar_facts(kind: ScalarType, value: Any, arrays: Mapping[str, ndarray]) -> dict[str, Any]:
+    """A number with the bits that go to the device. An address is an end of an array's memory."""
+    if isinstance(value, Address):
+        for name, a in arrays.items():
+            for end, place in (("low", a._buffer.ptr), ("high", a._buffer.ptr + a._buffer.nbytes)):
+                if place == value:
+                    return {"kind": "address", "dtype": kind.dtype.name, "argument": name, "end": end}
+    number = value.item() if hasattr(value, "item") else value
+    parts = (number.real, number.imag) if kind.dtype.kind == "c" else (number,)
+    bits = scalar_slot(kind).pack(*parts)
+    return {"kind": "scalar", "dtype": kind.dtype.name, "value": repr(number), "bits": bits.hex()}
+
+
+def scalar_value(kind: ScalarType, bits: str) -> Any:
+    """The number from its bits."""
+    parts = scalar_slot(kind).unpack(bytes.fromhex(bits))
+    return complex(*parts) if len(parts) == 2 else parts[0]
+
+
+def constant_facts(value: Any) -> dict[str, Any]:
+    """What was compiled in, in words."""
+    return {"kind": "constant", "value": repr(value)[:SHOWN]}
+
+
+def program_facts(launch: Launch, number: int) -> dict[str, Any]:
+    """All that another process needs to compile and launch the same program."""
+    variant = launch.variant
+    program = variant.program
+    return {
+        "number": number, "kernel": launch.kernel, "key": variant.artifact.key, "name": program.name,
+        "device": variant.device.kind, "entry": program.entry, "flags": list(variant.flags),
+        "checked": variant.checked, "directions": dict(program.directions),
+        "params": [[name, type_facts(kind)] for name, kind in program.params],
+        "sites": [asdict(site) for site in program.sites], "text": program.text,
+    }  # fmt: skip
+
+
+def type_facts(kind: Any) -> dict[str, Any]:
+    """A parameter's type."""
+    if isinstance(kind, ArrayType):
+        return {"dtype": kind.dtype.name, "ndim": kind.ndim, "strided": kind.strided}
+    return {"dtype": kind.dtype.name, "weak": kind.weak}

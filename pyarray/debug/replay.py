@@ -1,0 +1,126 @@
+"""A recorded launch once more: its memory rebuilt, its program from the dump."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..array import root
+from ..driver.base import Device
+from ..dtypes import BY_NAME
+from ..jit import compile as compiler
+from ..jit.launch import make_launcher
+from ..jit.report import raise_bounds
+from ..lang.check import Site
+from ..lang.ir import ArrayType, Loc, ScalarType
+from ..memory.buffer import Buffer
+from .argument import DumpedArgument, Elements
+from .record import PAGE, words_of
+
+log = logging.getLogger("pyarray")
+
+
+def replay(
+    program: Mapping[str, Any], args: Mapping[str, DumpedArgument], number: int, device: Device
+) -> dict[str, Elements]:
+    """Launch `program` on recorded arguments; see `DumpedLaunch.replay`."""
+    live = [_whole(program["kernel"], number, args.get(name), name) for name, _ in program["params"]]
+    flags, checked = tuple(program["flags"]), program["checked"]
+    artifact = compiler.load(program["kernel"], program["text"], program["entry"], device, flags, Counter())
+    if artifact.key != program["key"]:
+        what = "another compiler, processor or pyarray than it ran with; bits may differ"
+        log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
+    memory = _Memory(device, [a for a in live if a.kind == "array"])
+    params = tuple((f"a{k}", _type(facts)) for k, (_, facts) in enumerate(program["params"]))
+    driver = device.driver
+    run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
+    launch = make_launcher(params, tuple(name for name, _ in params), run, checked)
+    failure = launch(*(memory.value(a) for a in live))
+    driver.synchronize()
+    if failure:
+        raise_bounds(program["kernel"], [_site(row) for row in program["sites"]], failure)
+    return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
+
+
+def _whole(kernel: str, number: int, found: DumpedArgument | None, name: str) -> DumpedArgument:
+    if found is None or (found.direction in ("IN", "INOUT") and found.stored("before") is None):
+        raise ValueError(
+            f"launch {number} of {kernel!r} can't be replayed: argument {name!r} wasn't recorded as a whole; "
+            "dump with level=2, and with more max_bytes or none"
+        )
+    return found
+
+
+class _Memory:
+    """The blocks of a launch, rebuilt: each with its size and its place in the page."""
+
+    def __init__(self, device: Device, arrays: list[DumpedArgument]):
+        self.device = device
+        self._blocks: dict[int, Elements] = {}  # as the host sees them
+        self._places: dict[int, tuple[Buffer, int]] = {}  # where they are
+        self._arrays = {a.name: a for a in arrays}
+        for a in arrays:
+            number, size = a.facts["block"], a.facts["block_size"]
+            if number not in self._blocks:
+                buffer = Buffer.allocate(device, size + PAGE)
+                self._places[number] = buffer, buffer.ptr + (a.facts["block_page"] - buffer.ptr) % PAGE
+                self._blocks[number] = np.zeros(size, np.uint8)
+            elements = a.stored("before")
+            if elements is not None and elements.size:
+                window = self._window(a, elements.shape)
+                window[...] = elements.view(window.dtype)
+        for number, block in self._blocks.items():
+            device.driver.copy_in(self._places[number][1], _address(block), block.nbytes)
+
+    def _window(self, a: DumpedArgument, shape: tuple[int, ...]) -> Elements:
+        block = self._blocks[a.facts["block"]]
+        words = words_of(a.element).newbyteorder("=")
+        return np.ndarray(shape, words, block, a.facts["place"] if block.size else 0, a.strides)
+
+    def value(self, a: DumpedArgument) -> Any:
+        """The argument as a launcher takes it."""
+        if a.kind == "scalar":
+            return a.before
+        if a.kind == "address":
+            return self._end(self._arrays[a.facts["argument"]], a.facts["end"])
+        buffer, start = self._places[a.facts["block"]]
+        made = root(buffer, start + a.facts["place"], a.shape, a.strides, a.element, True)
+        # reports count from the base's first element, wherever that was
+        first = made._ptr - (a.start_offset or 0) * a.element.itemsize
+        made._base = root(buffer, first, (), (), a.element, True)
+        return made
+
+    def _end(self, a: DumpedArgument, end: str) -> int:
+        start = self._places[a.facts["block"]][1]
+        return start + (a.facts["block_size"] if end == "high" else 0)
+
+    def read(self, a: DumpedArgument) -> Elements:
+        """What is in an array now."""
+        block = self._blocks[a.facts["block"]]
+        self.device.driver.copy_out(_address(block), self._places[a.facts["block"]][1], block.nbytes)
+        window = self._window(a, a.shape)
+        return np.array(window, order="C").view(a.element.numpy)
+
+
+def _address(block: Elements) -> int:
+    address: int = block.__array_interface__["data"][0]
+    return address
+
+
+def _type(facts: Mapping[str, Any]) -> Any:
+    dtype = BY_NAME[facts["dtype"]]
+    if "ndim" in facts:
+        return ArrayType(dtype, facts["ndim"], facts["strided"])
+    return ScalarType(dtype, facts["weak"])
+
+
+def _site(row: Mapping[str, Any]) -> Site:
+    return Site(**{name: _tuples(value) for name, value in row.items()} | {"loc": Loc(**row["loc"])})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,96 @@
+"""Marks on memory: which arguments a dump of level 1 records."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import shape as shapes
+from ..array import ndarray
+from ..driver.base import Device
+from ..jit.signature import as_argument
+
+
+@dataclass(frozen=True, eq=False)
+class _Tag:
+    """Bytes `low` to `high` of `device`. They mean something while the object that holds the memory lives,
+    and nobody else can be there as long."""
+
+    holder: weakref.ref[Any]
+    device: Device
+    low: int
+    high: int
+
+
+_tags: tuple[_Tag, ...] = ()
+# A mark may end in the middle of anything, in the same thread as well: memory dies when it likes.
+_lock = threading.RLock()
+
+
+def dump_tag(a: Any) -> Any:
+    """Mark the memory of `a` for `pa.dump(level=1)`, which then records every argument that shares bytes with
+    it: the array, its views, views that overlap it.
+
+    `a` is an array, a view, or what a kernel takes as one (a NumPy array, a torch tensor); it is also the
+    answer. A mark keeps nothing alive and ends with the memory. Marking twice is marking once. Raises
+    `TypeError` for what is no array.
+
+    >>> import pyarray as pa
+    >>> weights = pa.dump_tag(pa.zeros(8))
+    """
+    array = as_argument(a)
+    if not isinstance(array, ndarray):
+        raise TypeError(f"dump_tag() marks an array, got {type(a).__name__}; numbers need no mark")
+    low, high = memory_range(array)
+    holder = _holder(a, array)
+    global _tags
+    with _lock:
+        if not any(t.holder() is holder and (t.low, t.high) == (low, high) for t in _tags):
+            _tags += (_Tag(weakref.ref(holder, _forget), array.device, low, high),)
+    return a
+
+
+def tagged(a: ndarray) -> bool:
+    """Whether `a` shares bytes with marked memory. Gaps between strided elements count as covered."""
+    here = memory_range(a)
+    return any(
+        t.device is a.device and shapes.may_overlap((t.low, t.high), here) and t.holder() is not None
+        for t in _tags
+    )
+
+
+def memory_range(a: ndarray) -> tuple[int, int]:
+    """Address of the first byte that `a` shows, and of the byte behind the last."""
+    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
+    return a._ptr + low, a._ptr + high
+
+
+def _holder(given: Any, array: ndarray) -> Any:
+    """What lives exactly as long as the memory, as far as we can see it."""
+    if not isinstance(given, (ndarray, np.ndarray)):
+        return given
+    owner = array._buffer.owner
+    if not isinstance(owner, np.ndarray):
+        return array._buffer
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner
+
+
+def _forget(holder: weakref.ref[Any]) -> None:
+    global _tags
+    with _lock:
+        _tags = tuple(t for t in _tags if t.holder is not holder)
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

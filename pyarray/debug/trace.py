@@ -1,0 +1,144 @@
+"""Who ran when: launches with their sizes, bytes and times, for the timelines of Chrome and Perfetto."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..jit.mode import Launch, add_observer, remove_observer
+from ..lang.ir import ArrayType
+from . import record
+
+
+@dataclass(frozen=True)
+class TracedLaunch:
+    """One launch. `sizes` maps array parameters to shapes; `bytes_read` and `bytes_written` count each array
+    once by its direction; `start` (since the trace began) and `duration` are seconds. `key` names the
+    compiled code, `error` is what the launch raised."""
+
+    number: int
+    kernel: str
+    key: str
+    device: str
+    thread: str
+    thread_id: int
+    sizes: dict[str, tuple[int, ...]]
+    bytes_read: int
+    bytes_written: int
+    start: float
+    duration: float
+    error: str | None = None
+
+
+def trace() -> Trace:
+    """Record every launch inside the block, of all threads: user kernels and the library's own.
+
+    `t.launches` lists them, `t.summary()` is a table by kernel, `t.save(path)` writes JSON for
+    chrome://tracing and ui.perfetto.dev. Times are those of the launch with the device's work; compiling
+    isn't in them, nor is a `dump` that runs at the same time.
+
+    >>> import pyarray as pa
+    >>> a = pa.ones(1000)
+    >>> with pa.trace() as t:
+    ...     b = a + a
+    >>> t.launches[0].sizes["out"], t.launches[0].bytes_written
+    ((1000,), 8000)
+    """
+    return Trace()
+
+
+class Trace:
+    """A trace that runs inside its `with` block; entered again, it goes on."""
+
+    def __init__(self) -> None:
+        self.launches: list[TracedLaunch] = []
+        self._numbers = itertools.count()
+        self._began: int | None = None
+
+    def __enter__(self) -> Trace:
+        if self._began is None:
+            self._began = time.perf_counter_ns()
+        add_observer(self._observe, inner=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        remove_observer(self._observe)
+
+    def _observe(self, launch: Launch) -> None:
+        synchronize = launch.variant.device.driver.synchronize
+        number, error = next(self._numbers), None
+        synchronize()
+        start = time.perf_counter_ns()
+        try:
+            launch.run()
+            synchronize()
+        except BaseException as raised:
+            error = f"{type(raised).__name__}: {raised}"
+            raise
+        finally:
+            self._add(launch, number, start, time.perf_counter_ns(), error)
+
+    def _add(self, launch: Launch, number: int, start: int, end: int, error: str | None) -> None:
+        sizes, moved = {}, {"IN": 0, "OUT": 0, "INOUT": 0, "UNUSED": 0}
+        for g in record.arguments(launch):
+            if isinstance(g.type, ArrayType):
+                sizes[g.name] = g.value._shape
+                shown = record.stored_shape(g.value._shape, g.value._strides)
+                moved[g.direction] += math.prod(shown) * g.value._dtype.itemsize
+        thread, began = threading.current_thread(), self._began or 0
+        self.launches.append(
+            TracedLaunch(
+                number, launch.kernel, launch.variant.artifact.key, str(launch.variant.device), thread.name,
+                thread.ident or 0, sizes, moved["IN"] + moved["INOUT"], moved["OUT"] + moved["INOUT"],
+                (start - began) / 1e9, (end - start) / 1e9, error,
+            )
+        )  # fmt: skip
+
+    def save(self, path: Any) -> None:
+        """Write the launches as trace events, in microseconds, a row per thread."""
+        process = os.getpid()
+        events: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pyarray"}}
+        ]
+        for thread_id, name in {row.thread_id: row.thread for row in self.launches}.items():
+            events.append(
+                {"name": "thread_name", "ph": "M", "pid": process, "tid": thread_id, "args": {"name": name}}
+            )
+        for row in sorted(self.launches, key=lambda row: row.start):
+            facts = {
+                "number": row.number, "key": row.key, "device": row.device, "bytes_read": row.bytes_read,
+                "bytes_written": row.bytes_written, "sizes": {n: list(s) for n, s in row.sizes.items()},
+            }  # fmt: skip
+            events.append(
+                {
+                    "name": row.kernel, "cat": "kernel", "ph": "X", "pid": process, "tid": row.thread_id,
+                    "ts": row.start * 1e6, "dur": row.duration * 1e6,
+                    "args": facts if row.error is None else facts | {"error": row.error},
+                }
+            )  # fmt: skip
+        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+
+    def summary(self) -> str:
+        """A line per kernel, the one with the most time first."""
+        rows: dict[str, list[TracedLaunch]] = {}
+        for row in self.launches:
+            rows.setdefault(row.kernel, []).append(row)
+        lines = [["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s"]]
+        for name, found in sorted(rows.items(), key=lambda item: -sum(r.duration for r in item[1])):
+            total = sum(r.duration for r in found)
+            read, written = sum(r.bytes_read for r in found), sum(r.bytes_written for r in found)
+            speed = (read + written) / total / 1e9 if total else 0.0
+            numbers = total * 1e3, total / len(found) * 1e6, read / 1e6, written / 1e6, speed
+            lines.append([name, str(len(found)), *(f"{x:.3f}" for x in numbers)])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines
+        ]
+        return "\n".join(text)
