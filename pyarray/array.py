@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyarray import array_format, array_hooks, array_host, array_views
+from pyarray import array_format, array_hooks, array_host, array_marks, array_views
 from pyarray import shape as shapes
 from pyarray.annotations import ArrayAnnotation, array_annotation
 from pyarray.array_hooks import numpy_functions, operation, operations
@@ -28,7 +28,7 @@ __all__ = ["empty", "fresh", "ndarray", "numpy_functions", "operations", "regist
 MAX_NDIM = 64
 STRIDED, READONLY = 1 << 16, 1 << 17  # of a key
 _NDIM_STRIDED = 0x1FF00  # of a key: the rank, and whether strided
-_FORM = 0xFF | _NDIM_STRIDED  # and the dtype
+_KEPT = READONLY | 0xFFF << 20  # what every view takes over; marks (array_marks) it doesn't
 _RUN = 0x100  # a contiguous 1-D array
 _SCALARS = (bool, int, float, complex)
 _SEQUENCES: frozenset[type] = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
@@ -231,8 +231,8 @@ class ndarray:
 
     def __getitem__(self, key: Any) -> Any:
         code = self._key
-        # the literals are those of _NDIM_STRIDED and _RUN: a global's lookup costs as much as the test
-        if type(key) is slice and code & 0x1FF00 == 0x100 and ((step := key.step) is None or step == 1):
+        # the literals are _NDIM_STRIDED | MARKED and _RUN: a global's lookup costs as much as the test
+        if type(key) is slice and code & 0x5FF00 == 0x100 and ((step := key.step) is None or step == 1):
             start, stop, step = key.indices(self._size)
             count = stop - start if stop > start else 0
             view = _new(_run_class)
@@ -312,7 +312,7 @@ class ndarray:
         view._dtype = kind
         view._writeable = self._writeable
         view._base = self if self._base is None else self._base
-        view._key = self._key & ~_FORM | kind.code | ndim << 8 | (not contiguous) << 16
+        view._key = self._key & _KEPT | kind.code | ndim << 8 | (not contiguous) << 16
         return view
 
     def subview(self, offset: Any, size: Any) -> Any:
@@ -350,6 +350,11 @@ class ndarray:
     ravel = array_views.ravel
     flatten = array_views.flatten
     view = array_views.view
+
+    # what kernels may rely on
+
+    mark_static = array_marks.mark_static
+    assume = array_marks.assume
 
     # copies
 

@@ -22,7 +22,7 @@ class Exposed:
 
 def on_host(a: Any) -> bool:
     """Whether the host can read the array's memory in place."""
-    return a._key >> 20 == 0
+    return a._key >> 20 & 0xFFF == 0
 
 
 def interface(a: Any) -> dict[str, Any]:

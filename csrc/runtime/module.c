@@ -1,4 +1,4 @@
-/* Shared objects of compiled kernels. They are never closed: a worker or a kept launcher may still hold an address. */
+/* Shared objects of compiled kernels. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -19,6 +19,8 @@ uintptr_t pa_module_open(const char *path)
     if (!module) keep_error();
     return (uintptr_t)module;
 }
+
+void pa_module_close(uintptr_t module) { dlclose((void *)module); }
 
 uintptr_t pa_module_symbol(uintptr_t module, const char *name)
 {

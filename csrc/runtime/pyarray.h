@@ -97,9 +97,13 @@ int pa_launch(uintptr_t entry, const char *slots, pa_pool *pool, pa_failure *fai
 
 /* ---- modules: shared objects of compiled kernels -------------------------------------------------------------------- */
 
-/* Opens a shared object. Modules stay open until the process ends. A path that was opened before gives that same module, so
-   different contents need different paths. 0 on failure, and pa_module_error() says why. */
+/* Opens a shared object. A path that was opened before gives that same module, so different contents need different paths.
+   0 on failure, and pa_module_error() says why. */
 uintptr_t pa_module_open(const char *path);
+
+/* Ends what pa_module_open began. Its functions must not run any more: a worker is inside of one only while the launch that
+   gave it a block has not returned. */
+void pa_module_close(uintptr_t module);
 
 /* Address of a function of the module. 0 when it has none of that name, and pa_module_error() says so. */
 uintptr_t pa_module_symbol(uintptr_t module, const char *name);

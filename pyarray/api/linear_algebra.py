@@ -7,6 +7,7 @@ from typing import Any
 from .. import dtypes
 from .. import shape as shapes
 from ..array import fresh, ndarray, type_key
+from ..array_marks import MARKED
 from ..jit.mode import mode
 from ..kernels.gemm import gemm, variant_2d
 from ..memory.buffer import Buffer
@@ -81,7 +82,12 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
     gemm(target._view(0, (*batch, m, n), full), _cast(left, dtype), _cast(right, dtype))
-    if a.ndim == b.ndim == 2 and a._dtype is b._dtype and mode.key is False:
+    if (
+        a.ndim == b.ndim == 2
+        and a._dtype is b._dtype
+        and mode.key is False
+        and not (a._key | b._key) & MARKED
+    ):
         _plans[mode.key, a._key, b._key] = (
             variant_2d(dtype, target.device).launch,
             dtype,

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray
+from ..array_marks import MARKED
 from ..buffer_view import BufferView
 from ..jit.mode import mode
 from ..kernels.map import map_kernel, walk_launcher
@@ -185,6 +186,8 @@ class _Ways:
     def learn(self, place: Any, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> None:
         """A layout is remembered at its second call: one that comes once isn't worth it."""
         arrays = [x for x in (*operands, out) if isinstance(x, ndarray)]
+        if any(x._key & MARKED for x in arrays):
+            return
         alike = all(not x._key & STRIDED and x._shape == arrays[0]._shape for x in arrays)
         types = (mode.key, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
         if alike and types not in self.types:

@@ -8,6 +8,7 @@ from typing import Any
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
+from ..array_marks import MARKED
 from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.mode import OBSERVED, mode
 from ..kernels.map import apart
@@ -78,7 +79,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
     place = op.name, mode.key, x._key
-    if place not in _plans and mode.key is not OBSERVED and x._size and not x._key & STRIDED:
+    if place not in _plans and mode.key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
         out = empty((), dtype, x.device)
         _plans[place] = whole_plan(op, out, x, kind), dtype, out._key
 

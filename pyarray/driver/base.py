@@ -130,7 +130,10 @@ class Driver(ABC):
 
     @abstractmethod
     def load(self, artifact: bytes) -> int:
-        """A module from what the compiler returned. It stays loaded until the process ends."""
+        """A module from what the compiler returned, loaded until `unload`."""
+
+    def unload(self, module: int) -> None:  # noqa: B027  (to keep all is right, too)
+        """Frees a module of which nothing runs and nothing will."""
 
     @abstractmethod
     def function(self, module: int, name: str) -> int:

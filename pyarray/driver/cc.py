@@ -124,7 +124,8 @@ def _toolchain(asked: str | None, more_flags: str, path: str | None) -> Toolchai
     command = _named(asked) if asked else _found()
     flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
     version = _version(command)
-    return Toolchain(command, flags, f"{version} [{_processor()}] {shlex.join(flags)}")
+    # The command itself, too: it may hold flags, and two of one version may be built differently.
+    return Toolchain(command, flags, f"{version} [{_processor()}] {shlex.join((*command, *flags))}")
 
 
 def _named(asked: str) -> tuple[str, ...]:

@@ -88,6 +88,9 @@ class CpuDriver(Driver):
             raise DeviceError(f"can't load the compiled kernel {os.fspath(path)}: {_module_error()}")
         return module
 
+    def unload(self, module: int) -> None:
+        lib.pa_module_close(module)
+
     def function(self, module: int, name: str) -> int:
         function: int = lib.pa_module_symbol(module, name.encode())
         if not function:

@@ -91,6 +91,9 @@ class NullDriver(Driver):
         self._record("load", artifact)
         return next(self._handles)
 
+    def unload(self, module: int) -> None:
+        self._record("unload", module)
+
     def function(self, module: int, name: str) -> int:
         self._record("function", module, name)
         return next(self._handles)

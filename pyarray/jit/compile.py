@@ -4,30 +4,76 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import threading
-from collections import Counter
+import weakref
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .. import config
-from ..driver.base import Device
+from ..driver.base import Device, Driver
 from ..driver.cc import include_dirs
 from . import cache
 
+KEPT = (
+    256  # artifacts that stay loaded though nothing uses them: of kernels that are made anew again and again
+)
 
-@dataclass(frozen=True)
+
+class Module:
+    """A loaded binary. It is unloaded when nothing is left that could run it."""
+
+    __slots__ = ("__weakref__", "handle")
+
+    def __init__(self, driver: Driver, binary: bytes):
+        self.handle = driver.load(binary)
+        # At the end of the process nobody can say what still runs.
+        weakref.finalize(self, driver.unload, self.handle).atexit = False
+
+
+class Function(int):
+    """The driver's handle of a kernel. A launcher needs nothing else to run it, so it is what holds the
+    module."""
+
+    module: Module
+
+
+@dataclass(frozen=True, eq=False)
 class Artifact:
-    """A loaded kernel. `function` is the driver's handle, `key` the name of its disk entry."""
+    """A loaded kernel. `function` is the driver's handle, `key` the name of its disk entry, `binary` what was
+    loaded."""
 
     key: str
-    module: Any
-    function: Any
+    function: Function
+    binary: bytes
 
 
-_loaded: dict[str, Artifact] = {}
-_locks: dict[str, threading.Lock] = {}
+_loaded: weakref.WeakValueDictionary[str, Artifact] = weakref.WeakValueDictionary()
+_recent: OrderedDict[str, Artifact] = OrderedDict()  # the last used at the end
+_locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
 _guard = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Another thread may have held a lock at the fork, and in the child nobody will give it back."""
+    global _guard
+    _guard = threading.Lock()
+    _locks.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def settings() -> tuple[tuple[str, str], ...]:
+    """The settings that change compiled code, as they are now: the one reader, and part of every key."""
+    return tuple((name, str(config.get(name))) for name, row in config.SETTINGS.items() if row.code)
+
+
+def key_of(text: str, entry: str, device: Device, flags: tuple[str, ...]) -> str:
+    """Name of the artifact of `text`: a hash of all that decides the binary."""
+    facts = [f"{name}={value}" for name, value in settings()]
+    return cache.key_of(text, entry, device.driver.compiler().fingerprint, headers(), *facts, *flags)
 
 
 def load(
@@ -39,40 +85,56 @@ def load(
     Raises `DeviceError` without a compiler, `CompileError` when it refuses the text, `RuntimeError` in run-
     only mode.
     """
-    compiler = device.driver.compiler()
-    key = cache.key_of(text, entry, compiler.fingerprint, _headers(), *flags)
+    key = key_of(text, entry, device, flags)
     with _guard:
         lock = _locks.setdefault(key, threading.Lock())
     with lock:
         found = _loaded.get(key)
         if found is None:
-            found = _loaded[key] = _load(name, text, entry, device, flags, counts, key)
-        return found
+            found = _open(device, _binary(name, text, entry, device, flags, counts, key), entry, key)
+            _loaded[key] = found
+    with _guard:
+        _recent[key] = found
+        _recent.move_to_end(key)
+        while len(_recent) > KEPT:
+            _recent.popitem(last=False)
+    return found
 
 
-def _load(
+def _binary(
     name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str], key: str
-) -> Artifact:
+) -> bytes:
     binary = cache.find(key)
     if binary is not None:
         counts["disk_hits"] += 1
-    else:
-        if config.get("PYARRAY_RUN_ONLY"):
-            raise RuntimeError(
-                f"kernel {name!r} is not in the cache ({cache.directory()}, entry {key[:16]}) and "
-                "PYARRAY_RUN_ONLY=1 forbids compiling; "
-                "run once without it"
-            )
-        compiler = device.driver.compiler()
-        binary = compiler.compile(text, flags)
-        counts["compiles"] += 1
-        cache.publish(key, binary, {"kernel": name, "entry": entry, "target": compiler.fingerprint})
-    module = device.driver.load(binary)
-    return Artifact(key, module, device.driver.function(module, entry))
+        return binary
+    if config.get("PYARRAY_RUN_ONLY"):
+        raise RuntimeError(
+            f"kernel {name!r} is not in the cache ({cache.directory()}, entry {key[:16]}) and "
+            "PYARRAY_RUN_ONLY=1 forbids compiling; "
+            "run once without it"
+        )
+    compiler = device.driver.compiler()
+    binary = compiler.compile(text, flags)
+    counts["compiles"] += 1
+    cache.publish(key, binary, {"kernel": name, "entry": entry, "target": compiler.fingerprint})
+    return binary
+
+
+def _open(device: Device, binary: bytes, entry: str, key: str) -> Artifact:
+    module = Module(device.driver, binary)
+    function = Function(device.driver.function(module.handle, entry))
+    function.module = module
+    return Artifact(key, function, binary)
+
+
+def open_binary(device: Device, binary: bytes, entry: str, key: str) -> Artifact:
+    """An artifact from a binary that somebody kept. Raises `DeviceError` when the device can't load it."""
+    return _open(device, binary, entry, key)
 
 
 @functools.cache
-def _headers() -> str:
+def headers() -> str:
     """Digest of the headers that generated text includes: another release's artifacts must not be found."""
     digest = hashlib.sha256()
     for folder in include_dirs():

@@ -15,7 +15,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..array import ndarray
@@ -29,6 +28,7 @@ from ..lang.markers import constexpr
 from ..lang.parse import Capture, FunctionSource, source_of
 from ..lang.pipeline import Program, lower
 from . import compile as compiler
+from . import explain
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
@@ -43,21 +43,9 @@ from .signature import (
     parameters_of,
     type_key,
 )
+from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
-
-
-@dataclass(frozen=True, eq=False)
-class Variant:
-    """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher; its
-    own compiler flags, and whether it checks bounds."""
-
-    program: Program
-    artifact: compiler.Artifact
-    launch: Callable[..., Any]
-    device: Device
-    flags: tuple[str, ...]
-    checked: bool
 
 
 class Kernel:
@@ -80,8 +68,7 @@ class Kernel:
         self.on_global_change = on_global_change
         self.counts: Counter[str] = Counter()
         self.marked: frozenset[str] = frozenset()
-        self._variants: dict[Any, Callable[..., Any]] = {}
-        self._programs: dict[Callable[..., Any], Variant] = {}
+        self._variants = Variants()
         self._captures: tuple[Capture, ...] = ()
         self._lock = threading.RLock()
         self._ticks = itertools.count()
@@ -110,9 +97,9 @@ class Kernel:
 
     def _make_dispatcher(self) -> None:
         scope = {
-            "variants": self._variants, "mode": mode, "observed": OBSERVED, "tick": self._ticks.__next__,
-            "miss": self._miss, "refused": self._refused, "report": self._report,
-            "type_key": type_key, "static_key": static_key,
+            "variants": self._variants.table, "mode": mode, "observed": OBSERVED,
+            "tick": self._ticks.__next__, "report": self._report,
+            "miss": self._miss, "refused": self._refused, "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
         self._key = make_key(self.parameters, scope)
         self._dispatch = make_dispatcher(self.__name__, self.parameters, self.debug, self._captures, scope)
@@ -150,11 +137,11 @@ class Kernel:
             self._refresh()
             assert self._key is not None
             try:
-                launch = self._variants.get(self._key(self._checked(), *args))
+                found = self._variants.find(self._key(self._checked(), *args))
             except (AttributeError, TypeError):
                 self._types(args)  # says which argument is wrong
                 raise
-            return self._programs[launch] if launch is not None else self._new_variant(args)
+            return found or self._new_variant(args)
 
     def _checked(self) -> bool:
         return mode.debug if self.debug is None else self.debug
@@ -162,9 +149,7 @@ class Kernel:
     def _new_variant(self, args: tuple[Any, ...]) -> Variant:
         made = self._compile(args)
         assert self._key is not None
-        # In this order: whoever finds a launcher also finds its program.
-        self._programs[made.launch] = made
-        self._variants[self._key(self._checked(), *args)] = made.launch
+        self._variants.add(self._key(self._checked(), *args), made)
         self.counts["misses"] += 1
         new = tuple(c for c in made.program.captures if not self._captured(c))
         if new and self.on_global_change is not None:
@@ -176,23 +161,27 @@ class Kernel:
         return any(capture.owner is c.owner and capture.name == c.name for c in self._captures)
 
     def _compile(self, args: tuple[Any, ...]) -> Variant:
-        checked = self._checked()
-        types = self._types(args)
-        device = self._device(args)
-        try:
-            program = lower(self.source_text, types, device.kind, checked, self.wraparound)
-        except CompileError as error:  # the message says where; the way through the compiler says nothing
-            raise error.with_traceback(None) from None
-        except RecursionError:
-            what = f"kernel {self.__name__!r} has an expression that is nested too deeply"
-            raise CompileError(f"{what}; split it with variables") from None
+        checked, device, program = self._checked(), self._device(args), self.lowered(args)
         self._check_writeable(program, args)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver
         run = driver.checked_launcher(artifact.function) if checked else driver.launcher(artifact.function)
         names = tuple(p.name for p in self.parameters)
         launch = make_launcher(program.params, names, run, checked)
-        return Variant(program, artifact, launch, device, self.flags, checked)
+        vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
+        key = explain.key_of(self, args, program, device)
+        return Variant(program, artifact, launch, device, self.flags, checked, key)
+
+    def lowered(self, args: tuple[Any, ...]) -> Program:
+        """The front end's work for arguments of these types. Raises `CompileError`."""
+        types, device = self._types(args), self._device(args)
+        try:
+            return lower(self.source_text, types, device.kind, self._checked(), self.wraparound)
+        except CompileError as error:  # the message says where; the way through the compiler says nothing
+            raise error.with_traceback(None) from None
+        except RecursionError:
+            what = f"kernel {self.__name__!r} has an expression that is nested too deeply"
+            raise CompileError(f"{what}; split it with variables") from None
 
     def _types(self, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
         return [(p.name, bind_type(self.__name__, p, a)) for p, a in zip(self.parameters, args, strict=True)]
@@ -234,6 +223,15 @@ class Kernel:
         self._captures = () if changed else tuple(Capture(c.owner, c.name, value) for c, value in now)
         self._make_dispatcher()
 
+    def _would_hit(self, args: tuple[Any, ...]) -> bool:
+        """Whether a launch finds its variant."""
+        with self._lock:
+            if self._key is None:
+                self._make_dispatcher()
+            assert self._key is not None
+            same = all(static_key(c.read()) == static_key(c.value) for c in self._captures)
+            return same and self._variants.has(self._key(self._checked(), *args))
+
     # ---- failures
 
     def _check_scalars(self, args: tuple[Any, ...]) -> None:
@@ -249,7 +247,7 @@ class Kernel:
         self._run(self.variant(args), args)
 
     def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
-        raise_bounds(self.__name__, self._programs[launch].program.sites, failure)
+        raise_bounds(self.__name__, vars(launch)["sites"], failure)
 
     # ---- introspection
 
@@ -271,10 +269,10 @@ class Kernel:
     def signature(self) -> Signature:
         """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError`
         before the first."""
-        if not self._programs:
+        if not self._variants:
             what = f"kernel {self.__name__!r} has no signature before its first launch"
             raise RuntimeError(f"{what}: types come with the arguments")
-        program = list(self._programs.values())[-1].program
+        program = list(self._variants)[-1].program
         types = dict(program.params)
         return Signature(
             (name, Argument(how, types[name].dtype, getattr(types[name], "ndim", 0)))
@@ -290,11 +288,22 @@ class Kernel:
         counts = {name: self.counts[name] for name in ("compiles", "disk_hits", "misses")}
         return counts | {"hits": hits, "variants": len(self._variants)}
 
+    def cache_key(self, *args: Any, **kwargs: Any) -> explain.CacheKey:
+        """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal
+        for arguments that share an artifact. Neither compiles nor launches. Raises what a launch raises for
+        arguments that don't fit."""
+        return explain.cache_key(self, explain.bound(self, args, kwargs))
+
+    def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
+        """None if a launch with these arguments would find its variant; else a text with the axes in which
+        they differ from the nearest one. Neither compiles nor launches."""
+        return explain.explain_miss(self, explain.bound(self, args, kwargs))
+
     def source(self, device: Any = None) -> str:
         """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if
         there is none."""
         kind = None if device is None else get_device(device).kind
-        for variant in reversed(list(self._programs.values())):
+        for variant in reversed(list(self._variants)):
             if kind in (None, variant.device.kind):
                 return variant.program.text
         where = f" for {kind}" if kind else ""

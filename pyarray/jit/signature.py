@@ -11,6 +11,7 @@ import numpy as np
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..array_convert import asarray
+from ..array_marks import MARKED, pins_of
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
 from ..lang.ir import ArrayType, ScalarType, Static
@@ -92,7 +93,8 @@ def type_key(argument: Any) -> Any:
 
 def array_type(key: int) -> ArrayType:
     """The `ArrayType` that an array's `_key` says (docs/design/contracts.md)."""
-    return ArrayType(ALL[key & 0xFF], key >> 8 & 0xFF, bool(key >> 16 & 1))
+    pins = pins_of(key) if key & MARKED else ()
+    return ArrayType(ALL[key & 0xFF], key >> 8 & 0xFF, bool(key >> 16 & 1), pins)
 
 
 def is_readonly(key: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shape as shapes
-from ..array import _NDIM_STRIDED, empty, ndarray
+from ..array import _KEPT, empty, ndarray
 from ..array import fresh as fresh_array
 from ..dtypes import ALL, DType
 from ..jit.kernel import Func, Kernel, from_text, func
@@ -98,7 +98,7 @@ def _place(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> _
 
 def _window(x: ndarray, place: _Place) -> ndarray:
     shape, strides, size, bits = place
-    view = fresh_array(x._buffer, shape, strides, size, x._dtype, x._key & ~_NDIM_STRIDED | bits)
+    view = fresh_array(x._buffer, shape, strides, size, x._dtype, x._key & _KEPT | x._dtype.code | bits)
     view._ptr, view._base = x._ptr, x if x._base is None else x._base
     return view
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import shape as shapes
 from ..array import empty, ndarray
+from ..array_marks import unmarked
 from ..dtypes import DType, complex128, float32, float64, int64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
@@ -312,7 +313,7 @@ def whole_plan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> Whole:
 def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
     """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN
     where that is NaN."""
-    rank = x.ndim - 1
+    x, rank = unmarked(x), x.ndim - 1
     pieces = pieces_of(x._shape[-1], math.prod(x._shape[:-1]), x._size)
     kernel = _find_kernel(rank)
     if pieces == 1:

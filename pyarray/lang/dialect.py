@@ -10,7 +10,7 @@ class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
     and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction; `streams` says that large
-    results go to memory past the cache."""
+    results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations."""
 
     name: str
     prelude: str
@@ -21,6 +21,7 @@ class Dialect:
     lanes: str
     entry: str
     streams: bool = False
+    blocks: bool = False
 
 
 CPU = Dialect(
@@ -45,7 +46,8 @@ static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)
     start="""\
     {{
         const int64_t count = {count};
-        if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, pa_grain(count, {cost}));
+        if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, \
+pa_grain(count, {cost}){whole});
     }}
 """,
     # unrolled too early, the loop over the lanes would not be vectorised
@@ -61,6 +63,7 @@ __attribute__((visibility("default"))) void {symbol}(const void *memory, pa_runt
 {body}}}
 """,
     streams=True,
+    blocks=True,
 )
 
 DIALECTS = {"cpu": CPU}

@@ -22,11 +22,13 @@ from .emit_loop import (
     length,
     outer_variables,
     parallel_loop,
+    promised_factor,
     slots,
     strided,
     unpack,
 )
 from .ir import For, Function, Invoke, Load, Local, Range, Tree, assigned, walk
+from .pins import Pins
 
 _AT = """\
 /* where a thread is, for the failure record; a failed access lands in `scrap` */
@@ -49,9 +51,9 @@ _FIRST = """\
 """
 
 
-def emit(tree: Tree, dialect: Dialect, debug: bool) -> tuple[str, str]:
+def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None) -> tuple[str, str]:
     """(text, symbol of the entry)."""
-    code = Code(dialect, debug)
+    code = Code(dialect, debug, pins)
     kernel = tree.kernel
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
@@ -106,6 +108,8 @@ def _entry(
     text = "    env.rt = rt;\n" + "".join(
         unpack(cname(name), kind, code.debug) for name, kind in kernel.params
     )
+    for name, kind in kernel.params:
+        text += "".join(f"    {s}\n" for s in code.promised(name, kind, f"env.{cname(name)}"))
     text += "".join(f"    {ctype(kind)} {cname(name)} = env.{cname(name)};\n" for name, kind in kernel.params)
     text += "".join(f"    (void){cname(name)};\n" for name, _ in kernel.params)
     if dense := strided(kernel):
@@ -125,7 +129,8 @@ def _entry(
         if isinstance(statement, For) and is_parallel(statement):
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
-            text += _start(code, statement, symbol, copied, cost(statement, functions, _trips(code, known)))
+            weight = cost(statement, functions, _trips(code, known))
+            text += _start(code, kernel, statement, symbol, copied, weight)
             continue
         text += code.statement(statement, 1)
         changed |= assigned(statement)
@@ -144,7 +149,7 @@ def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
     return trips
 
 
-def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -> str:
+def _start(code: Code, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> str:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
     text = "".join(
@@ -157,5 +162,7 @@ def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -
     else:
         count = length(code, loop.ranges[0], fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     text += "".join(f"    env.{cname(n)} = {cname(n)};\n" for n in copied)
-    text += code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight)
+    factor = promised_factor(code, kernel, loop)
+    whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
+    text += code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight, whole=whole)
     return text + (f"    at->loop = {loop.loop + 1};\n" if code.debug and loop.loop is not None else "")

@@ -45,6 +45,7 @@ from .ir import (
     While,
     walk,
 )
+from .pins import Pins, fold
 from .scalar import binary, call
 
 INFIX = {
@@ -116,12 +117,17 @@ class Code:
     """Text of the bodies of one program. `helpers` collects the access, slice and sub-view functions that
     they use."""
 
-    def __init__(self, dialect: Dialect, debug: bool):
-        self.dialect, self.debug = dialect, debug
+    def __init__(self, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None):
+        self.dialect, self.debug, self.pins = dialect, debug, pins or {}
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.counters = 0
+
+    def promised(self, name: str, kind: Any, view: str) -> list[str]:
+        """Statements that tell the compiler what the parameter `name` promises of its sizes."""
+        pins = self.pins.get(name)
+        return fold(pins, view, kind.ndim, kind.dtype.itemsize, kind.strided) if pins else []
 
     def use(self, kind: Any) -> None:
         """Declare the struct of an array type."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import emit_views as views
 from .emit_code import Code, cname, ctype
-from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, Size, Stmt, assigned, walk
+from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
 from .streaming import streamed
 
 
@@ -75,7 +75,11 @@ def declarations(variables: Any, pad: str) -> str:
     lines = []
     for name, kind in variables:
         initial = (
-            "" if isinstance(kind, ArrayType) else " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
+            ""
+            if not isinstance(kind, ScalarType)
+            else " = {0}"
+            if kind.dtype.ctype.startswith("pa_")
+            else " = 0"
         )
         lines.append(f"{pad}{ctype(kind)} {cname(name)}{initial};\n")
     return "".join(lines)
@@ -96,27 +100,59 @@ def parallel_loop(
     if code.debug:
         text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
         text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
-    text += _arguments(kernel, loop, outer)
+    text += _arguments(code, kernel, loop, outer)
     text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
     filled = streamed(kernel, loop) if code.dialect.streams and not code.debug else None
-    call = f"{symbol}_body{loop.loop}({'env, begin, end' if filled is None else '&local, from, to'}"
-    choose = f"    if (env->unit) {call}, true);\n    else {call}, false);" if dense else f"    {call});"
+    whole, factor = "env, begin, end", promised_factor(code, kernel, loop)
+    if factor > 1:  # the compiler sees that no iterations are left over behind its vectors
+        whole = f"env, begin & -{factor}, end & -{factor}"
+    call = f"    {symbol}_body{loop.loop}("
+    choose = _choose(call, whole if filled is None else "&local, from, to", bool(dense))
     if filled is not None:
-        choose = _streaming(kernel, *filled, symbol, choose)
+        small = _choose(call, whole, bool(dense)) if factor > 1 else ""
+        choose = _streaming(kernel, *filled, symbol, choose, small)
     return text + "}\n" + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
 
 
-def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose: str) -> str:
+def _choose(call: str, args: str, unit: bool) -> str:
+    """The call of a body, of that for dense last axes where they are."""
+    if not unit:
+        return f"{call}{args});"
+    return f"    if (env->unit) {call.strip()}{args}, true);\n    else {call.strip()}{args}, false);"
+
+
+def promised_factor(code: Code, kernel: Function, loop: For) -> int:
+    """A power of two that divides the number of iterations of a parallel loop for sure, by what its array
+    promises; 1 without a promise."""
+    reach = loop.ranges[0]
+    from_zero = reach.start is None or (isinstance(reach.start, Const) and reach.start.value == 0)
+    if not code.dialect.blocks or len(loop.ranges) != 1 or reach.step is not None or not from_zero:
+        return 1
+    size = reach.stop
+    if not isinstance(size, Size) or not isinstance(size.array, Local):
+        return 1
+    if size.array.name in assigned(*kernel.body):
+        return 1
+    promises = code.pins.get(size.array.name, ())
+    return next((p.factor for p in promises if p.axis == size.axis), 1)
+
+
+def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose: str, small: str) -> str:
     """A large result is computed block by block into memory of the loop's own and streamed out. In-place
-    loops, whose lines are in the cache already, are left alone."""
+    loops, whose lines are in the cache already, are left alone. `small` is the call without blocks, where it
+    is worth its own text."""
     out, element = f"env->{cname(name)}", kind.dtype.ctype
     others = [n for n, k in kernel.params if isinstance(k, ArrayType) and n != name]
     apart = "".join(f" && (char *){out}.data != (char *)env->{cname(n)}.data" for n in others)
     body = choose.replace("\n", "\n    ")
+    alone = ""
+    if small:
+        inner = small.replace("\n", "\n    ")
+        alone = f"    if (!large) {{\n    {inner}\n        return;\n    }}\n"
     return f"""\
     const int64_t size = sizeof({element});
     const bool large = PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{apart};
-    const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;
+{alone}    const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;
     {element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));
     {symbol}_env local = *env;
     for (int64_t from = begin, to; from < end; from = to) {{
@@ -130,18 +166,20 @@ def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose
     if (large) PA_STREAM_END();"""
 
 
-def _arguments(kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> str:
+def _arguments(code: Code, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> str:
     """What the body uses of the environment, and its own variables."""
     used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
-    inner = assigned(*loop.body)
+    inner, changed = assigned(*loop.body), assigned(*kernel.body)
     text = ""
     for name, kind in (*kernel.params, *outer):
         if name not in used or name in inner:
             continue
         cut = isinstance(kind, ArrayType) and kind.strided and (name, kind) in kernel.params
-        text += f"    {'' if cut else 'const '}{ctype(kind)} {cname(name)} = env->{cname(name)};\n"
+        told = [] if name in changed else code.promised(name, kind, cname(name))
+        text += f"    {'' if cut or told else 'const '}{ctype(kind)} {cname(name)} = env->{cname(name)};\n"
         if cut:
             text += f"    if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});\n"
+        text += "".join(f"    {s}\n" for s in told)
     return text + declarations(((n, t) for n, t in kernel.variables if n in inner), "    ")
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from ..dtypes import DType, bool_, int64
+from .pins import Pins
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,13 @@ class ScalarType:
 @dataclass(frozen=True, slots=True)
 class ArrayType:
     """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
-    time."""
+    time. `pins` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
+    any."""
 
     dtype: DType
     ndim: int
     strided: bool
+    pins: Pins = ()
 
     def __str__(self) -> str:
         return f"{self.ndim}-D {'strided' if self.strided else 'contiguous'} array of {self.dtype}"

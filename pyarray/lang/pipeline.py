@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .check import Site, check
@@ -11,7 +11,10 @@ from .dialect import DIALECTS
 from .directions import directions
 from .emit import emit
 from .infer import infer
+from .ir import ArrayType
 from .parse import Capture, FunctionSource
+from .pins import Pins
+from .record import transform
 from .sequence import sequence
 from .verify import verify
 
@@ -19,8 +22,8 @@ from .verify import verify
 @dataclass(frozen=True)
 class Program:
     """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
-    `directions` by parameter, the `sites` that failure records point into (empty without debug), and the
-    Python values compiled in."""
+    `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
+    values compiled in, and the promises about parameters' sizes that the text relies on."""
 
     name: str
     text: str
@@ -29,6 +32,7 @@ class Program:
     directions: dict[str, str]
     sites: tuple[Site, ...]
     captures: tuple[Capture, ...] = ()
+    pins: dict[str, Pins] = field(default_factory=dict)
 
 
 def lower(
@@ -40,12 +44,21 @@ def lower(
 ) -> Program:
     """Kernel + parameter types → text for `target`. Raises `CompileError` for what is outside the
     language."""
-    tree, captures = infer(source, params, wraparound)
+    pins: dict[str, Pins] = {}
+
+    def without_pins(path: str, kind: Any) -> Any:
+        if not isinstance(kind, ArrayType) or not kind.pins:
+            return kind
+        pins[path] = kind.pins
+        return replace(kind, pins=())
+
+    plain = [(name, transform(name, kind, without_pins)) for name, kind in params]
+    tree, captures = infer(source, plain, wraparound)
     verify(tree)
     facts = directions(tree)
     sites: tuple[Site, ...] = ()
     if debug:
         tree, sites = check(tree)
     tree = verify(sequence(tree))
-    text, entry = emit(tree, DIALECTS[target], debug)
-    return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures)
+    text, entry = emit(tree, DIALECTS[target], debug, pins)
+    return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins)

@@ -1,0 +1,141 @@
+"""What a variant is compiled for, axis by axis, and why a launch would miss. Nothing here compiles or
+launches.
+
+The key is read off the types that `lower` gets and what else decides the binary; sizes, offsets, addresses
+and values of numbers are in none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..array import ndarray
+from ..driver.base import Device
+from ..lang.ir import ArrayType, static_key
+from ..lang.pipeline import Program
+from ..lang.record import leaves
+from . import compile as compiler
+from .signature import as_argument, is_readonly
+
+INDEX_BITS = 64  # of sizes, offsets and index arithmetic
+
+
+class CacheKey(Mapping[str, Hashable]):
+    """Axis → value, in order: hashable, and equal for arguments that share an artifact.
+
+    Axes of an array parameter `v` are `v.dtype`, `v.ndim`, `v.layout`, `v.index`, `v.access`, `v.pins`; of a
+    number without annotation `x.type`, of a constant `n.value`. `captured NAME` are Python values compiled
+    in. `artifact` is the name of the entry on disk, and follows from the rest.
+    """
+
+    __slots__ = ("_axes",)
+
+    def __init__(self, axes: Iterable[tuple[str, Hashable]]):
+        self._axes = dict(axes)
+
+    def __getitem__(self, axis: str) -> Hashable:
+        return self._axes[axis]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._axes)
+
+    def __len__(self) -> int:
+        return len(self._axes)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._axes.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CacheKey) and self._axes == other._axes
+
+    def __repr__(self) -> str:
+        return "CacheKey(\n" + "".join(f"    {axis}: {value}\n" for axis, value in self.items()) + ")"
+
+    def differences(self, other: CacheKey) -> list[str]:
+        """Axes in which they differ, in words."""
+        axes = [
+            axis for axis in dict.fromkeys((*self, *other)) if self.get(axis, _NONE) != other.get(axis, _NONE)
+        ]
+        told = [axis for axis in axes if axis != "artifact"] or axes
+        return [f"{axis}: {self.get(axis, _NONE)}, there {other.get(axis, _NONE)}" for axis in told]
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+_NONE = _Nothing()
+
+
+def key_of(kernel: Any, args: tuple[Any, ...], program: Program, device: Device) -> CacheKey:
+    """The key of `program`, which is the kernel's for these arguments."""
+    return CacheKey(
+        (*_parameter_axes(kernel, args), *_captured_axes(program), *_other_axes(kernel, program, device))
+    )
+
+
+def _parameter_axes(kernel: Any, args: tuple[Any, ...]) -> Iterator[tuple[str, Hashable]]:
+    for parameter, argument, (name, kind) in zip(kernel.parameters, args, kernel._types(args), strict=True):
+        for path, leaf in leaves(name, kind):
+            if isinstance(leaf, ArrayType):
+                yield f"{path}.dtype", str(leaf.dtype)
+                yield f"{path}.ndim", leaf.ndim
+                yield f"{path}.layout", "strided" if leaf.strided else "contiguous"
+                yield f"{path}.index", INDEX_BITS
+                if isinstance(argument, ndarray):
+                    yield f"{path}.access", "read-only" if is_readonly(argument._key) else "writeable"
+                yield f"{path}.pins", "; ".join(map(str, leaf.pins)) or "none"
+            elif hasattr(leaf, "key"):
+                yield f"{path}.value", leaf.key()
+            elif not parameter.scalar:
+                yield f"{path}.type", str(leaf)
+
+
+def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
+    count: dict[str, int] = {}
+    for capture in program.captures:
+        name = f"captured {capture.name}"
+        count[name] = count.get(name, 0) + 1
+        yield name if count[name] == 1 else f"{name} ({count[name]})", static_key(capture.value)
+
+
+def _other_axes(kernel: Any, program: Program, device: Device) -> Iterator[tuple[str, Hashable]]:
+    yield "debug", kernel._checked()
+    yield "wraparound", kernel.wraparound
+    yield "device", device.kind
+    yield "target", device.driver.target()
+    yield "toolchain", device.driver.compiler().fingerprint
+    yield "headers", compiler.headers()[:16]
+    yield "flags", kernel.flags
+    yield from compiler.settings()
+    yield "artifact", compiler.key_of(program.text, program.entry, device, kernel.flags)
+
+
+def bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a call, defaults too, as the launch takes them."""
+    given = kernel.source_text.signature.bind(*args, **kwargs)
+    given.apply_defaults()
+    return tuple(as_argument(given.arguments[p.name]) for p in kernel.parameters)
+
+
+def cache_key(kernel: Any, args: tuple[Any, ...]) -> CacheKey:
+    """The key of these arguments now. The front end runs for them; the compiler doesn't."""
+    return key_of(kernel, args, kernel.lowered(args), kernel._device(args))
+
+
+def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
+    """None where a launch would find its variant, else why it wouldn't, against the nearest one there is."""
+    if not kernel._variants:
+        return f"kernel {kernel.__name__!r} has no variants yet: its next launch makes the first"
+    wanted = cache_key(kernel, args)
+    if kernel._would_hit(args):
+        return None
+    made = [v.key for v in kernel._variants]
+    rows = min((wanted.differences(key) for key in made), key=len)
+    count = f"{len(made)} variant{'s' if len(made) > 1 else ''}"
+    head = (
+        f"kernel {kernel.__name__!r} has no variant for these arguments; against the nearest of its {count}:"
+    )
+    return "\n  ".join((head, *(rows or ["nothing differs: a captured value was replaced by an equal one"])))

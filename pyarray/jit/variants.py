@@ -1,0 +1,82 @@
+"""The variants of one kernel: found by key, bounded in number.
+
+The dispatcher reads `table` and nothing else, so that a hit costs one look-up and keeps no record. When
+`table` is full it becomes the older generation, and what was in the older one is dropped: a variant that is
+still used comes back at its next launch, by the slow way, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..driver.base import Device
+from ..lang.pipeline import Program
+from .compile import Artifact
+
+MOST = 256  # of a generation. One costs some 20 kB: text, tree of sites, launcher, the loaded module
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher; its
+    own compiler flags, and whether it checks bounds. `key` names what it was compiled for, axis by axis."""
+
+    program: Program
+    artifact: Artifact
+    launch: Callable[..., Any]
+    device: Device
+    flags: tuple[str, ...]
+    checked: bool
+    key: Any = None  # explain.CacheKey; None of a kernel that is written by hand
+
+
+class Variants:
+    """Callers hold the kernel's lock, except to read `table`."""
+
+    def __init__(self, most: int = MOST):
+        self.most = most
+        self.table: dict[Any, Callable[..., Any]] = {}
+        self._older: dict[Any, Callable[..., Any]] = {}
+        self._made: dict[Callable[..., Any], Variant] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __iter__(self) -> Iterator[Variant]:
+        """In the order in which they were made."""
+        return iter(list(self._made.values()))
+
+    def find(self, key: Any) -> Variant | None:
+        """The variant of `key`, which counts as used."""
+        launch = self.table.get(key)
+        if launch is None:
+            launch = self._older.pop(key, None)
+            if launch is None:
+                return None
+            self._put(key, launch)
+        return self._made[launch]
+
+    def has(self, key: Any) -> bool:
+        """Whether there is one, without using it."""
+        return key in self.table or key in self._older
+
+    def add(self, key: Any, variant: Variant) -> None:
+        """A new variant. Whoever finds a launcher also finds what it was made from."""
+        self._made[variant.launch] = variant
+        self._put(key, variant.launch)
+
+    def _put(self, key: Any, launch: Callable[..., Any]) -> None:
+        if len(self.table) >= self.most:
+            for dropped in self._older.values():
+                del self._made[dropped]
+            self._older = dict(self.table)
+            self.table.clear()  # the very dictionary that the dispatcher reads
+        self.table[key] = launch
+
+    def clear(self) -> None:
+        """Drop all."""
+        self.table.clear()
+        self._older = {}
+        self._made.clear()

@@ -1,0 +1,85 @@
+"""Values of several parts: tuples, named tuples, dataclasses, objects. Their leaves are numbers, arrays and
+`Static`s, and each leaf is a variable or a parameter of its own, called by its path: `p.inner.v`, `t[0]`.
+
+The same structure stands for a value (its leaves are expressions) and for the type of one (types).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .ir import Static
+
+
+@dataclass(frozen=True)
+class Record:
+    """A named tuple, a dataclass or another object of class `kind`; plain tuples are Python tuples. `whole`:
+    the names are all that it has, not just those that a kernel's text reads."""
+
+    kind: type
+    names: tuple[str, ...]
+    items: tuple[Any, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Stands for a field that no kernel can read; an error when one does."""
+
+    kind: type
+
+    def __repr__(self) -> str:
+        return f"of type {self.kind.__name__}"
+
+
+def is_group(value: Any) -> bool:
+    """Whether it has parts."""
+    return isinstance(value, (tuple, Record))
+
+
+def as_tuple(value: Any) -> tuple[Any, ...] | None:
+    """The items of what Python would take as a tuple, else None."""
+    if isinstance(value, Record):
+        return value.items if issubclass(value.kind, tuple) else None
+    return value if isinstance(value, tuple) else None
+
+
+def items_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """(path, item) of a group, in order."""
+    if isinstance(value, Record):
+        yield from ((f"{path}.{name}", item) for name, item in zip(value.names, value.items, strict=True))
+    else:
+        yield from ((f"{path}[{k}]", item) for k, item in enumerate(value))
+
+
+def leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """(path, leaf) of a group, in order; of anything else, itself."""
+    if not is_group(value):
+        yield path, value
+        return
+    for name, item in items_of(path, value):
+        yield from leaves(name, item)
+
+
+def transform(path: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
+    """The same structure with `change(path, leaf)` in place of each leaf."""
+    if not is_group(value):
+        return change(path, value)
+    items = tuple(transform(name, item, change) for name, item in items_of(path, value))
+    return Record(value.kind, value.names, items, value.whole) if isinstance(value, Record) else items
+
+
+def skeleton(value: Any) -> Any:
+    """The structure alone: None for each leaf that lives in a variable, `Static`s as they are."""
+    return transform("", value, lambda _, leaf: leaf if isinstance(leaf, Static) else None)
+
+
+def key(kind: Any) -> Any:
+    """What distinguishes instances of a function for parameters of these types."""
+    if isinstance(kind, Record):
+        return (kind.kind, kind.names, kind.whole, *map(key, kind.items))
+    if isinstance(kind, tuple):
+        return (tuple, *map(key, kind))
+    return kind.key() if isinstance(kind, Static) else kind
