@@ -1,7 +1,8 @@
-"""What `BufferView[float32]` and `ndarray[float32, 2]` mean in a kernel's signature."""
+"""What `BufferView[float32]`, `ndarray[float32, 2]`, `In[...]`, dataclasses mean in a kernel's signature."""
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,11 @@ class ArrayAnnotation:
     view: bool
     dtype: DType | None
     ndim: int | None
+    direction: str | None = None  # IN, OUT or INOUT where it was declared
 
     def __repr__(self) -> str:
+        if self.direction is not None:
+            return f"{DIRECTIONS[self.direction]}[{dataclasses.replace(self, direction=None)}]"
         if self.view:
             return f"BufferView[{self.dtype}]"
         return f"ndarray[{self.dtype}]" if self.ndim is None else f"ndarray[{self.dtype}, {self.ndim}]"
@@ -53,3 +57,85 @@ def array_annotation(item: Any) -> ArrayAnnotation:
     if ndim is not None and ndim < 0:
         raise ValueError(f"ndarray[dtype, ndim] takes a rank of 0 or more, got {ndim}")
     return ArrayAnnotation(False, None if dtype is Ellipsis else asdtype(dtype), ndim)
+
+
+DIRECTIONS = {"IN": "In", "OUT": "Out", "INOUT": "InOut"}
+
+
+@dataclass(frozen=True)
+class Direction:
+    """`In[inner]`: what an array parameter is for; `inner` is its annotation, None for any array."""
+
+    direction: str
+    inner: Any
+
+    def __repr__(self) -> str:
+        return f"{DIRECTIONS[self.direction]}[{self.inner!r}]"
+
+
+class In:
+    """Annotation of an array that a kernel only reads: `In[BufferView[float32]]`, or `In` for any array. A
+    store into it is a `CompileError`.
+
+    >>> In[array_annotation("float32")]
+    In[ndarray[float32]]
+    """
+
+    direction = "IN"
+
+    def __class_getitem__(cls, item: Any) -> Direction:
+        if isinstance(item, (tuple, Direction)):
+            raise TypeError(f"{cls.__name__}[...] takes one annotation of an array, got {item!r}")
+        return Direction(cls.direction, item)
+
+
+class Out(In):
+    """Annotation of an array that a kernel writes wholly and doesn't read before: `Out[BufferView[float32]]`,
+    or `Out` for any array. What isn't written is reported in debug mode; the old contents of a host array are
+    not uploaded.
+
+    >>> Out[array_annotation(("float32", 2))]
+    Out[ndarray[float32, 2]]
+    """
+
+    direction = "OUT"
+
+
+class InOut(In):
+    """Annotation of an array that a kernel reads and writes: `InOut[BufferView[float32]]`, or `InOut` for any
+    array.
+
+    >>> InOut[view_annotation("int8")]
+    InOut[BufferView[int8]]
+    """
+
+    direction = "INOUT"
+
+
+def declared(annotation: Any) -> Direction | None:
+    """`In`, `Out[...]` and the like as a `Direction`, None for other annotations."""
+    if isinstance(annotation, Direction):
+        return annotation
+    bare = isinstance(annotation, type) and issubclass(annotation, In)
+    return Direction(annotation.direction, None) if bare else None
+
+
+def is_structure(kind: Any) -> bool:
+    """Whether a class is a dataclass or a named tuple."""
+    return isinstance(kind, type) and (
+        dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    )
+
+
+def field_names(kind: type) -> tuple[str, ...]:
+    """Fields of a dataclass or named tuple, in order."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(kind._fields)  # type: ignore[attr-defined]
+
+
+def is_plain(kind: type) -> bool:
+    """Whether the class of a dataclass or named tuple is made from its fields alone, by no code of its
+    author."""
+    made = kind.__init__ if dataclasses.is_dataclass(kind) else kind.__new__
+    return getattr(getattr(made, "__code__", None), "co_filename", None) == "<string>"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..array import ndarray
 from ..driver.base import Device
-from ..lang.ir import ArrayType, static_key
+from ..lang.ir import ArrayType, Static, static_key
 from ..lang.pipeline import Program
 from ..lang.record import leaves
 from . import compile as compiler
-from .signature import as_argument, is_readonly
+from .binding import Bound
+from .forms import Struct
+from .signature import is_readonly
 
 INDEX_BITS = 64  # of sizes, offsets and index arithmetic
 
@@ -69,28 +70,30 @@ class _Nothing:
 _NONE = _Nothing()
 
 
-def key_of(kernel: Any, args: tuple[Any, ...], program: Program, device: Device) -> CacheKey:
+def key_of(kernel: Any, bound: Bound, program: Program, device: Device) -> CacheKey:
     """The key of `program`, which is the kernel's for these arguments."""
     return CacheKey(
-        (*_parameter_axes(kernel, args), *_captured_axes(program), *_other_axes(kernel, program, device))
+        (*_parameter_axes(bound), *_captured_axes(program), *_other_axes(kernel, program, device))
     )
 
 
-def _parameter_axes(kernel: Any, args: tuple[Any, ...]) -> Iterator[tuple[str, Hashable]]:
-    for parameter, argument, (name, kind) in zip(kernel.parameters, args, kernel._types(args), strict=True):
-        for path, leaf in leaves(name, kind):
-            if isinstance(leaf, ArrayType):
-                yield f"{path}.dtype", str(leaf.dtype)
-                yield f"{path}.ndim", leaf.ndim
-                yield f"{path}.layout", "strided" if leaf.strided else "contiguous"
-                yield f"{path}.index", INDEX_BITS
-                if isinstance(argument, ndarray):
-                    yield f"{path}.access", "read-only" if is_readonly(argument._key) else "writeable"
-                yield f"{path}.pins", "; ".join(map(str, leaf.pins)) or "none"
-            elif hasattr(leaf, "key"):
-                yield f"{path}.value", leaf.key()
-            elif not parameter.scalar:
-                yield f"{path}.type", str(leaf)
+def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
+    for item in bound.form.items:
+        if isinstance(item, Struct):
+            yield f"{item.name}.class", item.kind
+    types = (pair for name, kind in bound.types() for pair in leaves(name, kind))
+    for (parameter, argument), (path, leaf) in zip(bound.pairs, types, strict=True):
+        if isinstance(leaf, ArrayType):
+            yield f"{path}.dtype", str(leaf.dtype)
+            yield f"{path}.ndim", leaf.ndim
+            yield f"{path}.layout", "strided" if leaf.strided else "contiguous"
+            yield f"{path}.index", INDEX_BITS
+            yield f"{path}.access", "read-only" if is_readonly(argument._key) else "writeable"
+            yield f"{path}.pins", "; ".join(map(str, leaf.pins)) or "none"
+        elif isinstance(leaf, Static):
+            yield f"{path}.value", leaf.key()
+        elif not parameter.scalar:
+            yield f"{path}.type", str(leaf)
 
 
 def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
@@ -113,16 +116,17 @@ def _other_axes(kernel: Any, program: Program, device: Device) -> Iterator[tuple
     yield "artifact", compiler.key_of(program.text, program.entry, device, kernel.flags)
 
 
-def bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of a call, defaults too, as the launch takes them."""
+def arguments(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a call, defaults too."""
     given = kernel.source_text.signature.bind(*args, **kwargs)
     given.apply_defaults()
-    return tuple(as_argument(given.arguments[p.name]) for p in kernel.parameters)
+    return tuple(given.arguments[p.name] for p in kernel.parameters)
 
 
 def cache_key(kernel: Any, args: tuple[Any, ...]) -> CacheKey:
     """The key of these arguments now. The front end runs for them; the compiler doesn't."""
-    return key_of(kernel, args, kernel.lowered(args), kernel._device(args))
+    bound = kernel.bind(args)
+    return key_of(kernel, bound, kernel.lowered(args), bound.device())
 
 
 def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:

@@ -17,35 +17,26 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ..array import ndarray
 from ..buffer_view import BufferView
-from ..driver.base import Device, get_device
-from ..dtypes import DEFAULT
+from ..driver.base import get_device
 from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.markers import constexpr
-from ..lang.parse import Capture, FunctionSource, source_of
+from ..lang.parse import Capture, FunctionSource, attributes_read, source_of
 from ..lang.pipeline import Program, lower
 from . import compile as compiler
-from . import explain
+from . import explain, saved
+from .binding import Bound
+from .forms import Form, read
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
-from .signature import (
-    Argument,
-    Parameter,
-    Signature,
-    as_argument,
-    bind_type,
-    check_number,
-    is_readonly,
-    parameters_of,
-    type_key,
-)
+from .signature import Argument, Parameter, Signature, as_argument, parameters_of, type_key
 from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
+_FORMS = 8  # of structures, that a dispatcher knows at once; others are found the slow way
 
 
 class Kernel:
@@ -74,7 +65,7 @@ class Kernel:
         self._ticks = itertools.count()
         self._reads = 0  # of the count, each of which takes one
         self._parameters: tuple[Parameter, ...] | None = None
-        self._key: Callable[..., Any] | None = None
+        self._forms: dict[Any, tuple[Form, Callable[..., Any]]] = {}  # structure → form, function for keys
         self._dispatch: Callable[..., Any] = self._first_call
         _kernels.add(self)
 
@@ -96,85 +87,110 @@ class Kernel:
         return self._parameters
 
     def _make_dispatcher(self) -> None:
-        scope = {
+        scope: dict[str, Any] = {
             "variants": self._variants.table, "mode": mode, "observed": OBSERVED,
-            "tick": self._ticks.__next__, "report": self._report,
-            "miss": self._miss, "refused": self._refused, "type_key": type_key, "static_key": static_key,
+            "tick": self._ticks.__next__, "miss": self._miss, "refused": self._refused,
+            "report": self._report,
+            "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
-        self._key = make_key(self.parameters, scope)
-        self._dispatch = make_dispatcher(self.__name__, self.parameters, self.debug, self._captures, scope)
+        forms = [form for form, _ in self._forms.values() if not form.plain]
+        made: Callable[..., Any] | None = None
+        for form in (Form(self.parameters), *forms[-_FORMS:]):  # the newest is looked at first
+            made = make_dispatcher(
+                self.__name__, self.parameters, form, self.debug, self._captures, scope, made
+            )
+        self._dispatch = made  # type: ignore[assignment]
 
     def _first_call(self, *args: Any, **kwargs: Any) -> None:
         with self._lock:
-            if self._key is None:
+            if self._dispatch == self._first_call:
                 self._make_dispatcher()
         self._dispatch(*args, **kwargs)
+
+    def bind(self, args: tuple[Any, ...]) -> Bound:
+        """The call's arguments, taken apart. Raises `TypeError`."""
+        form, values = read(self.__name__, self.parameters, args, lambda: attributes_read(self.source_text))
+        with self._lock:
+            known = self._forms.get(form.structure)
+            if known is None:
+                scope = {"type_key": type_key, "static_key": static_key}
+                known = self._forms[form.structure] = form, make_key(form, scope)
+        return Bound(self.__name__, known[0], tuple(map(as_argument, values)))
+
+    def _key(self, bound: Bound) -> Any:
+        return self._forms[bound.form.structure][1](self._checked(), *bound.values)
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
         captured value may have changed, somebody observes launches."""
-        args = tuple(map(as_argument, args))
-        variant = self.variant(args)
-        self._check_scalars(args)
+        bound = self.bind(args)
+        variant = self._variant(bound)
+        bound.check_scalars()
         if not observed():
-            self._run(variant, args)
+            self._run(variant, bound)
             return
-        named = {p.name: a for p, a in zip(self.parameters, args, strict=True)}
-        observe(Launch(self.__name__, variant, named, lambda: self._run(variant, args), self.marked))
+        run = lambda: self._run(variant, bound)  # noqa: E731
+        observe(Launch(self.__name__, variant, bound.named, run, self.marked))
 
-    def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
-        pairs = zip(self.parameters, args, strict=True)
-        # NumPy's numbers, some of which `struct` doesn't take
-        failure = variant.launch(*(a.item() if p.scalar and hasattr(a, "item") else a for p, a in pairs))
+    def _run(self, variant: Variant, bound: Bound) -> None:
+        failure = variant.launch(*bound.slots())
         if failure:
             self._report(failure, variant.launch)
 
     def variant(self, args: tuple[Any, ...]) -> Variant:
         """The variant for arguments of these types, compiled if need be."""
+        return self._variant(self.bind(args))
+
+    def _variant(self, bound: Bound) -> Variant:
         with self._lock:
-            if self._key is None:
+            if self._dispatch == self._first_call:
                 self._make_dispatcher()
             self._refresh()
-            assert self._key is not None
             try:
-                found = self._variants.find(self._key(self._checked(), *args))
+                found = self._variants.find(self._key(bound))
             except (AttributeError, TypeError):
-                self._types(args)  # says which argument is wrong
+                bound.types()  # says which argument is wrong
                 raise
-            return found or self._new_variant(args)
+            return found or self._new_variant(bound)
 
     def _checked(self) -> bool:
         return mode.debug if self.debug is None else self.debug
 
-    def _new_variant(self, args: tuple[Any, ...]) -> Variant:
-        made = self._compile(args)
-        assert self._key is not None
-        self._variants.add(self._key(self._checked(), *args), made)
+    def _new_variant(self, bound: Bound) -> Variant:
+        made = self._compile(bound)
+        self._variants.add(self._key(bound), made)
         self.counts["misses"] += 1
         new = tuple(c for c in made.program.captures if not self._captured(c))
-        if new and self.on_global_change is not None:
+        if self.on_global_change is not None:
             self._captures += new
+        if not bound.form.plain:  # the last compiled is the first looked for
+            self._forms[bound.form.structure] = self._forms.pop(bound.form.structure)
+        if new or not bound.form.plain:
             self._make_dispatcher()
         return made
 
     def _captured(self, capture: Capture) -> bool:
         return any(capture.owner is c.owner and capture.name == c.name for c in self._captures)
 
-    def _compile(self, args: tuple[Any, ...]) -> Variant:
-        checked, device, program = self._checked(), self._device(args), self.lowered(args)
-        self._check_writeable(program, args)
+    def _compile(self, bound: Bound) -> Variant:
+        checked, device, program = self._checked(), bound.device(), self._lowered(bound)
+        bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver
         run = driver.checked_launcher(artifact.function) if checked else driver.launcher(artifact.function)
-        names = tuple(p.name for p in self.parameters)
+        names = tuple(p.name for p in bound.form.leaves)
         launch = make_launcher(program.params, names, run, checked)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
-        key = explain.key_of(self, args, program, device)
-        return Variant(program, artifact, launch, device, self.flags, checked, key)
+        key = explain.key_of(self, bound, program, device)
+        form, types = bound.form, bound.leaf_types()
+        return Variant(program, artifact, launch, device, self.flags, checked, key, form, types)
 
     def lowered(self, args: tuple[Any, ...]) -> Program:
         """The front end's work for arguments of these types. Raises `CompileError`."""
-        types, device = self._types(args), self._device(args)
+        return self._lowered(self.bind(args))
+
+    def _lowered(self, bound: Bound) -> Program:
+        types, device = bound.types(), bound.device()
         try:
             return lower(self.source_text, types, device.kind, self._checked(), self.wraparound)
         except CompileError as error:  # the message says where; the way through the compiler says nothing
@@ -182,25 +198,6 @@ class Kernel:
         except RecursionError:
             what = f"kernel {self.__name__!r} has an expression that is nested too deeply"
             raise CompileError(f"{what}; split it with variables") from None
-
-    def _types(self, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
-        return [(p.name, bind_type(self.__name__, p, a)) for p, a in zip(self.parameters, args, strict=True)]
-
-    def _device(self, args: tuple[Any, ...]) -> Device:
-        named = zip(self.parameters, args, strict=True)
-        devices = {a.device: p.name for p, a in named if isinstance(a, ndarray)}
-        if len(devices) > 1:
-            where = ", ".join(f"{name!r} on {device}" for device, name in devices.items())
-            what = f"all arrays must be on one device, got {where}"
-            raise ValueError(f"{self.__name__}(): {what}; move them with .to_device(...)")
-        return next(iter(devices), None) or get_device(None)
-
-    def _check_writeable(self, program: Program, args: tuple[Any, ...]) -> None:
-        for p, a in zip(self.parameters, args, strict=True):
-            written = program.directions.get(p.name) in ("OUT", "INOUT")
-            if written and isinstance(a, ndarray) and is_readonly(a._key):
-                what = f"{p.name!r} is written by the kernel, and this array is read-only"
-                raise ValueError(f"{self.__name__}(): {what}; pass a copy")
 
     # ---- captured values
 
@@ -226,25 +223,16 @@ class Kernel:
     def _would_hit(self, args: tuple[Any, ...]) -> bool:
         """Whether a launch finds its variant."""
         with self._lock:
-            if self._key is None:
-                self._make_dispatcher()
-            assert self._key is not None
             same = all(static_key(c.read()) == static_key(c.value) for c in self._captures)
-            return same and self._variants.has(self._key(self._checked(), *args))
+            return same and self._variants.has(self._key(self.bind(args)))
 
     # ---- failures
 
-    def _check_scalars(self, args: tuple[Any, ...]) -> None:
-        for p, value in zip(self.parameters, args, strict=True):
-            if p.scalar:
-                bind_type(self.__name__, p, value)
-            elif p.annotation is None and type(value) is int:
-                check_number(self.__name__, p.name, int, DEFAULT["i"], value)
-
     def _refused(self, args: tuple[Any, ...]) -> None:
         """Packing refused a value: say which parameter, what was expected, what came."""
-        self._check_scalars(args)
-        self._run(self.variant(args), args)
+        bound = self.bind(args)
+        bound.check_scalars()
+        self._run(self._variant(bound), bound)
 
     def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
         raise_bounds(self.__name__, vars(launch)["sites"], failure)
@@ -292,12 +280,23 @@ class Kernel:
         """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal
         for arguments that share an artifact. Neither compiles nor launches. Raises what a launch raises for
         arguments that don't fit."""
-        return explain.cache_key(self, explain.bound(self, args, kwargs))
+        return explain.cache_key(self, explain.arguments(self, args, kwargs))
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """None if a launch with these arguments would find its variant; else a text with the axes in which
         they differ from the nearest one. Neither compiles nor launches."""
-        return explain.explain_miss(self, explain.bound(self, args, kwargs))
+        return explain.explain_miss(self, explain.arguments(self, args, kwargs))
+
+    def manifest(self) -> dict[str, Any]:
+        """What `save` writes of the variants compiled so far, without texts and binaries: names, types,
+        directions and slots of the parameters, target, hashes. For JSON. Raises `RuntimeError` before the
+        first launch, `TypeError` for a value compiled in that can't be written down."""
+        return saved.manifest(self)
+
+    def save(self, path: Any) -> None:
+        """Write the variants compiled so far to a file that `pa.load_kernel` turns into a callable in any
+        process, without this source. Raises what `manifest` does."""
+        saved.save(self, path)
 
     def source(self, device: Any = None) -> str:
         """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if

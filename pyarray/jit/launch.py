@@ -17,9 +17,9 @@ import numpy as np
 
 from ..annotations import ArrayAnnotation
 from ..lang.ir import ArrayType
-from ..lang.markers import constexpr
 from ..lang.parse import Capture
-from .signature import Parameter
+from .forms import Form, Struct
+from .signature import Constant, Parameter, Unread
 
 _INTEGER = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}  # the format itself refuses what is out of range
 
@@ -85,11 +85,12 @@ def make_launcher(
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value."""
-    p = _prefix(names)
+    p = _prefix(names)  # the path of a field is no name
+    variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
-    values = ", ".join(slot_values(name, kind, debug, p) for name, kind in params)
+    values = ", ".join(slot_values(variables[name], kind, debug, p) for name, kind in params)
     scope = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag, "complex": _complex, "bool": bool}
-    text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({values}))\n"
+    text = f"def {p}f({', '.join(variables.values())}):\n    return {p}run({p}pack({values}))\n"
     return _define(text, p, scope, "launch")
 
 
@@ -117,22 +118,62 @@ def make_walk(
 def make_dispatcher(
     name: str,
     params: tuple[Parameter, ...],
+    form: Form,
     debug: bool | None,
     captures: tuple[Capture, ...],
     scope: dict[str, Any],
+    otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The kernel's call: `scope` provides variants, mode, observed, tick, miss, refused, report, type_key,
-    static_key.
+    """The kernel's call for arguments of one form: `scope` provides variants, mode, observed, tick, miss,
+    refused, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of another
+    form, and in the end to `miss`.
 
-    Arguments of annotated scalars aren't part of the key: they are only values. Captured values are compared
-    by identity, which is quick; that something equal came is for `miss` to see.
+    Each field of a structure is read once, so that what is looked up is what is launched. Arguments of
+    annotated scalars aren't part of the key: they are only values. Captured values are compared by identity,
+    which is quick; that something equal came is for `miss` to see.
     """
     names = tuple(p.name for p in params)
     p = _prefix(names)
-    scope = scope | {"struct_error": struct.error}
+    scope = scope | {"struct_error": struct.error, "form": form, "otherwise": otherwise}
     checked = f"{p}mode.key"  # under which nothing is found while launches are observed
     if debug is not None:
         checked = f"({debug} if {checked} is not {p}observed else {checked})"
+    args = "(" + "".join(f"{n}, " for n in names) + ")"
+    if otherwise is None:
+        slow = f"{p}miss({args})"
+    else:
+        given = (f"{q.name}={q.name}" if q.keyword_only else q.name for q in params)
+        slow = f"{p}otherwise({', '.join(given)})"
+    reader = _Reads(form, p, scope)
+    tests = list(reader.tests)
+    if captures:
+        guards = [_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
+        tests.insert(0, f"not ({' or '.join(guards)})")
+    lines = [*reader.loads, f"{p}launch = {p}variants[{key_expression(form, reader.names, checked, p)}]"]
+    if tests:
+        lines = [f"if {' and '.join(tests)}:", *(f"    {line}" for line in lines)]
+    text = (
+        f"def {p}f({_signature(params, p, scope)}):\n"
+        f"    {p}launch = None\n"
+        "    try:\n"
+        + "".join(f"        {line}\n" for line in lines)
+        + "    except (LookupError, AttributeError, TypeError, ValueError):\n"
+        "        pass\n"  # and not the call of miss: its errors would drag this one along
+        f"    if {p}launch is None:\n"
+        f"        return {slow}\n"
+        f"    {p}tick()\n"
+        "    try:\n"
+        f"        {p}failure = {p}launch({', '.join(reader.names)})\n"
+        f"    except ({p}struct_error, TypeError, OverflowError):\n"
+        f"        return {p}refused({args})\n"
+        f"    if {p}failure:\n"
+        f"        {p}report({p}failure, {p}launch)\n"
+    )
+    return _define(text, p, scope, name)
+
+
+def _signature(params: tuple[Parameter, ...], p: str, scope: dict[str, Any]) -> str:
+    """The parameters of a dispatcher; their defaults go into `scope`."""
     signature: list[str] = []
     for parameter in params:
         if parameter.keyword_only and "*" not in signature:
@@ -142,48 +183,67 @@ def make_dispatcher(
             signature.append(f"{parameter.name}={p}default_{parameter.name}")
         else:
             signature.append(parameter.name)
-    args = "(" + "".join(f"{n}, " for n in names) + ")"
-    guard = ""
-    if captures:
-        tests = [_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
-        guard = f"if not ({' or '.join(tests)}): "
-    text = (
-        f"def {p}f({', '.join(signature)}):\n"
-        f"    {p}launch = None\n"
-        "    try:\n"
-        f"        {guard}{p}launch = {p}variants[{key_expression(params, checked, p)}]\n"
-        "    except (KeyError, AttributeError, TypeError, ValueError):\n"
-        "        pass\n"  # and not the call of miss: its errors would drag this one along
-        f"    if {p}launch is None:\n"
-        f"        return {p}miss({args})\n"
-        f"    {p}tick()\n"
-        "    try:\n"
-        f"        {p}failure = {p}launch({', '.join(names)})\n"
-        f"    except ({p}struct_error, TypeError, OverflowError):\n"
-        f"        return {p}refused({args})\n"
-        f"    if {p}failure:\n"
-        f"        {p}report({p}failure, {p}launch)\n"
-    )
-    return _define(text, p, scope, name)
+    return ", ".join(signature)
 
 
-def make_key(params: tuple[Parameter, ...], scope: dict[str, Any]) -> Callable[..., Any]:
-    """Function of `checked` and the arguments that gives their key, as the dispatcher looks it up."""
-    names = tuple(p.name for p in params)
-    p = _prefix(names)
+class _Reads:
+    """How a dispatcher reads arguments of a form: `tests` that they have it, `loads` of leaves into variables
+    of their own, `names` of all leaves' variables. What the tests read on the way is kept."""
+
+    def __init__(self, form: Form, p: str, scope: dict[str, Any]):
+        self.tests: list[str] = []
+        self.loads: list[str] = []
+        self.names: list[str] = []
+        self._p, self._scope, self._count = p, scope, 0
+        for item in form.items:
+            if isinstance(item, Struct):
+                self._struct(item, item.name)
+            else:
+                self.names.append(item.name)
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f"{self._p}{self._count}"
+
+    def _is(self, expression: str, kind: type) -> str:
+        self._scope[f"kind{self._count}"] = kind
+        return f"{expression}.__class__ is {self._p}kind{self._count}"
+
+    def _struct(self, item: Struct, expression: str) -> None:
+        place = self._fresh()
+        self.tests.append(self._is(f"({place} := {expression})", item.kind))
+        if item.kind is tuple:
+            self.tests.append(f"len({place}) == {len(item.items)}")
+        for k, part in enumerate(item.items):
+            inner = f"{place}[{k}]" if item.kind is tuple else f"{place}.{item.names[k]}"
+            if isinstance(part, Struct):
+                self._struct(part, inner)
+                continue
+            self.names.append(name := self._fresh())
+            if isinstance(part.annotation, (Constant, Unread)):
+                self.tests.append(self._is(f"({name} := {inner})", part.annotation.kind))
+            else:
+                self.loads.append(f"{name} = {inner}")
+
+
+def make_key(form: Form, scope: dict[str, Any]) -> Callable[..., Any]:
+    """Function of `checked` and the leaves that gives their key, as the dispatcher looks it up."""
+    p = _prefix(names := tuple(f"a{k}" for k in range(len(form.leaves))))
     text = f"def {p}f({p}checked, {', '.join(names)}):\n"
-    return _define(f"{text}    return {key_expression(params, f'{p}checked', p)}\n", p, scope, "key")
+    text += f"    return {key_expression(form, names, f'{p}checked', p)}\n"
+    return _define(text, p, scope | {"form": form}, "key")
 
 
-def key_expression(params: tuple[Parameter, ...], checked: str, p: str) -> str:
-    keys = [checked]
-    for parameter in params:
-        name, annotation = parameter.name, parameter.annotation
+def key_expression(form: Form, names: Sequence[str], checked: str, p: str) -> str:
+    """Of the leaves in the variables `names`. A form stands for the classes of the structures."""
+    keys = [checked] if form.plain else [checked, f"{p}form"]
+    for leaf, name in zip(form.leaves, names, strict=True):
+        annotation = leaf.annotation
         if isinstance(annotation, ArrayAnnotation):
             keys.append(f"{name}._key")
-        elif annotation is constexpr:
+        elif leaf.constant:
             keys.append(f"{p}static_key({name})")
-        elif annotation is None:
+        elif annotation is None or leaf.structure:  # a structure is never a leaf, so none is found
             keys.append(f"{p}type_key({name})")
     return "".join(f"{key}, " for key in keys)
 
@@ -191,7 +251,7 @@ def key_expression(params: tuple[Parameter, ...], checked: str, p: str) -> str:
 def _guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
     """Condition that a captured value is no longer the one compiled in."""
     scope[f"owner{number}"], scope[f"value{number}"] = capture.owner, capture.value
-    if isinstance(capture.owner, dict):
+    if isinstance(capture.owner, (dict, list)):
         now = f"[{capture.name!r}]"
     else:
         now = ".cell_contents" if isinstance(capture.owner, types.CellType) else f".{capture.name}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, get_args, get_origin
 
 import numpy as np
 
-from ..annotations import ArrayAnnotation
+from ..annotations import ArrayAnnotation, declared, is_structure
 from ..array import ndarray
 from ..array_convert import asarray
 from ..array_marks import MARKED, pins_of
@@ -17,12 +17,28 @@ from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
+from ..lang.record import Opaque
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Annotation of a field that holds an object of class `kind` and is compiled in."""
+
+    kind: type
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Annotation of a field that holds an object of class `kind`, of which kernels can't read anything."""
+
+    kind: type
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """`annotation` is an `ArrayAnnotation`, a `DType`, bool, int, float, complex, `constexpr`, or None:
-    whatever comes."""
+    """A parameter, or a leaf of one, then called by its path. `annotation` is an `ArrayAnnotation`, a
+    `DType`, bool, int, float, complex, `constexpr`, a dataclass or named tuple, `Constant`, `Unread`, or
+    None: whatever comes."""
 
     name: str
     annotation: Any
@@ -32,7 +48,17 @@ class Parameter:
     @property
     def scalar(self) -> bool:
         """Whether the annotation is a number's type: the argument is then a value and no part of the key."""
-        return self.annotation not in (None, constexpr) and not isinstance(self.annotation, ArrayAnnotation)
+        return isinstance(self.annotation, DType) or _is_python_number(self.annotation)
+
+    @property
+    def structure(self) -> bool:
+        """Whether the annotation says a tuple, a named tuple or a dataclass."""
+        return is_structure(self.annotation) or get_origin(self.annotation) is tuple
+
+    @property
+    def constant(self) -> bool:
+        """Whether the argument's value is compiled in."""
+        return self.annotation is constexpr or isinstance(self.annotation, Constant)
 
 
 class Argument(NamedTuple):
@@ -65,17 +91,43 @@ def _annotation(source: FunctionSource, name: str) -> Any:
     given = source.annotation(name)
     if given is None:
         return None
-    if given is ndarray or given is BufferView:
-        return ArrayAnnotation(given is BufferView, None, 1 if given is BufferView else None)
-    if isinstance(given, (ArrayAnnotation, DType)) or given in (bool, int, float, complex, constexpr):
-        return given
     try:
-        return asdtype(given)  # numpy.float32 and the like
+        return _resolve(given)
     except TypeError:
         raise TypeError(
             f"{source.name}(): the annotation of {name!r} is {given!r}; expected pa.BufferView[dtype], "
-            "pa.ndarray[dtype, ndim], a dtype, int, float, bool, complex or pa.constexpr"
+            "pa.ndarray[dtype, ndim], one of these in pa.In[...], pa.Out[...] or pa.InOut[...], a dtype, "
+            "int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
         ) from None
+
+
+def _resolve(given: Any) -> Any:
+    """An annotation as `Parameter` keeps it. Raises `TypeError` for what means nothing here."""
+    direction = declared(given)
+    if direction is not None:
+        inner = ArrayAnnotation(False, None, None) if direction.inner is None else _resolve(direction.inner)
+        if not isinstance(inner, ArrayAnnotation):
+            raise TypeError(f"only arrays have a direction, not {inner!r}")
+        return replace(inner, direction=direction.direction)
+    if given is ndarray or given is BufferView:
+        return ArrayAnnotation(given is BufferView, None, 1 if given is BufferView else None)
+    known = isinstance(given, (ArrayAnnotation, DType)) or given is constexpr or _is_python_number(given)
+    if known or is_structure(given) or (get_origin(given) is tuple and Ellipsis not in get_args(given)):
+        return given
+    return asdtype(given)  # numpy.float32 and the like
+
+
+def _is_python_number(kind: Any) -> bool:
+    """By identity, since a `DType` equals the Python type of its width."""
+    return any(kind is number for number in (bool, int, float, complex))
+
+
+def field_annotation(given: Any) -> Any:
+    """What the annotation of a field says to a kernel; None for one that was written for others."""
+    try:
+        return None if isinstance(given, str) else _resolve(given)
+    except TypeError:
+        return None
 
 
 # ---- type keys: what a variant is looked up by
@@ -105,7 +157,9 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
     """Type (or `Static`) of one parameter for this argument. Raises `TypeError` that names the parameter,
     what was expected and what came."""
     annotation = parameter.annotation
-    if annotation is constexpr:
+    if isinstance(annotation, Unread):
+        return Static(Opaque(annotation.kind))
+    if parameter.constant:
         return Static(argument)
     if isinstance(annotation, ArrayAnnotation):
         return _bind_array(kernel, parameter.name, annotation, argument)

@@ -17,9 +17,11 @@ from .ir import (
     For,
     Function,
     Invoke,
+    Item,
     Let,
     Load,
     Local,
+    Pack,
     Return,
     Select,
     Size,
@@ -27,6 +29,7 @@ from .ir import (
     Store,
     SubView,
     Tree,
+    TupleType,
     walk,
 )
 
@@ -61,7 +64,7 @@ def result_roots(tree: Tree) -> dict[str, frozenset[int]]:
         returned = [
             n.value for s in function.body for n in walk(s) if isinstance(n, Return) and n.value is not None
         ]
-        found = (root(value, roots, results) for value in returned if isinstance(value.type, ArrayType))
+        found = (root(value, roots, results) for value in returned if _holds_array(value.type))
         results[function.symbol] = frozenset(names.index(name) for part in found for name in part)
     return results
 
@@ -74,10 +77,19 @@ def root(expr: Any, roots: Roots, results: dict[str, frozenset[int]]) -> frozens
         return root(expr.body, roots, results)
     if isinstance(expr, Select):
         return root(expr.a, roots, results) | root(expr.b, roots, results)
+    if isinstance(expr, Item):
+        return root(expr.pack, roots, results)
+    if isinstance(expr, Pack):
+        arrays = (x for x in expr.items if isinstance(x.type, ArrayType))
+        return frozenset().union(*(root(x, roots, results) for x in arrays))
     if isinstance(expr, Invoke):
         return frozenset().union(*(root(expr.args[k], roots, results) for k in results[expr.function]))
     assert isinstance(expr, Local)
     return roots.get(expr.name, frozenset((expr.name,)))
+
+
+def _holds_array(kind: Any) -> bool:
+    return isinstance(kind, ArrayType) or (isinstance(kind, TupleType) and any(map(_holds_array, kind.items)))
 
 
 def view_roots(function: Function, results: dict[str, frozenset[int]]) -> Roots:
@@ -86,7 +98,7 @@ def view_roots(function: Function, results: dict[str, frozenset[int]]) -> Roots:
         n
         for s in function.body
         for n in walk(s)
-        if isinstance(n, (Assign, Let)) and isinstance(n.value.type, ArrayType)
+        if isinstance(n, (Assign, Let)) and _holds_array(n.value.type)
     ]
     roots: Roots = {n.name: frozenset() for n in sets}
     while True:

@@ -27,10 +27,12 @@ from .ir import (
     For,
     If,
     Invoke,
+    Item,
     Let,
     Load,
     Local,
     Logic,
+    Pack,
     Range,
     Return,
     ScalarType,
@@ -41,6 +43,7 @@ from .ir import (
     Store,
     Stride,
     SubView,
+    TupleType,
     Unary,
     While,
     walk,
@@ -60,19 +63,21 @@ LANES = (
 def cname(name: str) -> str:
     """The variable's name in C. The prefix keeps all that users write apart from words of C, macros,
     functions of the headers and our own names, none of which begin like that; the escape tells `é` from the
-    letters of its code."""
+    letters of its code, and writes the paths of fields: `p.v`, `t[0]`."""
     if name.startswith("."):
         return f"t_{name[1:]}"
-    if name.isascii():
+    if name.isascii() and name.isidentifier():
         return f"v_{name}"
     return "u_" + "".join(
-        c if c.isascii() and c != "_" else "__" if c == "_" else f"_{ord(c):x}_" for c in name
+        c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name
     )
 
 
 def ctype(kind: Any) -> str:
     if kind is None:
         return "void"
+    if isinstance(kind, TupleType):
+        return "tuple" + "".join(f"_{ctype(item).removesuffix('_t')}" for item in kind.items)
     return views.view_name(kind) if isinstance(kind, ArrayType) else str(kind.dtype.ctype)
 
 
@@ -130,9 +135,14 @@ class Code:
         return fold(pins, view, kind.ndim, kind.dtype.itemsize, kind.strided) if pins else []
 
     def use(self, kind: Any) -> None:
-        """Declare the struct of an array type."""
+        """Declare the struct of an array type, or of several values."""
         if isinstance(kind, ArrayType):
             self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
+        elif isinstance(kind, TupleType):
+            for item in kind.items:
+                self.use(item)
+            members = " ".join(f"{ctype(item)} m{k};" for k, item in enumerate(kind.items))
+            self.structs.setdefault(ctype(kind), f"typedef struct {{ {members} }} {ctype(kind)};\n")
 
     def helper(self, made: tuple[str, str]) -> str:
         self.helpers.setdefault(*made)
@@ -268,6 +278,18 @@ class Code:
     def emit_Invoke(self, e: Invoke) -> str:
         hidden = [f"at, &call{e.site}"] if self.debug else []
         return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
+
+    def emit_Pack(self, e: Pack) -> str:
+        self.use(e.type)
+        kinds, name = [ctype(item) for item in e.type.items], ctype(e.type)
+        params = ", ".join(f"{kind} m{k}" for k, kind in enumerate(kinds))
+        lines = "".join(f"    t.m{k} = m{k};\n" for k in range(len(kinds)))
+        head = f"{self.dialect.function} {name} make_{name}({params})"
+        text = f"{head}\n{{\n    {name} t;\n{lines}    return t;\n}}\n"
+        return f"{self.helper((f'make_{name}', text))}({', '.join(map(self.expr, e.items))})"
+
+    def emit_Item(self, e: Item) -> str:
+        return f"{self.expr(e.pack)}.m{e.number}"
 
     # ---- statements
 

@@ -13,15 +13,17 @@ from typing import Any
 
 from .infer_expr import is_trackable
 from .infer_flow import FunctionBody
-from .ir import Function, Invoke, ScalarType, Static, Tree, Type, walk
+from .ir import Function, Invoke, ScalarType, Static, Tree, TupleType, Type, walk
 from .parse import Capture, FunctionSource
+from .record import key as type_key
+from .record import leaves
 
 
 def infer(
     source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
 ) -> tuple[Tree, tuple[Capture, ...]]:
-    """Typed tree of the kernel for these parameters, (name, type) or (name, `Static`) for a compile-time
-    constant, and the Python values that were compiled in.
+    """Typed tree of the kernel for these parameters, (name, type), and the Python values that were compiled
+    in. A `Static` is a compile-time constant; a tuple or `Record` of types becomes a parameter per leaf.
 
     Raises `CompileError` with the place in the source.
     """
@@ -50,33 +52,40 @@ class Instances:
         self.done: dict[Any, Function] = {}
         self.active: list[FunctionSource] = []
         self.symbols: set[str] = set()
-        self.captures: dict[tuple[int, str], Capture] = {}
+        self.captures: dict[tuple[int, Any], Capture] = {}
+        self.results: dict[str, Any] = {}  # function → structure of the tuple that it returns
 
-    def capture(self, owner: Any, name: str, value: Any) -> None:
+    def capture(self, owner: Any, name: Any, value: Any) -> None:
         if is_trackable(value):
             self.captures[id(owner), name] = Capture(owner, name, value)  # the capture keeps its owner alive
 
     def function(
         self, source: FunctionSource, params: tuple[tuple[str, Any], ...], is_kernel: bool = False
     ) -> Function:
-        key = (source, tuple((name, p.key() if isinstance(p, Static) else p) for name, p in params))
+        key = (source, tuple((name, type_key(p)) for name, p in params))
         if key in self.done:
             return self.done[key]
         self.active.append(source)
         symbol = self._symbol(source.name)
         types: dict[str, Type] = {}
         declared: dict[str, ScalarType] = {}
+        groups: dict[str, Any] = {}
         while True:
-            body = FunctionBody(self, source, dict(params), types, declared, is_kernel)
+            body = FunctionBody(self, source, dict(params), types, declared, groups, is_kernel)
             statements = body.run()
             if not body.changed:
                 break
         self.active.pop()
-        live = tuple((n, p) for n, p in params if not isinstance(p, Static))
-        live = tuple((n, types[n]) for n, _ in live)  # a parameter that is assigned may have been widened
-        variables = tuple((n, t) for n, t in types.items() if n not in dict(live) and n != "return")
+        flat = [n for name, p in params for n, leaf in leaves(name, p) if not isinstance(leaf, Static)]
+        live = tuple((n, types[n]) for n in flat)  # a parameter that is assigned may have been widened
+        result = types.get("return")
+        if "return" in groups:
+            self.results[symbol] = groups["return"]
+            result = TupleType(tuple(types[n] for n, x in leaves("return", groups["return"]) if x is None))
+        taken = {*flat, "return", *(n for n, _ in leaves("return", groups.get("return")))}
+        variables = tuple((n, t) for n, t in types.items() if n not in taken)
         loc = source.loc(source.node)
-        made = Function(source.name, symbol, loc, live, variables, statements, types.get("return"))
+        made = Function(source.name, symbol, loc, live, variables, statements, result)
         if not is_kernel:
             self.done[key] = made
         return made

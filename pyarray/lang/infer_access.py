@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .infer_expr import WHOLE, Expressions
+from .infer_expr import WHOLE
+from .infer_group import Groups
 from .ir import (
     INDEX,
     ArrayType,
@@ -19,8 +20,11 @@ from .ir import (
     Select,
     Size,
     Slice,
+    Static,
     SubView,
+    TupleType,
 )
+from .record import as_tuple
 from .scalar import binary, compare, constant
 
 _ATOMIC_KINDS = {
@@ -32,26 +36,47 @@ _ATOMIC_KINDS = {
 }  # others: "biu"
 
 
-class Accesses(Expressions):
-    """Adds the ways into arrays to `Expressions`."""
+class Accesses(Groups):
+    """Adds the ways into arrays to `Groups`."""
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.value(node.value)
-        if isinstance(owner, tuple):
+        items = as_tuple(owner)
+        returned = isinstance(getattr(owner, "type", None), TupleType)
+        if items is not None or returned:
             index = self.number(node.slice, self.value(node.slice))
             if not isinstance(index, Const) or not isinstance(index.value, int):
                 self.source.fail(node.slice, "a tuple needs a constant index")
-            if not -len(owner) <= index.value < len(owner):
+            if items is None:
+                return self.returned_item(node.slice, owner, index.value)
+            if not -len(items) <= index.value < len(items):
                 self.source.fail(
-                    node.slice, f"index {index.value} is out of range for a tuple of {len(owner)}"
+                    node.slice, f"index {index.value} is out of range for a tuple of {len(items)}"
                 )
-            return owner[index.value]
+            return items[index.value]
+        if isinstance(owner, Static):
+            return self.captured_item(node, owner.value)
         if not self.is_array(owner):
             self.source.fail(node, f"{self.describe(owner)} can't be indexed")
         parts = self.index_parts(node, owner)
         if len(parts) == owner.type.ndim and not any(isinstance(p, Range) for p in parts):
             return self.element(node, owner, parts)
         return Slice(self.loc(node), _slice_type(owner.type, parts), owner, parts)
+
+    def captured_item(self, node: ast.Subscript, owner: Any) -> Any:
+        """An item of a captured list or dict, by a constant index or key; noted, as any captured value."""
+        if type(owner) not in (list, dict):
+            self.source.fail(node, f"{self.describe(Static(owner))} can't be indexed")
+        found = self.value(node.slice)
+        index = found.value if isinstance(found, (Const, Static)) else None
+        if not isinstance(index, (int, str)):
+            self.source.fail(node.slice, f"a captured {type(owner).__name__} needs a constant index or key")
+        try:
+            value = owner[index]
+        except (LookupError, TypeError) as error:
+            self.source.fail(node.slice, f"no such item: {type(error).__name__}: {error}")
+        self.program.capture(owner, index, value)
+        return self.lift(node, value)
 
     def element(self, node: ast.AST, array: Expr, index: tuple[Any, ...]) -> Expr:
         return Load(self.loc(node), ScalarType(array.type.dtype), array, index)
@@ -105,7 +130,7 @@ class Accesses(Expressions):
         if len(args) != 3 or not self.is_array(args[0]):
             advice = f"write pa.atomic_{op}(v, i, x)"
             self.source.fail(node, f"atomic_{op}() takes an array, an index and a value", advice)
-        array, index = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
+        array, index = args[0], as_tuple(args[1]) or (args[1],)
         dtype = array.type.dtype
         if dtype.kind not in _ATOMIC_KINDS.get(op, "biu"):
             self.source.fail(node, f"atomic_{op}() is not defined for {dtype}")

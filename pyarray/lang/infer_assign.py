@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NoReturn
 
 from ..dtypes import asdtype
 from .infer_call import Calls
@@ -23,6 +23,7 @@ from .ir import (
     Unary,
     walk,
 )
+from .record import as_tuple, is_group, leaves, skeleton, transform
 
 
 class Assignments(Calls):
@@ -32,9 +33,46 @@ class Assignments(Calls):
     parallel: set[str] | None = None
 
     def bind(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:
-        if isinstance(value, (Static, tuple)):
-            advice = "variables are numbers and views of arrays"
+        if isinstance(value, Static):
+            advice = "variables are numbers, views of arrays and tuples of them"
             self.source.fail(where, f"{name!r} can't hold {self.describe(value)}", advice)
+        self.check_assignable(where, name)
+        if is_group(value):
+            return self.bind_group(where, name, value)
+        if value.type is None:
+            self.source.fail(where, "this call returns nothing that could be assigned")
+        self.set_group(where, name, value)
+        kind = self.set_type(where, name, value.type)
+        self.assigned.add(name)
+        return [Assign(self.loc(where), name, self.coerce(where, value, kind))]
+
+    def bind_group(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:
+        """A variable per leaf; all are evaluated before the first is set, as `t = (t[1], t[0])` needs."""
+        self.set_group(where, name, value)
+        result: list[Stmt] = []
+        held = list(leaves(name, self.hold_all(where, value, result)))
+        self.assigned |= {name, *(path for path, _ in held)}
+        for path, leaf in held:
+            if not isinstance(leaf, Static):
+                kind = self.set_type(where, path, leaf.type)
+                result.append(Assign(self.loc(where), path, self.coerce(where, leaf, kind)))
+        return result
+
+    def set_group(self, where: ast.AST, name: str, value: Any) -> None:
+        """Note the structure of a variable, which is the same at each assignment."""
+        new = skeleton(value) if is_group(value) else None
+        known = name in self.groups or name in self.types
+        if new != self.groups.get(name) and known:
+            verb = "returns" if name == "return" else "is"
+            what = "this function" if name == "return" else repr(name)
+            was = f"a {self.types[name]}" if name in self.types else self.describe(self.groups[name])
+            came = self.describe(value)
+            self.source.fail(where, f"{what} {verb} {was} and here {came}", "use another name")
+        if new is not None and not known:
+            self.groups[name] = new
+            self.changed = True
+
+    def check_assignable(self, where: ast.AST, name: str) -> None:
         if self.parallel is not None and name in self.parallel:
             self.source.fail(
                 where,
@@ -43,44 +81,56 @@ class Assignments(Calls):
                 "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
             )
         if name in self.params and not isinstance(self.params[name], ScalarType):
-            what = (
-                self.describe(self.params[name])
-                if isinstance(self.params[name], Static)
-                else self.params[name]
-            )
+            kind = self.params[name]
+            what = self.describe(kind) if isinstance(kind, Static) or is_group(kind) else kind
             self.source.fail(
                 where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name"
             )
-        if value.type is None:
-            self.source.fail(where, "this call returns nothing that could be assigned")
-        kind = self.set_type(where, name, value.type)
-        self.assigned.add(name)
-        return [Assign(self.loc(where), name, self.coerce(where, value, kind))]
 
     def assign(self, target: ast.expr, value: Any) -> list[Stmt]:
         if isinstance(target, ast.Name):
             return self.bind(target, target.id, value)
         if isinstance(target, ast.Subscript):
-            array = self.array(target.value)
+            array = self.target(target)
             return [self.store(target, array, self.whole_index(target, array), self.number(target, value))]
         if isinstance(target, ast.Tuple):
             return self.assign_tuple(target, value)
+        self.refuse_target(target)
+
+    def refuse_target(self, target: ast.expr) -> NoReturn:
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            owner = self.value(target.value)
+            if is_group(owner):
+                item = isinstance(target, ast.Subscript)
+                what = f"an item of {self.describe(owner)}" if item else f"the field {target.attr!r}"  # type: ignore[union-attr]
+                advice = "its values are copies: use a variable, or store into an element of an array field"
+                self.source.fail(target, f"{what} can't be assigned in a kernel", advice)
         self.source.fail(target, "this can't be assigned", "assign to a name or to an element: v[i] = x")
+
+    def target(self, target: ast.Subscript) -> Expr:
+        """The array whose element is assigned."""
+        value = self.value(target.value)
+        if is_group(value):
+            self.refuse_target(target)
+        return value if self.is_array(value) else self.array(target.value)
 
     def assign_tuple(self, target: ast.Tuple, value: Any) -> list[Stmt]:
         """All right-hand sides are evaluated before the first name is set."""
-        if not isinstance(value, tuple) or len(value) != len(target.elts):
-            have = f"{len(value)} values" if isinstance(value, tuple) else self.describe(value)
+        items = as_tuple(value)
+        if items is None or len(items) != len(target.elts):
+            have = f"{len(items)} values" if items is not None else self.describe(value)
             self.source.fail(target, f"{len(target.elts)} names can't be assigned from {have}")
         result: list[Stmt] = []
-        held = [self.hold_all(target, item, result) for item in value]
+        held = [self.hold_all(target, item, result) for item in items]
         for element, item in zip(target.elts, held, strict=True):
             result += self.assign(element, item)
         return result
 
     def hold_all(self, where: ast.AST, value: Any, into: list[Stmt]) -> Any:
-        if isinstance(value, tuple):
-            return tuple(self.hold_all(where, item, into) for item in value)
+        if is_group(value):
+            return transform("", value, lambda _, item: self.hold_all(where, item, into))
+        if isinstance(value, Static):
+            return value
         return self.held(value if self.is_array(value) else self.number(where, value), into)
 
     def whole_index(self, target: ast.Subscript, array: Expr) -> tuple[Any, ...]:
@@ -98,8 +148,8 @@ class Assignments(Calls):
         return Store(self.loc(where), array, index, self.coerce(where, value, ScalarType(dtype)))
 
     def do_Assign(self, node: ast.Assign) -> list[Stmt]:
-        value = self.value(node.value)
         result: list[Stmt] = []
+        value = self.unpacked(self.value(node.value), result)
         if len(node.targets) > 1:
             value = self.hold_all(node, value, result)
         for target in node.targets:
@@ -131,11 +181,9 @@ class Assignments(Calls):
                 node.target, node.target.id, self.operate(node, node.op, old, self.value(node.value))
             )
         if not isinstance(node.target, ast.Subscript):
-            self.source.fail(
-                node.target, "this can't be assigned", "assign to a name or to an element: v[i] += x"
-            )
+            self.refuse_target(node.target)
         result: list[Stmt] = []
-        array = self.array(node.target.value)
+        array = self.target(node.target)
         array = array if isinstance(array, Local) else self.held(array, result)
         parts = self.whole_index(node.target, array)
         parts = tuple(p if _repeatable(p) else self.held(p, result) for p in parts)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import types as python_types
 from typing import Any
 
-from ..annotations import ArrayAnnotation
+from ..annotations import ArrayAnnotation, declared, field_names, is_plain, is_structure
 from ..dtypes import PYTHON_KIND, DType, asdtype
 from .builtins import ATOMICS, FUNCTIONS, name_of
 from .infer_access import Accesses
 from .infer_expr import Method
-from .ir import INDEX, Expr, Invoke, ScalarType, Size, Static
+from .infer_group import BoundFunction
+from .ir import INDEX, ArrayType, Expr, Invoke, ScalarType, Size, Static
 from .parse import FunctionSource
+from .record import Record, as_tuple, is_group, leaves, transform
 from .scalar import call, constant
 
 
@@ -28,6 +31,10 @@ class Calls(Accesses):
         keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
         if isinstance(function, Method):
             return self.subview(node, function.array, args, keywords)
+        if isinstance(function, BoundFunction):
+            return self.invoke(node, function.function.__pyarray_func__, [function.owner, *args], keywords)
+        if isinstance(function, type) and is_structure(function):
+            return self.construct(node, function, args, keywords)
         source = getattr(function, "__pyarray_func__", None)
         if source is not None:
             return self.invoke(node, source, args, keywords)
@@ -49,8 +56,9 @@ class Calls(Accesses):
         if name in FUNCTIONS:
             return self.typed(node, call, loc, name, [self.number(node, a) for a in args])
         if function is len and len(args) == 1:
-            if isinstance(args[0], tuple):
-                return constant(loc, len(args[0]))
+            items = as_tuple(args[0])
+            if items is not None:
+                return constant(loc, len(items))
             if self.is_array(args[0]) and args[0].type.ndim:
                 return Size(loc, INDEX, args[0], 0)
             self.source.fail(node, f"{self.describe(args[0])} has no len()")
@@ -96,27 +104,60 @@ class Calls(Accesses):
             self.source.fail(node, f"{source.name}(): {error}")
         params: list[tuple[str, Any]] = []
         live: list[Expr] = []
-        for name, parameter in source.signature.parameters.items():
-            value = bound[name] if name in bound else self.lift(node, parameter.default)
-            if isinstance(value, tuple):
-                advice = "pass its items one by one"
-                self.source.fail(node, f"{name!r} of {source.name}(): a tuple can't be passed", advice)
-            if not isinstance(value, Static):
-                if value.type is None:
-                    self.source.fail(node, f"{name!r} of {source.name}(): expected a value, got nothing")
-                value = self.annotated(node, source, name, value)
-                live.append(value)
-            params.append((name, value if isinstance(value, Static) else value.type))
+        for name in source.signature.parameters:
+            value = bound[name] if name in bound else self.default(node, source, name)
+            value = self.annotated(node, source, name, value)
+            for _, leaf in leaves(name, value):
+                if not isinstance(leaf, Static):
+                    if not isinstance(leaf.type, (ScalarType, ArrayType)):
+                        came = self.describe(leaf)
+                        advice = "assign what a call returns first" if leaf.type is not None else ""
+                        what = f"{name!r} of {source.name}(): expected a value, got {came}"
+                        self.source.fail(node, what, advice)
+                    live.append(leaf)
+            types = transform(name, value, lambda _, x: x if isinstance(x, Static) else x.type)
+            params.append((name, types))
         made = self.program.function(source, tuple(params))
         # a parameter that the function assigns may be wider than what is passed
         given = (self.coerce(node, value, kind) for value, (_, kind) in zip(live, made.params, strict=True))
         return Invoke(self.loc(node), made.result, made.symbol, tuple(given))
+
+    def default(self, node: ast.AST, source: FunctionSource, name: str) -> Any:
+        """A parameter's default as it is now, noted as any captured value."""
+        function = source.function
+        for attribute in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, attribute):
+                self.program.capture(function, attribute, getattr(function, attribute))
+        return self.lift(node, inspect.signature(function).parameters[name].default)
+
+    def construct(self, node: ast.Call, kind: type, args: list[Any], keywords: dict[str, Any]) -> Record:
+        """A named tuple or dataclass from its fields."""
+        names = field_names(kind)
+        if hasattr(kind, "__post_init__") or not is_plain(kind):
+            advice = "a kernel runs no __init__, __new__ or __post_init__; use a tuple, or a plain dataclass"
+            self.source.fail(node, f"a {kind.__name__} can't be made here", advice)
+        try:
+            bound = inspect.signature(kind).bind(*args, **keywords)
+        except TypeError as error:
+            self.source.fail(node, f"{kind.__name__}(): {error}")
+        given = bound.arguments
+        defaults = inspect.signature(kind).parameters
+        items = tuple(given[n] if n in given else self.lift(node, defaults[n].default) for n in names)
+        return Record(kind, names, items)
 
     def annotated(self, node: ast.Call, source: FunctionSource, name: str, value: Expr) -> Expr:
         """The argument as the function's annotation wants it; one that says nothing to this layer is left
         alone."""
         wanted = self.typed(node, source.annotation, name)
         what = f"{name!r} of {source.name}()"
+        if isinstance(value, Static) or getattr(value, "type", self) is None:
+            return value
+        direction = declared(wanted)
+        wanted = wanted if direction is None else direction.inner
+        if isinstance(wanted, type) and is_structure(wanted):
+            if not isinstance(value, Record) or not issubclass(value.kind, wanted):
+                self.source.fail(node, f"{what} is a {wanted.__name__}, got {self.describe(value)}")
+            return value
         if isinstance(wanted, ArrayAnnotation):
             kind = value.type
             fits = (
@@ -128,8 +169,9 @@ class Calls(Accesses):
                 self.source.fail(node, f"{what} is annotated {wanted!r}, got {self.describe(value)}")
             return value
         if isinstance(wanted, DType) or (isinstance(wanted, type) and wanted in PYTHON_KIND):
-            if self.is_array(value):
-                self.source.fail(node, f"{what} is a number, got {self.describe(value)}", "index it: v[i]")
+            if self.is_array(value) or is_group(value):
+                hint = "index it: v[i]" if self.is_array(value) else "pass one of its items"
+                self.source.fail(node, f"{what} is a number, got {self.describe(value)}", hint)
             return self.coerce(node, value, ScalarType(asdtype(wanted), _is_weak(wanted)))
         return value
 

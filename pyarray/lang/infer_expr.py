@@ -32,9 +32,11 @@ from .ir import (
     Static,
     Stmt,
     Stride,
+    TupleType,
     Type,
 )
 from .parse import FunctionSource
+from .record import Opaque, Record, as_tuple, is_group, leaves
 from .scalar import binary, call, cast, compare, constant, join, unary
 
 if TYPE_CHECKING:
@@ -61,10 +63,10 @@ class Method:
 
 
 class Expressions:
-    """Values of expressions: a node of the tree, a tuple of values, or a `Static`.
+    """Values of expressions: a node of the tree, a group of values (`record`), or a `Static`.
 
-    `types` and `declared` live on between passes over the function; `changed` says that another pass is
-    needed.
+    `types`, `declared` and `groups` (the structure of variables that are tuples) live on between passes over
+    the function; `changed` says that another pass is needed.
     """
 
     def __init__(
@@ -74,16 +76,19 @@ class Expressions:
         params: dict[str, Any],
         types: dict[str, Type],
         declared: dict[str, ScalarType],
+        groups: dict[str, Any],
     ):
         self.program, self.source, self.params = program, source, params
-        self.types, self.declared = types, declared
+        self.types, self.declared, self.groups = types, declared, groups
         self.changed = False
         self.assigned = {name for name, p in params.items() if not isinstance(p, Static)}
         for name in [n for n in types if n.startswith(".")]:
             del types[name]  # temporaries are numbered anew in each pass
         for name, p in params.items():
-            if not isinstance(p, Static):
-                types.setdefault(name, p)
+            for path, leaf in leaves(name, p):
+                if not isinstance(leaf, Static):
+                    types.setdefault(path, leaf)
+                    self.assigned.add(path)
         self.local_names = stored_names(source.node)
         self.temporaries = 0
 
@@ -105,7 +110,10 @@ class Expressions:
 
     def describe(self, value: Any) -> str:
         if isinstance(value, Static):
-            return f"the Python object {value.value!r}"
+            what = "a Python object" if isinstance(value.value, Opaque) else "the Python object"
+            return f"{what} {value.value!r}"
+        if isinstance(value, Record):
+            return f"a {value.kind.__name__}"
         if isinstance(value, tuple):
             return f"a tuple of {len(value)}"
         return "nothing" if value.type is None else f"a {value.type}"
@@ -114,6 +122,10 @@ class Expressions:
         if isinstance(getattr(value, "type", None), ScalarType):
             return value
         hint = "index it: v[i]" if self.is_array(value) else ""
+        if isinstance(getattr(value, "type", None), TupleType):
+            hint = "assign it first: a, b = ..."
+        elif is_group(value):
+            hint = "take one of its items or fields"
         self.source.fail(where, f"expected a number, got {self.describe(value)}", hint)
 
     def integer(self, where: ast.AST, value: Any, what: str) -> Expr:
@@ -158,6 +170,7 @@ class Expressions:
                     where, f"a {value.type} can't become a {kind}", "take its .real, .imag or abs()"
                 )
             return self.typed(where, cast, value, kind.dtype, kind.weak)
+        assert isinstance(kind, ArrayType)
         return value if value.type == kind else Slice(value.loc, kind, value, (WHOLE,) * kind.ndim)
 
     def fresh(self, kind: Any) -> str:
@@ -197,8 +210,11 @@ class Expressions:
             value = bool(value)
         if type(value) in PYTHON_KIND or isinstance(value, np.generic):
             return self.typed(node, constant, self.loc(node), value)
-        if isinstance(value, tuple):
+        if type(value) is tuple:
             return tuple(self.lift(node, item) for item in value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            items = tuple(self.lift(node, item) for item in value)
+            return Record(type(value), tuple(value._fields), items)
         return Static(value)
 
     def eval_Constant(self, node: ast.Constant) -> Any:
@@ -243,7 +259,9 @@ class Expressions:
         self.source.fail(node, f"{name!r} is not defined")
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
-        owner = self.value(node.value)
+        return self.attribute(node, self.value(node.value))
+
+    def attribute(self, node: ast.Attribute, owner: Any) -> Any:
         if self.is_array(owner):
             return self.array_attribute(node, owner)
         if isinstance(owner, Static):
@@ -255,7 +273,7 @@ class Expressions:
             if module.partition(".")[0] not in ("math", "cmath", "numpy", "pyarray"):  # constants for good
                 self.program.capture(owner.value, node.attr, value)
             return self.lift(node, value)
-        if not isinstance(owner, tuple) and owner.type is not None:
+        if not is_group(owner) and owner.type is not None:
             if node.attr == "dtype":
                 return Static(owner.type.dtype)
             if node.attr in ("real", "imag"):
@@ -295,8 +313,9 @@ class Expressions:
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.value(node.left), self.value(node.right)
-        if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(node.op, ast.Add):
-            return left + right
+        first, second = as_tuple(left), as_tuple(right)
+        if first is not None and second is not None and isinstance(node.op, ast.Add):
+            return first + second
         return self.operate(node, node.op, left, right)
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:

@@ -22,17 +22,20 @@ from .ir import (
     If,
     Invoke,
     Local,
+    Pack,
     Range,
     Return,
     ScalarType,
     Size,
     Static,
     Stmt,
+    TupleType,
     Type,
     While,
     walk,
 )
 from .parse import FunctionSource
+from .record import as_tuple, is_group, leaves
 
 if TYPE_CHECKING:
     from .infer import Instances
@@ -50,9 +53,10 @@ class FunctionBody(Assignments):
         params: dict[str, Any],
         types: dict[str, Type],
         declared: dict[str, ScalarType],
+        groups: dict[str, Any],
         is_kernel: bool,
     ):
-        super().__init__(program, source, params, types, declared)
+        super().__init__(program, source, params, types, declared, groups)
         self.is_kernel = is_kernel
         self.loops = 0  # parallel ones
         self.depth = 0  # of loops around the statement at hand
@@ -65,9 +69,9 @@ class FunctionBody(Assignments):
                 self.source.fail(
                     node, "a lambda returns a value, and a kernel returns nothing", "write def k(v): ..."
                 )
-            return (self.returned(node.body, self.value(node.body)),)
+            return tuple(self.returned(node.body, self.value(node.body)))
         body = self.block(node.body, top=True)
-        if "return" in self.types and not always_returns(body):
+        if ("return" in self.types or "return" in self.groups) and not always_returns(body):
             advice = "end with a return that gives the value for the other cases"
             self.source.fail(node, f"{self.source.name}() returns a value on some paths only", advice)
         return body
@@ -108,19 +112,28 @@ class FunctionBody(Assignments):
             advice = "store results into an array parameter; skip an iteration with continue"
             self.source.fail(node, "a kernel returns nothing", advice)
         bare = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
-        return [self.returned(node, None if bare or node.value is None else self.value(node.value))]
+        return self.returned(node, None if bare or node.value is None else self.value(node.value))
 
-    def returned(self, node: ast.AST, value: Any) -> Stmt:
+    def returned(self, node: ast.AST, value: Any) -> list[Stmt]:
+        loc = self.loc(node)
         if value is None:
-            return Return(self.loc(node), None)
-        if isinstance(value, tuple):
-            self.source.fail(node, "a function returns one value", "store the others into an array parameter")
+            return [Return(loc, None)]
+        result: list[Stmt] = []
+        value = self.unpacked(value, result)
         if getattr(value, "type", value) is None:
             self.source.fail(node, "this call returns nothing that could be returned")
-        if not self.is_array(value):
-            value = self.number(node, value)
-        kind = self.set_type(node, "return", value.type)
-        return Return(self.loc(node), self.coerce(node, value, kind))
+        self.set_group(node, "return", value)
+        parts: list[Expr] = []
+        for path, part in leaves("return", value):
+            if isinstance(part, Static) and is_group(value):
+                continue
+            part = part if self.is_array(part) else self.number(node, part)
+            parts.append(self.coerce(node, part, self.set_type(node, path, part.type)))
+        if not is_group(value):
+            return [*result, Return(loc, parts[0])]
+        if not parts:
+            self.source.fail(node, f"{self.describe(value)} without numbers or arrays can't be returned")
+        return [*result, Return(loc, Pack(loc, TupleType(tuple(p.type for p in parts)), tuple(parts)))]
 
     # ---- conditions and while
 
@@ -271,7 +284,7 @@ class FunctionBody(Assignments):
         values: list[Any] = []
         for argument in node.args:
             value = self.value(argument)
-            values += value if isinstance(value, tuple) else (value,)
+            values += as_tuple(value) or (value,)
         if not values:
             advice = "write pa.ndrange(a.shape[0], a.shape[1])"
             self.source.fail(node, "ndrange() takes one size per loop variable", advice)

@@ -11,8 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from ..dtypes import DType, bool_, int64
-from .pins import Pins
+from ..dtypes import DType
+from .kinds import BOOL as BOOL
+from .kinds import INDEX as INDEX
+from .kinds import TYPES as TYPES
+from .kinds import ArrayType as ArrayType
+from .kinds import ScalarType as ScalarType
+from .kinds import Static as Static
+from .kinds import TupleType as TupleType
+from .kinds import Type as Type
+from .kinds import static_key as static_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,71 +32,6 @@ class Loc:
     line: int
     column: int
     end: int
-
-
-# ---- types
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarType:
-    """A number. Weak ones (literals, captured numbers, loop indices) take the type of the strong operand they
-    meet."""
-
-    dtype: DType
-    weak: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.dtype} (weak)" if self.weak else str(self.dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayType:
-    """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
-    time. `pins` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
-    any."""
-
-    dtype: DType
-    ndim: int
-    strided: bool
-    pins: Pins = ()
-
-    def __str__(self) -> str:
-        return f"{self.ndim}-D {'strided' if self.strided else 'contiguous'} array of {self.dtype}"
-
-
-Type = ScalarType | ArrayType
-INDEX = ScalarType(int64, weak=True)
-BOOL = ScalarType(bool_)
-
-
-@dataclass(frozen=True)
-class Static:
-    """A value known at compile time that is no number: a module, an element type, a function, a string. As
-    the type of a parameter: any value, compiled in."""
-
-    value: Any
-
-    def key(self) -> Any:
-        """What distinguishes instances that were compiled with different values."""
-        return static_key(self.value)
-
-
-def static_key(value: Any) -> Any:
-    """A hashable that is equal for two values only if they compile to the same: 1, 1.0, True differ, and 0.0
-    and -0.0.
-
-    >>> static_key(0.0) == static_key(-0.0), static_key((1, 2)) == static_key((1, 2))
-    (False, True)
-    """
-    if isinstance(value, (tuple, list)):
-        return (type(value), *map(static_key, value))
-    if isinstance(value, (float, complex)):
-        return (type(value), repr(value))
-    try:
-        hash(value)
-    except TypeError:
-        return (type(value), repr(value))
-    return (type(value), value)
 
 
 # ---- expressions
@@ -270,6 +213,25 @@ class Invoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Pack:
+    """Several values, to be returned."""
+
+    loc: Loc
+    type: Any  # TupleType
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One of the values that a call returned."""
+
+    loc: Loc
+    type: Any
+    pack: Expr
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Let:
     """`value` is evaluated into the variable `name`, then `body`, which is the node's value: says "once" and
     "before"."""
@@ -299,6 +261,8 @@ Expr = (
     | Slice
     | SubView
     | Invoke
+    | Pack
+    | Item
 )
 
 
@@ -409,7 +373,7 @@ def children(node: Any) -> Iterator[Any]:
     for field in fields(node):
         value = getattr(node, field.name)
         for item in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(item) and not isinstance(item, (Loc, ScalarType, ArrayType)):
+            if is_dataclass(item) and not isinstance(item, (Loc, *TYPES)):
                 yield item
 
 
@@ -431,7 +395,7 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     def visit(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(visit(item) for item in value)
-        if is_dataclass(value) and not isinstance(value, (Loc, ScalarType, ArrayType)):
+        if is_dataclass(value) and not isinstance(value, (Loc, *TYPES)):
             return rewrite(value, change)
         return value
 

@@ -246,6 +246,22 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
             source.fail(extra, f"'*{extra.arg}' is not part of the kernel language", "name each parameter")
 
 
+def attributes_read(source: FunctionSource) -> dict[str, Any]:
+    """Name → attribute → what is read of that in turn, of all names that the function's text reads attributes
+    of: `s.a.b + s.c` gives {"s": {"a": {"b": {}}, "c": {}}}."""
+    found: dict[str, Any] = {}
+    for node in ast.walk(source.node):
+        path: list[str] = []
+        while isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        if path and isinstance(node, ast.Name):
+            place = found.setdefault(node.id, {})
+            for name in path:
+                place = place.setdefault(name, {})
+    return found
+
+
 def _parent_of(node: ast.AST, root: ast.AST) -> ast.AST:
     """The nearest node with a place: operators have none of their own."""
     return next((p for p in ast.walk(root) if node in ast.iter_child_nodes(p) and hasattr(p, "lineno")), root)
@@ -253,19 +269,20 @@ def _parent_of(node: ast.AST, root: ast.AST) -> ast.AST:
 
 @dataclass(frozen=True, eq=False)
 class Capture:
-    """A Python value that was compiled in: `name` of a namespace, of a closure's cell or of an object."""
+    """A Python value that was compiled in: `name` of a namespace, of a closure's cell or of an object, or the
+    item `name` of a list or dict."""
 
     owner: Any
-    name: str
+    name: Any
     value: Any
 
     def read(self) -> Any:
         """What it is now; `Capture` itself, which nothing equals, when the name is gone."""
         try:
-            if isinstance(self.owner, dict):
+            if isinstance(self.owner, (dict, list)):
                 return self.owner[self.name]
             if isinstance(self.owner, types.CellType):
                 return self.owner.cell_contents
             return getattr(self.owner, self.name)
-        except (KeyError, ValueError, AttributeError):
+        except (LookupError, ValueError, AttributeError):
             return Capture

@@ -20,6 +20,7 @@ from .ir import (
     Let,
     Load,
     Local,
+    Pack,
     Range,
     Slice,
     Store,
@@ -29,7 +30,7 @@ from .ir import (
     walk,
 )
 
-_ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Store)
+_ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Store, Pack)
 
 
 def sequence(tree: Tree) -> Tree:

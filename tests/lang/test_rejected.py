@@ -1,6 +1,8 @@
 """One program per message: what is outside the language, and what the user is told."""
 
 import linecache
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,10 +13,24 @@ from pyarray.errors import CompileError
 from pyarray.jit.kernel import func, kernel
 from pyarray.lang import markers
 
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+@dataclass
+class Checked:
+    x: float
+
+    def __post_init__(self):
+        assert self.x
+
+
 PLAIN = {
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
     "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "unordered": markers.unordered,
-    "a_list": [1, 2],
+    "a_list": [1, 2], "Point": Point, "Checked": Checked,
 }  # fmt: skip
 
 
@@ -45,6 +61,14 @@ def some(x):
         return x
 @func
 def pair(x): return x, x
+@func
+def two_kinds(x):
+    if x > 1: return x, x
+    return 1.0
+@func
+def names(): return "a", "b"
+@func
+def of_point(p: Point): return p.x
 @func
 def void(v): v[0] = 1
 @func
@@ -120,7 +144,13 @@ STATEMENTS = {
     "v[i] = plain(i)": "'plain' is a plain Python function.*\n.*\n.*\ndecorate it with @pa.func",
     "v[i] = rec(i)": "'rec' calls itself",
     "v[i] = some(i)": "returns a value on some paths only",
-    "v[i] = pair(i)": "a function returns one value",
+    "v[i] = pair(i)": "expected a number, got a tuple of 2.*\n.*\n.*\ntake one of its items",
+    "v[i] = pair(i) + 1": "expected a number, got a tuple of 2.*\n.*\n.*\nassign it first",
+    "v[i] = pair(pair(i))": "expected a value, got a tuple of 2.*\n.*\n.*\nassign what a call returns first",
+    "v[i] = pair(i)[2]": "index 2 is out of range for a tuple of 2",
+    "v[i] = pair(i).x": "must be assigned first",
+    "x = two_kinds(i)": "this function returns a tuple of 2 and here a float64|returns a float64 and here",
+    "x = names()": "without numbers or arrays can't be returned",
     "x = void(v)": "returns nothing that could be assigned",
     "v[i] = typed(v)": "'x' of typed.. is a number, got a 1-D",
     "v[i] = typed()": "missing a required argument",
@@ -139,7 +169,22 @@ STATEMENTS = {
     "atomic_add(z, i, 1)": "1 indices for a 2-D",
     "v[i] = (1, 2)[i]": "a tuple needs a constant index",
     "v[i] = (1, 2)[2]": "index 2 is out of range for a tuple of 2",
-    "v[i] = a_list[0]": "can't be indexed",
+    "v[i] = a_list[i]": "a captured list needs a constant index",
+    "v[i] = a_list[2]": "no such item: IndexError",
+    "v[i] = np[0]": "can't be indexed",
+    "x = (i, 1)[i]": "a tuple needs a constant index",
+    "x = (i, 1); x[0] = 2": "an item of a tuple of 2 can't be assigned.*\n.*\n.*\nits values are copies",
+    "x = (i, 1); x = 3": "'x' is a tuple of 2 and here a int64",
+    "x = (i, 1); x = (i, 1, 2)": "'x' is a tuple of 2 and here a tuple of 3",
+    "x = 3; x = (i, 1)": "'x' is a int64 .weak. and here a tuple of 2",
+    "x = Point(i, 1); x.x = 3": "the field 'x' can't be assigned in a kernel.*\n.*\n.*\nits values are copies",
+    "x = Point(i, 1); x.x += 3": "the field 'x' can't be assigned in a kernel",
+    "x = Point(i, 1); v[i] = x.z": "a Point has no field 'z' here.*\n.*\n.*\nthere are: x, y",
+    "x = Point(i)": "Point.*: missing a required argument: 'y'",
+    "x = Checked(i)": "a Checked can't be made here.*\n.*\n.*\na kernel runs no __init__",
+    "x = Point(i, 1); v[i] = x + 1": "expected a number, got a Point",
+    "v[i] = typed((i, 1))": "'x' of typed.. is a number, got a tuple of 2.*\n.*\n.*\npass one of its items",
+    "v[i] = of_point(i)": "'p' of of_point.. is a Point, got a int64",
     "x: f32 = 1; x: np.int8 = 2": "declare it once",
     "x: 3 = 1": "the annotation of a variable is an element type",
     "s = 0.0\n        for j in unordered(range(3)):\n            s = v[j] - s": "is not a plain reduction",

@@ -1,0 +1,71 @@
+"""Live arguments of one launch, taken apart, and what can be said of them before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..array import ndarray
+from ..driver.base import Device, get_device
+from ..dtypes import DEFAULT
+from ..lang.pipeline import Program
+from ..lang.record import leaves
+from .forms import Form, types_of
+from .signature import Parameter, bind_type, check_number, is_readonly
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """The leaves of a call's arguments, in the order of `form.leaves`, each read once."""
+
+    kernel: str
+    form: Form
+    values: tuple[Any, ...]
+
+    @property
+    def pairs(self) -> Iterator[tuple[Parameter, Any]]:
+        return zip(self.form.leaves, self.values, strict=True)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Leaves by path: `p.v`, `t[0]`, or the parameter's name."""
+        return {p.name: value for p, value in self.pairs}
+
+    def types(self) -> list[tuple[str, Any]]:
+        """(name, type) of each parameter, as `lang.pipeline.lower` takes them. Raises `TypeError` that names
+        what is wrong."""
+        return types_of(self.kernel, self.form, self.values)
+
+    def leaf_types(self) -> tuple[Any, ...]:
+        """Type of each leaf, in the order of `form.leaves`."""
+        return tuple(kind for name, group in self.types() for _, kind in leaves(name, group))
+
+    def device(self) -> Device:
+        """Where all the arrays are; the default device without any. Raises `ValueError` for two devices."""
+        devices = {a.device: p.name for p, a in self.pairs if isinstance(a, ndarray)}
+        if len(devices) > 1:
+            where = ", ".join(f"{name!r} on {device}" for device, name in devices.items())
+            what = f"all arrays must be on one device, got {where}"
+            raise ValueError(f"{self.kernel}(): {what}; move them with .to_device(...)")
+        return next(iter(devices), None) or get_device(None)
+
+    def check_writeable(self, program: Program) -> None:
+        """Raises `ValueError` for a read-only array that the program writes."""
+        for p, a in self.pairs:
+            written = program.directions.get(p.name) in ("OUT", "INOUT")
+            if written and isinstance(a, ndarray) and is_readonly(a._key):
+                what = f"{p.name!r} is written by the kernel, and this array is read-only"
+                raise ValueError(f"{self.kernel}(): {what}; pass a copy")
+
+    def check_scalars(self) -> None:
+        """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""
+        for p, value in self.pairs:
+            if p.scalar:
+                bind_type(self.kernel, p, value)
+            elif p.annotation is None and type(value) is int:
+                check_number(self.kernel, p.name, int, DEFAULT["i"], value)
+
+    def slots(self) -> Iterator[Any]:
+        """The leaves as launchers take them: Python's numbers, since `struct` doesn't take all of NumPy's."""
+        return (a.item() if p.scalar and hasattr(a, "item") else a for p, a in self.pairs)

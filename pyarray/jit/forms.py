@@ -1,0 +1,208 @@
+"""The form of a kernel's arguments: which of them are structures, of what classes, and what their leaves are.
+
+Tuples, dataclasses and objects are taken apart at each launch; what the device gets are their leaves, called
+by their paths: `p.inner.v`, `t[0]`. A form is found once, from live arguments; a dispatcher then reads the
+leaves of the arguments of each launch by straight-line code. Nothing of a structure's contents is kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from ..annotations import field_names, is_structure
+from ..array import ndarray
+from ..dtypes import PYTHON_KIND, DType
+from ..lang.parse import attributes_read
+from ..lang.record import Record
+from .signature import Constant, Parameter, Unread, bind_type, field_annotation
+
+Reads = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
+_CONTAINERS = (list, dict, set, frozenset, bytearray)
+_FIXED = (  # compiled in
+    str, bytes, type(None), enum.Enum, DType, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
+    np.ufunc, type,
+)  # fmt: skip
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
+
+
+@dataclass(frozen=True)
+class Struct:
+    """An argument, or a part of one, of class `kind`. `items` are its fields called `names`, of a plain tuple
+    its items; `whole` says that these are all fields of the class."""
+
+    name: str
+    kind: type
+    names: tuple[str, ...]
+    items: tuple[Struct | Parameter, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One entry per parameter, and the leaves of all of them in order. `plain`: no parameter is a structure.
+    Kernels keep one object per form, so that it is quick to compare."""
+
+    items: tuple[Struct | Parameter, ...]
+
+    @property
+    def leaves(self) -> tuple[Parameter, ...]:
+        return tuple(leaf for item in self.items for leaf in leaves_of(item))
+
+    @property
+    def plain(self) -> bool:
+        return not any(isinstance(item, Struct) for item in self.items)
+
+    @property
+    def structure(self) -> tuple[Struct | None, ...]:
+        """What distinguishes two forms of one kernel."""
+        return tuple(item if isinstance(item, Struct) else None for item in self.items)
+
+
+def leaves_of(item: Struct | Parameter) -> Iterator[Parameter]:
+    if isinstance(item, Parameter):
+        yield item
+        return
+    for part in item.items:
+        yield from leaves_of(part)
+
+
+def read(
+    kernel: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], reads: Callable[[], Reads]
+) -> tuple[Form, list[Any]]:
+    """Form and leaves of live arguments; each field is read once. `reads()` says what the kernel's text reads
+    of objects that are no dataclass.
+
+    Raises `TypeError` for an argument that is not what its annotation says, and for a field without a value.
+    """
+    reader = _Reader(kernel, reads)
+    items = tuple(reader.argument(p, a) for p, a in zip(parameters, args, strict=True))
+    return Form(items), reader.values
+
+
+class _Reader:
+    def __init__(self, kernel: str, reads: Callable[[], Reads]):
+        self.kernel, self.reads = kernel, reads
+        self.values: list[Any] = []
+
+    def argument(self, p: Parameter, value: Any) -> Struct | Parameter:
+        if p.structure:
+            return self.annotated(p.name, p.annotation, value, lambda: self.reads().get(p.name, {}))
+        group = is_structure(type(value)) or type(value) is tuple or _is_object(value)
+        if p.annotation is None and group and not _is_leaf(value):
+            return self.struct(p.name, value, {}, lambda: self.reads().get(p.name, {}))
+        self.values.append(value)
+        return p
+
+    def annotated(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct:
+        """`annotation` is a dataclass, a named tuple or `tuple[...]`."""
+        inner = get_args(annotation) if get_origin(annotation) is tuple else ()
+        kind = tuple if get_origin(annotation) is tuple else annotation
+        wrong = not isinstance(value, kind) or isinstance(value, type)
+        if wrong or (inner and len(value) != len(inner)):
+            wanted = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
+            came = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
+            raise TypeError(f"{self.kernel}(): {path!r} must be {wanted}, got {came}")
+        given = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
+        return self.struct(path, value, given or _annotations(kind), reads)
+
+    def struct(self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], Reads]) -> Struct:
+        kind = type(value)
+        if kind is tuple:
+            items = tuple(
+                self.part(f"{path}[{k}]", given.get(str(k)), item, reads) for k, item in enumerate(value)
+            )
+            return Struct(path, kind, (), items, True)
+        whole = is_structure(kind)
+        named = field_names(kind) if whole else _read_names(value, reads())
+        given = given or _annotations(kind)
+        parts = []
+        for name in named:
+            try:
+                part = getattr(value, name)
+            except AttributeError:
+                raise TypeError(f"{self.kernel}(): '{path}.{name}' has no value") from None
+            inner: Any = lambda n=name: reads().get(n, {})  # noqa: E731
+            parts.append(self.part(f"{path}.{name}", given.get(name), part, inner))
+        return Struct(path, kind, named, tuple(parts), whole)
+
+    def part(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct | Parameter:
+        if annotation is not None:
+            p = Parameter(path, annotation)
+            if p.structure:
+                return self.annotated(path, annotation, value, reads)
+        elif _is_leaf(value):
+            p = Parameter(path, None)
+        elif is_structure(type(value)) or type(value) is tuple:
+            return self.struct(path, value, {}, reads)
+        elif isinstance(value, _FIXED) or hasattr(value, "__pyarray_func__"):
+            p = Parameter(path, Constant(type(value)))
+        elif _is_object(value) and reads():
+            return self.struct(path, value, {}, reads)
+        else:
+            p = Parameter(path, Unread(type(value)))
+        self.values.append(value)
+        return p
+
+
+def _is_leaf(value: Any) -> bool:
+    """An array or a number, of whichever library."""
+    return (
+        isinstance(value, (ndarray, np.ndarray, np.generic))
+        or type(value) in PYTHON_KIND
+        or (hasattr(value, "__dlpack__") and not isinstance(value, type))
+    )
+
+
+def _is_object(value: Any) -> bool:
+    """Whether its attributes may be read one by one: an instance of a class that Python code defined, or such
+    a class."""
+    kind = value if isinstance(value, type) else type(value)
+    return bool(kind.__flags__ & _HEAP_TYPE) and not isinstance(value, (*_CONTAINERS, *_FIXED[:-1]))
+
+
+def _read_names(value: Any, reads: Reads) -> tuple[str, ...]:
+    """Attributes of an object that a kernel reads, itself or in a `@pa.func` of the object's class. Methods
+    aren't values."""
+    names = dict.fromkeys(reads)
+    for name in (todo := list(names)):  # which grows on the way
+        source = getattr(inspect.getattr_static(value, name, None), "__pyarray_func__", None)
+        if source is not None:
+            first = next(iter(source.signature.parameters), "")
+            todo += [n for n in attributes_read(source).get(first, {}) if n not in names]
+            names |= dict.fromkeys(todo)
+    found = ((name, getattr(value, name, types.MethodType)) for name in names)
+    return tuple(n for n, x in found if x is not types.MethodType and not isinstance(x, types.MethodType))
+
+
+def _annotations(kind: type) -> dict[str, Any]:
+    """What the annotations of a class's fields say to a kernel, None where nothing. Read at each call: it is
+    the slow way."""
+    if not is_structure(kind):
+        return {}
+    hints: dict[str, Any] = {}
+    try:
+        hints = get_type_hints(kind)
+    except Exception:  # an annotation that can't be evaluated says nothing
+        hints = {n: a for n, a in getattr(kind, "__annotations__", {}).items() if not isinstance(a, str)}
+    return {name: field_annotation(hint) for name, hint in hints.items()}
+
+
+def types_of(kernel: str, form: Form, values: Iterable[Any]) -> list[tuple[str, Any]]:
+    """(name, type) of each parameter: a type, a `Static`, or a `Record` or tuple of these. Raises `TypeError`
+    that names the parameter or the path."""
+    rest = iter(values)
+
+    def build(item: Struct | Parameter) -> Any:
+        if isinstance(item, Parameter):
+            return bind_type(kernel, item, next(rest))
+        parts = tuple(map(build, item.items))
+        return parts if item.kind is tuple else Record(item.kind, item.names, parts, item.whole)
+
+    return [(item.name, build(item)) for item in form.items]
