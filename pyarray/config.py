@@ -97,6 +97,13 @@ SETTINGS = {
         Setting("PYARRAY_CACHE", _flag, True, False, "keep compiled kernels on disk"),
         Setting("PYARRAY_CACHE_DIR", Path, None, False, "where; unset: the user's cache directory"),
         Setting(
+            "PYARRAY_CACHE_MAX_BYTES",
+            _bytes,
+            512 << 20,
+            False,
+            "most bytes of compiled kernels on disk; those used longest ago are deleted first",
+        ),
+        Setting(
             "PYARRAY_RUN_ONLY",
             _flag,
             False,

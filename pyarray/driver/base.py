@@ -96,6 +96,10 @@ class Driver(ABC):
     def target(self) -> str:
         """The instruction set that binaries are made for, like `x86_64` or `sm_90`."""
 
+    def machine(self) -> str:
+        """What a binary depends on besides `target`: where it is the same, one made elsewhere runs."""
+        return self.target()
+
     @abstractmethod
     def memory_info(self) -> tuple[int, int]:
         """Bytes free and bytes in total."""

@@ -125,7 +125,7 @@ def _toolchain(asked: str | None, more_flags: str, path: str | None) -> Toolchai
     flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
     version = _version(command)
     # The command itself, too: it may hold flags, and two of one version may be built differently.
-    return Toolchain(command, flags, f"{version} [{_processor()}] {shlex.join((*command, *flags))}")
+    return Toolchain(command, flags, f"{version} [{processor()}] {shlex.join((*command, *flags))}")
 
 
 def _named(asked: str) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _version(command: tuple[str, ...]) -> str:
 
 
 @functools.cache
-def _processor() -> str:
+def processor() -> str:
     """What -march=native depends on, as a short hash."""
     facts = {"flags", "Features", "model name", "CPU part"}
     try:

@@ -44,6 +44,9 @@ class CpuDriver(Driver):
     def target(self) -> str:
         return platform.machine()
 
+    def machine(self) -> str:
+        return cc.processor()
+
     def memory_info(self) -> tuple[int, int]:
         page = os.sysconf("SC_PAGE_SIZE")
         total = os.sysconf("SC_PHYS_PAGES") * page

@@ -1,7 +1,8 @@
 """Compiled artifacts on disk, one file per entry, named by the hash of everything that made it.
 
 An entry appears by one rename and is never changed, so readers need no lock. One whose digest doesn't match
-is removed with a warning and counts as a miss.
+is removed with a warning and counts as a miss. An entry's time of modification is that of its last use: the
+directory is kept below a size by deleting what was used longest ago.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import stat
 import sys
 import tempfile
+import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import config
 
 VERSION = 1
+STALE = 3600  # seconds after which a file that was never renamed is a dead process's
+ROOM = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
+_ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(r"\.new-\w+")
 
 
 def key_of(*parts: str) -> str:
@@ -78,6 +86,8 @@ def find(key: str) -> bytes | None:
     try:
         head, _, binary = path.read_bytes().partition(b"\n")
         if json.loads(head)["sha256"] == hashlib.sha256(binary).hexdigest():
+            with contextlib.suppress(OSError):
+                os.utime(path)
             return binary
     except FileNotFoundError:
         return None
@@ -92,8 +102,8 @@ def find(key: str) -> bytes | None:
 def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
     """Store a binary behind one line of JSON that says what it is. A cache that can't be written to is left
     alone."""
-    root = directory()
-    if root is None:
+    root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
+    if root is None or len(binary) > cap:
         return
     head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **facts})
     try:
@@ -101,7 +111,77 @@ def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(head.encode() + b"\n" + binary)
         os.replace(temporary, root / f"{key}.kernel")
+        _make_room(root, len(head) + 1 + len(binary), cap)
     except OSError as error:
         _warn_once(
             f"the kernel cache {root} can't be written to ({error}); new kernels are compiled in each process"
         )
+
+
+# ---- size
+
+_sizes: dict[Path, int] = {}  # of directories, as seen at the last look, and what this process added since
+
+
+def _make_room(root: Path, added: int, cap: int) -> None:
+    """Look at the directory when this process adds to it for the first time, and whenever it may be full."""
+    size = _sizes.get(root)
+    _sizes[root] = (size or 0) + added
+    if size is not None and size + added <= cap:
+        return
+    now = time.time()
+    for path, status in _files(root, _UNFINISHED):
+        if now - status.st_mtime > STALE:
+            _remove(path)
+    entries = sorted(_files(root, _ENTRY), key=lambda entry: entry[1].st_mtime)
+    total = sum(status.st_size for _, status in entries)
+    if total > cap:
+        for path, status in entries:
+            if total <= cap * ROOM:
+                break
+            _remove(path)
+            total -= status.st_size
+    _sizes[root] = total
+
+
+def _files(root: Path, pattern: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
+    """Files of ours; what another process deletes meanwhile is left out."""
+    with os.scandir(root) as found:
+        for file in found:
+            with contextlib.suppress(OSError):
+                if pattern.fullmatch(file.name) and file.is_file(follow_symlinks=False):
+                    yield Path(file.path), file.stat(follow_symlinks=False)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+class Info(NamedTuple):
+    """The disk cache: where (None: it is off, or can't be trusted), how many entries, their bytes, and the
+    most there may be."""
+
+    directory: Path | None
+    entries: int
+    bytes: int
+    cap: int
+
+
+def info() -> Info:
+    """What is on disk now."""
+    root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
+    sizes = [status.st_size for _, status in _files(root, _ENTRY)] if root else []
+    return Info(root, len(sizes), sum(sizes), cap)
+
+
+def clear() -> int:
+    """Delete all entries, and what killed processes left; nothing else. How many files that were."""
+    root = directory()
+    if root is None:
+        return 0
+    paths = [path for pattern in (_ENTRY, _UNFINISHED) for path, _ in _files(root, pattern)]
+    for path in paths:
+        _remove(path)
+    _sizes.pop(root, None)
+    return len(paths)

@@ -134,6 +134,13 @@ def open_binary(device: Device, binary: bytes, entry: str, key: str) -> Artifact
 
 
 @functools.cache
+def interface() -> str:
+    """Digest of what a binary and the runtime agree on."""
+    (path,) = [p for folder in include_dirs() for p in Path(folder).glob("pyarray.h")]
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@functools.cache
 def headers() -> str:
     """Digest of the headers that generated text includes: another release's artifacts must not be found."""
     digest = hashlib.sha256()

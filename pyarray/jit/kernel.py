@@ -32,7 +32,7 @@ from .forms import Form, read
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
-from .signature import Argument, Parameter, Signature, as_argument, parameters_of, type_key
+from .signature import Parameter, Signature, as_argument, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
@@ -260,12 +260,7 @@ class Kernel:
         if not self._variants:
             what = f"kernel {self.__name__!r} has no signature before its first launch"
             raise RuntimeError(f"{what}: types come with the arguments")
-        program = list(self._variants)[-1].program
-        types = dict(program.params)
-        return Signature(
-            (name, Argument(how, types[name].dtype, getattr(types[name], "ndim", 0)))
-            for name, how in program.directions.items()
-        )
+        return signature_of(list(self._variants)[-1].program)
 
     def cache_info(self) -> dict[str, int]:
         """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table,

@@ -17,6 +17,7 @@ from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
+from ..lang.pipeline import Program
 from ..lang.record import Opaque
 
 
@@ -75,6 +76,15 @@ class Signature(dict[str, Argument]):
     @property
     def arrays(self) -> dict[str, Argument]:
         return {name: row for name, row in self.items() if row.direction != "SCALAR"}
+
+
+def signature_of(program: Program) -> Signature:
+    """What a compiled program's parameters are."""
+    types = dict(program.params)
+    return Signature(
+        (name, Argument(how, types[name].dtype, getattr(types[name], "ndim", 0)))
+        for name, how in program.directions.items()
+    )
 
 
 def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:

@@ -21,7 +21,9 @@ MOST = 256  # of a generation. One costs some 20 kB: text, tree of sites, launch
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher; its
-    own compiler flags, and whether it checks bounds. `key` names what it was compiled for, axis by axis."""
+    own compiler flags, and whether it checks bounds. `key` names what it was compiled for, axis by axis;
+    `form` and `types` are the form of its arguments and the types of their leaves. A kernel that is written
+    by hand has none of the three."""
 
     program: Program
     artifact: Artifact
@@ -29,7 +31,9 @@ class Variant:
     device: Device
     flags: tuple[str, ...]
     checked: bool
-    key: Any = None  # explain.CacheKey; None of a kernel that is written by hand
+    key: Any = None  # explain.CacheKey
+    form: Any = None  # forms.Form
+    types: tuple[Any, ...] = ()
 
 
 class Variants:

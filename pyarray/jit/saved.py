@@ -1,0 +1,411 @@
+"""Kernels in files: what was compiled, with all that a process without the source needs to launch it.
+
+A file is two lines of text, of which the second is the manifest (JSON) and the first holds a digest of all
+that follows, and then the C texts and binaries. Nothing in it is executed but the binaries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import inspect
+import json
+import logging
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..driver.base import Device
+from ..dtypes import BY_NAME, DType
+from ..errors import DeviceError
+from ..lang.check import Site
+from ..lang.emit_views import fields
+from ..lang.ir import ArrayType, Loc, ScalarType, Static
+from ..lang.pins import Pin
+from ..lang.pipeline import Program
+from . import compile as compiler
+from .binding import Bound
+from .forms import Form, Struct
+from .launch import make_launcher
+from .mode import Launch, mode, observe, observed
+from .report import raise_bounds
+from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
+from .variants import Variant
+
+SCHEMA = 1
+MAGIC = b"pyarray kernel "
+_PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex)}
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), DType, enum.Enum)
+_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+log = logging.getLogger("pyarray")
+
+
+# ---- writing
+
+
+def manifest(kernel: Any) -> dict[str, Any]:
+    """See `Kernel.manifest`."""
+    variants = list(kernel._variants)
+    if not variants:
+        what = f"kernel {kernel.__name__!r} has nothing to save before its first launch"
+        raise RuntimeError(f"{what}: types come with the arguments")
+    return {
+        "schema": SCHEMA,
+        "kernel": kernel.__name__,
+        "debug": kernel.debug,
+        "parameters": [_parameter_facts(p) for p in kernel.parameters],
+        "variants": [_variant_facts(kernel.__name__, v) for v in variants],
+    }
+
+
+def _parameter_facts(p: Parameter) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": p.name, "keyword_only": p.keyword_only}
+    if isinstance(p.default, (bool, int, float, str)) or p.default is None:
+        facts["default"] = p.default
+    return facts
+
+
+def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
+    program, driver = v.program, v.device.driver
+    return {
+        "device": v.device.kind,
+        "target": driver.target(),
+        "machine": driver.machine(),
+        "interface": compiler.interface(),
+        "toolchain": driver.compiler().fingerprint,
+        "artifact": v.artifact.key,
+        "entry": program.entry,
+        "debug": v.checked,
+        "flags": list(v.flags),
+        "text_sha256": hashlib.sha256(program.text.encode()).hexdigest(),
+        "binary_sha256": hashlib.sha256(v.artifact.binary).hexdigest(),
+        "structures": [facts for item in v.form.items for facts in _structure_facts(item)],
+        "leaves": [_leaf_facts(kernel, v, p, kind) for p, kind in zip(v.form.leaves, v.types, strict=True)],
+        "sites": [dataclasses.asdict(site) for site in program.sites],
+    }
+
+
+def _structure_facts(item: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(item, Struct):
+        yield {
+            "path": item.name,
+            "class": item.kind.__qualname__,
+            "names": list(item.names),
+            "count": len(item.items),
+        }
+        for part in item.items:
+            yield from _structure_facts(part)
+
+
+def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": p.name}
+    direction = v.program.directions.get(p.name)
+    if isinstance(kind, ArrayType):
+        layout = "strided" if kind.strided else "contiguous"
+        facts |= {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout}
+        facts |= {"pins": [dataclasses.asdict(pin) for pin in kind.pins], "direction": direction}
+    elif isinstance(kind, ScalarType):
+        annotation = getattr(p.annotation, "__name__", None) or getattr(p.annotation, "name", None)
+        facts |= {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak, "direction": direction}
+        facts["annotation"] = annotation if p.scalar else None
+    elif isinstance(p.annotation, Unread):
+        facts |= {"kind": "unread"}
+    elif isinstance(kind, Static):
+        facts |= {"kind": "constant", "value": _constant(kernel, p.name, kind.value)}
+    live = dict(v.program.params)
+    facts["slots"] = _slots(live[p.name], v.checked) if p.name in live else []
+    return facts
+
+
+def _slots(kind: Any, checked: bool) -> list[str]:
+    """Names of a parameter's slots: each has 8 bytes, and all parameters' stand in order."""
+    if isinstance(kind, ArrayType):
+        return [name for _, name in fields(kind, checked)]
+    return ["re", "im"] if kind.dtype.kind == "c" else ["value"]
+
+
+def _constant(kernel: str, name: str, value: Any) -> str:
+    """What was compiled in, in words that are the same in each process. Raises `TypeError` where there are
+    none."""
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__}({', '.join(_constant(kernel, name, item) for item in value)})"
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__qualname__} {value!r}"
+    what = f"kernel {kernel!r} can't be saved: {name!r} was compiled in with {value!r}"
+    raise TypeError(f"{what}, and only numbers, texts, dtypes, None and tuples of these can be written down")
+
+
+def save(kernel: Any, path: str | os.PathLike[str]) -> None:
+    """See `Kernel.save`. The file appears as a whole, or not at all."""
+    head, blobs, at = manifest(kernel), [], 0
+    for facts, v in zip(head["variants"], kernel._variants, strict=True):
+        for name, data in (("text", v.program.text.encode()), ("binary", v.artifact.binary)):
+            facts[name] = [at, len(data)]
+            blobs.append(data)
+            at += len(data)
+    rest = json.dumps(head).encode() + b"\n" + b"".join(blobs)
+    first = MAGIC + f"{SCHEMA} {hashlib.sha256(rest).hexdigest()}\n".encode()
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(first + rest)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+# ---- reading
+
+
+def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
+    """The kernel that `Kernel.save` wrote to the file `path`: a callable for the types it was compiled for.
+
+    Neither its source nor a compiler is needed where the binaries fit this machine; elsewhere their texts
+    are compiled at the first launch, and the logger `pyarray` says so. Binaries are code: load only files
+    that you would run. Raises `ValueError` for a file that is damaged or no saved kernel.
+
+    >>> import os, tempfile, pyarray as pa
+    >>> @pa.kernel
+    ... def double(v):
+    ...     for i in range(v.size):
+    ...         v[i] = 2 * v[i]
+    >>> a = pa.ones(3)
+    >>> double(a)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     double.save(os.path.join(folder, "double"))
+    ...     again = pa.load_kernel(os.path.join(folder, "double"))
+    >>> again(a)
+    >>> a.tolist()
+    [4.0, 4.0, 4.0]
+    """
+    data = Path(path).read_bytes()
+    first, _, rest = data.partition(b"\n")
+    if not first.startswith(MAGIC):
+        raise ValueError(f"{os.fspath(path)} is no saved kernel; Kernel.save writes them")
+    schema, _, digest = first.removeprefix(MAGIC).decode(errors="replace").partition(" ")
+    if schema != str(SCHEMA):
+        raise ValueError(
+            f"{os.fspath(path)} has schema {schema!r}, this pyarray reads {SCHEMA}; save it anew"
+        )
+    if hashlib.sha256(rest).hexdigest() != digest:
+        raise ValueError(
+            f"the saved kernel {os.fspath(path)} is damaged: its digest doesn't match; save it anew"
+        )
+    head, _, blobs = rest.partition(b"\n")
+    return SavedKernel(json.loads(head), blobs)
+
+
+class SavedKernel:
+    """A kernel from a file; made by `load_kernel`. Call it as the kernel was called; it returns nothing."""
+
+    def __init__(self, facts: dict[str, Any], blobs: bytes):
+        self.__name__ = facts["kernel"]
+        self._facts, self._blobs = facts, blobs
+        self._saved = [_Saved(self.__name__, v, blobs) for v in facts["variants"]]
+        self._signature = inspect.Signature([_parameter(p) for p in facts["parameters"]])
+
+    def __repr__(self) -> str:
+        return f"<saved kernel {self.__name__}, {len(self._saved)} variants>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        given = self._signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        saved, bound = self._find(given.arguments)
+        bound.check_scalars()
+        variant = saved.variant(bound.device())
+        bound.check_writeable(variant.program)
+        run = lambda: self._run(variant, bound)  # noqa: E731
+        observe(Launch(self.__name__, variant, bound.named, run)) if observed() else run()
+
+    def _run(self, variant: Variant, bound: Bound) -> None:
+        failure = variant.launch(*bound.slots())
+        if failure:
+            raise_bounds(self.__name__, variant.program.sites, failure)
+
+    def _find(self, arguments: dict[str, Any]) -> tuple[_Saved, Bound]:
+        checked = self._facts["debug"] if self._facts["debug"] is not None else mode.debug
+        for saved in self._saved:
+            if saved.checked == checked:
+                bound = saved.bind(arguments)
+                if bound is not None:
+                    return saved, bound
+        came = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
+        there = "".join(f"\n  {saved.describe()}" for saved in self._saved)
+        with_checks = " with bounds checks" if checked else ""
+        raise TypeError(
+            f"the saved kernel {self.__name__!r} has no variant{with_checks} for {came}; there are:{there}"
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """As `Kernel.manifest`."""
+        hidden = ("text", "binary")
+        variants = [{k: x for k, x in v.items() if k not in hidden} for v in self._facts["variants"]]
+        return {**self._facts, "variants": variants}
+
+    @property
+    def signature(self) -> Signature:
+        """As `Kernel.signature`, of the last variant in the file."""
+        return signature_of(self._saved[-1].program)
+
+    def source(self) -> str:
+        """Text of the last variant in the file."""
+        return self._saved[-1].program.text
+
+
+def _parameter(facts: dict[str, Any]) -> inspect.Parameter:
+    kind = (
+        inspect.Parameter.KEYWORD_ONLY if facts["keyword_only"] else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
+    return inspect.Parameter(facts["name"], kind, default=facts.get("default", inspect.Parameter.empty))
+
+
+def _described(value: Any) -> str:
+    value = as_argument(value)
+    if hasattr(value, "_key"):
+        layout = "strided" if value._key >> 16 & 1 else "contiguous"
+        return f"{value.ndim}-D {layout} array of {value.dtype}"
+    return type(value).__name__
+
+
+class _Saved:
+    """One variant of a file."""
+
+    def __init__(self, kernel: str, facts: dict[str, Any], blobs: bytes):
+        self.kernel, self.facts, self.checked = kernel, facts, facts["debug"]
+        self.text, self.binary = (blobs[at : at + size] for at, size in (facts["text"], facts["binary"]))
+        self._variants: dict[Device, Variant] = {}
+        self.form = Form(tuple(Parameter(leaf["name"], _annotation(leaf)) for leaf in facts["leaves"]))
+        self.types = tuple(map(_kind, facts["leaves"]))
+        self.program = self._program()
+
+    def _program(self) -> Program:
+        live = [
+            (leaf, kind) for leaf, kind in zip(self.facts["leaves"], self.types, strict=True) if leaf["slots"]
+        ]
+        params, pins = [], {}
+        for leaf, kind in live:
+            if isinstance(kind, ArrayType) and kind.pins:
+                pins[leaf["name"]], kind = kind.pins, dataclasses.replace(kind, pins=())
+            params.append((leaf["name"], kind))
+        directions = {leaf["name"]: leaf["direction"] for leaf, _ in live}
+        sites = tuple(map(_site, self.facts["sites"]))
+        entry = self.facts["entry"]
+        return Program(self.kernel, self.text.decode(), entry, tuple(params), directions, sites, (), pins)
+
+    def bind(self, arguments: dict[str, Any]) -> Bound | None:
+        """The arguments taken apart, None unless they are of this variant's types."""
+        try:
+            if not all(_fits(s, _read(s["path"], arguments)) for s in self.facts["structures"]):
+                return None
+            values = tuple(as_argument(_read(leaf["name"], arguments)) for leaf in self.facts["leaves"])
+        except (AttributeError, LookupError, TypeError):
+            return None
+        bound = Bound(self.kernel, self.form, values)
+        for leaf, value in zip(self.facts["leaves"], values, strict=True):
+            if leaf["kind"] == "constant" and _words(value) != leaf["value"]:
+                return None
+        try:
+            came = bound.leaf_types()
+        except TypeError:
+            return None
+        same = all(a == b for a, b in zip(came, self.types, strict=True) if not isinstance(b, Static))
+        return bound if same else None
+
+    def variant(self, device: Device) -> Variant:
+        """The variant on this device. Raises `DeviceError` where neither its binary fits nor a compiler is
+        there."""
+        found = self._variants.get(device)
+        if found is None:
+            found = self._variants.setdefault(device, self._load(device))
+        return found
+
+    def _load(self, device: Device) -> Variant:
+        facts, driver, flags = self.facts, device.driver, tuple(self.facts["flags"])
+        here = (device.kind, driver.target(), driver.machine(), compiler.interface())
+        if here == (facts["device"], facts["target"], facts["machine"], facts["interface"]):
+            artifact = compiler.open_binary(device, self.binary, facts["entry"], facts["artifact"])
+        else:
+            artifact = self._compiled(device, flags)
+        run = (driver.checked_launcher if self.checked else driver.launcher)(artifact.function)
+        names = tuple(p.name for p in self.form.leaves)
+        launch = make_launcher(self.program.params, names, run, self.checked)
+        return Variant(
+            self.program, artifact, launch, device, flags, self.checked, None, self.form, self.types
+        )
+
+    def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:
+        facts, driver = self.facts, device.driver
+        made = f"was made for {facts['device']} {facts['machine']}"
+        if device.kind != facts["device"]:
+            raise DeviceError(f"the saved kernel {self.kernel!r} {made}, and the arrays are on {device}")
+        what = f"the binary of the saved kernel {self.kernel!r} {made}, and this is {driver.machine()}"
+        log.warning("%s, or the runtime is of another release: its text is compiled here", what)
+        try:
+            return compiler.load(self.kernel, self.program.text, facts["entry"], device, flags, Counter())
+        except DeviceError as error:
+            raise DeviceError(f"{what}; its text would have to be compiled here: {error}") from error
+
+    def describe(self) -> str:
+        """Parameters and their types, in words."""
+        words = []
+        for leaf, kind in zip(self.facts["leaves"], self.types, strict=True):
+            if leaf["kind"] in ("array", "number"):
+                pins = "".join(f", {pin}" for pin in getattr(kind, "pins", ()))
+                words.append(f"{leaf['name']}: {kind}{pins}")
+            elif leaf["kind"] == "constant":
+                words.append(f"{leaf['name']}: {leaf['value']}")
+        return ", ".join(words) + (" (with bounds checks)" if self.checked else "")
+
+
+def _fits(structure: dict[str, Any], value: Any) -> bool:
+    if structure["names"]:
+        return all(hasattr(value, name) for name in structure["names"])
+    return isinstance(value, tuple) and len(value) == structure["count"]
+
+
+def _read(path: str, arguments: dict[str, Any]) -> Any:
+    """`p.inner.v` or `t[0]` of the arguments."""
+    name = re.split(r"[.\[]", path, maxsplit=1)[0]
+    value = arguments[name]
+    for attribute, item in _PART.findall(path[len(name) :]):
+        value = getattr(value, attribute) if attribute else value[int(item)]
+    return value
+
+
+def _words(value: Any) -> str | None:
+    try:
+        return _constant("", "", value)
+    except TypeError:
+        return None
+
+
+def _annotation(leaf: dict[str, Any]) -> Any:
+    if leaf["kind"] == "number" and leaf["annotation"]:
+        return _PYTHON.get(leaf["annotation"]) or BY_NAME[leaf["annotation"]]
+    return {"constant": Constant(object), "unread": Unread(object)}.get(leaf["kind"])
+
+
+def _kind(leaf: dict[str, Any]) -> Any:
+    if leaf["kind"] == "array":
+        pins = tuple(Pin(**pin) for pin in leaf["pins"])
+        return ArrayType(BY_NAME[leaf["dtype"]], leaf["ndim"], leaf["layout"] == "strided", pins)
+    if leaf["kind"] == "number":
+        return ScalarType(BY_NAME[leaf["dtype"]], leaf["weak"])
+    return Static(leaf.get("value"))
+
+
+def _site(facts: dict[str, Any]) -> Site:
+    rest = {name: _tuples(value) for name, value in facts.items() if name != "loc"}
+    return Site(loc=Loc(**facts["loc"]), **rest)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
