@@ -5,6 +5,9 @@ This module is an Array API namespace; beyond the standard it has kernels (`kern
 and no torch.
 """
 
+from .annotations import In as In
+from .annotations import InOut as InOut
+from .annotations import Out as Out
 from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
@@ -52,6 +55,7 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
+from .jit.inventory import cache_info as cache_info
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
 from .jit.mode import debug as debug  # behind the imports of the folder of that name

@@ -125,6 +125,7 @@ SETTINGS = {
 }
 
 _overrides: dict[str, Any] = {}
+watchers: list[Callable[[str], None]] = []  # called with the name of a setting that `set` has changed
 
 
 def get(name: str) -> Any:
@@ -148,11 +149,13 @@ def get(name: str) -> Any:
 
 
 def set(name: str, value: Any) -> None:
-    """Override a setting for this process; `None` goes back to the environment. Raises `KeyError` for an
-    unknown name."""
+    """Override a setting for this process; `None` goes back to the environment. What was compiled with the
+    old value of one that changes code is not used any more. Raises `KeyError` for an unknown name."""
     if name not in SETTINGS:
         raise KeyError(f"no setting {name!r}; there are {', '.join(SETTINGS)}")
     if value is None:
         _overrides.pop(name, None)
     else:
         _overrides[name] = value
+    for changed in watchers:
+        changed(name)

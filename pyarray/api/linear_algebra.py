@@ -8,7 +8,7 @@ from .. import dtypes
 from .. import shape as shapes
 from ..array import fresh, ndarray, type_key
 from ..array_marks import MARKED
-from ..jit.mode import mode
+from ..jit.mode import mode, table
 from ..kernels.gemm import gemm, variant_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
@@ -16,7 +16,7 @@ from .ufunc import STRIDES, common_device, compute_out
 
 __all__ = ["matmul", "matrix_transpose"]
 
-_plans: dict[Any, Any] = {}
+_plans = table()
 
 
 def _quick(a: Any, b: Any) -> ndarray | None:

@@ -17,7 +17,7 @@ from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_marks import MARKED
 from ..buffer_view import BufferView
-from ..jit.mode import mode
+from ..jit.mode import mode, table
 from ..kernels.map import map_kernel, walk_launcher
 from ..lang.builtins import FUNCTIONS
 from ..memory.buffer import Buffer
@@ -162,8 +162,8 @@ class _Ways:
 
     def __init__(self, row: Row):
         self.row = row
-        self.types: dict[Any, Any] = {}
-        self.layouts: dict[Any, Any] = {}
+        self.types = table()
+        self.layouts = table()
 
     def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
         """By layout if it came before, else the general way, which is then remembered."""

@@ -10,7 +10,7 @@ from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
 from ..array_marks import MARKED
 from ..dtypes import DType, asdtype, float64, int64, uint64
-from ..jit.mode import OBSERVED, mode
+from ..jit.mode import OBSERVED, mode, table
 from ..kernels.map import apart
 from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, pieces_of, reduce_into, whole_plan
 from ..memory.buffer import Buffer
@@ -51,7 +51,7 @@ def reduction(
     return result
 
 
-_plans: dict[Any, Any] = {}
+_plans = table()
 
 
 def whole(op: ReduceOp, x: Any) -> ndarray | None:

@@ -179,7 +179,7 @@ class Kernel:
         driver = device.driver
         run = driver.checked_launcher(artifact.function) if checked else driver.launcher(artifact.function)
         names = tuple(p.name for p in bound.form.leaves)
-        launch = make_launcher(program.params, names, run, checked)
+        launch = make_launcher(program.params, names, run, checked, self.__name__)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device)
         form, types = bound.form, bound.leaf_types()
@@ -192,7 +192,9 @@ class Kernel:
     def _lowered(self, bound: Bound) -> Program:
         types, device = bound.types(), bound.device()
         try:
-            return lower(self.source_text, types, device.kind, self._checked(), self.wraparound)
+            return lower(
+                self.source_text, types, device.kind, self._checked(), self.wraparound, bound.declared()
+            )
         except CompileError as error:  # the message says where; the way through the compiler says nothing
             raise error.with_traceback(None) from None
         except RecursionError:
@@ -219,6 +221,11 @@ class Kernel:
             self._variants.clear()
         self._captures = () if changed else tuple(Capture(c.owner, c.name, value) for c, value in now)
         self._make_dispatcher()
+
+    def forget(self) -> None:
+        """Drop all variants."""
+        with self._lock:
+            self._variants.clear()
 
     def _would_hit(self, args: tuple[Any, ...]) -> bool:
         """Whether a launch finds its variant."""
@@ -305,6 +312,11 @@ class Kernel:
 
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
+
+
+def all_kernels() -> list[Kernel]:
+    """The kernels of this process, the library's own too."""
+    return list(_kernels)
 
 
 def _after_fork() -> None:

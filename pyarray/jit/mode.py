@@ -45,6 +45,22 @@ _lock = threading.Lock()
 _inside: dict[int, dict[str, Any]] = {}  # of threads in a `debug()` that matters: their own attributes
 
 
+_tables: list[dict[Any, Any]] = []
+
+
+def table() -> dict[Any, Any]:
+    """A new dictionary for short ways to launch what was compiled: `empty_tables` empties it."""
+    made: dict[Any, Any] = {}
+    _tables.append(made)
+    return made
+
+
+def empty_tables() -> None:
+    """Forget all short ways."""
+    for made in _tables:
+        made.clear()
+
+
 def observe(launch: Launch) -> None:
     """Run a launch through all observers."""
     for observer in _observers:

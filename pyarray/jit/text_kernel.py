@@ -21,6 +21,14 @@ class Address(int):
     """An address as an argument: a number that means something in this process only."""
 
 
+_text_kernels: list[TextKernel] = []  # they live as long as the modules that make them
+
+
+def all_text_kernels() -> list[TextKernel]:
+    """Those of this process."""
+    return list(_text_kernels)
+
+
 class TextKernel:
     """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say
     all that the text depends on. Arguments are given as the program's parameters ask."""
@@ -30,6 +38,16 @@ class TextKernel:
         self.counts: Counter[str] = Counter()
         self._variants: dict[Any, Variant] = {}
         self._lock = threading.Lock()
+        _text_kernels.append(self)
+
+    def forget(self) -> None:
+        """Drop all variants."""
+        self._variants.clear()
+
+    def cache_info(self) -> dict[str, int]:
+        """As `Kernel.cache_info`; hits aren't counted."""
+        counts = {name: self.counts[name] for name in ("compiles", "disk_hits", "misses")}
+        return counts | {"hits": 0, "variants": len(self._variants)}
 
     def variant(self, key: Any, device: Device) -> Variant:
         """The variant for `key`, compiled if need be."""
@@ -39,6 +57,7 @@ class TextKernel:
             with self._lock:
                 found = self._variants.get(whole) or self._compile(key, device)
                 self._variants[whole] = found
+                self.counts["misses"] += 1
         return found
 
     def _compile(self, key: Any, device: Device) -> Variant:
