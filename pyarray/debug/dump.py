@@ -6,6 +6,7 @@ import atexit
 import itertools
 import logging
 import os
+import re
 import threading
 import weakref
 from collections.abc import Sequence
@@ -144,7 +145,7 @@ class Dump:
             return
         try:
             given = list(record.arguments(launch))
-        except (KeyError, AttributeError) as error:
+        except KeyError as error:
             self._refuse(launch, number, error)
             launch.run()
             return
@@ -166,7 +167,8 @@ class Dump:
     def _chosen(self, launch: Launch, g: Given) -> bool:
         if self.level != MARKED or not isinstance(g.type, ArrayType):
             return True
-        return bool({g.name, g.name.partition(".")[0]} & launch.marked) or tagged(g.value)
+        parameter = re.split(r"[.\[]", g.name)[0]  # of a field: `p.v`, `t[0]`
+        return not launch.marked.isdisjoint((g.name, parameter)) or tagged(g.value)
 
     def _rows(
         self, launch: Launch, number: int, given: Sequence[Given], chosen: Sequence[Given]

@@ -40,23 +40,12 @@ class Given:
 def arguments(launch: Launch) -> Iterator[Given]:
     """The arguments of a launch in order; those that were compiled in come last."""
     program = launch.variant.program
-    for index, (name, kind) in enumerate(program.params):
-        yield Given(index, name, kind, program.directions.get(name, "SCALAR"), _value(launch.args, name))
-    live = {name.partition(".")[0] for name, _ in program.params}
+    for index, (name, kind) in enumerate(p for p in program.params if "!" not in p[0]):  # hidden ones
+        yield Given(index, name, kind, program.directions.get(name, "SCALAR"), launch.args[name])
+    live = {name for name, _ in program.params}
     for index, (name, value) in enumerate(launch.args.items(), len(program.params)):
         if name not in live:
             yield Given(index, name, None, "CONSTANT", value)
-
-
-def _value(args: Mapping[str, Any], name: str) -> Any:
-    """An argument, or a field of one, named with dots."""
-    if name in args:
-        return args[name]
-    first, _, rest = name.partition(".")
-    value = args[first]
-    for field in filter(None, rest.split(".")):
-        value = getattr(value, field)
-    return value
 
 
 # ---- memory
