@@ -28,17 +28,22 @@ def replay(
     program: Mapping[str, Any], args: Mapping[str, DumpedArgument], number: int, device: Device
 ) -> dict[str, Elements]:
     """Launch `program` on recorded arguments; see `DumpedLaunch.replay`."""
-    live = [_whole(program["kernel"], number, args.get(name), name) for name, _ in program["params"]]
+    named = [name for name, _ in program["params"] if "!" not in name]  # the others are the launcher's own
+    live = [_whole(program["kernel"], number, args.get(name), name) for name in named]
     flags, checked = tuple(program["flags"]), program["checked"]
     artifact = compiler.load(program["kernel"], program["text"], program["entry"], device, flags, Counter())
     if artifact.key != program["key"]:
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"])
-    params = tuple((f"a{k}", _type(facts)) for k, (_, facts) in enumerate(program["params"]))
+    places = {name: f"a{k}" for k, name in enumerate(named)}
+    params = tuple(
+        ("!".join((places[name.partition("!")[0]], *name.split("!")[1:])), _type(facts))
+        for name, facts in program["params"]
+    )
     driver = device.driver
     run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
-    launch = make_launcher(params, tuple(name for name, _ in params), run, checked)
+    launch = make_launcher(params, tuple(places.values()), run, checked, program["kernel"])
     failure = launch(*(memory.value(a) for a in live))
     driver.synchronize()
     if failure:

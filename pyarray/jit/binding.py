@@ -41,6 +41,11 @@ class Bound:
         """Type of each leaf, in the order of `form.leaves`."""
         return tuple(kind for name, group in self.types() for _, kind in leaves(name, group))
 
+    def declared(self) -> dict[str, str]:
+        """Directions that annotations say, by path."""
+        annotations = ((p.name, getattr(p.annotation, "direction", None)) for p in self.form.leaves)
+        return {name: direction for name, direction in annotations if direction is not None}
+
     def device(self) -> Device:
         """Where all the arrays are; the default device without any. Raises `ValueError` for two devices."""
         devices = {a.device: p.name for p, a in self.pairs if isinstance(a, ndarray)}

@@ -18,8 +18,10 @@ import numpy as np
 from ..annotations import ArrayAnnotation
 from ..lang.ir import ArrayType
 from ..lang.parse import Capture
+from ..lang.written import LOW, MASK
 from .forms import Form, Struct
 from .signature import Constant, Parameter, Unread
+from .written import Mask
 
 _INTEGER = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}  # the format itself refuses what is out of range
 
@@ -81,16 +83,33 @@ def offset_of(array: Any) -> int:
 
 
 def make_launcher(
-    params: tuple[tuple[str, Any], ...], names: tuple[str, ...], run: Callable[[bytes], Any], debug: bool
+    params: tuple[tuple[str, Any], ...],
+    names: tuple[str, ...],
+    run: Callable[[bytes], Any],
+    debug: bool,
+    kernel: str = "kernel",
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
-    record is its value."""
+    record is its value. Masks of what was declared Out (`lang.written`) are made, and checked behind."""
     p = _prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
+    given = ", ".join(variables.values())
+    outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in variables]
+    masks = {name: f"{p}mask{k}" for k, name in enumerate(outs)}
+    for name, mask in masks.items():
+        variables |= {name + LOW: f"{mask}.low", name + MASK: f"{mask}.mask"}
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
     values = ", ".join(slot_values(variables[name], kind, debug, p) for name, kind in params)
-    scope = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag, "complex": _complex, "bool": bool}
-    text = f"def {p}f({', '.join(variables.values())}):\n    return {p}run({p}pack({values}))\n"
+    scope: dict[str, Any] = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag}
+    scope |= {"complex": _complex, "bool": bool}
+    text = f"def {p}f({given}):\n"
+    text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
+    call = f"{p}run({p}pack({values}))"
+    if masks:
+        scope.update(Mask=Mask, kernel=kernel)
+        checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
+        call = f"{call} or {checks}"
+    text += f"    return {call}\n"
     return _define(text, p, scope, "launch")
 
 

@@ -87,6 +87,8 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
         "binary_sha256": hashlib.sha256(v.artifact.binary).hexdigest(),
         "structures": [facts for item in v.form.items for facts in _structure_facts(item)],
         "leaves": [_leaf_facts(kernel, v, p, kind) for p, kind in zip(v.form.leaves, v.types, strict=True)],
+        "directions": program.directions,
+        "params": [[name, _type_facts(kind)] for name, kind in program.params],
         "sites": [dataclasses.asdict(site) for site in program.sites],
     }
 
@@ -104,23 +106,28 @@ def _structure_facts(item: Any) -> Iterator[dict[str, Any]]:
 
 
 def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": p.name}
-    direction = v.program.directions.get(p.name)
-    if isinstance(kind, ArrayType):
-        layout = "strided" if kind.strided else "contiguous"
-        facts |= {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout}
-        facts |= {"pins": [dataclasses.asdict(pin) for pin in kind.pins], "direction": direction}
-    elif isinstance(kind, ScalarType):
-        annotation = getattr(p.annotation, "__name__", None) or getattr(p.annotation, "name", None)
-        facts |= {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak, "direction": direction}
-        facts["annotation"] = annotation if p.scalar else None
+    facts: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
+    if isinstance(kind, (ArrayType, ScalarType)):
+        facts |= _type_facts(kind)
+        if p.scalar:
+            facts["annotation"] = (
+                p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
+            )
     elif isinstance(p.annotation, Unread):
         facts |= {"kind": "unread"}
-    elif isinstance(kind, Static):
+    else:
         facts |= {"kind": "constant", "value": _constant(kernel, p.name, kind.value)}
     live = dict(v.program.params)
     facts["slots"] = _slots(live[p.name], v.checked) if p.name in live else []
     return facts
+
+
+def _type_facts(kind: Any) -> dict[str, Any]:
+    if isinstance(kind, ScalarType):
+        return {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak}
+    layout = "strided" if kind.strided else "contiguous"
+    pins = [dataclasses.asdict(pin) for pin in kind.pins]
+    return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": pins}
 
 
 def _slots(kind: Any, checked: bool) -> list[str]:
@@ -287,18 +294,16 @@ class _Saved:
         self.program = self._program()
 
     def _program(self) -> Program:
-        live = [
-            (leaf, kind) for leaf, kind in zip(self.facts["leaves"], self.types, strict=True) if leaf["slots"]
-        ]
-        params, pins = [], {}
-        for leaf, kind in live:
-            if isinstance(kind, ArrayType) and kind.pins:
-                pins[leaf["name"]], kind = kind.pins, dataclasses.replace(kind, pins=())
-            params.append((leaf["name"], kind))
-        directions = {leaf["name"]: leaf["direction"] for leaf, _ in live}
-        sites = tuple(map(_site, self.facts["sites"]))
-        entry = self.facts["entry"]
-        return Program(self.kernel, self.text.decode(), entry, tuple(params), directions, sites, (), pins)
+        facts = self.facts
+        params = tuple((name, _kind(kind)) for name, kind in facts["params"])
+        sites = tuple(map(_site, facts["sites"]))
+        pins = {
+            p.name: k.pins
+            for p, k in zip(self.form.leaves, self.types, strict=True)
+            if isinstance(k, ArrayType)
+        }
+        text, directions = self.text.decode(), facts["directions"]
+        return Program(self.kernel, text, facts["entry"], params, directions, sites, (), pins)
 
     def bind(self, arguments: dict[str, Any]) -> Bound | None:
         """The arguments taken apart, None unless they are of this variant's types."""
@@ -336,7 +341,7 @@ class _Saved:
             artifact = self._compiled(device, flags)
         run = (driver.checked_launcher if self.checked else driver.launcher)(artifact.function)
         names = tuple(p.name for p in self.form.leaves)
-        launch = make_launcher(self.program.params, names, run, self.checked)
+        launch = make_launcher(self.program.params, names, run, self.checked, self.kernel)
         return Variant(
             self.program, artifact, launch, device, flags, self.checked, None, self.form, self.types
         )
@@ -388,7 +393,7 @@ def _words(value: Any) -> str | None:
 
 
 def _annotation(leaf: dict[str, Any]) -> Any:
-    if leaf["kind"] == "number" and leaf["annotation"]:
+    if "annotation" in leaf:
         return _PYTHON.get(leaf["annotation"]) or BY_NAME[leaf["annotation"]]
     return {"constant": Constant(object), "unread": Unread(object)}.get(leaf["kind"])
 

@@ -6,54 +6,79 @@ tuner.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from ..annotations import DIRECTIONS
+from ..annotations import declared as declared_direction
+from .coverage import Coverage, coverage
 from .ir import (
     ArrayType,
     Assign,
     Atomic,
-    Continue,
     Expr,
-    For,
     Function,
     Invoke,
     Item,
     Let,
     Load,
+    Loc,
     Local,
     Pack,
     Return,
     Select,
-    Size,
     Slice,
     Store,
     SubView,
     Tree,
     TupleType,
+    children,
     walk,
 )
+from .parse import FunctionSource
 
 Roots = dict[str, frozenset[str]]  # array variable → the parameters that it may be a view of
 
 
-def directions(tree: Tree) -> dict[str, str]:
-    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order. OUT only where every element
-    is proven written."""
+@dataclass(frozen=True)
+class Access:
+    """The first place where an array parameter is read ("r") or written ("w"), and the function it is in."""
+
+    how: str
+    loc: Loc
+    symbol: str
+
+
+Accesses = dict[str, list[Access]]  # parameter → what is done with it, in order of evaluation; each kind once
+
+
+def directions(tree: Tree, declared: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order; what was declared stands. OUT
+    only where every element is proven written, and none is read before."""
     results = result_roots(tree)
-    known: dict[str, list[frozenset[str]]] = {}
-    for function in tree.functions:  # callees first
-        accesses = _accesses(function, known, results)
-        known[function.symbol] = [accesses.get(name, frozenset()) for name, _ in function.params]
-    accesses = _accesses(tree.kernel, known, results)
+    covered: dict[str, Coverage] = {}
+    for function in (*tree.functions, tree.kernel):
+        roots = view_roots(function, results)
+        covered[function.symbol] = coverage(function, covered, lambda x, r=roots: root(x, r, results))  # type: ignore[misc]
+    facts, accesses = covered[tree.kernel.symbol], accesses_of(tree)[tree.kernel.symbol]
     result = {}
     for name, kind in tree.kernel.params:
         if not isinstance(kind, ArrayType):
             result[name] = "SCALAR"
             continue
-        found = accesses.get(name, frozenset())
-        whole = found == {"w"} and any(_covers(s, name, kind) for s in tree.kernel.body)
+        found = {access.how for access in accesses.get(name, ())}
+        whole = facts.whole(name) and name not in facts.early
         result[name] = "UNUSED" if not found else "IN" if found == {"r"} else "OUT" if whole else "INOUT"
-    return result
+    return result | dict(declared or {})
+
+
+def accesses_of(tree: Tree) -> dict[str, Accesses]:
+    """Function → accesses to its parameters, those by functions that it calls among them."""
+    results, known = result_roots(tree), dict[str, Accesses]()
+    for function in (*tree.functions, tree.kernel):  # callees first
+        known[function.symbol] = _accesses(function, tree, known, results)
+    return known
 
 
 def result_roots(tree: Tree) -> dict[str, frozenset[int]]:
@@ -110,49 +135,57 @@ def view_roots(function: Function, results: dict[str, frozenset[int]]) -> Roots:
 
 
 def _accesses(
-    function: Function, known: dict[str, list[frozenset[str]]], results: dict[str, frozenset[int]]
-) -> dict[str, frozenset[str]]:
-    """Parameter → "r", "w" or both."""
+    function: Function, tree: Tree, known: dict[str, Accesses], results: dict[str, frozenset[int]]
+) -> Accesses:
     roots = view_roots(function, results)
-    found: dict[str, frozenset[str]] = {}
+    params = {f.symbol: [name for name, _ in f.params] for f in tree.functions}
+    found: Accesses = {}
 
-    def note(array: Expr, how: frozenset[str]) -> None:
+    def note(array: Expr, accesses: Iterable[Access]) -> None:
         for name in root(array, roots, results):
-            found[name] = found.get(name, frozenset()) | how
+            have = found.setdefault(name, [])
+            have += [a for a in accesses if a.how not in {b.how for b in have}]
+
+    def visit(node: Any) -> None:
+        parts = (node.value, node.array, *node.index) if isinstance(node, Store) else children(node)
+        for part in parts:  # operands are evaluated first, and of a store its value
+            visit(part)
+        if isinstance(node, Invoke):
+            for name, argument in zip(params[node.function], node.args, strict=True):
+                if isinstance(argument.type, ArrayType):
+                    note(argument, known[node.function].get(name, ()))
+        elif isinstance(node, (Load, Store, Atomic)):
+            hows = "w" if isinstance(node, Store) else "r" if isinstance(node, Load) else "rw"
+            note(node.array, [Access(how, node.loc, function.symbol) for how in hows])
 
     for statement in function.body:
-        for node in walk(statement):
-            if isinstance(node, Load):
-                note(node.array, frozenset("r"))
-            elif isinstance(node, Store):
-                note(node.array, frozenset("w"))
-            elif isinstance(node, Atomic):
-                note(node.array, frozenset("rw"))
-            elif isinstance(node, Invoke):
-                for argument, how in zip(node.args, known[node.function], strict=True):
-                    if isinstance(argument.type, ArrayType):
-                        note(argument, how)
+        visit(statement)
     return found
 
 
-def _covers(loop: Any, name: str, kind: ArrayType) -> bool:
-    """Whether a top-level loop stores to each element: its variables run over all sizes and index the store
-    one by one."""
-    if not isinstance(loop, For) or any(isinstance(n, Continue) for n in walk(loop)):
-        return False
-    stores = [
-        s for s in loop.body if isinstance(s, Store) and isinstance(s.array, Local) and s.array.name == name
-    ]
-    variables = [i.name for s in stores[:1] for i in s.index if isinstance(i, Local)]
-    if len(variables) != kind.ndim or sorted(variables) != sorted(loop.variables):
-        return False
-    for variable, reach in zip(loop.variables, loop.ranges, strict=True):
-        stop = reach.stop
-        whole = (
-            isinstance(stop, Size)
-            and isinstance(stop.array, Local)
-            and (stop.array.name, stop.axis) == (name, variables.index(variable))
-        )
-        if not whole or reach.start is not None or reach.step is not None:
-            return False
-    return True
+def enforce(tree: Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource]) -> None:
+    """Raises `CompileError` where a function does with an array what its signature excludes. `declared` is
+    the kernel's, by path; that of other functions is found in their annotations."""
+    known = accesses_of(tree)
+    for function in (*tree.functions, tree.kernel):
+        source = sources[function.symbol]
+        said = declared if function is tree.kernel else _declared(source)
+        for name, direction in said.items():
+            accesses = known[function.symbol].get(name, [])
+            what = f"{name!r} of {function.name}() is declared {DIRECTIONS[direction]}"
+            written = next((a for a in accesses if a.how == "w"), None)
+            if direction == "IN" and written is not None:
+                advice = "declare it InOut, or store into another array"
+                sources[written.symbol].fail(written.loc, f"{what} and is written here", advice)
+            if direction == "OUT" and accesses and accesses[0].how == "r":
+                advice = "declare it InOut"
+                sources[accesses[0].symbol].fail(
+                    accesses[0].loc, f"{what} and is read here before it is written", advice
+                )
+            if direction == "OUT" and written is None:
+                source.fail(function.loc, f"{what} and is never written", "declare it In")
+
+
+def _declared(source: FunctionSource) -> dict[str, str]:
+    found = ((name, declared_direction(source.annotation(name))) for name in source.signature.parameters)
+    return {name: direction.direction for name, direction in found if direction is not None}

@@ -50,6 +50,7 @@ from .ir import (
 )
 from .pins import Pins, fold
 from .scalar import binary, call
+from .written import grain
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -304,11 +305,21 @@ class Code:
         return f"{pad}{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};\n"
 
     def write_Store(self, s: Store, pad: str, indent: int) -> str:
-        if s.site is None and not any(isinstance(n, (Invoke, Atomic, Let)) for n in walk(s.value)):
+        plain = s.site is None and not s.marks
+        if plain and not any(isinstance(n, (Invoke, Atomic, Let)) for n in walk(s.value)):
             return f"{pad}{self.place(s)} = {self.expr(s.value)};\n"
         # Python evaluates the value before the place, and so the first failure is that of the value
         value = f"const {s.array.type.dtype.ctype} value = {self.expr(s.value)};"
-        return f"{pad}{{ {value} {self.place(s)} = value; }}\n"
+        if not s.marks:
+            return f"{pad}{{ {value} {self.place(s)} = value; }}\n"
+        place, dtype = self.place(s), s.array.type.dtype
+        name = self.helper(views.mark(self.dialect.function))
+        marks = "".join(
+            f" {name}(element, {self.expr(low)}, {grain(dtype.itemsize, dtype.kind)}, {self.expr(mask)});"
+            for low, mask in zip(s.marks[::2], s.marks[1::2], strict=True)
+        )
+        element = f"{dtype.ctype} *const element = {place[1:] if place.startswith('*') else f'&{place}'};"
+        return f"{pad}{{ {value} {element} *element = value;{marks} }}\n"
 
     def write_Evaluate(self, s: Evaluate, pad: str, indent: int) -> str:
         return (

@@ -183,3 +183,12 @@ def mixed_compare(op: str, symbol: str, function: str) -> tuple[str, str]:
     name, negative = f"{op}_i64_u64", "true" if op in ("lt", "le", "ne") else "false"
     body = f"return a < 0 ? {negative} : (uint64_t)a {symbol} b;"
     return name, f"{function} bool {name}(int64_t a, uint64_t b)\n{{\n    {body}\n}}\n"
+
+
+def mark(function: str) -> tuple[str, str]:
+    """(name, text) of what notes an element as written, if it lies in the array that begins at `low`."""
+    params = "const void *element, uint64_t low, uint64_t grain, view_b_1c written"
+    body = """\
+    const uint64_t at = ((uint64_t)(uintptr_t)element - low) / grain;
+    if (at < (uint64_t)written.n0) written.data[at] = true;"""
+    return "mark", f"{function} void mark({params})\n{{\n{body}\n}}\n"

@@ -21,16 +21,17 @@ from .record import leaves
 
 def infer(
     source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
-) -> tuple[Tree, tuple[Capture, ...]]:
-    """Typed tree of the kernel for these parameters, (name, type), and the Python values that were compiled
-    in. A `Static` is a compile-time constant; a tuple or `Record` of types becomes a parameter per leaf.
+) -> tuple[Tree, tuple[Capture, ...], dict[str, FunctionSource]]:
+    """Typed tree of the kernel for these parameters, (name, type), the Python values that were compiled in,
+    and the source of each function by its symbol. A `Static` is a compile-time constant; a tuple or `Record`
+    of types becomes a parameter per leaf.
 
     Raises `CompileError` with the place in the source.
     """
     program = Instances(wraparound)
     kernel = program.function(source, tuple(params), is_kernel=True)
     tree = Tree(kernel, _reachable(kernel, tuple(program.done.values())))
-    return tree, tuple(program.captures.values())
+    return tree, tuple(program.captures.values()), program.sources
 
 
 def _reachable(kernel: Function, functions: tuple[Function, ...]) -> tuple[Function, ...]:
@@ -53,6 +54,7 @@ class Instances:
         self.active: list[FunctionSource] = []
         self.symbols: set[str] = set()
         self.captures: dict[tuple[int, Any], Capture] = {}
+        self.sources: dict[str, FunctionSource] = {}
         self.results: dict[str, Any] = {}  # function → structure of the tuple that it returns
 
     def capture(self, owner: Any, name: Any, value: Any) -> None:
@@ -67,6 +69,7 @@ class Instances:
             return self.done[key]
         self.active.append(source)
         symbol = self._symbol(source.name)
+        self.sources[symbol] = source
         types: dict[str, Type] = {}
         declared: dict[str, ScalarType] = {}
         groups: dict[str, Any] = {}

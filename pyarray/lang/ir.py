@@ -278,11 +278,15 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    """`marks` are pairs of parameters (`written`): the lowest address of an array, and the mask of what was
+    written in it."""
+
     loc: Loc
     array: Expr
     index: tuple[Expr, ...]
     value: Expr
     site: int | None = None
+    marks: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .check import Site, check
 from .dialect import DIALECTS
-from .directions import directions
+from .directions import directions, enforce
 from .emit import emit
 from .infer import infer
 from .ir import ArrayType
@@ -17,6 +17,7 @@ from .pins import Pins
 from .record import transform
 from .sequence import sequence
 from .verify import verify
+from .written import track
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ def lower(
     target: str,
     debug: bool = False,
     wraparound: bool = False,
+    declared: Mapping[str, str] | None = None,
 ) -> Program:
-    """Kernel + parameter types → text for `target`. Raises `CompileError` for what is outside the
-    language."""
+    """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path.
+    Raises `CompileError` for what is outside the language, or does what a direction excludes."""
     pins: dict[str, Pins] = {}
 
     def without_pins(path: str, kind: Any) -> Any:
@@ -53,12 +55,15 @@ def lower(
         return replace(kind, pins=())
 
     plain = [(name, transform(name, kind, without_pins)) for name, kind in params]
-    tree, captures = infer(source, plain, wraparound)
+    tree, captures, sources = infer(source, plain, wraparound)
     verify(tree)
-    facts = directions(tree)
+    said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
+    enforce(tree, said, sources)
+    facts = directions(tree, said)
     sites: tuple[Site, ...] = ()
     if debug:
-        tree, sites = check(tree)
+        outs = [name for name, how in said.items() if how == "OUT"]
+        tree, sites = check(track(tree, outs) if outs else tree)
     tree = verify(sequence(tree))
     text, entry = emit(tree, DIALECTS[target], debug, pins)
     return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins)

@@ -1,0 +1,240 @@
+"""Which array parameters a function is sure to write wholly, and which it may read before it has.
+
+What is written is kept as patterns: `m[i, *]` says that the elements of row `i` are written. A loop that runs
+over all of an axis turns its variable into `*`. Branches keep what both write. What this can't follow counts
+as not written, or as read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .ir import (
+    ArrayType,
+    Assign,
+    Atomic,
+    Break,
+    Const,
+    Continue,
+    For,
+    Function,
+    If,
+    Invoke,
+    Let,
+    Load,
+    Local,
+    Logic,
+    Range,
+    Return,
+    Select,
+    Size,
+    Slice,
+    Stmt,
+    Store,
+    While,
+    children,
+    walk,
+)
+
+ALL = "*"
+Index = tuple[
+    Any, ...
+]  # per axis of a parameter: ALL, the name of a variable, a number, or an `Axis` of a view
+State = set[tuple[str, Index]]  # what is written: (parameter, index)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a view that is whole."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of one function: `written` in terms of its parameters, and parameters that may be read `early`."""
+
+    params: tuple[str, ...]
+    written: frozenset[tuple[str, Index]]
+    early: frozenset[str]
+
+    def whole(self, name: str) -> bool:
+        return any(n == name and all(i == ALL for i in index) for n, index in self.written)
+
+
+def coverage(
+    function: Function, callees: dict[str, Coverage], roots: Callable[[Any], Iterable[str]]
+) -> Coverage:
+    """`callees` by symbol; `roots(expr)` gives the parameters that an array may be a view of."""
+    walker = _Walker(function, callees, roots)
+    end = walker.block(function.body, set())
+    ends = [*walker.returns, *([end] if end is not None else [])]
+    written = frozenset(set.intersection(*ends)) if ends else frozenset()
+    return Coverage(tuple(n for n, _ in function.params), written, frozenset(walker.early))
+
+
+class _Walker:
+    def __init__(
+        self, function: Function, callees: dict[str, Coverage], roots: Callable[[Any], Iterable[str]]
+    ):
+        self.callees, self.roots = callees, roots
+        self.early: set[str] = set()
+        self.returns: list[State] = []
+        self.leaving: list[tuple[list[State], list[State]]] = []  # per loop: states at break, at continue
+        nodes = [n for s in function.body for n in walk(s)]
+        sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
+        self.values = {n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and sets[n.name] == 1}
+        params = {n for n, _ in function.params}
+        self.fixed = {v for n in nodes if isinstance(n, For) for v in n.variables} | params - set(sets)
+
+    # ---- arrays and indices
+
+    def place(self, array: Any) -> tuple[str, Index] | None:
+        """The parameter that the array is a view of, and per axis of it what is fixed and what is whole."""
+        if isinstance(array, Local):
+            value = self.values.get(array.name)
+            if value is not None:
+                return self.place(value)
+            if array.name not in self.fixed:
+                return None
+            return array.name, tuple(Axis(k) for k in range(array.type.ndim))
+        if not isinstance(array, Slice):
+            return None
+        base = self.place(array.array)
+        if base is None:
+            return None
+        items: list[Any] = []
+        for part in array.parts:
+            whole = isinstance(part, Range) and part.start is part.stop is part.step is None
+            items.append(Axis(sum(isinstance(i, Axis) for i in items)) if whole else self.index(part))
+        return _within(base, items)
+
+    def index(self, part: Any) -> Any:
+        """A variable that stands for one value at a time, or a number; None for others."""
+        if isinstance(part, Local) and part.name in self.fixed:
+            return part.name
+        return part.value if isinstance(part, Const) and part.value >= 0 else None
+
+    def element(self, array: Any, index: Iterable[Any]) -> tuple[str, Index] | None:
+        base = self.place(array)
+        return None if base is None else _within(base, [self.index(i) for i in index])
+
+    def axes(self, reach: Range) -> set[tuple[str, int]]:
+        """Axes that the range runs over, all of them."""
+        stop, first, step = reach.stop, reach.start, reach.step
+        if isinstance(stop, Local):
+            stop = self.values.get(stop.name)
+        zero = first is None or (isinstance(first, Const) and first.value == 0)
+        one = step is None or (isinstance(step, Const) and step.value == 1)
+        if not isinstance(stop, Size) or not zero or not one:
+            return set()
+        found = self.place(stop.array)
+        return (
+            set()
+            if found is None
+            else {(found[0], k) for k, i in enumerate(found[1]) if i == Axis(stop.axis)}
+        )
+
+    # ---- expressions
+
+    def read(self, array: Any, index: Iterable[Any], state: State) -> None:
+        found = self.element(array, index)
+        for name in self.roots(array):
+            whole = any(n == name and all(i == ALL for i in at) for n, at in state)
+            if not whole and (found is None or found not in state):
+                self.early.add(name)
+
+    def expr(self, node: Any, state: State) -> None:
+        if isinstance(node, (Select, Logic)):
+            first, *others = children(node)
+            self.expr(first, state)
+            for other in others:  # which may not be evaluated
+                self.expr(other, set(state))
+            return
+        for child in children(node):
+            self.expr(child, state)
+        if isinstance(node, (Load, Atomic)):
+            self.read(node.array, node.index, state)
+        elif isinstance(node, Invoke):
+            self.call(node, state)
+
+    def call(self, node: Invoke, state: State) -> None:
+        callee = self.callees[node.function]
+        given = dict(zip(callee.params, node.args, strict=True))
+        for name in callee.early:
+            if isinstance(given[name].type, ArrayType):
+                self.read(given[name], [None] * given[name].type.ndim, state)
+        for name, index in callee.written:
+            base = self.place(given[name])
+            here = [self.index(given[i]) if isinstance(i, str) and i != ALL else i for i in index]
+            found = None if base is None else _within(base, here)
+            if found is not None:
+                state.add(found)
+
+    # ---- statements
+
+    def block(self, statements: tuple[Stmt, ...], state: State) -> State | None:
+        """What is written behind them, None where control doesn't come."""
+        for s in statements:
+            if isinstance(s, If):
+                self.expr(s.condition, state)
+                ends = [self.block(s.then, set(state)), self.block(s.orelse, set(state))]
+                reached = [end for end in ends if end is not None]
+                if not reached:
+                    return None
+                state = set.intersection(*reached)
+            elif isinstance(s, For):
+                state |= self.loop(s, state)
+            elif isinstance(s, While):
+                self.expr(s.condition, state)
+                self.leaving.append(([], []))
+                self.block(s.body, set(state))
+                self.leaving.pop()
+            elif isinstance(s, (Break, Continue)):
+                self.leaving[-1][isinstance(s, Continue)].append(state)
+                return None
+            else:
+                self.simple(s, state)
+                if isinstance(s, Return):
+                    self.returns.append(state)
+                    return None
+        return state
+
+    def simple(self, s: Any, state: State) -> None:
+        if not isinstance(s, Store):
+            for child in children(s):
+                self.expr(child, state)
+            return
+        for part in (s.value, s.array, *s.index):
+            self.expr(part, state)
+        found = self.element(s.array, s.index)
+        if found is not None:
+            state.add(found)
+
+    def loop(self, s: For, state: State) -> State:
+        for reach in s.ranges:
+            self.expr(reach, state)
+        self.leaving.append(([], []))
+        end = self.block(s.body, set(state))
+        broken, continued = self.leaving.pop()
+        ends = [*continued, *([end] if end is not None else [])]
+        if broken or not ends:
+            return set()
+        axes = [self.axes(reach) for reach in s.ranges]
+        result: State = set()
+        for name, index in set.intersection(*ends):
+            where = [[k for k, i in enumerate(index) if i == v] for v in s.variables]
+            if all(len(w) == 1 and (name, w[0]) in a for w, a in zip(where, axes, strict=True)):
+                swept = {w[0] for w in where}
+                result.add((name, tuple(ALL if k in swept else i for k, i in enumerate(index))))
+        return result
+
+
+def _within(base: tuple[str, Index], items: list[Any]) -> tuple[str, Index] | None:
+    """The index `items` of a view, in terms of the parameter; None where it isn't known."""
+    name, outer = base
+    found = tuple(items[i.number] if isinstance(i, Axis) else i for i in outer)
+    return None if None in found else (name, found)
