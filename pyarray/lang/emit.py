@@ -130,7 +130,7 @@ def _entry(
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
             weight = cost(statement, functions, _trips(code, known))
-            text += _start(code, kernel, statement, symbol, copied, weight)
+            text += _start(code, statement, symbol, copied, weight)
             continue
         text += code.statement(statement, 1)
         changed |= assigned(statement)
@@ -149,7 +149,7 @@ def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
     return trips
 
 
-def _start(code: Code, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> str:
+def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -> str:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
     text = "".join(
@@ -162,7 +162,7 @@ def _start(code: Code, kernel: Function, loop: For, symbol: str, copied: list[st
     else:
         count = length(code, loop.ranges[0], fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     text += "".join(f"    env.{cname(n)} = {cname(n)};\n" for n in copied)
-    factor = promised_factor(code, kernel, loop)
+    factor = promised_factor(code, loop)
     whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
     text += code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight, whole=whole)
     return text + (f"    at->loop = {loop.loop + 1};\n" if code.debug and loop.loop is not None else "")

@@ -103,7 +103,7 @@ def parallel_loop(
     text += _arguments(code, kernel, loop, outer)
     text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
     filled = streamed(kernel, loop) if code.dialect.streams and not code.debug else None
-    whole, factor = "env, begin, end", promised_factor(code, kernel, loop)
+    whole, factor = "env, begin, end", promised_factor(code, loop)
     if factor > 1:  # the compiler sees that no iterations are left over behind its vectors
         whole = f"env, begin & -{factor}, end & -{factor}"
     call = f"    {symbol}_body{loop.loop}("
@@ -121,7 +121,7 @@ def _choose(call: str, args: str, unit: bool) -> str:
     return f"    if (env->unit) {call.strip()}{args}, true);\n    else {call.strip()}{args}, false);"
 
 
-def promised_factor(code: Code, kernel: Function, loop: For) -> int:
+def promised_factor(code: Code, loop: For) -> int:
     """A power of two that divides the number of iterations of a parallel loop for sure, by what its array
     promises; 1 without a promise."""
     reach = loop.ranges[0]
@@ -130,8 +130,6 @@ def promised_factor(code: Code, kernel: Function, loop: For) -> int:
         return 1
     size = reach.stop
     if not isinstance(size, Size) or not isinstance(size.array, Local):
-        return 1
-    if size.array.name in assigned(*kernel.body):
         return 1
     promises = code.pins.get(size.array.name, ())
     return next((p.factor for p in promises if p.axis == size.axis), 1)
@@ -169,13 +167,13 @@ def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose
 def _arguments(code: Code, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> str:
     """What the body uses of the environment, and its own variables."""
     used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
-    inner, changed = assigned(*loop.body), assigned(*kernel.body)
+    inner = assigned(*loop.body)
     text = ""
     for name, kind in (*kernel.params, *outer):
         if name not in used or name in inner:
             continue
         cut = isinstance(kind, ArrayType) and kind.strided and (name, kind) in kernel.params
-        told = [] if name in changed else code.promised(name, kind, cname(name))
+        told = code.promised(name, kind, cname(name))  # of parameters, which are never assigned
         text += f"    {'' if cut or told else 'const '}{ctype(kind)} {cname(name)} = env->{cname(name)};\n"
         if cut:
             text += f"    if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});\n"
