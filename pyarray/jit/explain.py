@@ -19,6 +19,7 @@ from .binding import Bound
 from .forms import Struct
 from .signature import is_readonly
 
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 INDEX_BITS = 64  # of sizes, offsets and index arithmetic
 
 
@@ -91,9 +92,14 @@ def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
             yield f"{path}.access", "read-only" if is_readonly(argument._key) else "writeable"
             yield f"{path}.pins", "; ".join(map(str, leaf.pins)) or "none"
         elif isinstance(leaf, Static):
-            yield f"{path}.value", leaf.key()
+            yield f"{path}.value", _told(leaf.value)
         elif not parameter.scalar:
             yield f"{path}.type", str(leaf)
+
+
+def _told(value: Any) -> Hashable:
+    """A value compiled in: in words where they say all, so that 1, 1.0 and True differ."""
+    return repr(value) if type(value) in _PLAIN else static_key(value)
 
 
 def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
@@ -101,7 +107,7 @@ def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
     for capture in program.captures:
         name = f"captured {capture.name}"
         count[name] = count.get(name, 0) + 1
-        yield name if count[name] == 1 else f"{name} ({count[name]})", static_key(capture.value)
+        yield name if count[name] == 1 else f"{name} ({count[name]})", _told(capture.value)
 
 
 def _other_axes(kernel: Any, program: Program, device: Device) -> Iterator[tuple[str, Hashable]]:

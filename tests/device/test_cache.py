@@ -1,18 +1,26 @@
-"""The disk cache: keys, publication, damage, places that can't be trusted."""
+"""The caches: keys, publication, damage, places that can't be trusted, size, many processes, keys by axis."""
 
+import gc
 import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+import types
+import weakref
 
 import numpy as np
 import pytest
 
+import pyarray as pa
+from pyarray import __main__ as command
 from pyarray import config
 from pyarray.array_convert import asarray
 from pyarray.jit import cache
 from pyarray.jit import compile as compiler
 from pyarray.jit.kernel import kernel
+from pyarray.jit.variants import Variants
 
 
 @kernel
@@ -25,17 +33,21 @@ def triple(v):
 def place(tmp_path):
     """An empty cache, and nothing in memory."""
     config.set("PYARRAY_CACHE_DIR", tmp_path / "cache")
-    loaded = dict(compiler._loaded)
-    compiler._loaded.clear()
+    forget()
     cache._warned.clear()
     yield tmp_path / "cache"
     config.set("PYARRAY_CACHE_DIR", None)
-    compiler._loaded.update(loaded)
+
+
+def forget():
+    """Nothing that was loaded is found in memory."""
+    compiler._loaded.clear()
+    compiler._recent.clear()
 
 
 def launched():
     """Counts of a new kernel of the same text, as a second process would see it."""
-    compiler._loaded.clear()
+    forget()
     again = kernel(triple.__wrapped__)
     again(v := asarray(np.ones(4)))
     assert v.tolist() == [3.0] * 4
@@ -125,3 +137,510 @@ def test_lines_that_moved_are_todays(tmp_path):
         )
         lines.append(tuple(map(int, done.stdout.split())))
     assert lines[1] == (lines[0][0] + 1, 0)
+
+
+# ---- places
+
+
+def test_a_directory_that_cannot_be_written_to(place, monkeypatch):
+    assert launched() == (1, 0)
+
+    def refuse(**_):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(cache, "tempfile", types.SimpleNamespace(mkstemp=refuse))
+    assert launched() == (0, 1)  # it is still read
+    with pytest.warns(RuntimeWarning, match="can't be written to"):
+        kernel(triple.__wrapped__)(asarray(np.ones(4, np.int16)))
+    kernel(triple.__wrapped__)(asarray(np.ones(4, np.int8)))  # and says so once
+
+
+def test_somebody_elses_directory(place, monkeypatch):
+    place.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+    with pytest.warns(RuntimeWarning, match="it belongs to or can be written by others"):
+        assert launched() == (1, 0)
+    assert not list(place.iterdir())
+    assert cache.info().directory is None
+    assert cache.clear() == 0
+
+
+def test_run_only_names_kernel_key_and_directory(place):
+    config.set("PYARRAY_RUN_ONLY", True)
+    try:
+        forget()
+        again = kernel(triple.__wrapped__)
+        key = again.cache_key(v := asarray(np.ones(4)))["artifact"]
+        with pytest.raises(RuntimeError, match=f"'triple' is not in the cache .{place}, entry {key[:16]}"):
+            again(v)
+        config.set("PYARRAY_RUN_ONLY", None)
+        assert launched() == (1, 0)
+        config.set("PYARRAY_RUN_ONLY", True)
+        assert launched() == (0, 1)
+    finally:
+        config.set("PYARRAY_RUN_ONLY", None)
+
+
+# ---- size
+
+
+@pytest.fixture
+def cap():
+    """Sets the cap, and looks at the directory anew."""
+
+    def change(value):
+        config.set("PYARRAY_CACHE_MAX_BYTES", value)
+        cache._sizes.clear()
+
+    yield change
+    change(None)
+
+
+def publish(number, size=1000):
+    cache.publish(f"{number:064x}", bytes(size), {})
+
+
+def numbers(place):
+    return sorted(int(f.stem, 16) for f in place.glob("*.kernel"))
+
+
+def test_what_was_used_longest_ago_is_deleted(place, cap):
+    cap(5500)
+    now = time.time()
+    for n in range(5):
+        publish(n)
+        os.utime(place / f"{n:064x}.kernel", (now - 100 + n, now - 100 + n))
+    assert cache.find(f"{0:064x}") == bytes(1000)  # used just now
+    publish(5)
+    assert numbers(place) == [0, 3, 4, 5]
+    info = cache.info()
+    assert (info.directory, info.entries, info.cap) == (place, 4, 5500)
+    assert 4000 < info.bytes <= 5500 * cache.ROOM
+
+
+def test_one_that_is_too_large_is_not_kept(place, cap):
+    cap(900)
+    publish(1)
+    assert numbers(place) == []
+    cap(0)
+    assert launched() == (1, 0)
+    assert numbers(place) == []
+
+
+def test_other_processes_entries_count(place, cap):
+    cap(5500)
+    publish(0)
+    for n in range(1, 9):  # another process's
+        (place / f"{n:064x}.kernel").write_bytes(bytes(1000))
+    cache._sizes.clear()
+    publish(9)
+    assert cache.info().bytes <= 5500
+
+
+def test_what_a_killed_process_left_is_deleted_later(place):
+    code = """
+        import os, signal
+        from pyarray.jit import cache
+        cache.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        cache.publish("0" * 64, b"half", {})
+    """
+    environment = os.environ | {"PYARRAY_CACHE_DIR": str(place)}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment)
+    assert done.returncode == -9
+    (left,) = place.iterdir()
+    assert left.name.startswith(".new-")
+    cache._sizes.clear()
+    assert launched() == (1, 0)
+    assert left.exists()  # it might still be at work
+    os.utime(left, (1, time.time() - cache.STALE - 1))
+    cache._sizes.clear()
+    publish(1)
+    assert not left.exists()
+
+
+def test_clear_deletes_what_is_ours(place):
+    launched()
+    (place / ".new-abc").write_bytes(b"")
+    for name in ("notes.txt", "x.kernel", ".newer"):
+        (place / name).write_text("mine")
+    (place / ("0" * 64 + ".kernel")).mkdir()
+    assert cache.clear() == 2
+    assert sorted(f.name for f in place.iterdir()) == [
+        ".newer",
+        "0" * 64 + ".kernel",
+        "notes.txt",
+        "x.kernel",
+    ]
+    assert launched() == (1, 0)
+
+
+def test_the_command(place, capsys):
+    launched()
+    command.main(["cache", "info"])
+    printed = capsys.readouterr().out
+    assert str(place) in printed
+    assert f"1 entries, {cache.info().bytes} bytes of at most 536870912" in printed
+    command.main(["cache", "clear"])
+    assert capsys.readouterr().out == f"1 files deleted from {place}\n"
+    config.set("PYARRAY_CACHE", False)
+    try:
+        command.main(["cache", "info"])
+        assert "off" in capsys.readouterr().out
+    finally:
+        config.set("PYARRAY_CACHE", None)
+    with pytest.raises(SystemExit):
+        command.main(["cache", "burn"])
+
+
+def test_the_report(capsys):
+    command.main([])
+    printed = capsys.readouterr().out
+    for word in (pa.__version__, "device cpu", "threads", "C compiler", "kernel cache", "default device"):
+        assert word in printed
+
+
+# ---- many processes
+
+PROGRAM = """
+    import sys, numpy as np, pyarray as pa
+    @pa.kernel
+    def k(v, n: pa.constexpr):
+        for i in range(v.size):
+            v[i] = v[i] * n
+    for n in range(2):
+        v = pa.asarray(np.arange(5.0))
+        k(v, n)
+        assert v.tolist() == [0.0, n, 2 * n, 3 * n, 4 * n]
+    info = k.cache_info()
+    assert info["compiles"] + info["disk_hits"] == 2
+"""
+
+
+def test_sixteen_cold_processes_and_one_that_is_killed(place):
+    program = place.parent / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    environment = os.environ | {"PYARRAY_CACHE_DIR": str(place)}
+    running = [subprocess.Popen([sys.executable, program], env=environment) for _ in range(16)]
+    victim = running.pop()
+    victim.kill()
+    victim.wait()
+    assert [p.wait() for p in running] == [0] * 15
+    entries = list(place.glob("*.kernel"))
+    assert len(entries) == 2
+    assert all(cache.find(e.stem) for e in entries)
+
+
+# ---- keys by axis
+
+
+def make(**options):
+    def scale(v, x, f: float, n: pa.constexpr = 1):
+        for i in range(v.shape[0]):
+            v[i] = v[i] * x * f + n
+
+    return kernel(scale, **options)
+
+
+def test_what_is_no_axis(device):
+    k, a = make(), pa.ones(64, device=device)
+    key = k.cache_key(a, 2, 1.0)
+    for other in (a[3:40], a[1:], pa.ones(7, device=device), pa.ones(0, device=device), a[5:6]):
+        assert k.cache_key(other, 7, 2.5) == key
+        assert hash(k.cache_key(other, 7, 2.5)) == hash(key)
+    assert k.cache_key(a, x=2, f=1.0) == k.cache_key(a, 2, 1.0, 1) == key
+    assert k.cache_info() == {"compiles": 0, "disk_hits": 0, "misses": 0, "hits": 0, "variants": 0}
+    strided = k.cache_key(a[::2], 2, 1.0)
+    assert strided == k.cache_key(a[::-3], 2, 1.0) == k.cache_key(a[1:9:4], 2, 1.0) != key
+
+
+def test_what_is_an_axis(device):
+    k, a = make(), pa.ones(64, device=device)
+    readonly = a[:]
+    readonly.setflags(write=False)
+    plain = k.cache_key(a, 2, 1.0)
+    assert (plain["v.dtype"], plain["v.ndim"], plain["v.layout"]) == ("float64", 1, "contiguous")
+    for axis, args in {
+        "v.dtype": (a.astype(pa.float32), 2, 1.0),
+        "v.layout": (a[::2], 2, 1.0),
+        "v.access": (readonly, 2, 1.0),
+        "v.pins": (a.mark_static(), 2, 1.0),
+        "x.type": (a, 2.0, 1.0),
+        "n.value": (a, 2, 1.0, 1.0),  # 1.0 is another constant than 1
+    }.items():
+        other = k.cache_key(*args)
+        differing = [name for name in plain if plain[name] != other[name] and name != "artifact"]
+        assert differing == [axis]
+    with pa.debug():
+        assert k.cache_key(a, 2, 1.0)["debug"] is True
+    assert make(wraparound=True).cache_key(a, 2, 1.0)["wraparound"] is True
+    assert make(flags=("-O1",)).cache_key(a, 2, 1.0)["flags"] == ("-O1",)
+    text = repr(plain)
+    assert "v.dtype: float64" in text
+    assert "artifact: " in text
+
+
+def test_a_rank_that_the_body_allows(device):
+    @kernel
+    def first(out, v):
+        out[0] = v.shape[0]
+
+    a = pa.ones((5, 1), device=device)
+    one, two = (first.cache_key(a.ravel(), x) for x in (a.ravel(), a))
+    assert [n for n in one if one[n] != two[n] and n != "artifact"] == ["v.ndim"]
+
+
+def test_captured_values_are_axes(device):
+    n = 2
+
+    @kernel
+    def k(v):
+        for i in range(v.size):
+            v[i] = v[i] + n
+
+    a = pa.ones(3, device=device)
+    key = k.cache_key(a)
+    assert key["captured n"] == "2"
+    k(a)
+    assert k.explain_miss(a) is None
+    n = 3
+    assert k.cache_key(a)["captured n"] == "3"
+    assert "captured n: 3, there 2" in k.explain_miss(a)
+    k(a)
+    assert k.explain_miss(a) is None
+    assert a.tolist() == [6.0] * 3
+
+
+def test_explain_miss(device):
+    k, a = make(), pa.ones(8, device=device)
+    assert "has no variants yet" in k.explain_miss(a, 2, 1.0)
+    k(a, 2, 1.0)
+    before = k.cache_info()
+    assert k.explain_miss(a[2:5], 3, 0.5) is None
+    assert k.explain_miss(np.ones(4), 3, 0.5) is None
+    text = k.explain_miss(a[::2], 2.0, 1.0)
+    assert text.splitlines()[1:] == [
+        "  v.layout: strided, there contiguous",
+        "  x.type: float64 (weak), there int64 (weak)",
+    ]
+    k(a[::2], 2, 1.0)
+    lines = k.explain_miss(a[::2], 2.0, 1.0).splitlines()
+    assert "of its 2 variants" in lines[0]
+    assert lines[1:] == ["  x.type: float64 (weak), there int64 (weak)"]  # the nearest is another one now
+    with pa.debug():
+        assert "debug: True, there False" in k.explain_miss(a, 2, 1.0)
+    with pytest.raises(TypeError, match="'v' can't be a str"):
+        k.explain_miss("text", 2, 1.0)
+    with pytest.raises(TypeError, match="missing a required argument"):
+        k.explain_miss(a)
+    after = k.cache_info()
+    assert after == before | {
+        "misses": 2,
+        "variants": 2,
+        "compiles": after["compiles"],
+        "disk_hits": after["disk_hits"],
+    }
+
+
+# ---- settings
+
+OTHER = {"PYARRAY_CC": "cc -O3", "PYARRAY_CFLAGS": "-DOTHER=1", "PYARRAY_DEBUG": True}
+
+
+@pytest.mark.parametrize("name", list(config.SETTINGS))
+def test_settings_that_change_code_are_in_the_key(name):
+    k, a = make(), pa.ones(3)
+    key, row = k.cache_key(a, 2, 1.0), config.SETTINGS[name]
+    values = OTHER | {"PYARRAY_DEVICE": "cpu", "PYARRAY_CACHE_DIR": "/nowhere"}
+    value = values.get(name, 1 if row.default in (None, False) else 0)
+    config.set(name, value)
+    try:
+        other = k.cache_key(a, 2, 1.0)
+    finally:
+        config.set(name, None)
+    assert (name in key) == row.code
+    assert (other["artifact"] != key["artifact"]) == row.code
+    assert (other != key) == row.code
+
+
+def test_a_new_setting_takes_effect_at_the_next_launch():
+    """Of user kernels and of the library's."""
+    k, a = make(), pa.ones((3, 3))
+    k(v := pa.ones(3), 2, 1.0)
+    for _ in range(3):  # so that all short ways are there
+        a + a, a @ a, pa.sum(a)
+    config.set("PYARRAY_CFLAGS", "-DOTHER=2")
+    try:
+        before = pa.cache_info()["misses"]
+        assert True
+        k(v, 2, 1.0)
+        assert k.cache_info()["misses"] == 2
+        assert (a + a).tolist() == [[2.0] * 3] * 3
+        assert (a @ a).tolist() == [[3.0] * 3] * 3
+        assert pa.sum(a).item() == 9
+        assert pa.cache_info()["misses"] >= before + 3
+    finally:
+        config.set("PYARRAY_CFLAGS", None)
+
+
+def test_the_compilers_own_arguments_are_in_the_key():
+    k, a, keys = make(), pa.ones(3), set()
+    for command_line in ("cc", "cc -O1", "cc -O2"):
+        config.set("PYARRAY_CC", command_line)
+        try:
+            keys.add(k.cache_key(a, 2, 1.0)["toolchain"])
+        finally:
+            config.set("PYARRAY_CC", None)
+    assert len(keys) == 3
+
+
+def test_headers_are_in_the_key(place, monkeypatch):
+    assert launched() == (1, 0)
+    monkeypatch.setattr(compiler, "headers", lambda: "those of another release")
+    assert launched() == (1, 0)
+    assert len(list(place.iterdir())) == 2
+
+
+# ---- memory
+
+
+def test_a_module_lives_as_long_as_what_could_run_it(monkeypatch):
+    unloaded = []
+    driver = pa.get_device("cpu").driver
+    monkeypatch.setattr(type(driver), "unload", lambda self, module: unloaded.append(module))
+    forget()
+    k = make()
+    k(a := pa.ones(4), 2, 1.0)
+    variant = next(iter(k._variants))
+    module, launch = weakref.ref(variant.artifact.function.module), variant.launch
+    handle = module().handle
+    del variant, k
+    compiler._recent.clear()
+    gc.collect()
+    assert module() is not None  # the launcher holds it
+    launch(a, 2, 1.0, 1)
+    assert a.tolist() == [7.0] * 4
+    del launch
+    gc.collect()
+    assert module() is None
+    assert unloaded == [handle]
+
+
+def test_loaded_artifacts_are_bounded(monkeypatch):
+    monkeypatch.setattr(compiler, "KEPT", 3)
+    forget()
+    for n in range(6):
+        make()(a := pa.ones(2), 1, 1.0, n)
+        assert a.tolist() == [1.0 + n] * 2
+    gc.collect()
+    assert len(compiler._recent) == 3
+    assert len(compiler._loaded) == 3
+
+
+def test_launches_go_on_while_variants_are_dropped():
+    """Threads launch pinned sizes that push each other out."""
+
+    @kernel
+    def fill(v, x: float):
+        for i in range(v.size):
+            v[i] = x
+
+    fill._variants = Variants(most=1)
+    arrays = [pa.zeros(n).mark_static() for n in (2, 3, 4)]
+    wrong = []
+
+    def work(seed):
+        for turn in range(60):
+            a = pa.zeros(arrays[(seed + turn) % 3].size).mark_static()
+            fill(a, float(seed))
+            if a.tolist() != [float(seed)] * a.size:
+                wrong.append((seed, turn))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    assert len(fill._variants) <= 2
+
+
+# ---- never stale
+
+
+def run_twice(tmp_path, first, second):
+    """What two versions of a program print, one after the other with one cache; `k` is its kernel."""
+    printed = []
+    for files in (first, second):
+        for name, text in files.items():
+            (tmp_path / name).write_text(textwrap.dedent(text))
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{os.getcwd()}:{tmp_path}"}
+        done = subprocess.run(
+            [sys.executable, tmp_path / "main.py"], capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.split())
+    return printed
+
+
+MAIN = """
+    import numpy as np, pyarray as pa, helper
+    {}
+    @pa.kernel
+    def k(v):
+        for i in range(v.size):
+            v[i] = helper.step(v[i]) + LIMIT
+    v = pa.asarray(np.ones(2))
+    k(v)
+    print(v[0].item())
+"""
+HELPER = """
+    import pyarray as pa
+    @pa.func
+    def step(x):
+        return x * {}
+"""
+
+
+def test_a_constant_changed_between_processes(tmp_path):
+    first = {"helper.py": HELPER.format(2), "main.py": MAIN.format("LIMIT = 10")}
+    assert run_twice(tmp_path, first, {"main.py": MAIN.format("LIMIT = 20")}) == [["12.0"], ["22.0"]]
+
+
+def test_a_helper_edited_on_disk_between_processes(tmp_path):
+    first = {"helper.py": HELPER.format(2), "main.py": MAIN.format("LIMIT = 10")}
+    assert run_twice(tmp_path, first, {"helper.py": HELPER.format(30)}) == [["12.0"], ["40.0"]]
+
+
+def test_a_helper_edited_and_reloaded_in_one_process(tmp_path):
+    text = (
+        MAIN.format("LIMIT = 10")
+        + """
+    import importlib, pathlib
+    path = pathlib.Path(helper.__file__)
+    path.write_text(path.read_text().replace("x * 2", "x * 30"))
+    importlib.reload(helper)
+    v = pa.asarray(np.ones(2))
+    k(v)
+    print(v[0].item())
+    """
+    )
+    first = {"helper.py": HELPER.format(2), "main.py": text}
+    assert run_twice(tmp_path, first, first)[0] == ["12.0", "40.0"]
+
+
+def test_what_the_front_end_refuses_is_refused_on_a_warm_cache(tmp_path):
+    text = """
+        import numpy as np, pyarray as pa
+        @pa.kernel
+        def k(v: pa.BufferView[pa.float64]):
+            for i in range(v.size):
+                v[i] = 1
+        v = pa.asarray(np.zeros(3))
+        k(v)
+        v.setflags(write=False)
+        try:
+            k(v)
+        except ValueError:
+            print("refused", k.cache_info()["compiles"])
+    """
+    assert run_twice(tmp_path, {"main.py": text}, {})[1] == ["refused", "0"]
