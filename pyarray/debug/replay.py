@@ -36,14 +36,10 @@ def replay(
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"])
-    places = {name: f"a{k}" for k, name in enumerate(named)}
-    params = tuple(
-        ("!".join((places[name.partition("!")[0]], *name.split("!")[1:])), _type(facts))
-        for name, facts in program["params"]
-    )
+    params = tuple((name, _type(facts)) for name, facts in program["params"])
     driver = device.driver
     run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
-    launch = make_launcher(params, tuple(places.values()), run, checked, program["kernel"])
+    launch = make_launcher(params, tuple(named), run, checked, program["kernel"])
     failure = launch(*(memory.value(a) for a in live))
     driver.synchronize()
     if failure:
