@@ -60,6 +60,7 @@ from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
 from .jit.mode import debug as debug  # behind the imports of the folder of that name
 from .jit.saved import load_kernel as load_kernel
+from .jit.transfer import transfer_info as transfer_info
 from .kernels import map as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and

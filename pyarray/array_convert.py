@@ -90,7 +90,7 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
         values is obj and native and values.flags.aligned and kind in (None, source) and device.code == 0
     )
     if shareable and not copy:
-        return _shared(values, source, device)
+        return shared(values, source, device)
     if copy is False:
         raise ValueError(
             f"the {type(obj).__name__} can't be shared (a NumPy array of that dtype, aligned, native, "
@@ -117,7 +117,8 @@ def _without_arrays(obj: Any) -> Any:
     return asnumpy(obj) if isinstance(obj, ndarray) else obj
 
 
-def _shared(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
+def shared(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
+    """An array on the memory of an aligned NumPy array whose dtype is `kind`. Checks nothing."""
     ptr, readonly = values.__array_interface__["data"]
     low, high = shapes.byte_bounds(values.shape, values.strides, kind.itemsize)
     buffer = Buffer.wrap(device, ptr + low, high - low, values)

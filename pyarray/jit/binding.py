@@ -13,15 +13,18 @@ from ..lang.pipeline import Program
 from ..lang.record import leaves
 from .forms import Form, types_of
 from .signature import Parameter, bind_type, check_number, is_readonly
+from .transfer import Copied
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """The leaves of a call's arguments, in the order of `form.leaves`, each read once."""
+    """The leaves of a call's arguments, in the order of `form.leaves`, each read once; `copied` are those
+    that stand for host arrays."""
 
     kernel: str
     form: Form
     values: tuple[Any, ...]
+    copied: tuple[Copied, ...] = ()
 
     @property
     def pairs(self) -> Iterator[tuple[Parameter, Any]]:

@@ -8,6 +8,7 @@ leaves of the arguments of each launch by straight-line code. Nothing of a struc
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -51,15 +52,15 @@ class Form:
 
     items: tuple[Struct | Parameter, ...]
 
-    @property
+    @functools.cached_property
     def leaves(self) -> tuple[Parameter, ...]:
         return tuple(leaf for item in self.items for leaf in leaves_of(item))
 
-    @property
+    @functools.cached_property
     def plain(self) -> bool:
         return not any(isinstance(item, Struct) for item in self.items)
 
-    @property
+    @functools.cached_property
     def structure(self) -> tuple[Struct | None, ...]:
         """What distinguishes two forms of one kernel."""
         return tuple(item if isinstance(item, Struct) else None for item in self.items)
@@ -94,8 +95,8 @@ class _Reader:
     def argument(self, p: Parameter, value: Any) -> Struct | Parameter:
         if p.structure:
             return self.annotated(p.name, p.annotation, value, lambda: self.reads().get(p.name, {}))
-        group = is_structure(type(value)) or type(value) is tuple or _is_object(value)
-        if p.annotation is None and group and not _is_leaf(value):
+        group = p.annotation is None and not _is_leaf(value)
+        if group and (is_structure(type(value)) or type(value) is tuple or _is_object(value)):
             return self.struct(p.name, value, {}, lambda: self.reads().get(p.name, {}))
         self.values.append(value)
         return p

@@ -26,13 +26,13 @@ from ..lang.markers import constexpr
 from ..lang.parse import Capture, FunctionSource, attributes_read, source_of
 from ..lang.pipeline import Program, lower
 from . import compile as compiler
-from . import explain, saved
+from . import explain, saved, transfer
 from .binding import Bound
 from .forms import Form, read
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
-from .signature import Parameter, Signature, as_argument, parameters_of, signature_of, type_key
+from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
@@ -115,7 +115,7 @@ class Kernel:
             if known is None:
                 scope = {"type_key": type_key, "static_key": static_key}
                 known = self._forms[form.structure] = form, make_key(form, scope)
-        return Bound(self.__name__, known[0], tuple(map(as_argument, values)))
+        return Bound(self.__name__, known[0], *transfer.taken(self.__name__, known[0].leaves, values))
 
     def _key(self, bound: Bound) -> Any:
         return self._forms[bound.form.structure][1](self._checked(), *bound.values)
@@ -126,16 +126,23 @@ class Kernel:
         bound = self.bind(args)
         variant = self._variant(bound)
         bound.check_scalars()
-        if not observed():
-            self._run(variant, bound)
-            return
-        run = lambda: self._run(variant, bound)  # noqa: E731
-        observe(Launch(self.__name__, variant, bound.named, run, self.marked))
+        self._launch(variant, bound)
 
-    def _run(self, variant: Variant, bound: Bound) -> None:
-        failure = variant.launch(*bound.slots())
-        if failure:
-            self._report(failure, variant.launch)
+    def _launch(self, variant: Variant, bound: Bound) -> None:
+        def run() -> None:
+            failure = variant.launch(*bound.slots())
+            if failure:
+                self._report(failure, variant.launch)
+
+        directions, named = variant.program.directions, bound.named
+        if bound.copied:
+            transfer.upload(self.__name__, bound.copied, named, directions)
+        if observed():
+            observe(Launch(self.__name__, variant, named, run, self.marked))
+        else:
+            run()
+        if bound.copied:
+            transfer.download(bound.copied, named, directions)
 
     def variant(self, args: tuple[Any, ...]) -> Variant:
         """The variant for arguments of these types, compiled if need be."""
@@ -239,7 +246,7 @@ class Kernel:
         """Packing refused a value: say which parameter, what was expected, what came."""
         bound = self.bind(args)
         bound.check_scalars()
-        self._run(self._variant(bound), bound)
+        self._launch(self._variant(bound), bound)
 
     def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
         raise_bounds(self.__name__, vars(launch)["sites"], failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, get_args, get_origin
@@ -46,17 +47,17 @@ class Parameter:
     default: Any = inspect.Parameter.empty
     keyword_only: bool = False
 
-    @property
+    @functools.cached_property
     def scalar(self) -> bool:
         """Whether the annotation is a number's type: the argument is then a value and no part of the key."""
         return isinstance(self.annotation, DType) or _is_python_number(self.annotation)
 
-    @property
+    @functools.cached_property
     def structure(self) -> bool:
         """Whether the annotation says a tuple, a named tuple or a dataclass."""
         return is_structure(self.annotation) or get_origin(self.annotation) is tuple
 
-    @property
+    @functools.cached_property
     def constant(self) -> bool:
         """Whether the argument's value is compiled in."""
         return self.annotation is constexpr or isinstance(self.annotation, Constant)
@@ -181,7 +182,8 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
         if isinstance(argument, np.generic):
             return ScalarType(asdtype(argument.dtype))
         raise TypeError(
-            f"{kernel}(): {parameter.name!r} can't be a {type(argument).__name__}; pass an array or a number"
+            f"{kernel}(): {parameter.name!r} can't be a {type(argument).__name__}"
+            + (_advice(argument) or "; pass an array or a number")
         )
     dtype = annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]
     check_number(kernel, parameter.name, annotation, dtype, argument)
@@ -191,7 +193,8 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
 def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: Any) -> ArrayType:
     if not isinstance(argument, ndarray):
         raise TypeError(
-            f"{kernel}(): {name!r} must be {_expected(annotation)}, got {type(argument).__name__}"
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, "
+            f"got {type(argument).__name__}{_advice(argument)}"
         )
     kind = array_type(argument._key)
     if annotation.dtype is not None and kind.dtype is not annotation.dtype:
@@ -210,6 +213,10 @@ def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: A
             f"annotate it pa.ndarray[pa.{kind.dtype}, 1] or pass a copy"
         )
     return kind
+
+
+def _advice(argument: Any) -> str:
+    return "; make an array of it with pa.asarray(...)" if isinstance(argument, (list, tuple, range)) else ""
 
 
 def _expected(annotation: ArrayAnnotation) -> str:

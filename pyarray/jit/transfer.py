@@ -1,0 +1,167 @@
+"""Arguments that are other libraries' arrays: shared where the device can use their memory, else copied there
+before the launch and back behind it, as the directions say. One way for every device.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import shape as shapes
+from ..array import empty, ndarray
+from ..array_convert import asnumpy, shared
+from ..array_host import on_host
+from ..dlpack import from_dlpack
+from ..driver.base import Device, get_device
+from ..dtypes import asdtype
+from .signature import Parameter, Unread
+
+_counts: Counter[str] = Counter()
+_lock = threading.Lock()
+_NAMES = ("uploads", "uploaded_bytes", "downloads", "downloaded_bytes")
+_READS, _WRITES = ("IN", "INOUT"), ("OUT", "INOUT")
+
+
+def transfer_info() -> dict[str, int]:
+    """What was copied, in this process so far, for NumPy arrays and tensors that were passed to kernels:
+    `uploads` and `downloads` with their `uploaded_bytes` and `downloaded_bytes`. Memory that is shared, as
+    it is on the CPU mostly, counts nothing.
+
+    >>> transfer_info()["uploads"] >= 0
+    True
+    """
+    with _lock:
+        return {name: _counts[name] for name in _NAMES}
+
+
+@dataclass(frozen=True, eq=False)
+class Copied:
+    """A host array, and the array on the device that stands for it in this launch."""
+
+    name: str
+    host: np.ndarray[Any, Any]
+    array: ndarray
+
+    def upload(self) -> None:
+        if self.array.size:
+            packed = np.ascontiguousarray(self.host, dtype=self.array.dtype.numpy)
+            self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
+            _count("upload", packed.nbytes)
+
+    def download(self) -> None:
+        if self.array.size:
+            packed = np.empty(self.host.shape, self.array.dtype.numpy)
+            self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
+            self.host[...] = packed
+            _count("download", packed.nbytes)
+
+
+def taken(
+    kernel: str, leaves: Sequence[Parameter], values: Sequence[Any]
+) -> tuple[tuple[Any, ...], tuple[Copied, ...]]:
+    """The values with arrays in place of what other libraries made, and what is to be copied.
+
+    Raises `TypeError` and `ValueError`, which name the parameter, for what can't be an array.
+    """
+    found = [_imported(kernel, p, value) for p, value in zip(leaves, values, strict=True)]
+    foreign = [
+        (isinstance(x, np.ndarray) and not p.constant) or (x is not value and on_host(x))
+        for p, x, value in zip(leaves, found, values, strict=True)
+    ]
+    if not any(foreign):
+        return tuple(found), ()
+    devices = [x.device for x, own in zip(found, foreign, strict=True) if isinstance(x, ndarray) and not own]
+    device = devices[0] if devices else get_device(None)
+    copied: dict[Any, Copied] = {}
+    for k, (p, own) in enumerate(zip(leaves, foreign, strict=True)):
+        if own:
+            found[k] = _placed(kernel, p.name, found[k], device, copied)
+    return tuple(found), tuple(copied.values())
+
+
+def _imported(kernel: str, p: Parameter, value: Any) -> Any:
+    """Tensors as arrays on the same memory; NumPy's arrays and everything else as they are."""
+    if isinstance(value, (ndarray, np.generic)) or p.constant or isinstance(p.annotation, Unread):
+        return value
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__") or isinstance(value, type):
+        return value
+    if getattr(value, "requires_grad", False) is True:
+        what = f"{p.name!r} is a tensor that requires grad, and no gradient flows through a kernel"
+        raise ValueError(f"{kernel}(): {what}; pass .detach() of it")
+    try:
+        return from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{kernel}(): {p.name!r} is a {type(value).__name__} that can't be used: {error}"
+        ) from error
+
+
+def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any, Copied]) -> ndarray:
+    """The array on `device` for a host array: shared if it can be, else a new one, for each memory once."""
+    if device.code == 0 and isinstance(value, ndarray):
+        return value
+    host = value if isinstance(value, np.ndarray) else asnumpy(value)
+    native = host.dtype if host.dtype.isnative else host.dtype.newbyteorder("=")
+    try:
+        kind = asdtype(native)
+    except TypeError:
+        what = f"{name!r} is an array of {host.dtype}, which kernels don't have"
+        raise TypeError(f"{kernel}(): {what}; convert it with .astype(...)") from None
+    if device.code == 0 and host.dtype.isnative and host.flags.aligned:
+        return shared(host, kind, device)
+    key = (_address(host), host.shape, host.strides, host.dtype.str)
+    if key not in copied:
+        array = empty(host.shape, kind, device)
+        if not host.flags.writeable or (isinstance(value, ndarray) and not value.flags.writeable):
+            array.setflags(write=False)
+        copied[key] = Copied(name, host, array)
+    return copied[key].array
+
+
+def upload(
+    kernel: str, copied: Sequence[Copied], named: Mapping[str, Any], directions: Mapping[str, str]
+) -> None:
+    """Copy what the kernel reads. Raises `ValueError` where two host arrays overlap and one is written: on
+    the device they don't."""
+    for c in copied:
+        hows = set(_hows(c, named, directions))
+        for other in copied:
+            if c is not other and hows & set(_WRITES) and _overlap(c.host, other.host):
+                what = f"{c.name!r} is written and overlaps {other.name!r} in host memory"
+                raise ValueError(f"{kernel}(): {what}; make one array of both with pa.asarray, or copy one")
+        if hows & set(_READS):
+            c.upload()
+
+
+def download(copied: Sequence[Copied], named: Mapping[str, Any], directions: Mapping[str, str]) -> None:
+    """Copy back what the kernel has written."""
+    for c in copied:
+        if set(_hows(c, named, directions)) & set(_WRITES):
+            c.download()
+
+
+def _hows(c: Copied, named: Mapping[str, Any], directions: Mapping[str, str]) -> Iterator[str]:
+    return (directions.get(name, "UNUSED") for name, value in named.items() if value is c.array)
+
+
+def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    (low, high), (first, last) = (
+        tuple(_address(x) + n for n in shapes.byte_bounds(x.shape, x.strides, x.itemsize)) for x in (a, b)
+    )
+    return low < last and first < high
+
+
+def _address(values: np.ndarray[Any, Any]) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+def _count(what: str, nbytes: int) -> None:
+    with _lock:
+        _counts[f"{what}s"] += 1
+        _counts[f"{what}ed_bytes"] += nbytes
