@@ -44,16 +44,19 @@ class Writer:
         self._closed = False
         directory.mkdir(parents=True, exist_ok=True)
         _refuse_others(directory)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         self._data = os.open(directory / DATA, flags, 0o666)
         try:
             fcntl.flock(self._data, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._data)
             raise Busy(f"another dump is being written to {directory}; name another folder") from None
-        os.ftruncate(self._data, 0)
+        # in this order, so that whatever is there at any moment belongs together
+        (directory / LINES).unlink(missing_ok=True)
         _replace(directory / MANIFEST, json.dumps(self._head(complete=False)) + "\n")
-        self._lines = os.open(directory / LINES, flags | os.O_TRUNC, 0o666)
+        os.ftruncate(self._data, 0)
+        self._lines = os.open(directory / LINES, flags, 0o666)
+        self._lines_end = 0
 
     def append(self, event: dict[str, Any], elements: list[tuple[dict[str, Any], Any]]) -> None:
         """One event. `elements` are records of it with what they speak of; they learn here where that is."""
@@ -66,7 +69,8 @@ class Writer:
                 self.counters["recorded"] += 1
                 self.counters["launches"] = max(self.counters["launches"], event["launch"]["number"] + 1)
             event["counters"] = self.counters
-            _write(self._lines, json.dumps(event, separators=(",", ":")).encode() + b"\n")
+            line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+            self._lines_end = _write(self._lines, line, self._lines_end)
 
     def _append_data(self, words: Any) -> dict[str, Any]:
         at, size = self.counters["bytes"], words.nbytes
@@ -76,8 +80,7 @@ class Writer:
         if size < words.nbytes:
             kept["lost"] = "truncated" if size else "dropped"
             self.counters[kept["lost"]] += 1
-        _write(self._data, words.reshape(-1).view(np.uint8)[:size].data)
-        self.counters["bytes"] += size
+        self.counters["bytes"] = _write(self._data, words.reshape(-1).view(np.uint8)[:size].data, at)
         return kept
 
     def _head(self, complete: bool) -> dict[str, Any]:
@@ -85,22 +88,27 @@ class Writer:
         return facts | self.header | {"counters": self.counters}
 
     def close(self) -> None:
-        """The lines become `manifest.json`."""
+        """The lines become `manifest.json`. Where that fails they stay, and are as good."""
         with self._lock:
             self._closed = True
             os.close(self._lines)
-            lines, new = self.directory / LINES, self.directory / (MANIFEST + ".new")
-            with open(new, "w", encoding="utf-8") as out:
-                out.write(json.dumps(self._head(complete=True))[:-1])
-                for section in SECTIONS:
-                    out.write(f', "{section}": [')
-                    for n, row in enumerate(rows(section, lines)):
-                        out.write((",\n" if n else "\n") + json.dumps(row, separators=(",", ":")))
-                    out.write("]")
-                out.write("}\n")
-            os.replace(new, self.directory / MANIFEST)
-            lines.unlink()
-            os.close(self._data)
+            try:
+                self._merge()
+            finally:
+                os.close(self._data)
+
+    def _merge(self) -> None:
+        lines, new = self.directory / LINES, self.directory / (MANIFEST + ".new")
+        with open(new, "w", encoding="utf-8") as out:
+            out.write(json.dumps(self._head(complete=True))[:-1])
+            for section in SECTIONS:
+                out.write(f', "{section}": [')
+                for n, row in enumerate(rows(section, lines)):
+                    out.write((",\n" if n else "\n") + json.dumps(row, separators=(",", ":")))
+                out.write("]")
+            out.write("}\n")
+        os.replace(new, self.directory / MANIFEST)
+        lines.unlink()
 
     def abandon(self) -> None:
         """Let go of the files without a word: in the child of a fork they are the parent's."""
@@ -129,10 +137,13 @@ def _replace(path: Path, text: str) -> None:
     os.replace(new, path)
 
 
-def _write(file: int, data: Any) -> None:
+def _write(file: int, data: Any, at: int) -> int:
+    """The end of `data` in the file. What a failed write has left is written over by the next."""
     view = memoryview(data)
     while view.nbytes:
-        view = view[os.write(file, view[:PIECE]) :]
+        done = os.pwrite(file, view[:PIECE], at)
+        view, at = view[done:], at + done
+    return at
 
 
 # ---- reading

@@ -11,6 +11,7 @@ import pytest
 from dump_tools import ROOT, observed, run_python
 
 import pyarray as pa
+from pyarray.debug.dump import HINT
 
 
 @pa.kernel
@@ -194,6 +195,11 @@ def test_settings(tmp_path):
     assert launches[0].args["v"].before.tolist() == [1.0] * 5
     (child,) = folder.glob("process-*")
     assert pa.load_dump(child)[0].args["v"].before.tolist() == [2.0] * 5
+    with pa.dump(tmp_path / "busy"):
+        run_python(script, PYARRAY_DUMP_ARGS="true", PYARRAY_DUMP_DIR=str(tmp_path / "busy"))
+    (other,) = (tmp_path / "busy").glob("process-*")
+    assert pa.load_dump(tmp_path / "busy") == []
+    assert pa.load_dump(other).manifest["hint"] == HINT  # a level of 1, and nothing was marked
 
 
 def test_only_dumps_are_replaced_and_two_at_once_are_refused(tmp_path):
@@ -223,6 +229,32 @@ def test_only_dumps_are_replaced_and_two_at_once_are_refused(tmp_path):
         with pytest.raises(ValueError, match=message):
             pa.load_dump(tmp_path / "two")
         manifest.write_text(text)
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_a_full_disk_stops_one_launch_and_breaks_nothing(tmp_path, monkeypatch, failing):
+    """A launch writes data, its line, data, its end. Of a write that fails, half is there."""
+    v = pa.ones(4, dtype=pa.float32)
+    count, write = iter(range(100)), os.pwrite
+
+    def full(file, data, at):
+        if next(count) == 5 + failing:  # the second launch's; the first began with its program
+            write(file, data[: len(data) // 2], at)
+            raise OSError(28, "No space left on device")
+        return write(file, data, at)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pa.dump(tmp_path):
+        scale(v, 2.0)
+        with pytest.raises(OSError, match="No space"):
+            scale(v, 3.0)
+        scale(v, 5.0)
+    before = 2.0 if failing < 2 else 6.0  # either it was refused, or it has happened
+    launches = pa.load_dump(tmp_path)
+    assert [x.status for x in launches] == ["ok", *(["unfinished"] if failing >= 2 else []), "ok"]
+    assert launches[0].args["v"].after.tolist() == [2.0] * 4
+    assert launches[-1].args["v"].before.tolist() == [before] * 4
+    assert launches[-1].replay()["v"].tolist() == v.tolist() == [before * 5] * 4
 
 
 def test_what_cannot_be_recorded_is_in_the_manifest(tmp_path):
