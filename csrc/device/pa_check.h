@@ -122,4 +122,55 @@ PA_FN int64_t pa_slice_stop_none(int64_t n, int64_t step) { return step < 0 ? -1
 /* elements of a clamped slice; step 0 gives 0 */
 PA_FN int64_t pa_slice_len(int64_t start, int64_t stop, int64_t step) { return pa_range_len(start, stop, step); }
 
+/* Bounds of what a block of iterations computes, taken before it. Where one overflows, the iterations themselves may wrap, and
+   nothing is known: `fits` is cleared. */
+PA_FN int64_t pa_bound_add(int64_t a, int64_t b, bool *fits)
+{
+    int64_t r = (int64_t)((uint64_t)a + (uint64_t)b);
+    if (((a ^ r) & (b ^ r)) < 0) *fits = false;
+    return r;
+}
+PA_FN int64_t pa_bound_sub(int64_t a, int64_t b, bool *fits)
+{
+    int64_t r = (int64_t)((uint64_t)a - (uint64_t)b);
+    if (((a ^ b) & (a ^ r)) < 0) *fits = false;
+    return r;
+}
+PA_FN int64_t pa_bound_mul(int64_t a, int64_t b, bool *fits)
+{
+    int64_t r = (int64_t)((uint64_t)a * (uint64_t)b);
+    bool small = (a == (int32_t)a) & (b == (int32_t)b);
+    if (!small && a != 0 && (a == -1 ? b == r : r / a != b)) *fits = false; /* only the least number is its own negative here */
+    return r;
+}
+/* of divisors that are not positive nothing is said */
+PA_FN int64_t pa_bound_floordiv(int64_t a, int64_t d, bool *fits)
+{
+    if (d <= 0) {
+        *fits = false;
+        return 0;
+    }
+    return a / d - (a % d < 0);
+}
+/* the largest remainder, of any number */
+PA_FN int64_t pa_bound_mod(int64_t any, int64_t d, bool *fits)
+{
+    (void)any;
+    if (d <= 0) *fits = false;
+    return d <= 0 ? 0 : d - 1;
+}
+PA_FN int64_t pa_bound_min(int64_t a, int64_t b) { return b < a ? b : a; }
+PA_FN int64_t pa_bound_max(int64_t a, int64_t b) { return b > a ? b : a; }
+/* the end of an interval that hasn't `at` in it, `by` being the way inwards */
+PA_FN int64_t pa_bound_past(int64_t end, int64_t at, int64_t by)
+{
+    return end == at ? (int64_t)((uint64_t)end + (uint64_t)by) : end;
+}
+/* the last number of range(start, stop, step); of an empty one, the start */
+PA_FN int64_t pa_bound_end(int64_t start, int64_t stop, int64_t step)
+{
+    int64_t n = pa_range_len(start, stop, step);
+    return n > 0 ? (int64_t)((uint64_t)start + (uint64_t)(n - 1) * (uint64_t)step) : start;
+}
+
 #endif

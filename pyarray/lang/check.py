@@ -1,8 +1,8 @@
 """Debug mode: numbers every access that isn't proven to be inside, and keeps the table that turns numbers
 into words.
 
-The check itself stands inside the access that `emit` writes. Proven, and so unchecked: an index that is a
-loop variable which runs over that very size (`for i in range(v.size): v[i]`).
+The check itself stands inside the access that `emit` writes. What is proven is `prove`'s business; what can
+be tested for many accesses at once, `hoist`'s.
 """
 
 from __future__ import annotations
@@ -13,24 +13,18 @@ from typing import Any
 from .directions import result_roots, root, view_roots
 from .ir import (
     ArrayType,
-    Assign,
     Atomic,
-    Const,
-    For,
     Function,
     Invoke,
-    Let,
     Load,
     Loc,
-    Local,
-    Size,
     Slice,
     Store,
     SubView,
     Tree,
     rewrite,
-    walk,
 )
+from .prove import proven
 
 
 @dataclass(frozen=True)
@@ -48,18 +42,44 @@ class Site:
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
-    """The tree with `site` set on each checked access and call, and the sites by number."""
+    """The tree with `site` set on each call and each access that isn't proven, and the sites by number."""
     sites: list[Site] = []
     by_symbol, results = {f.symbol: f for f in tree.functions}, result_roots(tree)
-    functions = tuple(_check_function(f, by_symbol, results, sites) for f in tree.functions)
-    return Tree(_check_function(tree.kernel, by_symbol, results, sites), functions), tuple(sites)
+    functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
+    numbered = Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
+    return _without(numbered, sites, proven(numbered))
 
 
-def _check_function(
+def _without(tree: Tree, sites: list[Site], proven: frozenset[int]) -> tuple[Tree, tuple[Site, ...]]:
+    """The tree without the proven sites, the others numbered anew."""
+    kept: list[Site] = []
+
+    def change(node: Any) -> Any:
+        old = getattr(node, "site", None)
+        if old is None:
+            return node
+        if old in proven:
+            return replace(node, site=None)
+        new = len(kept)
+        kept.extend(sites[old : old + _count(node)])
+        return replace(node, site=new)
+
+    functions = tuple(replace(f, body=tuple(rewrite(s, change) for s in f.body)) for f in tree.functions)
+    body = tuple(rewrite(s, change) for s in tree.kernel.body)
+    return Tree(replace(tree.kernel, body=body), functions), tuple(kept)
+
+
+def _count(node: Any) -> int:
+    """How many sites it has: one for each axis that is tested."""
+    if isinstance(node, (Load, Store, Atomic)):
+        return len(node.index)
+    return len(node.parts) if isinstance(node, Slice) else 1
+
+
+def _numbered(
     function: Function, functions: dict[str, Function], results: dict[str, frozenset[int]], sites: list[Site]
 ) -> Function:
     roots = view_roots(function, results)
-    facts = _facts(function)
 
     def names_of(array: Any) -> tuple[str, ...]:
         return tuple(sorted(root(array, roots, results)))
@@ -72,11 +92,9 @@ def _check_function(
 
     def change(node: Any) -> Any:
         if isinstance(node, (Load, Store, Atomic)):
-            if not node.index or all(_proven(node, axis, facts) for axis in range(len(node.index))):
-                return node
-            return replace(node, site=number(node, "index", len(node.index)))
+            return replace(node, site=number(node, "index", _count(node))) if node.index else node
         if isinstance(node, Slice):
-            return replace(node, site=number(node, "slice", len(node.parts)))
+            return replace(node, site=number(node, "slice", _count(node)))
         if isinstance(node, SubView):
             return replace(node, site=number(node, "subview"))
         if isinstance(node, Invoke):
@@ -88,35 +106,3 @@ def _check_function(
         return node
 
     return replace(function, body=tuple(rewrite(s, change) for s in function.body))
-
-
-def _facts(function: Function) -> dict[str, set[tuple[str, int]]]:
-    """Loop variable → (array, axis) whose size it stays below, in every loop of that name."""
-    assigned = [n.name for s in function.body for n in walk(s) if isinstance(n, (Assign, Let))]
-    facts: dict[str, set[tuple[str, int]]] = {}
-    for statement in function.body:
-        for loop in walk(statement):
-            if not isinstance(loop, For):
-                continue
-            for variable, reach in zip(loop.variables, loop.ranges, strict=True):
-                known: set[tuple[str, int]] = set()
-                from_zero = reach.start is None or (isinstance(reach.start, Const) and reach.start.value >= 0)
-                upwards = reach.step is None or (isinstance(reach.step, Const) and reach.step.value > 0)
-                stop = reach.stop
-                if from_zero and upwards and isinstance(stop, Size) and isinstance(stop.array, Local):
-                    name = stop.array.name
-                    if variable not in assigned and assigned.count(name) == (
-                        name not in dict(function.params)
-                    ):
-                        known.add((name, stop.axis))
-                facts[variable] = known & facts.get(variable, known)
-    return facts
-
-
-def _proven(node: Any, axis: int, facts: dict[str, set[tuple[str, int]]]) -> bool:
-    index = node.index[axis]
-    return (
-        isinstance(index, Local)
-        and isinstance(node.array, Local)
-        and (node.array.name, axis) in facts.get(index.name, ())
-    )

@@ -27,6 +27,7 @@ from .emit_loop import (
     strided,
     unpack,
 )
+from .hoist import Hoist
 from .ir import For, Function, Invoke, Load, Local, Range, Tree, assigned, walk
 from .pins import Pins
 
@@ -35,7 +36,7 @@ _AT = """\
 typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; } pa_at;
 """
 _HEADERS = (  # header, and what its functions end with; the order is that of their dependence
-    ("pa_check.h", r"pa_(check|slice)_\w+"),
+    ("pa_check.h", r"pa_(check|slice|bound)_\w+"),
     ("pa_int.h", r"pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b"),
     ("pa_real.h", r"pa_\w+_f(32|64)\b|pa_cast_\w+"),
     ("pa_half.h", r"pa_\w*b?f16\w*"),
@@ -57,12 +58,13 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     kernel = tree.kernel
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
-    helpers = "\n".join(_function(code, f) for f in tree.functions)
+    hoist = Hoist(tree) if debug else None
+    helpers = "\n".join(_function(code, f, hoist) for f in tree.functions)
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
     outer = outer_variables(kernel)
     loops = "\n".join(
-        parallel_loop(code, kernel, s, symbol, outer)
+        parallel_loop(code, kernel, s, symbol, outer, hoist)
         for s in kernel.body
         if isinstance(s, For) and is_parallel(s)
     )
@@ -85,10 +87,11 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     return f'#include "pa_base.h"\n{includes}\n{dialect.prelude}\n{_AT if debug else ""}{body}', symbol
 
 
-def _function(code: Code, function: Function) -> str:
+def _function(code: Code, function: Function, hoist: Hoist | None) -> str:
+    code.hoisted = hoist.within[function.symbol] if hoist else frozenset()
     for _, kind in (*function.params, *function.variables):
         code.use(kind)
-    hidden = ["pa_at *at", "const pa_frame *up"] if code.debug else []
+    hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
     head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
     own = assigned(*function.body)
@@ -105,6 +108,7 @@ def _entry(
     functions: dict[str, Function],
 ) -> str:
     """Unpacks the slots, runs the statements outside the loops, starts the loops."""
+    code.hoisted = frozenset()
     text = "    env.rt = rt;\n" + "".join(
         unpack(cname(name), kind, code.debug) for name, kind in kernel.params
     )

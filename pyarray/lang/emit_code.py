@@ -128,6 +128,7 @@ class Code:
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
+        self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
         self.counters = 0
 
     def promised(self, name: str, kind: Any, view: str) -> list[str]:
@@ -239,7 +240,7 @@ class Code:
         self.use(kind)
         if node.site is not None:
             name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
-            return f"*{name}({', '.join([f'at, up, {node.site}', self.expr(node.array), *index])})"
+            return f"*{name}({', '.join([*self.where(node.site), self.expr(node.array), *index])})"
         if isinstance(node.array, Local):
             return views.element(kind, self.expr(node.array), index)
         name = self.helper(views.accessor(kind, self.dialect.function, checked=False))
@@ -255,18 +256,23 @@ class Code:
         return f"pa_atomic_{e.op}_{e.type.dtype.suffix}({pointer}, {self.expr(e.value)})"
 
     def where(self, site: int | None) -> list[str]:
-        return [f"at, up, {site}"] if site is not None else []
+        return [f"{self.inside(site)}, at, up, {site}"] if site is not None else []
+
+    def inside(self, site: int | None) -> str:
+        return "inside" if site in self.hoisted else "false"
 
     def emit_SubView(self, e: SubView) -> str:
         self.use(e.type)
-        name = self.helper(views.subview(e.type, self.dialect.function, self.debug))
+        name = self.helper(views.subview(e.type, self.dialect.function, self.debug, e.site is not None))
         args = [*self.where(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
         return f"{name}({', '.join(args)})"
 
     def emit_Slice(self, e: Slice) -> str:
         self.use(e.type)
         self.use(e.array.type)
-        name = self.helper(views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug))
+        checked = e.site is not None
+        made = views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked)
+        name = self.helper(made)
         args = [*self.where(e.site), self.expr(e.array)]
         for p in e.parts:
             args += [
@@ -277,7 +283,7 @@ class Code:
         return f"{name}({', '.join(args)})"
 
     def emit_Invoke(self, e: Invoke) -> str:
-        hidden = [f"at, &call{e.site}"] if self.debug else []
+        hidden = [f"{self.inside(e.site)}, at, &call{e.site}"] if self.debug else []
         return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
 
     def emit_Pack(self, e: Pack) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import emit_views as views
 from .emit_code import Code, cname, ctype
+from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
 from .streaming import streamed
 
@@ -86,39 +87,58 @@ def declarations(variables: Any, pad: str) -> str:
 
 
 def parallel_loop(
-    code: Code, kernel: Function, loop: For, symbol: str, outer: tuple[tuple[str, Any], ...]
+    code: Code,
+    kernel: Function,
+    loop: For,
+    symbol: str,
+    outer: tuple[tuple[str, Any], ...],
+    hoist: Hoist | None,
 ) -> str:
     """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
 
-    With strided arrays the body is compiled twice, once for the common case that last axes are dense, which
-    vectorises.
+    The body is compiled once for each way in which a block can run: with strided arrays for the common case
+    that last axes are dense, which vectorises; in debug mode for blocks that are known to be inside.
     """
-    dense = strided(kernel)
+    unit, lines = bool(strided(kernel)), list[str]()
+    code.hoisted = frozenset()
+    if hoist is not None:
+        known = {n: t for n, t in (*kernel.params, *outer) if n not in assigned(*loop.body)}
+        code.hoisted, lines = hoist.loop(loop, known)
     head = f"{code.dialect.body} void {symbol}_body{loop.loop}"
-    unit = ", const bool unit" if dense else ""
-    text = f"{head}(const {symbol}_env *env, int64_t begin, int64_t end{unit})\n{{\n"
+    ways = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
+    text = f"{head}(const {symbol}_env *env, int64_t begin, int64_t end{ways})\n{{\n"
     if code.debug:
         text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
         text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
     text += _arguments(code, kernel, loop, outer)
     text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
-    filled = streamed(kernel, loop) if code.dialect.streams and not code.debug else None
+    filled = streamed(kernel, loop) if code.dialect.streams else None
+    last = loop.body[-1].site if filled is not None else None  # type: ignore[union-attr]
+    if last is not None and last not in code.hoisted:  # it may leave the array
+        filled = None
     whole, factor = "env, begin, end", promised_factor(code, loop)
     if factor > 1:  # the compiler sees that no iterations are left over behind its vectors
         whole = f"env, begin & -{factor}, end & -{factor}"
-    call = f"    {symbol}_body{loop.loop}("
-    choose = _choose(call, whole if filled is None else "&local, from, to", bool(dense))
+    call = f"{symbol}_body{loop.loop}("
+    choose = _choose(call + (whole if filled is None else "&local, from, to"), unit, bool(lines))
     if filled is not None:
-        small = _choose(call, whole, bool(dense)) if factor > 1 else ""
-        choose = _streaming(kernel, *filled, symbol, choose, small)
+        small = _choose(call + whole, unit, bool(lines)) if factor > 1 else ""
+        choose = _streaming(kernel, *filled, symbol, choose, small, "inside && " if last is not None else "")
+    choose = "".join(f"    {line}\n" for line in lines) + choose
     return text + "}\n" + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
 
 
-def _choose(call: str, args: str, unit: bool) -> str:
-    """The call of a body, of that for dense last axes where they are."""
-    if not unit:
-        return f"{call}{args});"
-    return f"    if (env->unit) {call.strip()}{args}, true);\n    else {call.strip()}{args}, false);"
+def _choose(call: str, unit: bool, inside: bool) -> str:
+    """Calls of the body, the best way first. What isn't known to be inside isn't fast, whatever its strides:
+    one text does for it."""
+    if not unit and not inside:
+        return f"    {call});"
+    ways = [("env->unit", "true")] if not inside else [("inside", "true")]
+    if unit and inside:
+        ways = [("inside && env->unit", "true, true"), ("inside", "false, true")]
+    calls = [f"if ({test}) {call}, {way});" for test, way in ways]
+    rest = ", ".join(["false"] * (unit + inside))
+    return "    " + "\n    else ".join([*calls, f"{call}, {rest});"])
 
 
 def promised_factor(code: Code, loop: For) -> int:
@@ -135,7 +155,9 @@ def promised_factor(code: Code, loop: For) -> int:
     return next((p.factor for p in promises if p.axis == size.axis), 1)
 
 
-def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose: str, small: str) -> str:
+def _streaming(
+    kernel: Function, name: str, kind: ArrayType, symbol: str, choose: str, small: str, condition: str
+) -> str:
     """A large result is computed block by block into memory of the loop's own and streamed out. In-place
     loops, whose lines are in the cache already, are left alone. `small` is the call without blocks, where it
     is worth its own text."""
@@ -149,7 +171,7 @@ def _streaming(kernel: Function, name: str, kind: ArrayType, symbol: str, choose
         alone = f"    if (!large) {{\n    {inner}\n        return;\n    }}\n"
     return f"""\
     const int64_t size = sizeof({element});
-    const bool large = PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{apart};
+    const bool large = {condition}PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{apart};
 {alone}    const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;
     {element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));
     {symbol}_env local = *env;

@@ -59,6 +59,9 @@ def total(kind: ArrayType, view: str) -> str:
     return " * ".join(f"{view}.n{axis}" for axis in range(kind.ndim)) or "1"
 
 
+WHERE = "const bool inside, pa_at *at, const pa_frame *up, int32_t site"
+
+
 def check_index(kind: ArrayType, axis: int) -> str:
     where = f"at->rt, up, site + {axis}, at->loop, at->tid"
     return f"pa_check_index({where}, i{axis}, v.n{axis}, v.offset, {total(kind, 'v')})"
@@ -66,7 +69,7 @@ def check_index(kind: ArrayType, axis: int) -> str:
 
 def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     """(name, text) of the function that answers an element's address; a checked one answers the scrap element
-    when it is outside."""
+    when it is outside, and is told by `inside` when that can't be."""
     name = f"{'checked' if checked else 'at'}_{view_name(kind).removeprefix('view_')}"
     index = [f"i{axis}" for axis in range(kind.ndim)]
     params = [f"const {view_name(kind)} v", *(f"int64_t {i}" for i in index)]
@@ -75,20 +78,23 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
         head = f"{function} {ctype} *{name}({', '.join(params)})"
         return name, f"{head}\n{{\n    return {address(kind, 'v', index)};\n}}\n"
     tests = [check_index(kind, axis) for axis in range(kind.ndim)]
-    test = "\n        && ".join(tests) or "true"
-    head = f"{function} {ctype} *{name}(pa_at *at, const pa_frame *up, int32_t site, {', '.join(params)})"
+    test = "\n        && ".join(tests)
+    test = f"inside || ({test})" if kind.ndim > 1 else f"inside || {test}"
+    head = f"{function} {ctype} *{name}({WHERE}, {', '.join(params)})"
     place = f"? {address(kind, 'v', index)} : ({ctype} *)&at->scrap"
     return name, f"{head}\n{{\n    return {test}\n        {place};\n}}\n"
 
 
-def subview(kind: ArrayType, function: str, debug: bool) -> tuple[str, str]:
-    """(name, text) of the strict sub-range of a 1-D view; outside, in debug, an empty one."""
-    name = f"subview_{view_name(kind).removeprefix('view_')}"
-    extra = "pa_at *at, const pa_frame *up, int32_t site, " if debug else ""
+def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple[str, str]:
+    """(name, text) of the strict sub-range of a 1-D view; a checked one that is outside is empty."""
+    name = f"{'checked_' if checked else ''}subview_{view_name(kind).removeprefix('view_')}"
+    extra = f"{WHERE}, " if checked else ""
     lines = []
-    if debug:
+    if checked:
         where = "at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid"
-        lines.append(f"    if (!pa_check_view({where}, offset, size, v.n0, v.offset)) offset = size = 0;")
+        test = f"pa_check_view({where}, offset, size, v.n0, v.offset)"
+        lines.append(f"    if (!inside && !{test}) offset = size = 0;")
+    if debug:
         lines.append(
             "    v.offset += offset"
             + (f" * (v.s0 / (int64_t)sizeof({kind.dtype.ctype}))" if kind.strided else "")
@@ -115,26 +121,29 @@ def slice_shape(parts: tuple[object, ...]) -> str:
 
 
 def slicer(
-    kind: ArrayType, result: ArrayType, parts: tuple[object, ...], function: str, debug: bool
+    kind: ArrayType, result: ArrayType, parts: tuple[object, ...], function: str, debug: bool, checked: bool
 ) -> tuple[str, str]:
     """(name, text) of the function that takes a view apart by one pattern of indices and ranges."""
-    name = f"slice_{view_name(kind).removeprefix('view_')}_{slice_shape(parts)}"
-    params = ["pa_at *at, const pa_frame *up, int32_t site"] if debug else []
+    name = (
+        f"{'checked_' if checked else ''}slice_{view_name(kind).removeprefix('view_')}_{slice_shape(parts)}"
+    )
+    params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
     lines = [f"    {view_name(result)} r;", "    int64_t bytes = 0;"]
-    indexed = debug and not all(isinstance(p, Range) for p in parts)
+    indexed = checked and not all(isinstance(p, Range) for p in parts)
     if indexed:
-        lines.append("    bool inside = true;")
+        lines.append("    bool whole = true;")
     out = 0
     for axis, p in enumerate(parts):
         n, s = f"v.n{axis}", stride(kind, "v", axis)
         if not isinstance(p, Range):
             params.append(f"int64_t i{axis}")
-            if debug:
-                lines.append(f"    if (!{check_index(kind, axis)}) {{ i{axis} = 0; inside = false; }}")
+            if checked:
+                test = f"!inside && !{check_index(kind, axis)}"
+                lines.append(f"    if ({test}) {{ i{axis} = 0; whole = false; }}")
             lines.append(f"    bytes += i{axis} * {s};")
             continue
-        lines += _cut(p, axis, n, s, params, debug)
+        lines += _cut(p, axis, n, s, params, checked)
         lines.append(f"    r.n{out} = count{axis};")
         if result.strided:
             lines.append(f"    r.s{out} = {s}{f' * step{axis}' if p.step is not None else ''};")
@@ -143,12 +152,12 @@ def slicer(
     if debug:
         lines.append(f"    r.offset = v.offset + bytes / (int64_t)sizeof({kind.dtype.ctype});")
     if indexed:  # an empty view, so that what follows touches nothing
-        lines.append("    if (!inside) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
+        lines.append("    if (!whole) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
     body = "\n".join([*lines, "    return r;"])
     return name, f"{function} {view_name(result)} {name}({', '.join(params)})\n{{\n{body}\n}}\n"
 
 
-def _cut(p: Range, axis: int, n: str, s: str, params: list[str], debug: bool) -> list[str]:
+def _cut(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:
     """Clamped start and count of one range, as Python's slice.indices gives them."""
     for letter, x in zip(("start", "stop", "step"), (p.start, p.stop, p.step), strict=True):
         if x is not None:
@@ -160,8 +169,9 @@ def _cut(p: Range, axis: int, n: str, s: str, params: list[str], debug: bool) ->
         step = "1"
     else:
         step = f"step{axis}"
-        if debug:
-            lines.append(f"    (void)pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step});")
+        if checked:
+            test = f"pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step})"
+            lines.append(f"    if (!inside) (void){test};")
         first = (
             f"pa_slice_start_step(start{axis}, {n}, {step})"
             if p.start is not None

@@ -25,18 +25,18 @@ typedef struct {
     float v_factor;
 } kernel_scale_env;
 
-static inline float *checked_f32_1c(pa_at *at, const pa_frame *up, int32_t site, const view_f32_1c v, int64_t i0)
+static inline float *checked_f32_1c(const bool inside, pa_at *at, const pa_frame *up, int32_t site, const view_f32_1c v, int64_t i0)
 {
-    return pa_check_index(at->rt, up, site + 0, at->loop, at->tid, i0, v.n0, v.offset, v.n0)
+    return inside || pa_check_index(at->rt, up, site + 0, at->loop, at->tid, i0, v.n0, v.offset, v.n0)
         ? v.data + (i0) : (float *)&at->scrap;
 }
 
-static inline float func_damp(pa_at *at, const pa_frame *up, view_f32_1c v_v, int64_t v_i, float v_factor)
+static inline float func_damp(const bool inside, pa_at *at, const pa_frame *up, view_f32_1c v_v, int64_t v_i, float v_factor)
 {
-    return ((*checked_f32_1c(at, up, 0, v_v, v_i)) * v_factor);
+    return ((*checked_f32_1c(inside, at, up, 0, v_v, v_i)) * v_factor);
 }
 
-static inline __attribute__((always_inline)) void kernel_scale_body0(const kernel_scale_env *env, int64_t begin, int64_t end)
+static inline __attribute__((always_inline)) void kernel_scale_body0(const kernel_scale_env *env, int64_t begin, int64_t end, const bool inside)
 {
     pa_at here = {env->rt, 0, 0, {0, 0}};
     pa_at *at = &here;
@@ -47,13 +47,18 @@ static inline __attribute__((always_inline)) void kernel_scale_body0(const kerne
     for (int64_t t = begin; t < end; ++t) {
         at->tid = t;
         const int64_t v_i = t;
-        { const float value = func_damp(at, &call1, v_v, v_i, v_factor); v_v.data[v_i] = value; }
+        { const float value = func_damp(inside, at, &call1, v_v, v_i, v_factor); v_v.data[v_i] = value; }
     }
 }
 static void kernel_scale_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_scale_env *env = (const kernel_scale_env *)context;
-    kernel_scale_body0(env, begin, end);
+    bool inside = true;
+    const int64_t q0 = begin;
+    const int64_t q1 = (end - 1);
+    inside = inside && q0 >= 0 && q1 < env->v_v.n0;
+    if (inside) kernel_scale_body0(env, begin, end, true);
+    else kernel_scale_body0(env, begin, end, false);
 }
 
 #ifdef __cplusplus
