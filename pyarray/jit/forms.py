@@ -10,10 +10,13 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import sys
 import types
+import typing
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -30,6 +33,7 @@ _FIXED = (  # compiled in
     str, bytes, type(None), enum.Enum, DType, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
     np.ufunc, type,
 )  # fmt: skip
+_known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
 
 
@@ -183,16 +187,27 @@ def _read_names(value: Any, reads: Reads) -> tuple[str, ...]:
 
 
 def _annotations(kind: type) -> dict[str, Any]:
-    """What the annotations of a class's fields say to a kernel, None where nothing. Read at each call: it is
-    the slow way."""
+    """What the annotations of a class's fields say to a kernel, None where nothing."""
     if not is_structure(kind):
         return {}
-    hints: dict[str, Any] = {}
+    known = _known.get(kind)
+    if known is None:
+        known = _known[kind] = {}
+        for owner in reversed(kind.__mro__):
+            space = vars(sys.modules.get(owner.__module__, typing))
+            given = inspect.get_annotations(owner)
+            known |= {n: field_annotation(_evaluated(a, space, owner)) for n, a in given.items()}
+    return known
+
+
+def _evaluated(annotation: Any, space: dict[str, Any], owner: type) -> Any:
+    text = getattr(annotation, "__forward_arg__", annotation)
+    if not isinstance(text, str):
+        return annotation
     try:
-        hints = get_type_hints(kind)
-    except Exception:  # an annotation that can't be evaluated says nothing
-        hints = {n: a for n, a in getattr(kind, "__annotations__", {}).items() if not isinstance(a, str)}
-    return {name: field_annotation(hint) for name, hint in hints.items()}
+        return eval(text, dict(space), {owner.__name__: owner, **vars(owner)})
+    except Exception:  # it was written for others, or names what is local to a function
+        return None
 
 
 def types_of(kernel: str, form: Form, values: Iterable[Any]) -> list[tuple[str, Any]]:

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import threading
+import types
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -29,6 +30,9 @@ from . import compile as compiler
 from . import explain, saved, transfer
 from .binding import Bound
 from .forms import Form, read
+from .functions import Func as Func
+from .functions import func as func
+from .functions import import_path
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
@@ -53,6 +57,7 @@ class Kernel:
         on_global_change: str | None,
     ):
         self.__name__, self.__doc__ = source.name, source.function.__doc__
+        self.__module__, self.__qualname__ = source.function.__module__, source.function.__qualname__
         self.__wrapped__ = source.function
         self.source_text = source
         self.debug, self.wraparound, self.flags = debug, wraparound, flags
@@ -71,6 +76,19 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         self._dispatch(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: `obj.kernel(a)` passes `obj` as the first argument."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+    def __reduce__(self) -> str:
+        return import_path(self, "kernel")
 
     def __repr__(self) -> str:
         place = f"{self.source_text.path}:{self.source_text.first_line}"
@@ -370,37 +388,6 @@ def kernel(
         return Kernel(source_of(plain, scope), debug, wraparound, tuple(flags), on_global_change)
 
     return make if function is None else make(function)
-
-
-class Func:
-    """A function that kernels can call; made by `func`. On the host it is the plain Python function."""
-
-    def __init__(self, source: FunctionSource):
-        self.__pyarray_func__ = source
-        self.__wrapped__ = source.function
-        self.__name__, self.__doc__ = source.name, source.function.__doc__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__wrapped__(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<func {self.__name__}>"
-
-
-def func(function: Any) -> Func:
-    """Make a Python function callable from kernels. It is compiled with each kernel, for the types of each
-    call.
-
-    >>> import pyarray as pa
-    >>> @pa.func
-    ... def half(x):
-    ...     return x / 2
-    >>> half(3)
-    1.5
-    """
-    if isinstance(function, Func):
-        return function
-    return Func(source_of(function, sys._getframe(1).f_locals))
 
 
 def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...] = ()) -> Kernel:

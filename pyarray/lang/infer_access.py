@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .infer_expr import WHOLE
+from .infer_expr import PASS_IT, WHOLE, is_foreign_array
 from .infer_group import Groups
 from .ir import (
     INDEX,
@@ -66,7 +66,8 @@ class Accesses(Groups):
     def captured_item(self, node: ast.Subscript, owner: Any) -> Any:
         """An item of a captured list or dict, by a constant index or key; noted, as any captured value."""
         if type(owner) not in (list, dict):
-            self.source.fail(node, f"{self.describe(Static(owner))} can't be indexed")
+            hint = PASS_IT if is_foreign_array(Static(owner)) else ""
+            self.source.fail(node, f"{self.describe(Static(owner))} can't be indexed", hint)
         found = self.value(node.slice)
         index = found.value if isinstance(found, (Const, Static)) else None
         if not isinstance(index, (int, str)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import types as python_types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 _T = TypeVar("_T")
 WHOLE = Range(None, None, None)
+PASS_IT = "arrays are not captured: pass it as a parameter"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,8 @@ class Expressions:
 
     def describe(self, value: Any) -> str:
         if isinstance(value, Static):
+            if is_foreign_array(value):
+                return "an array of Python's"
             what = "a Python object" if isinstance(value.value, Opaque) else "the Python object"
             return f"{what} {value.value!r}"
         if isinstance(value, Record):
@@ -121,7 +125,7 @@ class Expressions:
     def number(self, where: ast.AST, value: Any) -> Expr:
         if isinstance(getattr(value, "type", None), ScalarType):
             return value
-        hint = "index it: v[i]" if self.is_array(value) else ""
+        hint = "index it: v[i]" if self.is_array(value) else PASS_IT if is_foreign_array(value) else ""
         if isinstance(getattr(value, "type", None), TupleType):
             hint = "assign it first: a, b = ..."
         elif is_group(value):
@@ -142,7 +146,8 @@ class Expressions:
     def array(self, node: ast.expr) -> Expr:
         value = self.value(node)
         if not self.is_array(value):
-            self.source.fail(node, f"expected an array, got {self.describe(value)}")
+            hint = PASS_IT if is_foreign_array(value) else ""
+            self.source.fail(node, f"expected an array, got {self.describe(value)}", hint)
         return value
 
     # ---- variables
@@ -208,6 +213,8 @@ class Expressions:
         """A Python object as a value of the language."""
         if isinstance(value, np.bool_):
             value = bool(value)
+        elif isinstance(value, enum.Enum) and isinstance(value, (int, float)):
+            value = value.value
         if type(value) in PYTHON_KIND or isinstance(value, np.generic):
             return self.typed(node, constant, self.loc(node), value)
         if type(value) is tuple:
@@ -332,9 +339,12 @@ class Expressions:
         result: Expr | None = None
         for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = self.value(right_node)
-            if isinstance(left, Static) and isinstance(right, Static):
-                part: Expr = self.compare_objects(node, op, left, right)
+            if isinstance(op, (ast.Is, ast.IsNot)):
+                none = isinstance(left, Static) and left.value is None
+                part: Expr = constant(self.loc(node), none == isinstance(op, ast.Is))
                 again: Any = right
+            elif isinstance(left, Static) and isinstance(right, Static):
+                part, again = self.compare_objects(node, op, left, right), right
             else:
                 a, b = self.number(node, left), self.number(node, right)
                 first, again = self.kept(b) if position + 1 < len(node.ops) else (b, b)
@@ -402,5 +412,10 @@ def stored_names(node: ast.AST) -> frozenset[str]:
 
 def is_trackable(value: Any) -> bool:
     """Whether a launch should look if the name still stands for this: not for what nobody rebinds."""
-    fixed = (python_types.ModuleType, python_types.BuiltinFunctionType, type, np.ufunc)
-    return not isinstance(value, fixed) and not hasattr(value, "__pyarray_builtin__")
+    return not isinstance(value, python_types.ModuleType) and not hasattr(value, "__pyarray_builtin__")
+
+
+def is_foreign_array(value: Any) -> bool:
+    """Whether it is an array that was taken from Python's names."""
+    found = value.value if isinstance(value, Static) else None
+    return not isinstance(found, type) and hasattr(found, "__dlpack__")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
+
+import numpy as np
 
 from ..dtypes import DType, bool_, int64
 from .pins import Pins
@@ -71,12 +73,32 @@ def static_key(value: Any) -> Any:
     >>> static_key(0.0) == static_key(-0.0), static_key((1, 2)) == static_key((1, 2))
     (False, True)
     """
+    kind = type(value)
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(static_key, value))
+        return (kind, *map(static_key, value))
+    if isinstance(value, dict):
+        return (kind, *((static_key(k), static_key(x)) for k, x in value.items()))
     if isinstance(value, (float, complex)):
-        return (type(value), repr(value))
+        return (kind, repr(value))
+    if isinstance(value, np.generic):
+        return (kind, value.dtype.str, value.tobytes())
+    if is_dataclass(value) and not isinstance(value, type):
+        return (kind, *(static_key(getattr(value, field.name, None)) for field in fields(value)))
     try:
         hash(value)
     except TypeError:
-        return (type(value), repr(value))
-    return (type(value), value)
+        return (kind, _Same(value))
+    return (kind, value)
+
+
+class _Same:
+    """A key that is equal for one object only, which it keeps alive: for what can't be compared by value."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))

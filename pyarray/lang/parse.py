@@ -90,10 +90,18 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     Raises `TypeError` for what is no Python function. Missing text is reported by the first compile, not
     here.
     """
+    if isinstance(function, (staticmethod, classmethod)):
+        what = f"got a {type(function).__name__}"
+        raise TypeError(
+            f"expected a Python function, {what}; put @{type(function).__name__} above this decorator"
+        )
     if not isinstance(function, types.FunctionType):
         raise TypeError(
             f"expected a Python function, got {type(function).__name__}; write def f(...): and decorate that"
         )
+    if hasattr(function, "__wrapped__"):
+        what = f"{function.__name__!r} is wrapped by another decorator, whose text would be compiled"
+        raise TypeError(f"{what}; put this decorator right above the def, and the other one above it")
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -125,6 +133,11 @@ def _module(lines: tuple[str, ...], path: str) -> dict[int, list[ast.FunctionDef
 
 def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
     code = source.function.__code__
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise CompileError(
+            f"{source.name!r} ({source.path}:{source.first_line}) is an 'async def', which is not part of "
+            "the kernel language\nkernels are plain functions: write def"
+        )
     try:
         nodes = _module(source.lines, source.path).get(source.first_line, []) if source.lines else []
     except SyntaxError:
@@ -212,8 +225,8 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Starred: ("'*'", "write the values out"),
     ast.Match: ("'match'", "use if and elif"),
     ast.MatMult: ("'@'", "use @ on the host, or write the loops"),
-    ast.Is: ("'is'", "compare numbers with =="),
-    ast.IsNot: ("'is not'", "compare numbers with !="),
+    ast.Is: ("'is'", "compare numbers with ==; x is None may be asked"),
+    ast.IsNot: ("'is not'", "compare numbers with !=; x is not None may be asked"),
     ast.In: ("'in'", "write a loop that compares with =="),
     ast.NotIn: ("'not in'", "write a loop that compares with =="),
 }
@@ -230,6 +243,10 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
                     "a function inside a kernel is not part of the kernel language",
                     "define it outside and decorate it with @pa.func",
                 )
+            if isinstance(node, ast.Compare):
+                _check_identity(source, node)
+            if isinstance(node, (ast.Is, ast.IsNot)):
+                continue
             if not isinstance(node, _ALLOWED) or type(node) in _ADVICE:
                 what, instead = _ADVICE.get(type(node), (f"{type(node).__name__}", ""))
                 place = node if hasattr(node, "lineno") else _parent_of(node, statement)
@@ -244,6 +261,15 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             source.fail(extra, f"'*{extra.arg}' is not part of the kernel language", "name each parameter")
+
+
+def _check_identity(source: FunctionSource, node: ast.Compare) -> None:
+    """`is` and `is not` are for None: fields and defaults that aren't given."""
+    for op, right in zip(node.ops, node.comparators, strict=True):
+        none = isinstance(right, ast.Constant) and right.value is None
+        if type(op) in (ast.Is, ast.IsNot) and not none:
+            what, instead = _ADVICE[type(op)]
+            source.fail(node, f"{what} is not part of the kernel language", instead)
 
 
 def attributes_read(source: FunctionSource) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Checked:
 PLAIN = {
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
     "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "unordered": markers.unordered,
-    "a_list": [1, 2], "Point": Point, "Checked": Checked,
+    "a_list": [1, 2], "an_array": np.zeros(2), "Point": Point, "Checked": Checked,
 }  # fmt: skip
 
 
@@ -95,7 +95,13 @@ STATEMENTS = {
     "x = (y := 3)": "':=' is not part",
     "x = f'{i}'": "a string is not part",
     "x = 1 in (1, 2)": "'in' is not part",
-    "x = v is None": "'is' is not part",
+    "x = v is b": "'is' is not part.*\n.*\n.*\ncompare numbers with ==",
+    "x = 1 < i is not None is not b": "'is not' is not part",
+    "v[i] = an_array[i]": "an array of Python's can't be indexed.*\n.*\n.*\narrays are not captured: pass it",
+    "v[i] = an_array": "expected a number, got an array of Python's.*\n.*\n.*\narrays are not captured",
+    "atomic_add(an_array, 0, 1)": "takes an array",
+    "v[i] = Point(i, 1)._replace(x=2)": "'_replace' is a plain method of Point",
+    "v[i] = Point(i, 1)._asdict": "is a plain method",
     "x = v @ v": "'@' is not part",
     "x = lambda: 1": "a function inside a kernel",
     "match i:\n            case 1: pass": "'match' is not part",
@@ -177,7 +183,7 @@ STATEMENTS = {
     "x = (i, 1); x = 3": "'x' is a tuple of 2 and here a int64",
     "x = (i, 1); x = (i, 1, 2)": "'x' is a tuple of 2 and here a tuple of 3",
     "x = 3; x = (i, 1)": "'x' is a int64 .weak. and here a tuple of 2",
-    "x = Point(i, 1); x.x = 3": "the field 'x' can't be assigned in a kernel.*\n.*\n.*\nits values are copies",
+    "x = Point(i, 1); x.x = 3": "the field 'x' can't be assigned in a.*\n.*\n.*\nits values are copies",
     "x = Point(i, 1); x.x += 3": "the field 'x' can't be assigned in a kernel",
     "x = Point(i, 1); v[i] = x.z": "a Point has no field 'z' here.*\n.*\n.*\nthere are: x, y",
     "x = Point(i)": "Point.*: missing a required argument: 'y'",

@@ -1,0 +1,73 @@
+"""`@func`: functions that kernels call; and how these and kernels are pickled."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+import sys
+import types
+from typing import Any
+
+from ..lang.parse import FunctionSource, source_of
+
+
+class Func:
+    """A function that kernels can call; made by `func`. On the host it is the plain Python function."""
+
+    def __init__(self, source: FunctionSource):
+        self.__pyarray_func__ = source
+        self.__wrapped__ = source.function
+        self.__name__, self.__doc__ = source.name, source.function.__doc__
+        self.__module__, self.__qualname__ = source.function.__module__, source.function.__qualname__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: `obj.function(x)` passes `obj` as the first argument."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __copy__(self) -> Func:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Func:
+        return self
+
+    def __reduce__(self) -> str:
+        return import_path(self, "function")
+
+    def __repr__(self) -> str:
+        return f"<func {self.__name__}>"
+
+
+def func(function: Any) -> Func:
+    """Make a Python function callable from kernels. It is compiled with each kernel, for the types of each
+    call. Raises `TypeError` for what is no Python function.
+
+    >>> import pyarray as pa
+    >>> @pa.func
+    ... def half(x):
+    ...     return x / 2
+    >>> half(3)
+    1.5
+    """
+    if isinstance(function, Func):
+        return function
+    plain = function.__wrapped__ if hasattr(function, "__pyarray_kernel__") else function
+    return Func(source_of(plain, sys._getframe(1).f_locals))
+
+
+def import_path(made: Any, what: str) -> str:
+    """Where a kernel or function is found by another process, for pickle. Raises `PicklingError` where it
+    isn't."""
+    name = str(made.__qualname__)
+    try:
+        found = operator.attrgetter(name)(sys.modules[made.__module__])
+    except (KeyError, AttributeError):
+        found = None
+    if found is not made:
+        raise pickle.PicklingError(
+            f"{what} {made.__name__!r} can't be pickled: it goes by its import path, and "
+            f"{made.__module__}.{name} is not it; define it at the top level of a module"
+        )
+    return name
