@@ -35,6 +35,7 @@ KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "floating", "c": "com
 # What the Array API standard has no chapter for, in the order in which a reader meets it.
 FURTHER = (
     "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "kernel", "func", "debug",
+    "load_kernel", "cache_info",
     "dump", "dump_tag", "load_dump", "trace",
     "constexpr", "ndrange", *language.ATOMICS,
 )  # fmt: skip
