@@ -55,6 +55,23 @@ class Failure:
     frames: tuple[int, ...]
 
 
+def read_failure(record: Any) -> Failure:
+    """The numbers of a `pa_failure` of csrc/runtime/pyarray.h."""
+    frames = tuple(record.frames[0 : max(0, min(record.depth, 64))])
+    return Failure(
+        kind=record.kind,
+        loop=record.loop,
+        site=record.site,
+        tid=record.tid,
+        index=record.index,
+        extent=record.extent,
+        offset=record.offset,
+        size=record.size,
+        depth=record.depth,
+        frames=frames,
+    )
+
+
 class Compiler(Protocol):
     """Text to binary, for one device. Text, flags and `fingerprint` decide the binary."""
 

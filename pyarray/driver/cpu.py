@@ -14,7 +14,7 @@ from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from . import cc
-from .base import CheckedLauncher, Driver, Failure, Launcher
+from .base import CheckedLauncher, Driver, Failure, Launcher, read_failure
 
 
 class CpuDriver(Driver):
@@ -115,7 +115,7 @@ class CpuDriver(Driver):
         def launch(slots: bytes) -> Failure | None:
             # A record per launch: two threads may launch the same kernel.
             record = new("pa_failure *")
-            return _failure(record) if run(function, slots, pool, record) else None
+            return read_failure(record) if run(function, slots, pool, record) else None
 
         return launch
 
@@ -124,22 +124,6 @@ class CpuDriver(Driver):
 
     def stream(self) -> int:
         return 0
-
-
-def _failure(record: Any) -> Failure:
-    frames = tuple(record.frames[0 : max(0, min(record.depth, lib.PA_MAX_FRAMES))])
-    return Failure(
-        kind=record.kind,
-        loop=record.loop,
-        site=record.site,
-        tid=record.tid,
-        index=record.index,
-        extent=record.extent,
-        offset=record.offset,
-        size=record.size,
-        depth=record.depth,
-        frames=frames,
-    )
 
 
 def _threads() -> int:

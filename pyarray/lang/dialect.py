@@ -10,7 +10,8 @@ class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
     and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction; `streams` says that large
-    results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations."""
+    results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations: otherwise
+    an iteration is a thread of a grid, and reductions are plain loops."""
 
     name: str
     prelude: str
@@ -66,4 +67,42 @@ __attribute__((visibility("default"))) void {symbol}(const void *memory, pa_runt
     blocks=True,
 )
 
-DIALECTS = {"cpu": CPU}
+GPU = Dialect(
+    name="gpu",
+    prelude="""\
+PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
+/* first iteration of this block when each thread takes 4 */
+PA_FN int64_t pa_chunk(void) { return (int64_t)blockIdx.x * blockDim.x * 4; }
+PA_FN bool pa_aligned(const void *p, int64_t size)
+{
+    return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;
+}
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pa_vector { T v[N]; };
+/* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
+PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
+{
+    const int64_t whole = *rest;
+    if (count <= 0x7fffffff) {
+        const uint32_t q = (uint32_t)whole / (uint32_t)size;
+        *rest = q;
+        return (int64_t)((uint32_t)whole - q * (uint32_t)size);
+    }
+    *rest = whole / size;
+    return whole - *rest * size;
+}
+""",
+    function="__device__ static inline",
+    body="__device__ static inline",
+    loop="",
+    start="",
+    lanes="",
+    entry="""\
+extern "C" __global__ void __launch_bounds__(256) {symbol}(const {slots} memory)
+{{
+    const {slots} *slots = &memory;
+    (void)slots;
+""",
+)
+
+DIALECTS = {"cpu": CPU, "cuda": GPU, "hip": GPU}

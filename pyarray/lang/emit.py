@@ -59,7 +59,7 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
     hoist = Hoist(tree) if debug else None
-    helpers = "\n".join(_function(code, f, hoist) for f in tree.functions)
+    helpers = helper_functions(code, tree, hoist)
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
     outer = outer_variables(kernel)
@@ -70,7 +70,6 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     )
     entry = _entry(code, kernel, symbol, outer, functions)
     parts = [
-        "".join(code.structs.values()),
         slots(kernel, symbol, debug),
         environment(kernel, symbol, outer),
         "\n".join(code.helpers.values()),
@@ -78,13 +77,23 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
         loops,
         entry,
     ]
-    body = "\n".join(part for part in parts if part)
+    return assemble(code, parts), symbol
+
+
+def helper_functions(code: Code, tree: Tree, hoist: Hoist | None) -> str:
+    """The functions that the kernel calls, callees first."""
+    return "\n".join(_function(code, f, hoist) for f in tree.functions)
+
+
+def assemble(code: Code, parts: list[str]) -> str:
+    """The whole text: the headers that its functions come from, array structs, and `parts` in order."""
+    body = "\n".join(part for part in ("".join(code.structs.values()), *parts) if part)
     includes = "".join(
         f'#include "{name}"\n' for name, pattern in _HEADERS if re.search(rf"\b(?:{pattern})", body)
     )
-    if debug and "pa_check.h" not in includes:
+    if code.debug and "pa_check.h" not in includes:
         includes = '#include "pa_check.h"\n' + includes
-    return f'#include "pa_base.h"\n{includes}\n{dialect.prelude}\n{_AT if debug else ""}{body}', symbol
+    return f'#include "pa_base.h"\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ""}{body}'
 
 
 def _function(code: Code, function: Function, hoist: Hoist | None) -> str:

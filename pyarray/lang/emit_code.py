@@ -129,6 +129,7 @@ class Code:
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
+        self.at: dict[tuple[str, str], str] = {}  # (array, loop variable): where that element is already
         self.counters = 0
 
     def promised(self, name: str, kind: Any, view: str) -> list[str]:
@@ -237,6 +238,10 @@ class Code:
     def place(self, node: Load | Store | Atomic) -> str:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
+        if self.at and isinstance(node, Load) and isinstance(node.array, Local) and len(node.index) == 1:
+            held = self.at.get((node.array.name, getattr(node.index[0], "name", "")))
+            if held is not None:
+                return held
         self.use(kind)
         if node.site is not None:
             name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
@@ -353,7 +358,7 @@ class Code:
         return text + "\n"
 
     def write_For(self, s: For, pad: str, indent: int) -> str:
-        if s.reductions:
+        if s.reductions and self.dialect.lanes:
             return self.write_unordered(s, pad, indent)
         head, tail = "", ""
         for variable, reach in zip(s.variables, s.ranges, strict=True):

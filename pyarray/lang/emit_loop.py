@@ -246,8 +246,9 @@ def _product(code: Code, loop: For) -> str:
     return text + "    }\n"
 
 
-def slots(kernel: Function, symbol: str, debug: bool) -> str:
-    """The packed arguments, 8 bytes each, in the order in which the host writes them."""
+def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str:
+    """The packed arguments, 8 bytes each, in the order in which the host writes them. A grid's failure record
+    comes behind them."""
     lines = []
     for name, kind in kernel.params:
         if isinstance(kind, ArrayType):
@@ -258,6 +259,8 @@ def slots(kernel: Function, symbol: str, debug: bool) -> str:
             wide = "double" if kind.dtype.kind == "f" else kind.dtype.ctype
             fill = 8 - (8 if kind.dtype.kind == "f" else kind.dtype.itemsize)
             lines.append(f"    {wide} {cname(name)};{f' char fill_{cname(name)}[{fill}];' if fill else ''}\n")
+    if grid and debug:
+        lines.append("    pa_failure *failure;\n")
     return f"typedef struct {{\n{''.join(lines) or '    int64_t unused;'}}} {symbol}_slots;\n"
 
 

@@ -10,6 +10,7 @@ from .check import Site, check
 from .dialect import DIALECTS
 from .directions import directions, enforce
 from .emit import emit
+from .emit_gpu import emit_gpu
 from .infer import infer
 from .ir import ArrayType
 from .parse import Capture, FunctionSource
@@ -65,5 +66,6 @@ def lower(
         outs = [name for name, how in said.items() if how == "OUT"]
         tree, sites = check(track(tree, outs) if outs else tree)
     tree = verify(sequence(tree))
-    text, entry = emit(tree, DIALECTS[target], debug, pins)
+    dialect = DIALECTS[target]
+    text, entry = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
     return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins)

@@ -1,0 +1,72 @@
+"""CUDA C++ text to a binary for one GPU, by NVRTC."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError, DeviceError
+from .cc import include_dirs
+
+# --fmad=false: a * b + c must round as NumPy does
+FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
+
+
+@dataclass(frozen=True)
+class Nvrtc:
+    """NVRTC for one `target` like sm_90."""
+
+    target: str
+
+    @property
+    def fingerprint(self) -> str:
+        major, minor = _version()
+        return f"nvrtc {major}.{minor} {self.target} {' '.join(FLAGS)}"
+
+    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
+        """The cubin of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
+        NVRTC."""
+        rtc = _nvrtc()
+        options = [f"--gpu-architecture={self.target}", *FLAGS, *extra_flags]
+        options += [f"--include-path={folder}" for folder in include_dirs()]
+        program = _call("nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
+        try:
+            (code,) = rtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+            if int(code):
+                log = bytearray(_call("nvrtcGetProgramLogSize", program))
+                _call("nvrtcGetProgramLog", program, log)
+                words = bytes(log).rstrip(b"\0").decode(errors="replace")
+                raise CompileError(f"NVRTC refused the kernel for {self.target}:\n{words}")
+            binary = bytearray(_call("nvrtcGetCUBINSize", program))
+            _call("nvrtcGetCUBIN", program, binary)
+            return bytes(binary)
+        finally:
+            rtc.nvrtcDestroyProgram(program)
+
+
+@functools.cache
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        raise DeviceError("kernels for cuda need NVRTC: pip install 'pyarray[cuda]'") from None
+    return nvrtc
+
+
+@functools.cache
+def _version() -> tuple[int, int]:
+    try:
+        major, minor = _call("nvrtcVersion")
+    except DeviceError:
+        raise
+    except Exception as error:  # the binding's own: the library is not there
+        raise DeviceError(f"NVRTC can't be loaded ({error}); pip install nvidia-cuda-nvrtc") from None
+    return int(major), int(minor)
+
+
+def _call(name: str, *args: Any) -> Any:
+    code, *values = getattr(_nvrtc(), name)(*args)
+    if int(code):
+        raise DeviceError(f"{name} failed: {code}")
+    return values[0] if len(values) == 1 else tuple(values)

@@ -1,0 +1,255 @@
+"""Typed tree → text of a grid program: one kernel per parallel loop, an iteration per thread.
+
+What stands outside the loops runs once. Where it only computes with sizes and numbers each thread computes it
+anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. The
+answer to `emit`'s second part is then a list: `symbol=slots` of each kernel (driver/gpu.py reads it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .dialect import Dialect
+from .emit import assemble, helper_functions
+from .emit_code import Code, cname, ctype
+from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
+from .ir import Atomic, Expr, For, Function, Invoke, Load, Local, Range, Size, Store, Tree, assigned, walk
+from .pins import Pins
+from .streaming import streamed
+
+_FRAME = "frame"
+
+
+def emit_gpu(
+    tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None
+) -> tuple[str, str]:
+    """(text, the kernels to launch)."""
+    code, kernel = Code(dialect, debug, pins), tree.kernel
+    helpers = helper_functions(code, tree)
+    for _, kind in (*kernel.params, *kernel.variables):
+        code.use(kind)
+    program = _Grid(code, kernel)
+    text = program.text()
+    parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
+    return assemble(code, parts), ";".join(program.launches)
+
+
+def _plain(node: Any) -> bool:
+    """Whether computing it twice, by any thread, gives the same and changes nothing."""
+    return not any(isinstance(n, (Load, Store, Atomic, Invoke)) for n in walk(node))
+
+
+class _Grid:
+    """The kernels of one program, in order."""
+
+    def __init__(self, code: Code, kernel: Function):
+        self.code, self.kernel = code, kernel
+        self.symbol = "kernel_" + cname(kernel.symbol)[2:]
+        self.outer = outer_variables(kernel)
+        self.launches: list[str] = []
+        outside = [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]
+        self.framed = not all(_plain(part) for part in outside)
+
+    def text(self) -> str:
+        out, before = "", []
+        for statement in self.kernel.body:
+            if isinstance(statement, For) and is_parallel(statement):
+                out += self.setup(before, statement) if self.framed else ""
+                out += self.loop(statement, [] if self.framed else list(before))
+                before = [] if self.framed else before
+            else:
+                before.append(statement)
+        if before and self.framed:
+            out += self.setup(before, None)
+        return (self.frame() if self.framed else "") + out
+
+    def frame(self) -> str:
+        """Outer variables and loop bounds, in the module's own memory."""
+        lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in self.outer]
+        for s in self.kernel.body:
+            if isinstance(s, For) and is_parallel(s):
+                lines += [f"    int64_t {name};\n" for name, _ in bounds(s)]
+        return f"__device__ struct {{\n{''.join(lines) or '    int64_t unused;'}}} {_FRAME};\n\n"
+
+    def open(self, name: str, factors: str, loop: int) -> str:
+        """Head of a kernel: the arguments as locals, and in debug mode where we are."""
+        self.launches.append(f"{name}={factors}")
+        text = self.code.dialect.entry.format(symbol=name, slots=f"{self.symbol}_slots")
+        for param, kind in self.kernel.params:
+            text += f"    {ctype(kind)} {cname(param)};\n"
+            text += unpack(cname(param), kind, self.code.debug).replace("    env.", "    ")
+            text += f"    (void){cname(param)};\n"
+            text += "".join(f"    {line}\n" for line in self.code.promised(param, kind, cname(param)))
+        if self.code.debug:
+            text += "    pa_runtime run = {slots->failure};\n"
+            text += f"    pa_at here = {{&run, {loop}, -1, {{0, 0}}}};\n"
+            text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n    (void)at; (void)up;\n"
+        return text
+
+    def setup(self, statements: list[Any], loop: For | None) -> str:
+        """One thread that runs what stands before a loop, and the loop's bounds."""
+        code, number = self.code, len(self.launches)
+        numbered = [s.loop for s in self.kernel.body if isinstance(s, For) and s.loop is not None]
+        at = loop.loop if loop is not None and loop.loop is not None else len(numbered)
+        text = self.open(f"{self.symbol}_once{number}", ".", at)
+        parts = [*statements, *(loop.ranges if loop is not None else ())]
+        text += frames(code, parts, "0") if code.debug else ""
+        text += self.load()
+        text += "".join(code.statement(s, 1) for s in statements)
+        text += "".join(f"    {_FRAME}.{cname(n)} = {cname(n)};\n" for n, _ in self.outer)
+        for field, x in bounds(loop) if loop is not None else ():
+            text += f"    {_FRAME}.{field} = {length(code, x) if isinstance(x, Range) else code.expr(x)};\n"
+        return text + "}\n\n"
+
+    def load(self) -> str:
+        return "".join(f"    {ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};\n" for n, k in self.outer)
+
+    def loop(self, loop: For, before: list[Any]) -> str:
+        code, number = self.code, loop.loop
+        assert number is not None
+        text = self.open(
+            f"{self.symbol}_{number}", "*" if self.framed else self.factors(loop, before), number
+        )
+        if self.framed:
+            text += self.load()
+            text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in bounds(loop))
+        else:
+            text += declarations(self.outer, "    ") + "".join(code.statement(s, 1) for s in before)
+            for field, x in bounds(loop):
+                value = length(code, x) if isinstance(x, Range) else code.expr(x)
+                text += f"    const int64_t {field} = {value};\n"
+        fields = [field for field, _ in bounds(loop)]
+        count = " * ".join(fields) if len(loop.ranges) > 1 else self.count(loop)
+        text += f"    const int64_t count = {count};\n"
+        filled = None if code.debug else streamed(self.kernel, loop)
+        if filled is not None:
+            return text + self.streaming(loop, filled[0]) + "}\n\n"
+        text += "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
+        if code.debug:
+            text += "        at->tid = t;\n" + frames(code, loop.body, "0").replace("    ", "        ", 1)
+        inner = assigned(*loop.body)
+        text += self.places(loop)
+        text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
+        return text + code.block(loop.body, 2) + "    }\n}\n\n"
+
+    def streaming(self, loop: For, name: str) -> str:
+        """A loop that fills one array: a thread takes several iterations at once and stores them together, so
+        that many loads are on their way before the first store. Aligned arrays are read and written in
+        vectors of 16 bytes."""
+        code, kinds = self.code, dict(self.kernel.params)
+        variable, out = loop.variables[0], cname(name)
+        element = kinds[name].dtype.ctype
+        wide = _wide(self.kernel, loop)
+        *before, store = loop.body
+        inner = [(n, k) for n, k in self.kernel.variables if n in assigned(*loop.body)]
+
+        def body(place: str, pad: str) -> str:
+            text = f"{pad}const int64_t {cname(variable)} = {place};\n" + declarations(inner, pad)
+            text += "".join(code.statement(s, len(pad) // 4) for s in before)
+            return text + f"{pad}value[k] = {code.expr(store.value)};\n"
+
+        plain = body("t + k * pa_block", "            ")
+        saved = dict(code.at)
+        code.at |= {(n, variable): f"wide_{cname(n)}.v[k]" for n in wide}
+        vector = body("t + k", "            ")
+        code.at = saved
+        size = max(16 // min(kinds[n].dtype.itemsize for n in (name, *wide)), 4)
+        tests = " && ".join(
+            f"pa_aligned({cname(n)}.data, sizeof({ctype_of(kinds[n])}) * {size})" for n in (name, *wide)
+        )
+        loads = "".join(
+            f"        const pa_vector<{ctype_of(kinds[n])}, {size}> wide_{cname(n)} ="
+            f" *(const pa_vector<{ctype_of(kinds[n])}, {size}> *)({cname(n)}.data + t);\n"
+            for n in wide
+        )
+        return f"""\
+    const int64_t pa_block = blockDim.x;
+    int64_t done = 0;
+    if ({tests}) {{
+        done = count / {size} * {size};
+        for (int64_t t = pa_thread() * {size}; t < done; t += pa_threads() * {size}) {{
+    {loads.replace(chr(10) + "    ", chr(10) + "        ")}
+            pa_vector<{element}, {size}> result;
+            {element} *value = result.v;
+            #pragma unroll
+            for (int k = 0; k < {size}; ++k) {{
+{vector.replace("            ", "                ")}            }}
+            *(pa_vector<{element}, {size}> *)({out}.data + t) = result;
+        }}
+    }}
+    for (int64_t t = done + pa_chunk() + threadIdx.x; t < count; t += pa_threads() * 4) {{
+        {element} value[4];
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {{
+            if (t + k * pa_block >= count) break;
+{plain}        }}
+        #pragma unroll
+        for (int k = 0; k < 4; ++k)
+            if (t + k * pa_block < count) {out}.data[t + k * pa_block] = value[k];
+    }}
+"""
+
+    def count(self, loop: For) -> str:
+        held = dict(bounds(loop))
+        first, step = (f if f in held else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
+        return length(self.code, loop.ranges[0], first, step)
+
+    def places(self, loop: For) -> str:
+        """The loop's variables from the number of the iteration."""
+        names, fields = [cname(v) for v in loop.variables], dict(bounds(loop))
+        if len(names) == 1:
+            reach = loop.ranges[0]
+            first, step = (
+                None if x is None else field if field in fields else self.code.expr(x)
+                for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
+            )
+            value = "t" if step is None else f"t * {step}"
+            return f"        const int64_t {names[0]} = {value if first is None else f'{first} + {value}'};\n"
+        text = "        int64_t rest = t;\n"
+        for name, field in reversed(list(zip(names[1:], list(fields)[1:], strict=True))):
+            text += f"        const int64_t {name} = pa_split(&rest, {field}, count);\n"
+        return text + f"        const int64_t {names[0]} = rest;\n"
+
+    def factors(self, loop: For, before: list[Any]) -> str:
+        """Slots whose product is the number of iterations, `*` where it isn't that simple."""
+        found, places, position = [], {}, 0
+        for name, kind in self.kernel.params:
+            places[name] = position
+            position += _slot_count(kind, self.code.debug)
+        for reach in loop.ranges:
+            if reach.start is not None or reach.step is not None:
+                return "*"
+            slot = _slot(reach.stop, places, dict(self.kernel.params), self.code.debug)
+            if slot is None:
+                return "*"
+            found.append(str(slot))
+        return ",".join(found) if len(found) <= 6 else "*"
+
+
+def _slot_count(kind: Any, debug: bool) -> int:
+    if hasattr(kind, "ndim"):
+        return 1 + debug + kind.ndim * (2 if kind.strided else 1)
+    return 2 if kind.dtype.kind == "c" else 1
+
+
+def _slot(stop: Expr | None, places: dict[str, int], kinds: dict[str, Any], debug: bool) -> int | None:
+    if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in places:
+        return places[stop.array.name] + 1 + debug + stop.axis
+    return None
+
+
+def ctype_of(kind: Any) -> str:
+    return str(kind.dtype.ctype)
+
+
+def _wide(kernel: Function, loop: For) -> list[str]:
+    """Contiguous 1-D parameters that each iteration reads at its own place."""
+    kinds = dict(kernel.params)
+    found = []
+    for n in (n for s in loop.body for n in walk(s)):
+        if isinstance(n, Load) and isinstance(n.array, Local) and n.array.name in kinds:
+            kind, index = n.array.type, n.index
+            own = len(index) == 1 and isinstance(index[0], Local) and index[0].name == loop.variables[0]
+            if own and not kind.strided and n.array.name not in found:
+                found.append(n.array.name)
+    return found

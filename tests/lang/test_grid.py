@@ -1,0 +1,106 @@
+"""Grid programs: NVRTC takes the text of kernels of every kind, and the launch list says what there is to do.
+
+NVRTC needs no GPU. What the kernels compute is tested by the device suite, where there is one.
+"""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+from pyarray.driver.nvrtc import Nvrtc
+from pyarray.jit import kernel as jit
+from pyarray.jit.kernel import func, kernel
+from pyarray.kernels import gemm, reduce
+from pyarray.kernels import map as maps
+from pyarray.lang import pipeline
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Compiles for sm_90 whatever the CPU's front end lowers; the launch lists by kernel."""
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("cuda-bindings is not installed: pip install 'pyarray[cuda]'")
+    nvrtc, done = Nvrtc("sm_90"), {}
+    lower = pipeline.lower
+
+    def both(source, types, target, debug=False, *more):
+        for checked in (False, True):
+            program = lower(source, types, "cuda", checked, *more)
+            assert nvrtc.compile(program.text).startswith(b"\x7fELF")
+            done[source.name, checked] = program.entry
+        return lower(source, types, target, debug, *more)
+
+    monkeypatch.setattr(jit, "lower", both)
+    return done
+
+
+def fresh(*makers):
+    for maker in makers:
+        maker.cache_clear()
+
+
+@func
+def damp(v, i, factor):
+    return v[i] * factor
+
+
+@kernel
+def mixed(v, out, n, factor: float):
+    part = v.subview(1, n)
+    half = part.size // 2
+    for i in range(half):
+        out[i] = damp(part, i, factor) + pa.sin(v[i])
+    for i in range(1, n):
+        pa.atomic_add(out, 0, v[i])
+
+
+@kernel
+def framed(v, index):
+    n = index[0]
+    for i in range(n):
+        v[i] = 1
+    index[0] = n + 1
+
+
+@kernel
+def rows(m, out):
+    for i in range(m.shape[0]):
+        total = pa.float64(0)
+        for j in pa.unordered(range(m.shape[1])):
+            total = total + m[i, j]
+        out[i] = total
+
+
+def test_user_kernels(compiled):
+    v, out = pa.ones(16, dtype="float32"), pa.zeros(16, dtype="float32")
+    mixed(v, out, 8, 2.0)
+    assert compiled["mixed", False].count("=*") == 2  # both counts are computed on the device
+    framed(v, pa.asarray([3]))
+    names = [part.partition("=")[2] for part in compiled["framed", True].split(";")]
+    assert names == [".", "*", "."]
+    rows(pa.ones((4, 8)), pa.zeros(4))
+    assert compiled["rows", False].endswith("=1w")
+
+
+def test_library_kernels(compiled, monkeypatch):
+    fresh(maps._map_kernel, reduce._kernel)
+    monkeypatch.setattr(reduce, "on_grid", lambda x: True)
+    a = pa.asarray(np.ones((70, 60), np.float32))
+    for dtype in ("float32", "bfloat16", "complex64", "int8"):
+        x = a.astype(dtype)
+        (x + x, x.T + pa.ones((60, 70), dtype=dtype), pa.sum(x), pa.sum(x, axis=0), pa.sum(x, axis=1))
+    assert compiled["add", False].endswith("=1") or compiled["add", False].endswith("=1,2")
+    copy = maps._map_kernel(maps.COPY, a.dtype.code, 2, ((0, 1),), True, True)
+    copy(pa.empty((70, 60), dtype="float32"), a)
+    (pa.max(a), a[[1, 2]], a[a > 0], pa.argmax(a))
+    fresh(maps._map_kernel, reduce._kernel)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int8", "bool"])
+def test_matmul(compiled, dtype):
+    for batches, checked in ((0, False), (2, True)):
+        program = gemm._program((dtype, batches), "cuda", checked)
+        assert Nvrtc("sm_90").compile(program.text).startswith(b"\x7fELF")
+        assert program.entry == "kernel_matmul=*"
