@@ -10,7 +10,7 @@ typedef int (*set_fn)(uintptr_t context);
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     if (step->threads == 0) return 1;
-    int64_t most = device->full_grid, count = 1;
+    int64_t most = device->full_grid, count = step->width;
     if (step->factors < 0) return (unsigned)most;
     const int64_t *values = (const int64_t *)slots;
     for (int k = 0; k < step->factors; ++k)

@@ -22,10 +22,11 @@ typedef struct pa_gpu_device {
 } pa_gpu_device;
 
 /* One kernel of a launch. `factors` slots hold the sizes whose product is the number of iterations; -1: only the device knows,
-   and the grid fills it. `threads` per block; 0: one thread in all. */
+   and the grid fills it. `threads` per block; 0: one thread in all. `width` threads share an iteration. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;
+    int32_t width;
     int32_t factors;
     int32_t slot[6];
 } pa_gpu_step;

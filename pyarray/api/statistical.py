@@ -12,7 +12,18 @@ from ..array_marks import MARKED
 from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.mode import OBSERVED, mode, table
 from ..kernels.map import apart
-from ..kernels.reduce import MAX, MIN, PIECE, PROD, SUM, ReduceOp, pieces_of, reduce_into, whole_plan
+from ..kernels.reduce import (
+    MAX,
+    MIN,
+    PIECE,
+    PROD,
+    SUM,
+    WARP_PIECE,
+    ReduceOp,
+    pieces_of,
+    reduce_into,
+    whole_plan,
+)
 from ..memory.buffer import Buffer
 from .elementwise import ROWS
 from .ufunc import compute, compute_out, operand
@@ -66,14 +77,18 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
         return None
     device = x._buffer.device
     out = fresh(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
-    if size < 2 * PIECE:
+    grid = device.driver.grid
+    if size < 2 * (WARP_PIECE if grid else PIECE):
         failure = plan.direct(out, x)
     else:
-        pieces, partial = pieces_of(size, 1, size), plan.partial
-        width = partial._dtype.itemsize
-        buffer = Buffer.allocate(device, pieces * width)
-        partial = fresh(buffer, (pieces,), (width,), pieces, partial._dtype, partial._key)
-        failure = plan.first(partial, x) or plan.last(out, partial)
+        launch, source, failure = plan.first, x, None
+        while failure is None and (pieces := pieces_of(size, 1, size, grid)) > 1:
+            width = plan.partial._dtype.itemsize
+            buffer = Buffer.allocate(device, pieces * width)
+            partial = fresh(buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key)
+            failure = launch(partial, source)
+            launch, source, size = plan.middle, partial, pieces
+        failure = failure or plan.last(out, source)
     return None if failure else out  # the long way says what failed
 
 

@@ -92,6 +92,7 @@ class Driver(ABC):
     """
 
     kind: ClassVar[str]
+    grid: ClassVar[bool] = False  # whether an iteration is a thread of a grid: many more of them run at once
 
     def __init__(self, index: int):
         self.index = index

@@ -32,6 +32,7 @@ class CudaDriver(GpuDriver):
 
     kind = "cuda"
     end_mark = 0
+    warp = 32
 
     def __init__(self, index: int):
         super().__init__(index)

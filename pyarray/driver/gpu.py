@@ -24,6 +24,8 @@ class GpuDriver(Driver):
     """A device whose work is asynchronous, on one stream, in order."""
 
     end_mark: ClassVar[int]
+    warp: int  # lanes
+    grid = True
 
     def __init__(self, index: int):
         super().__init__(index)
@@ -46,12 +48,15 @@ class GpuDriver(Driver):
         """Raises `DeviceError` for an error code of the vendor."""
 
     def function(self, module: int, name: str) -> int:
-        """Handle of a launch: `name` lists its kernels as `symbol=slot,slot;symbol=*;symbol=.`, as
-        lang/emit_gpu.py says: the slots whose product is the number of iterations, * if only the device knows, . for one thread."""
+        """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
+        slots whose product is the number of iterations, * if only the device knows it, . for one thread; a w
+        behind them says that each iteration is a warp's."""
         parts = [part.rpartition("=") for part in name.split(";")]
         steps = ffi.new("pa_gpu_step[]", len(parts))
         for step, (symbol, _, factors) in zip(steps, parts, strict=True):
             step.function = self.symbol(module, symbol)
+            step.width = self.warp if factors.endswith("w") else 1
+            factors = factors.removesuffix("w")
             step.threads = 0 if factors == "." else THREADS
             slots = [] if factors in ("*", ".") else [int(f) for f in factors.split(",") if f]
             step.factors = -1 if factors == "*" else len(slots)

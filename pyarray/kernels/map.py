@@ -55,7 +55,8 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
     views = [
         x if place is None else _window(x, place) for x, place in zip((out, *operands), places, strict=True)
     ]
-    _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled)(*views)
+    grid = out._buffer.device.driver.grid
+    _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled, grid)(*views)
 
 
 def walk_launcher(
@@ -74,7 +75,8 @@ def walk_launcher(
         type(x)(1) if place is None else _window(x, place)
         for x, place in zip((out, *operands), places, strict=True)
     ]
-    kernel = _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled)
+    grid = out._buffer.device.driver.grid
+    kernel = _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled, grid)
     variant = kernel.variant(tuple(views))
     known = [None if place is None else (place.shape, place.strides) for place in places]
     run = variant.device.driver.launcher(variant.artifact.function)
@@ -182,8 +184,10 @@ def _tiling(
 
 
 @functools.cache
-def _map_kernel(op: MapOp, compute: int, ndim: int, patterns: Patterns, tiled: bool) -> Kernel:
-    text = _text(op.name, ndim, patterns, op.raw, tiled)
+def _map_kernel(
+    op: MapOp, compute: int, ndim: int, patterns: Patterns, tiled: bool, grid: bool = False
+) -> Kernel:
+    text = _text(op.name, ndim, patterns, op.raw, tiled, grid)
     return from_text(op.name, text, {"op": op.function, "kind": ALL[compute], "ndrange": ndrange})
 
 
@@ -193,7 +197,7 @@ def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns) -> Kern
     return _map_kernel(op, compute.code, ndim, patterns, False)
 
 
-def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled: bool) -> str:
+def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled: bool, grid: bool) -> str:
     params = [f"x{n}: kind" if axes is None and n not in raw else f"x{n}" for n, axes in enumerate(patterns)]
     head = f"def {name}(out, {', '.join(params)}):\n"
     args = []
@@ -216,6 +220,15 @@ def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled:
         return head + f"    for {index} in ndrange({', '.join(sizes)}):\n        " + store
     outer = [f"i{k}" for k in range(ndim - 2)] + ["b0", "b1"]
     counts = sizes[:-2] + [f"({s} + {TILE - 1}) // {TILE}" for s in sizes[-2:]]
+    if (
+        grid
+    ):  # a thread per element, threads in the order of the tiles: lines that one row leaves serve the next
+        outer, counts = [*outer, "j0", "j1"], [*counts, str(TILE), str(TILE)]
+        text = head + f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
+        for depth, k in enumerate((ndim - 2, ndim - 1)):
+            text += f"        i{k} = b{depth} * {TILE} + j{depth}\n"
+        inside = " and ".join(f"i{k} < {sizes[k]}" for k in (ndim - 2, ndim - 1))
+        return f"{text}        if {inside}:\n            {store}"
     text = head + f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
     for depth, k in enumerate((ndim - 2, ndim - 1)):
         pad = "    " * (2 + depth)

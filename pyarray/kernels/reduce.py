@@ -34,6 +34,9 @@ COLUMNS = 2048
 ROWS = 4  # rows that columns take at once: accumulators are loaded and stored once for all of them
 PIECE = 1 << 15  # elements that make another piece, and with it a thread, worth while
 PIECES = 64
+# the same for grids, where a warp takes a piece
+WARP_PIECE = 1 << 11
+WARP_PIECES = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,10 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
         _rows(op, out, x, walk, kind)
 
 
+def on_grid(x: ndarray) -> bool:
+    return x._buffer.device.driver.grid
+
+
 class _Walk(NamedTuple):
     """The kept axes (`outer`) and the reduced ones (`inner`), merged, with the strides of output and input
     along them."""
@@ -113,16 +120,17 @@ def _distance(shape: tuple[int, ...], steps: tuple[int, ...]) -> float:
     return min((abs(s) for s in steps if s), default=math.inf)
 
 
-def pieces_of(count: int, outputs: int, total: int) -> int:
+def pieces_of(count: int, outputs: int, total: int, grid: bool) -> int:
     """Into how many pieces the first reduced axis of length `count` is cut."""
-    wanted = min(max(total // PIECE, 1), max(PIECES // max(outputs, 1), 1))
+    piece, most = (WARP_PIECE, WARP_PIECES) if grid else (PIECE, PIECES)
+    wanted = min(max(total // piece, 1), max(most // max(outputs, 1), 1))
     step = -(-count // min(wanted, count))
     return -(-count // step)
 
 
 def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
     outer, inner = walk.outer, walk.inner
-    pieces = pieces_of(inner[0], math.prod(outer), x._size)
+    pieces = pieces_of(inner[0], math.prod(outer), x._size, on_grid(x))
     source = x._view(0, outer + inner, walk.x_outer + walk.x_inner)
     kernel = _kernel(op, len(outer), len(inner), "rows", op.accumulator(kind), kind)
     if pieces == 1:
@@ -136,12 +144,15 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> N
 def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
     """Accumulates in the output itself, or in a fresh array where that has another type or pieces are
     needed."""
-    outer, inner = walk.outer, walk.inner
-    blocks = math.prod(outer[:-1]) * -(-outer[-1] // COLUMNS)
-    pieces, accumulator = pieces_of(inner[0], blocks, x._size), op.accumulator(kind)
+    outer, inner, grid = walk.outer, walk.inner, on_grid(x)
+    blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
+    # with 8 rows a piece, what is left to reduce gets shorter each time
+    pieces = min(pieces_of(inner[0], blocks, x._size, grid), max(inner[0] // 8, 1))
+    pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator(kind)
     source = x._view(0, outer[:-1] + inner + outer[-1:], walk.x_outer[:-1] + walk.x_inner + walk.x_outer[-1:])
     target = out._view(0, outer, walk.out_steps)
-    kernel = _kernel(op, len(outer) - 1, len(inner), "columns", accumulator, kind)
+    form = "threads" if grid else "columns"
+    kernel = _kernel(op, len(outer) - 1, len(inner), form, accumulator, kind)
     if pieces == 1 and out.dtype is accumulator:
         steps = (*walk.out_steps[:-1], 0, walk.out_steps[-1])
         kernel(target._view(0, (*outer[:-1], 1, outer[-1]), steps), source)
@@ -156,7 +167,8 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
 
 @functools.cache
 def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType, kind: DType) -> Kernel:
-    text = (_rows_text if form == "rows" else _columns_text)(op, keep, reduced, kind)
+    write = {"rows": _rows_text, "columns": _columns_text, "threads": _threads_text}[form]
+    text = write(op, keep, reduced, kind)
     scope = {
         "acc_t": accumulator,
         "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
@@ -286,11 +298,37 @@ def _columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
+    """As `_columns_text`, a column per thread of a grid."""
+    ks, rs = [f"k{n}" for n in range(keep)], [f"r{n}" for n in range(reduced)]
+    cut = f"x.shape[{keep}]"
+    sizes = ", ".join(f"out.shape[{n}]" for n in range(keep + 2))
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
+    start = f"kind(x[{first}])" if op.start is None else f"{op.start}"
+    lines = [
+        f"def {op.name}_threads(out, x):",
+        f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",
+        f"    for {', '.join([*ks, 'piece', 'c'])} in ndrange({sizes}):",
+        "        low = piece * step",
+        f"        acc = acc_t({start})",
+    ]
+    pad = "        "
+    for n, r in enumerate(rs):
+        bounds = f"low, min(low + step, {cut})" if n == 0 else f"x.shape[{keep + n}]"
+        lines.append(f"{pad}for {r} in range({bounds}):")
+        pad += "    "
+    element = f"acc_t(kind(x[{', '.join([*ks, *rs, 'c'])}]))"
+    lines.append(f"{pad}acc = {op.expression.format('acc', element)}")
+    lines.append(f"        out[{', '.join([*ks, 'piece', 'c'])}] = acc")
+    return "\n".join(lines) + "\n"
+
+
 class Whole(NamedTuple):
     """What reduces all of a contiguous array: `pieces` of it into numbers of type `partial`, and these into
     one."""
 
     first: Any  # launches (partial, array of any rank)
+    middle: Any  # launches (partial, partial)
     last: Any  # launches (0-d output, partial)
     direct: Any  # launches (0-d output, array of any rank)
     partial: ndarray
@@ -304,6 +342,7 @@ def whole_plan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> Whole:
     flat, one = x._view(0, (x._size,), (x._dtype.itemsize,)), out._view(0, (1,), (out._dtype.itemsize,))
     return Whole(
         kernel.variant((partial, flat)).launch,
+        total.variant((partial, partial)).launch,
         total.variant((one, partial)).launch,
         kernel.variant((one, flat)).launch,
         partial,
@@ -314,7 +353,7 @@ def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
     """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN
     where that is NaN."""
     x, rank = unmarked(x), x.ndim - 1
-    pieces = pieces_of(x._shape[-1], math.prod(x._shape[:-1]), x._size)
+    pieces = pieces_of(x._shape[-1], math.prod(x._shape[:-1]), x._size, on_grid(x))
     kernel = _find_kernel(rank)
     if pieces == 1:
         kernel(out._view(0, (*out._shape, 1), (*out._strides, 0)), x, extreme)

@@ -10,8 +10,8 @@ class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
     and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction; `streams` says that large
-    results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations: otherwise
-    an iteration is a thread of a grid, and reductions are plain loops."""
+    results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
+    otherwise an iteration is a thread of a grid, and reductions are plain loops."""
 
     name: str
     prelude: str
@@ -72,6 +72,22 @@ GPU = Dialect(
     prelude="""\
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
+PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
+#else
+PA_FN void pa_warp_sync(void) { __syncwarp(); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+#endif
+template <typename T> PA_FN T pa_shuffle(T x, int d)
+{
+    union { T value; unsigned word[(sizeof(T) + 3) / 4]; } u;
+    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = 0;
+    u.value = x;
+    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d);
+    return u.value;
+}
 /* first iteration of this block when each thread takes 4 */
 PA_FN int64_t pa_chunk(void) { return (int64_t)blockIdx.x * blockDim.x * 4; }
 PA_FN bool pa_aligned(const void *p, int64_t size)

@@ -426,16 +426,17 @@ class Code:
         tail = ""
         for acc, op in s.reductions:
             kind, lane = types[acc], lanes[acc]
-
-            def merge(a: str, b: str, op: str = op, kind: ScalarType = kind, loc: Any = s.loc) -> str:
-                self.renamed |= {"#a": a, "#b": b}
-                pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
-                node = call(loc, op, list(pair)) if op in ("min", "max") else binary(loc, op, *pair)
-                return self.expr(node)
-
-            text += f"{pad}        {lane}[lane] = {merge(f'{lane}[lane]', f'{lane}[lane + half]')};\n"
-            tail += f"{pad}{cname(acc)} = {merge(cname(acc), f'{lane}[0]')};\n"
+            both = self.merged(op, kind, s.loc, f"{lane}[lane]", f"{lane}[lane + half]")
+            text += f"{pad}        {lane}[lane] = {both};\n"
+            tail += f"{pad}{cname(acc)} = {self.merged(op, kind, s.loc, cname(acc), f'{lane}[0]')};\n"
         return text + f"{pad}    }}\n{pad}}}\n{tail}"
+
+    def merged(self, op: str, kind: ScalarType, loc: Any, a: str, b: str) -> str:
+        """Two accumulators, given as C text, into one."""
+        self.renamed |= {"#a": a, "#b": b}
+        pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
+        node = call(loc, op, list(pair)) if op in ("min", "max") else binary(loc, op, *pair)
+        return self.expr(node)
 
 
 def cast(text: str, source: DType, target: DType) -> str:

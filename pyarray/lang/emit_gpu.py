@@ -1,8 +1,9 @@
 """Typed tree → text of a grid program: one kernel per parallel loop, an iteration per thread.
 
 What stands outside the loops runs once. Where it only computes with sizes and numbers each thread computes it
-anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. The
-answer to `emit`'s second part is then a list: `symbol=slots` of each kernel (driver/gpu.py reads it).
+anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. An
+iteration with an unordered reduction belongs to a warp. The second part of the answer lists the kernels as
+`symbol=slots`, which driver/gpu.py reads.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from .dialect import Dialect
 from .emit import assemble, helper_functions
-from .emit_code import Code, cname, ctype
+from .emit_code import Code, cname, constant, ctype
 from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
 from .ir import Atomic, Expr, For, Function, Invoke, Load, Local, Range, Size, Store, Tree, assigned, walk
 from .pins import Pins
@@ -24,14 +25,18 @@ def emit_gpu(
     tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None
 ) -> tuple[str, str]:
     """(text, the kernels to launch)."""
-    code, kernel = Code(dialect, debug, pins), tree.kernel
+    code, kernel = GridCode(dialect, debug, pins), tree.kernel
     helpers = helper_functions(code, tree)
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
-    program = _Grid(code, kernel)
+    program = _Grid(code, tree)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), ";".join(program.launches)
+
+
+def _changes(function: Function) -> bool:
+    return any(isinstance(n, (Store, Atomic, Invoke)) for s in function.body for n in walk(s))
 
 
 def _plain(node: Any) -> bool:
@@ -39,11 +44,59 @@ def _plain(node: Any) -> bool:
     return not any(isinstance(n, (Load, Store, Atomic, Invoke)) for n in walk(node))
 
 
+class GridCode(Code):
+    """`warp`: the lanes of a warp share an iteration. They all run it with the same values, share out the
+    loops of unordered reductions among them, and the first one stores."""
+
+    warp = False
+
+    def write_For(self, s: For, pad: str, indent: int) -> str:
+        if not (self.warp and s.reductions):
+            return super().write_For(s, pad, indent)
+        (variable,), (reach,) = s.variables, s.ranges
+        types = {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
+        start = self.expr(reach.start) if reach.start is not None else "0"
+        stop = self.expr(reach.stop)  # type: ignore[arg-type]
+        self.counters += 1
+        k, inner = f"k{self.counters}", pad + "    "
+        text = f"{pad}{{\n{inner}const int64_t {k}_stop = {stop};\n"
+        lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
+        for acc, op in s.reductions:
+            dtype = types[acc].dtype
+            # min, max, and, or: starting from the value itself changes nothing, so no identity is needed
+            first = constant({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(acc)
+            text += f"{inner}{dtype.ctype} {lanes[acc]} = {first};\n"
+        saved = dict(self.renamed)
+        self.renamed |= lanes
+        text += f"{inner}#pragma unroll 4\n"
+        text += f"{inner}for (int64_t {k} = {start} + pa_lane(); {k} < {k}_stop; {k} += warpSize) {{\n"
+        text += (
+            f"{inner}    const int64_t {cname(variable)} = {k};\n{self.block(s.body, indent + 2)}{inner}}}\n"
+        )
+        text += f"{inner}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
+        tail = ""
+        for acc, op in s.reductions:
+            lane, kind = lanes[acc], types[acc]
+            other = f"pa_shuffle({lane}, d)"
+            text += f"{inner}    {lane} = {self.merged(op, kind, s.loc, lane, other)};\n"
+            tail += f"{inner}{cname(acc)} = {self.merged(op, kind, s.loc, cname(acc), lane)};\n"
+        self.renamed = saved
+        return f"{text}{inner}}}\n{tail}{pad}}}\n"
+
+    def write_Store(self, s: Store, pad: str, indent: int) -> str:
+        text = super().write_Store(s, pad, indent)
+        if not self.warp:
+            return text
+        return f"{pad}if (pa_lane() == 0) {{\n{text}{pad}}}\n{pad}pa_warp_sync();\n"
+
+
 class _Grid:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: Code, kernel: Function):
-        self.code, self.kernel = code, kernel
+    def __init__(self, code: GridCode, tree: Tree):
+        self.code, self.kernel = code, tree.kernel
+        kernel = self.kernel
+        self.pure = {f.symbol for f in tree.functions if not _changes(f)}
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
         self.outer = outer_variables(kernel)
         self.launches: list[str] = []
@@ -104,12 +157,19 @@ class _Grid:
     def load(self) -> str:
         return "".join(f"    {ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};\n" for n, k in self.outer)
 
+    def by_warps(self, loop: For) -> bool:
+        """Whether the lanes of a warp share each iteration: it reduces, and all else can be done by all."""
+        nodes = [n for s in loop.body for n in walk(s)]
+        calls = {n.function for n in nodes if isinstance(n, Invoke)}
+        whole = calls <= self.pure and not any(isinstance(n, Atomic) for n in nodes)
+        return whole and any(isinstance(n, For) and n.reductions for n in nodes)
+
     def loop(self, loop: For, before: list[Any]) -> str:
         code, number = self.code, loop.loop
         assert number is not None
-        text = self.open(
-            f"{self.symbol}_{number}", "*" if self.framed else self.factors(loop, before), number
-        )
+        warp = self.by_warps(loop)
+        factors = ("*" if self.framed else self.factors(loop)) + ("w" if warp else "")
+        text = self.open(f"{self.symbol}_{number}", factors, number)
         if self.framed:
             text += self.load()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in bounds(loop))
@@ -121,16 +181,20 @@ class _Grid:
         fields = [field for field, _ in bounds(loop)]
         count = " * ".join(fields) if len(loop.ranges) > 1 else self.count(loop)
         text += f"    const int64_t count = {count};\n"
-        filled = None if code.debug else streamed(self.kernel, loop)
+        filled = None if code.debug or warp else streamed(self.kernel, loop)
         if filled is not None:
             return text + self.streaming(loop, filled[0]) + "}\n\n"
-        text += "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
+        unit = " / warpSize" if warp else ""
+        text += f"    for (int64_t t = pa_thread(){unit}; t < count; t += pa_threads(){unit}) {{\n"
         if code.debug:
             text += "        at->tid = t;\n" + frames(code, loop.body, "0").replace("    ", "        ", 1)
         inner = assigned(*loop.body)
         text += self.places(loop)
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
-        return text + code.block(loop.body, 2) + "    }\n}\n\n"
+        code.warp = warp
+        text += code.block(loop.body, 2) + "    }\n}\n\n"
+        code.warp = False
+        return text
 
     def streaming(self, loop: For, name: str) -> str:
         """A loop that fills one array: a thread takes several iterations at once and stores them together, so
@@ -148,7 +212,7 @@ class _Grid:
             text += "".join(code.statement(s, len(pad) // 4) for s in before)
             return text + f"{pad}value[k] = {code.expr(store.value)};\n"
 
-        plain = body("t + k * pa_block", "            ")
+        plain = body("t + k * pa_block", "                ")
         saved = dict(code.at)
         code.at |= {(n, variable): f"wide_{cname(n)}.v[k]" for n in wide}
         vector = body("t + k", "            ")
@@ -179,13 +243,17 @@ class _Grid:
     }}
     for (int64_t t = done + pa_chunk() + threadIdx.x; t < count; t += pa_threads() * 4) {{
         {element} value[4];
-        #pragma unroll
-        for (int k = 0; k < 4; ++k) {{
-            if (t + k * pa_block >= count) break;
-{plain}        }}
-        #pragma unroll
-        for (int k = 0; k < 4; ++k)
-            if (t + k * pa_block < count) {out}.data[t + k * pa_block] = value[k];
+        if (t + 3 * pa_block < count) {{ /* no test stands between the loads */
+            #pragma unroll
+            for (int k = 0; k < 4; ++k) {{
+{plain}            }}
+            #pragma unroll
+            for (int k = 0; k < 4; ++k) {out}.data[t + k * pa_block] = value[k];
+        }} else {{
+            for (int k = 0; t + k * pa_block < count; ++k) {{
+{plain}                {out}.data[t + k * pa_block] = value[k];
+            }}
+        }}
     }}
 """
 
@@ -210,7 +278,7 @@ class _Grid:
             text += f"        const int64_t {name} = pa_split(&rest, {field}, count);\n"
         return text + f"        const int64_t {names[0]} = rest;\n"
 
-    def factors(self, loop: For, before: list[Any]) -> str:
+    def factors(self, loop: For) -> str:
         """Slots whose product is the number of iterations, `*` where it isn't that simple."""
         found, places, position = [], {}, 0
         for name, kind in self.kernel.params:

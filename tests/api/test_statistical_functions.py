@@ -266,3 +266,10 @@ def test_broken_launches_are_caught():
         with pytest.raises(pa.BoundsError, match="got index 2"):
             kernel(out, x, extreme)
         assert pa.sum(x).item() == 12
+
+
+@pytest.mark.parametrize("shape", [(2, 65536), (4, 32768), (7, 40000), (17, 70000), (300, 2100)], ids=str)
+def test_few_long_rows(shape):
+    x = np.random.default_rng(1).integers(0, 9, shape)
+    same(pa.sum(pa.asarray(x), axis=0), x.sum(axis=0))
+    same(pa.max(pa.asarray(x), axis=0), x.max(axis=0))
