@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..driver.base import Device
+from ..lang.dialect import DIALECTS
 from ..lang.pipeline import Program
 from . import compile as compiler
 from .kernel import Variant
@@ -63,11 +64,12 @@ class TextKernel:
     def _compile(self, key: Any, device: Device) -> Variant:
         checked = mode.debug
         program = self.program(key, device.kind, checked)
-        artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
+        flags = self.flags if DIALECTS[device.kind].blocks else ()  # they are a C compiler's
+        artifact = compiler.load(self.__name__, program.text, program.entry, device, flags, self.counts)
         run = (device.driver.checked_launcher if checked else device.driver.launcher)(artifact.function)
         names = tuple(name for name, _ in program.params)
         launch = make_launcher(program.params, names, run, checked)
-        return Variant(program, artifact, launch, device, self.flags, checked)
+        return Variant(program, artifact, launch, device, flags, checked)
 
     def launch(self, key: Any, device: Device, *args: Any) -> None:
         """Run the variant for `key`. Raises `BoundsError` in debug mode."""

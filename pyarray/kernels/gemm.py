@@ -13,6 +13,7 @@ from ..jit.kernel import Variant
 from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
 from ..lang.check import Site
+from ..lang.dialect import DIALECTS
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
@@ -79,18 +80,13 @@ def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in _NAMES)
     directions = {"a": "IN", "b": "IN", "c": "OUT"}
-    return Program(
-        "matmul",
-        _text(dtype, nb, kind, debug),
-        "kernel_matmul",
-        tuple(params),
-        directions,
-        sites,
-        captures=(),
-    )
+    write = _text if DIALECTS[target].blocks else _grid_text
+    text, entry = write(dtype, nb, kind, debug)
+    return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
 
 
-def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:
+def _head(dtype: DType, kind: ArrayType, debug: bool) -> tuple[str, str]:
+    """The macros of the element type, and the fields of the slots."""
     memory, acc, family, load, store = _TYPES[dtype.name]
     slots = "".join(f"    {ctype}{n}_{field};\n" for n in _NAMES for ctype, field in fields(kind, debug))
     slots += "".join(f"    int64_t {n};\n" for n in _RANGES) if debug else ""
@@ -99,6 +95,13 @@ def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:
     defines += f"#define PA_KIND PA_GEMM_{family}\n"
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
+    return defines, slots
+
+
+def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> tuple[str, str]:
+    """C text and its entry."""
+    defines, slots = _head(dtype, kind, debug)
+    _, acc, _, load, _ = _TYPES[dtype.name]
     extra = '#include "pa_half.h"\n' if acc == "float" and load else ""
     body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
     body += "".join(f"    g.{n} = s->{n}_data;\n" for n in _NAMES)
@@ -114,7 +117,7 @@ def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> str:
         for place, n in enumerate(_NAMES):
             body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
             body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
-    return f"""#include "pa_base.h"
+    text = f"""#include "pa_base.h"
 {extra}{defines}#include "pa_gemm.h"
 
 typedef struct {{
@@ -128,6 +131,40 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 {body}    pa_gemm(&g, rt);
 }}
 """
+    return text, "kernel_matmul"
 
 
+def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> tuple[str, str]:
+    """The same for a grid (csrc/device/pa_gemm_gpu.h), and what to launch."""
+    defines, slots = _head(dtype, kind, debug)
+    body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1}, g.nb = {nb};\n"
+    for place, n in enumerate(_NAMES):
+        body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
+        body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(nb))
+        if debug:
+            body += f"    g.range[{place}][0] = (const char *)s->{n}_low;\n"
+            body += f"    g.range[{place}][1] = (const char *)s->{n}_high;\n"
+    body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb))
+    if debug:
+        slots += "    pa_failure *failure;\n"
+        body += "    run.failure = s->failure;\n"
+    text = f"""#include "pa_base.h"
+{defines}#define PA_GEMM_BATCHES {max(nb, 1)}
+#include "pa_gemm_gpu.h"
+
+typedef struct {{
+{slots}}} matmul_slots;
+
+extern "C" __global__ void __launch_bounds__(256) kernel_matmul(const matmul_slots memory)
+{{
+    const matmul_slots *s = &memory;
+    pa_gemm_grid g;
+    pa_runtime run = {{0}};
+{body}    pa_gemm(&g, &run);
+}}
+"""
+    return text, "kernel_matmul=*"
+
+
+# products and sums may be fused: BLAS does so too
 _KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
