@@ -14,6 +14,7 @@ from .dialect import Dialect
 from .emit import assemble, helper_functions
 from .emit_code import Code, cname, constant, ctype
 from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
+from .emit_wide import wide_loop
 from .ir import Atomic, Expr, For, Function, Invoke, Load, Local, Range, Size, Store, Tree, assigned, walk
 from .pins import Pins
 from .streaming import streamed
@@ -100,11 +101,15 @@ class _Grid:
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
         self.outer = outer_variables(kernel)
         self.launches: list[str] = []
-        outside = [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]
+        outside: list[Any] = [
+            part
+            for s in kernel.body
+            for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
+        ]
         self.framed = not all(_plain(part) for part in outside)
 
     def text(self) -> str:
-        out, before = "", []
+        out, before = "", list[Any]()
         for statement in self.kernel.body:
             if isinstance(statement, For) and is_parallel(statement):
                 out += self.setup(before, statement) if self.framed else ""
@@ -183,7 +188,7 @@ class _Grid:
         text += f"    const int64_t count = {count};\n"
         filled = None if code.debug or warp else streamed(self.kernel, loop)
         if filled is not None:
-            return text + self.streaming(loop, filled[0]) + "}\n\n"
+            return text + wide_loop(code, self.kernel, loop, filled[0]) + "}\n\n"
         unit = " / warpSize" if warp else ""
         text += f"    for (int64_t t = pa_thread(){unit}; t < count; t += pa_threads(){unit}) {{\n"
         if code.debug:
@@ -195,67 +200,6 @@ class _Grid:
         text += code.block(loop.body, 2) + "    }\n}\n\n"
         code.warp = False
         return text
-
-    def streaming(self, loop: For, name: str) -> str:
-        """A loop that fills one array: a thread takes several iterations at once and stores them together, so
-        that many loads are on their way before the first store. Aligned arrays are read and written in
-        vectors of 16 bytes."""
-        code, kinds = self.code, dict(self.kernel.params)
-        variable, out = loop.variables[0], cname(name)
-        element = kinds[name].dtype.ctype
-        wide = _wide(self.kernel, loop)
-        *before, store = loop.body
-        inner = [(n, k) for n, k in self.kernel.variables if n in assigned(*loop.body)]
-
-        def body(place: str, pad: str) -> str:
-            text = f"{pad}const int64_t {cname(variable)} = {place};\n" + declarations(inner, pad)
-            text += "".join(code.statement(s, len(pad) // 4) for s in before)
-            return text + f"{pad}value[k] = {code.expr(store.value)};\n"
-
-        plain = body("t + k * pa_block", "                ")
-        saved = dict(code.at)
-        code.at |= {(n, variable): f"wide_{cname(n)}.v[k]" for n in wide}
-        vector = body("t + k", "            ")
-        code.at = saved
-        size = max(16 // min(kinds[n].dtype.itemsize for n in (name, *wide)), 4)
-        tests = " && ".join(
-            f"pa_aligned({cname(n)}.data, sizeof({ctype_of(kinds[n])}) * {size})" for n in (name, *wide)
-        )
-        loads = "".join(
-            f"        const pa_vector<{ctype_of(kinds[n])}, {size}> wide_{cname(n)} ="
-            f" *(const pa_vector<{ctype_of(kinds[n])}, {size}> *)({cname(n)}.data + t);\n"
-            for n in wide
-        )
-        return f"""\
-    const int64_t pa_block = blockDim.x;
-    int64_t done = 0;
-    if ({tests}) {{
-        done = count / {size} * {size};
-        for (int64_t t = pa_thread() * {size}; t < done; t += pa_threads() * {size}) {{
-    {loads.replace(chr(10) + "    ", chr(10) + "        ")}
-            pa_vector<{element}, {size}> result;
-            {element} *value = result.v;
-            #pragma unroll
-            for (int k = 0; k < {size}; ++k) {{
-{vector.replace("            ", "                ")}            }}
-            *(pa_vector<{element}, {size}> *)({out}.data + t) = result;
-        }}
-    }}
-    for (int64_t t = done + pa_chunk() + threadIdx.x; t < count; t += pa_threads() * 4) {{
-        {element} value[4];
-        if (t + 3 * pa_block < count) {{ /* no test stands between the loads */
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {{
-{plain}            }}
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {out}.data[t + k * pa_block] = value[k];
-        }} else {{
-            for (int k = 0; t + k * pa_block < count; ++k) {{
-{plain}                {out}.data[t + k * pa_block] = value[k];
-            }}
-        }}
-    }}
-"""
 
     def count(self, loop: For) -> str:
         held = dict(bounds(loop))
@@ -304,20 +248,3 @@ def _slot(stop: Expr | None, places: dict[str, int], kinds: dict[str, Any], debu
     if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in places:
         return places[stop.array.name] + 1 + debug + stop.axis
     return None
-
-
-def ctype_of(kind: Any) -> str:
-    return str(kind.dtype.ctype)
-
-
-def _wide(kernel: Function, loop: For) -> list[str]:
-    """Contiguous 1-D parameters that each iteration reads at its own place."""
-    kinds = dict(kernel.params)
-    found = []
-    for n in (n for s in loop.body for n in walk(s)):
-        if isinstance(n, Load) and isinstance(n.array, Local) and n.array.name in kinds:
-            kind, index = n.array.type, n.index
-            own = len(index) == 1 and isinstance(index[0], Local) and index[0].name == loop.variables[0]
-            if own and not kind.strided and n.array.name not in found:
-                found.append(n.array.name)
-    return found
