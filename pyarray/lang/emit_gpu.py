@@ -15,6 +15,7 @@ from .emit import assemble, helper_functions
 from .emit_code import Code, cname, constant, ctype
 from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
 from .emit_wide import wide_loop
+from .hoist import Hoist
 from .ir import Atomic, Expr, For, Function, Invoke, Load, Local, Range, Size, Store, Tree, assigned, walk
 from .pins import Pins
 from .streaming import streamed
@@ -27,7 +28,8 @@ def emit_gpu(
 ) -> tuple[str, str]:
     """(text, the kernels to launch)."""
     code, kernel = GridCode(dialect, debug, pins), tree.kernel
-    helpers = helper_functions(code, tree)
+    helpers = helper_functions(code, tree, Hoist(tree) if debug else None)
+    code.hoisted = frozenset()  # of a loop's own accesses; those of its functions are asked for with `inside`
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
     program = _Grid(code, tree)

@@ -15,6 +15,7 @@ from pyarray.jit.kernel import func, kernel
 from pyarray.kernels import gemm, reduce
 from pyarray.kernels import map as maps
 from pyarray.lang import pipeline
+from pyarray.lang.markers import unordered
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def framed(v, index):
 def rows(m, out):
     for i in range(m.shape[0]):
         total = pa.float64(0)
-        for j in pa.unordered(range(m.shape[1])):
+        for j in unordered(range(m.shape[1])):
             total = total + m[i, j]
         out[i] = total
 
@@ -88,17 +89,14 @@ def test_library_kernels(compiled, monkeypatch):
     fresh(maps._map_kernel, reduce._kernel)
     monkeypatch.setattr(reduce, "on_grid", lambda x: True)
     a = pa.asarray(np.ones((70, 60), np.float32))
-    for dtype in ("float32", "bfloat16", "complex64", "int8"):
-        x = a.astype(dtype)
-        (x + x, x.T + pa.ones((60, 70), dtype=dtype), pa.sum(x), pa.sum(x, axis=0), pa.sum(x, axis=1))
-    assert compiled["add", False].endswith("=1") or compiled["add", False].endswith("=1,2")
+    (a + a, pa.sum(a), pa.max(a, axis=0), pa.sum(a.astype("complex64"), axis=1), a[[1, 2]])
+    assert compiled["add", False].endswith("=1")
     copy = maps._map_kernel(maps.COPY, a.dtype.code, 2, ((0, 1),), True, True)
-    copy(pa.empty((70, 60), dtype="float32"), a)
-    (pa.max(a), a[[1, 2]], a[a > 0], pa.argmax(a))
+    copy(pa.empty((70, 60), dtype="bfloat16"), a)
     fresh(maps._map_kernel, reduce._kernel)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int8", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int8"])
 def test_matmul(compiled, dtype):
     for batches, checked in ((0, False), (2, True)):
         program = gemm._program((dtype, batches), "cuda", checked)
