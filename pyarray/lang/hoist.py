@@ -65,30 +65,39 @@ class Text:
         return a if b == 1 else b if a == 1 else self.call("mul", int.__mul__, a, b)
 
     def least(self, a: Bound, b: Bound) -> Bound:
-        return a if a == b else self.call("min", min, a, b, fits=False)
+        if a == b or LEAST in (a, b) or MOST in (a, b):
+            return a if a in (b, LEAST) or b == MOST else b
+        return self.call("min", min, a, b, fits=False)
 
     def most(self, a: Bound, b: Bound) -> Bound:
-        return a if a == b else self.call("max", max, a, b, fits=False)
+        if a == b or LEAST in (a, b) or MOST in (a, b):
+            return a if a in (b, MOST) or b == LEAST else b
+        return self.call("max", max, a, b, fits=False)
 
     # ---- the domain
 
     def constant(self, value: int) -> Interval:
         return Interval(value, value)
 
+    def anything(self) -> Known:
+        return Interval(LEAST, MOST)
+
     def extent(self, known: Known) -> Known:
         return known
 
     def binary(self, op: str, a: Interval, b: Interval) -> Known:
+        if op == "min":
+            return Interval(self.least(a.low, b.low), self.least(a.high, b.high))
+        if op == "max":
+            return Interval(self.most(a.low, b.low), self.most(a.high, b.high))
+        if any(end in (LEAST, MOST) for end in (*_ends(a), *_ends(b))):
+            return None
         if op == "add":
             return Interval(self.add(a.low, b.low), self.add(a.high, b.high))
         if op == "sub":
             return Interval(self.sub(a.low, b.high), self.sub(a.high, b.low))
         if op == "mul":
             return self._product(a, b)
-        if op == "min":
-            return Interval(self.least(a.low, b.low), self.least(a.high, b.high))
-        if op == "max":
-            return Interval(self.most(a.low, b.low), self.most(a.high, b.high))
         if b.low != b.high:
             return None
         if op in ("mod", "floordiv"):  # a divisor that isn't positive clears `inside`
@@ -114,6 +123,8 @@ class Text:
         return Interval(self.least(a.low, b.low), self.most(a.high, b.high))
 
     def limited(self, op: str, a: Interval, b: Interval, whole: Known) -> Interval:
+        if any(end in (LEAST, MOST) for end in _ends(b)):
+            return a
         limit = self._limited(op, a, b)
         for bound in _ends(limit):
             if isinstance(bound, str) and bound not in _ends(a) and whole is not None:
@@ -125,7 +136,7 @@ class Text:
             a = Interval(a.low, self.least(a.high, self.sub(b.high, int(op == "lt"))))
         if op in ("gt", "ge", "eq"):
             a = Interval(self.most(a.low, self.add(b.low, int(op == "gt"))), a.high)
-        if op == "ne" and b.low == b.high:
+        if op == "ne" and b.low == b.high and LEAST not in _ends(a) and MOST not in _ends(a):
             low, high, at = _text(a.low), _text(a.high), _text(b.low)
             a = Interval(
                 self.name(f"pa_bound_past({low}, {at}, 1)"), self.name(f"pa_bound_past({high}, {at}, -1)")
@@ -133,6 +144,8 @@ class Text:
         return a
 
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Known:
+        if any(end in (LEAST, MOST) for x in (start, stop, step) for end in _ends(x)):
+            return None
         up = step.low if step.low == step.high and isinstance(step.low, int) else 0
         if up == 1 or (up > 0 and not _points(start, stop)):
             return Interval(start.low, self.sub(stop.high, 1))
@@ -144,7 +157,7 @@ class Text:
         return Interval(self.least(start.low, last), self.most(start.low, last))
 
     def cut(self, part: tuple[Known, Known, Known], given: str, extent: Known) -> Known:
-        bounds = [x for x, c in zip(part, "abs", strict=True) if c in given]
+        bounds = [x for x, c in zip(part, "abs", strict=True) if c in given]  # points are never infinite
         if extent is None or any(x is None or x.low != x.high for x in (*bounds, extent)):
             return None
         a, b, s = (None if x is None else _text(x.low) for x in part)
@@ -164,6 +177,8 @@ class Text:
         if isinstance(test, Within):
             if test.offset is None or test.size is None or test.extent is None:
                 return False
+            if MOST in (test.offset.high, test.size.high):
+                return False
             end = self.add(test.offset.high, test.size.high)
             return (
                 self._natural(test.offset.low)
@@ -171,7 +186,9 @@ class Text:
                 and self._test(f"{_text(end)} <= {_text(test.extent.low)}")
             )
         assert isinstance(test, Inside)
-        if test.index is None or test.extent is None or not self._natural(test.index.low):
+        if test.index is None or test.extent is None or test.index.high == MOST:
+            return False
+        if not self._natural(test.index.low):
             return False
         return self._test(f"{_text(test.index.high)} < {_text(test.extent.low)}")
 
@@ -257,7 +274,7 @@ class Hoist:
         env.update(zip(loop.variables, ranges, strict=True))
         walk = self._walk(text, env)
         walk.block(loop.body)
-        if not walk.held:
+        if not text.tests:
             return frozenset(), []
         return frozenset(walk.held), text.statements()
 

@@ -53,6 +53,9 @@ class Symbolic:
     def constant(self, value: int) -> Interval:
         return Interval(Sum(value), Sum(value))
 
+    def anything(self) -> Known:
+        return None
+
     def fresh(self) -> Interval:
         self.sizes += 1
         size = Sum(0, ((self.sizes, 1),))

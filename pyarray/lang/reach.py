@@ -29,12 +29,14 @@ from .ir import (
     Function,
     If,
     Invoke,
+    Item,
     Let,
     Load,
     Local,
     Logic,
     Range,
     Return,
+    ScalarType,
     Select,
     Size,
     Slice,
@@ -94,6 +96,7 @@ class Domain(Protocol):
     holds, known from `whole`, a sum with `a` that must not have wrapped."""
 
     def constant(self, value: int) -> Interval: ...
+    def anything(self) -> Known: ...
     def binary(self, op: str, a: Interval, b: Interval) -> Known: ...
     def union(self, a: Interval, b: Interval) -> Known: ...
     def limited(self, op: str, a: Interval, b: Interval, whole: Known) -> Interval: ...
@@ -226,9 +229,15 @@ class Walk:
         if isinstance(e, (Logic, Select)):
             return self.conditional(e)
         parts = [self.value(child) for child in children(e)]
+        if isinstance(e, Item):  # what comes in a tuple isn't followed
+            array = isinstance(e.type, ArrayType)
+            return tuple(self.domain.extent(None) for _ in range(e.type.ndim)) if array else None
         return self.arithmetic(e, parts) if _counts(e.type) else None
 
     def arithmetic(self, e: Any, parts: list[Any]) -> Known:
+        if isinstance(e, Builtin) and e.name in ("min", "max") and e.type.dtype.name == "int64":
+            ends: list[Any] = [p or self.domain.anything() for p in parts]
+            return self.domain.binary(e.name, *ends) if all(ends) else None
         if any(not isinstance(p, Interval) for p in parts):
             return None
         if isinstance(e, Cast):
@@ -239,8 +248,6 @@ class Walk:
             return self.domain.binary(e.op, *parts)
         if isinstance(e, Unary) and e.op == "neg":
             return self.domain.binary("sub", self.domain.constant(0), parts[0])
-        if isinstance(e, Builtin) and e.name in ("min", "max"):
-            return self.domain.binary(e.name, *parts)
         return None
 
     def conditional(self, e: Logic | Select) -> Any:
@@ -328,7 +335,7 @@ class Walk:
         if found is None:
             return
         name, shift = found
-        value, bound = self.env.get(name), self.value(other)
+        value, bound = self.env.get(name) or self.domain.anything(), self.value(other)
         if not isinstance(value, Interval) or not isinstance(bound, Interval):
             return
         moved = self.domain.binary("sub", bound, self.domain.constant(shift)) if shift else bound
@@ -362,7 +369,7 @@ _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 def _counts(kind: Any) -> bool:
     """Whether all values of the type are int64 values, or it is an array."""
     return isinstance(kind, ArrayType) or (
-        kind is not None and kind.dtype.kind in "iu" and kind.dtype.name != "uint64"
+        isinstance(kind, ScalarType) and kind.dtype.kind in "iu" and kind.dtype.name != "uint64"
     )
 
 

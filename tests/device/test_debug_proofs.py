@@ -1,0 +1,296 @@
+"""What debug mode proves, what it tests once for many iterations, and that reports stay exact."""
+
+import linecache
+import random
+
+import numpy as np
+import pytest
+from checked_reference import OutOfRange, random_kernel, run_checked
+from kernel_tools import on
+
+from pyarray.array_convert import asarray, asnumpy
+from pyarray.errors import BoundsError
+from pyarray.jit.kernel import func, kernel
+from pyarray.jit.mode import debug
+from pyarray.lang.markers import ndrange
+
+# ---- proven by the text alone: no launch can fail, so nothing is tested
+
+
+@kernel
+def by_size(v):
+    for i in range(v.size):
+        v[i] = v[i] + 1
+
+
+@kernel
+def by_len(v):
+    for i in range(len(v)):
+        v[i] = v[i] + 1
+
+
+@kernel
+def stencil(v, out):
+    for k in range(out.size):
+        out[k] = 0
+    for i in range(1, v.size - 1):
+        v[i] = v[i - 1] + v[i + 1]
+
+
+@kernel
+def one_based(v):
+    for i in range(1, v.size + 1):
+        v[i - 1] = i
+
+
+@kernel
+def planes(m):
+    for i, j in ndrange(m.shape[0], m.shape[1]):
+        m[i, j] = m[i, j] + 1
+    for i, j in ndrange(m.shape):
+        m[i, j] = m[i, j] + 1
+
+
+@func
+def total(v):
+    s = 0.0
+    for i in range(v.size):
+        s += v[i]
+    return s
+
+
+@kernel
+def through_calls(v, out):
+    for i in range(out.size):
+        w = v[1:]
+        s = 0.0
+        for j in range(w.size):
+            s += w[j]
+        out[i] = s + total(w) + total(v[i:])
+
+
+@kernel
+def each_value(v, out):
+    for i in range(out.size):
+        for x in v:
+            out[i] += x
+
+
+PROVEN = [by_size, by_len, stencil, one_based, planes, through_calls, each_value]
+
+
+@pytest.mark.parametrize("k", PROVEN, ids=lambda k: k.__name__)
+def test_proven(device, k):
+    count = len(k.parameters)
+    for size in (0, 1, 2, 5):
+        arrays = [np.ones((size, size) if k is planes else size) for _ in range(count)]
+        with debug():
+            k(*(on(device, a) for a in arrays))
+        expected = [np.ones_like(a) for a in arrays]
+        k.__wrapped__(*expected)
+        for a, b in zip(arrays, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert "pa_check_index" not in k.source()
+    assert "bool inside =" not in k.source()
+
+
+# ---- tested once per block, and exact when that fails
+
+
+@func
+def weighted(a, b, i, f):
+    return f * a[i] + b[i]
+
+
+@kernel
+def three(a, b, c, f, n: int):
+    for i in range(n):
+        c[i] = weighted(a, b, i, f)
+
+
+@kernel
+def neighbours(a, out):
+    for i in range(out.size):
+        if 0 < i < a.size - 1:
+            out[i] = a[i - 1] + a[i + 1]
+
+
+@kernel
+def product(a, b, c):
+    for i, j in ndrange(c.shape[0], c.shape[1]):
+        s = 0.0
+        for k in range(a.shape[1]):
+            s += a[i, k] * b[k, j]
+        c[i, j] = s
+
+
+@kernel
+def rotated(v, out, k: int):
+    for i in range(out.size):
+        out[i] = v[(i + k) % v.size]
+
+
+@kernel
+def guarded(v, index, out):
+    for i in range(out.size):
+        j = index[i]
+        if 0 <= j < v.size:
+            out[i] = v[j]
+        out[i] += v[max(0, min(index[i], v.size - 1))]
+
+
+@kernel
+def half_guarded(v, index, out):
+    for i in range(out.size):
+        j = index[i]
+        if j + 1 < v.size:
+            out[i] = v[j + 1]
+
+
+def _unchecked_way(k):
+    """Whether the text has a way without tests beside the one with them."""
+    return "bool inside = true" in k.source() and "pa_check" in k.source()
+
+
+def test_a_block_is_tested_once(device):
+    a, b, c = (on(device, np.ones(1000)) for _ in range(3))
+    with debug():
+        three(a, b, c, 2.0, 1000)
+        neighbours(a, c)
+        product(on(device, np.ones((3, 4))), on(device, np.ones((4, 5))), m := on(device, np.zeros((3, 5))))
+        rotated(a, c, 5)
+        rotated(a, on(device, np.zeros(0)), 5)
+    assert all(map(_unchecked_way, (three, neighbours, product, rotated)))
+    assert (asnumpy(m) == 4).all()
+    assert (asnumpy(c)[1:-1] == 1).all()
+
+
+def test_what_a_condition_says(device):
+    v, out = np.arange(10.0), np.zeros(6)
+    index = np.array([0, 9, 10, -1, 2**63 - 1, -(2**63)])
+    with debug():
+        guarded(on(device, v), on(device, index), on(device, out))
+        assert out.tolist() == [0, 18, 9, 0, 9, 0]
+        with pytest.raises(BoundsError, match="argument 'v' axis 0: got index 0"):
+            guarded(on(device, v[:0]), on(device, index), on(device, out))
+        half_guarded(on(device, v), on(device, index[:3]), on(device, out[:3]))
+        with pytest.raises(BoundsError) as caught:
+            half_guarded(on(device, v), on(device, index), on(device, out))
+    assert (caught.value.index, caught.value.tid) == (-(2**63), 4)  # the sum wraps before it is compared
+    assert _unchecked_way(guarded)
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("size", [1000, 200_000], ids=["one thread", "many threads"])
+def test_the_report_is_that_of_one_iteration_after_the_other(device, step, size):
+    a, b, c = np.zeros(2 * size)[::step][:size], np.ones(size), np.ones(size)
+    for short, name in ((b[:-7], "b"), (b[:-8], "b")):
+        with debug(), pytest.raises(BoundsError) as caught:
+            three(on(device, a), on(device, short), on(device, c), 2.0, size)
+        error = caught.value
+        assert (error.argument, error.index, error.tid, error.extent) == (
+            name,
+            short.size,
+            short.size,
+            short.size,
+        )
+        assert [f.function for f in error.frames] == ["three", "weighted"]
+    with debug(), pytest.raises(BoundsError) as caught:
+        three(on(device, a), on(device, b), on(device, c[: size // 2]), 2.0, size)
+    assert (caught.value.argument, caught.value.tid) == ("c", size // 2)
+
+
+def test_rows_of_a_product(device):
+    a, b = np.ones((3, 4)), np.ones((3, 5))
+    with debug(), pytest.raises(BoundsError) as caught:
+        product(on(device, a), on(device, b), on(device, np.zeros((3, 5))))
+    assert (caught.value.argument, caught.value.axis, caught.value.index, caught.value.tid) == ("b", 0, 3, 0)
+
+
+@kernel
+def huge(v, k: int, s: int):
+    for i in range(2):
+        v[i + k - k] = 1
+        v[i * s] = 2
+
+
+@pytest.mark.parametrize("k", [0, 2**62, 2**63 - 1, -(2**63)])
+def test_bounds_that_overflow_say_nothing(device, k):
+    """The sum wraps there and back, as NumPy's does: iterations are inside, though their bounds are not."""
+    memory = np.zeros(10)
+    with debug():
+        huge(on(device, memory[4:8]), k, 1)
+    assert memory.tolist() == [0] * 4 + [2, 2] + [0] * 4
+    for far in (2**62, -(2**62), 2**63 - 1, -(2**63), 4, -1):
+        with debug(), pytest.raises(BoundsError) as caught:
+            huge(on(device, memory[4:8]), k, far)
+        assert (caught.value.index, caught.value.tid) == (far, 1)
+    assert memory.tolist() == [0] * 4 + [2, 1] + [0] * 4
+
+
+@kernel
+def hashed(v, out):
+    for i in range(out.size):
+        h = (i * 6364136223846793005 + 1442695040888963407) ^ (i << 13)
+        out[i] = v[i] + h % 7
+
+
+def test_arithmetic_beside_indices_may_wrap(device):
+    v, out = np.arange(100), np.zeros(100, np.int64)
+    with debug():
+        hashed(on(device, v), on(device, out))
+    i = np.arange(100)
+    with np.errstate(over="ignore"):
+        h = (i * 6364136223846793005 + 1442695040888963407) ^ (i << 13)
+    np.testing.assert_array_equal(out, v + h % 7)
+
+
+# ---- drawn
+
+
+@func
+def get(v, i):
+    return v[i]
+
+
+@func
+def ident(i, n):
+    if i > n:
+        return i - n
+    return i
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_kernels(seed):
+    """Random loops, conditions, views and indices: the report of the first failure in Python's order, nothing
+    touched outside, whichever way a block took."""
+    draw = random.Random(seed)
+    text = random_kernel(draw)
+    path = f"<drawn {seed}>"
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), space := {"ndrange": ndrange, "get": get, "ident": ident})
+    made = kernel(space["drawn"])
+    for _ in range(12):
+        sizes = [draw.choice([0, 1, 2, 5, 6, 7, 9]) for _ in range(4)]
+        n, k = draw.choice([0, 1, 2, 3, 5, 6, 7]), draw.choice([1, 2, 3, -1])
+        if draw.random() < 0.3:
+            sizes, n = [6] * 4, 6
+        memory = np.zeros(400, np.int64)
+        a, b = memory[10:][:: draw.choice([1, 2])][: sizes[0]], memory[110 : 110 + sizes[1]]
+        m = memory[210 : 210 + sizes[2] * sizes[3]].reshape(sizes[2], sizes[3])
+        arrays = a, b, m.T if draw.random() < 0.3 else m, memory[310:312]
+        functions = {"ndrange": ndrange, "get": get.__wrapped__, "ident": ident.__wrapped__}
+        try:
+            expected = run_checked(text, functions, [x.copy() for x in arrays], n, k)
+        except ZeroDivisionError:
+            continue
+        got = None
+        with debug():
+            try:
+                made(*map(asarray, arrays), n, k)
+            except BoundsError as error:
+                got = OutOfRange(error.tid, error.index)
+        assert got == expected, f"{text}\n{sizes} {n} {k}"
+        for x in arrays:
+            x[...] = 0
+        assert not memory.any()
