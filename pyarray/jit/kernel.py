@@ -48,6 +48,10 @@ class Kernel:
 
     __pyarray_kernel__ = True
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Kernel:
+        # Each has a class of its own, so that a call is its dispatcher's, without another in between.
+        return object.__new__(type(cls.__name__, (cls,), {"__doc__": cls.__doc__}))
+
     def __init__(
         self,
         source: FunctionSource,
@@ -71,10 +75,20 @@ class Kernel:
         self._reads = 0  # of the count, each of which takes one
         self._parameters: tuple[Parameter, ...] | None = None
         self._forms: dict[Any, tuple[Form, Callable[..., Any]]] = {}  # structure → form, function for keys
-        self._dispatch: Callable[..., Any] = self._first_call
+        self._dispatch = self._first_call
         _kernels.add(self)
 
+    @property
+    def _dispatch(self) -> Callable[..., None]:
+        made: Callable[..., None] = vars(type(self))["__call__"].__func__
+        return made
+
+    @_dispatch.setter
+    def _dispatch(self, made: Callable[..., None]) -> None:
+        type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
+
     def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launch; the parameters are the function's."""
         self._dispatch(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -117,7 +131,8 @@ class Kernel:
             made = make_dispatcher(
                 self.__name__, self.parameters, form, self.debug, self._captures, scope, made
             )
-        self._dispatch = made  # type: ignore[assignment]
+        assert made is not None
+        self._dispatch = made
 
     def _first_call(self, *args: Any, **kwargs: Any) -> None:
         with self._lock:
