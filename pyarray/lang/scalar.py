@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import (
     DEFAULT,
     PYTHON_KIND,
@@ -62,15 +64,21 @@ def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
         if dtype.kind == "b":
             return Const(expr.loc, target, bool(value))
         if dtype.kind == "f" and not isinstance(value, complex):
-            return Const(expr.loc, target, float(value))
+            return Const(expr.loc, target, float(value) if weak else _rounded(float(value), dtype))
         if dtype.kind == "c":
-            return Const(expr.loc, target, complex(value))
+            return Const(expr.loc, target, complex(value) if weak else _rounded(complex(value), dtype))
         if dtype.kind in "iu" and isinstance(value, int):
             return Const(expr.loc, target, _wrap(int(value), dtype))
     inner = (
         expr.a if isinstance(expr, Cast) and expr.type.dtype is dtype else expr
     )  # only the weakness changes
     return Cast(expr.loc, target, inner)
+
+
+def _rounded(value: Any, dtype: DType) -> Any:
+    """The number as `dtype` holds it: a wider type that it is cast to next must see no more digits."""
+    with np.errstate(over="ignore"):
+        return type(value)(dtype.numpy.type(value))
 
 
 def _wrap(value: int, dtype: DType) -> int:

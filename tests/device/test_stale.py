@@ -272,7 +272,7 @@ def changes(patch):
     yield 2, 12
     patch.setitem(TABLE, 2, (0, 20))
     yield 2, 30
-    patch.setitem(LIST, 1, 7)
+    LIST[1] = 7
     yield 3, 7
     LIST.append(8)
     yield 3, 8
