@@ -107,10 +107,14 @@ def functions() -> str:
     return "\n\n".join(parts)
 
 
+def _atomic(name: str) -> str:
+    return f"{name}(v, i, {'expected, desired' if name == 'atomic_cas' else 'x'})"
+
+
 def _further(name: str) -> str:
     thing = getattr(pa, name)
     if name.startswith("atomic_"):
-        return f"{name}(v, i, x)"
+        return _atomic(name)
     if name == "ndrange":
         return "ndrange(*sizes)"
     if name in ("ndarray", "constexpr", "Device"):
@@ -201,7 +205,7 @@ def kernel_functions() -> str:
         for f in language.FUNCTIONS.values()
     ]
     atomics = [
-        (f"`pa.{name}(v, i, x)`", kinds(infer_access._ATOMIC_KINDS.get(op, "biu")))
+        (f"`pa.{_atomic(name)}`", kinds(infer_access._ATOMIC_KINDS.get(op, "biu")))
         for name, op in language.ATOMICS.items()
     ]
     markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "constexpr")]

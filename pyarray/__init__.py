@@ -64,6 +64,7 @@ from .jit.transfer import transfer_info as transfer_info
 from .kernels import map as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and
+from .lang.markers import atomic_cas as atomic_cas
 from .lang.markers import atomic_exchange as atomic_exchange
 from .lang.markers import atomic_max as atomic_max
 from .lang.markers import atomic_min as atomic_min

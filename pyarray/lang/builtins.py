@@ -73,7 +73,8 @@ _ROWS = (
 )
 FUNCTIONS = {row.name: row for row in _ROWS}
 
-ATOMICS = {f"atomic_{op}": op for op in ("add", "sub", "min", "max", "and", "or", "xor", "exchange")}
+_OPERATIONS = ("add", "sub", "min", "max", "and", "or", "xor", "exchange", "cas")
+ATOMICS = {f"atomic_{op}": op for op in _OPERATIONS}
 
 # Python's own functions and other names of the same thing. Functions of pyarray carry `__pyarray_builtin__`.
 _PYTHON: dict[Any, str] = {

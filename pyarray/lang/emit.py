@@ -28,7 +28,21 @@ from .emit_loop import (
     unpack,
 )
 from .hoist import Hoist
-from .ir import For, Function, Invoke, Load, Local, Range, Tree, assigned, walk
+from .ir import (
+    Binary,
+    Builtin,
+    Cast,
+    Const,
+    For,
+    Function,
+    Local,
+    Range,
+    Size,
+    Tree,
+    Unary,
+    assigned,
+    walk,
+)
 from .pins import Pins
 
 _AT = """\
@@ -44,6 +58,8 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_atomic.h", r"pa_atomic_\w+"),
     ("pa_stream.h", r"pa_stream_copy"),
 )
+# what an estimate may evaluate before its time: it reads no memory, has no effect and can't fail
+_PLAIN = (Binary, Builtin, Cast, Const, Local, Range, Size, Unary)
 _FIRST = """\
     pa_at here = {rt, 0, -1, {0, 0}};
     pa_at *at = &here;
@@ -154,8 +170,9 @@ def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
     """Iterations of an inner loop as C text, where the entry knows its bounds."""
 
     def trips(loop: For) -> str | None:
-        names = {n.name for r in loop.ranges for n in walk(r) if isinstance(n, Local)}
-        if not names <= known or any(isinstance(n, (Load, Invoke)) for r in loop.ranges for n in walk(r)):
+        nodes = [n for r in loop.ranges for n in walk(r)]
+        names = {n.name for n in nodes if isinstance(n, Local)}
+        if not names <= known or not all(isinstance(n, _PLAIN) for n in nodes):
             return None
         return " * ".join(f"(double){length(code, r)}" for r in loop.ranges)
 

@@ -258,7 +258,8 @@ class Code:
     def emit_Atomic(self, e: Atomic) -> str:
         place = self.place(e)
         pointer = place[1:] if place.startswith("*") else f"&{place}"
-        return f"pa_atomic_{e.op}_{e.type.dtype.suffix}({pointer}, {self.expr(e.value)})"
+        values = ", ".join(self.expr(x) for x in (e.value, e.desired) if x is not None)
+        return f"pa_atomic_{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
 
     def where(self, site: int | None) -> list[str]:
         return [f"{self.inside(site)}, at, up, {site}"] if site is not None else []

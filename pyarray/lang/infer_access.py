@@ -33,6 +33,7 @@ _ATOMIC_KINDS = {
     "min": "iuf",
     "max": "iuf",
     "exchange": "biuf",
+    "cas": "biuf",
 }  # others: "biu"
 
 
@@ -128,9 +129,11 @@ class Accesses(Groups):
     # ---- atomics and sub-views: called by name
 
     def atomic(self, node: ast.Call, op: str, args: list[Any]) -> Expr:
-        if len(args) != 3 or not self.is_array(args[0]):
-            advice = f"write pa.atomic_{op}(v, i, x)"
-            self.source.fail(node, f"atomic_{op}() takes an array, an index and a value", advice)
+        swaps = op == "cas"
+        if len(args) != 3 + swaps or not self.is_array(args[0]):
+            advice = f"write pa.atomic_{op}(v, i, {'expected, desired' if swaps else 'x'})"
+            what = f"atomic_{op}() takes an array, an index and {'two values' if swaps else 'a value'}"
+            self.source.fail(node, what, advice)
         array, index = args[0], as_tuple(args[1]) or (args[1],)
         dtype = array.type.dtype
         if dtype.kind not in _ATOMIC_KINDS.get(op, "biu"):
@@ -140,8 +143,9 @@ class Accesses(Groups):
         parts = tuple(
             self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
         )
-        value = self.coerce(node, self.number(node, args[2]), ScalarType(dtype))
-        return Atomic(self.loc(node), ScalarType(dtype), op, array, parts, value)
+        values = [self.coerce(node, self.number(node, x), ScalarType(dtype)) for x in args[2:]]
+        desired = values[1] if swaps else None
+        return Atomic(self.loc(node), ScalarType(dtype), op, array, parts, values[0], desired=desired)
 
     def subview(self, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> Expr:
         names = ["offset", "size"][len(args) :]

@@ -139,7 +139,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """`op` on one element; the value is what stood there before."""
+    """`op` on one element; the value is what stood there before. Of cas, `value` is what is expected there,
+    and `desired` what takes its place."""
 
     loc: Loc
     type: Any  # ScalarType
@@ -148,6 +149,7 @@ class Atomic:
     index: tuple[Expr, ...]
     value: Expr
     site: int | None = None
+    desired: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

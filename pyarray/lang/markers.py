@@ -98,8 +98,21 @@ def _atomic(op: str) -> Marker:
     return Marker(f"atomic_{op}", host, doc)
 
 
+def _compare_and_swap(array: Any, index: Any, expected: Any, desired: Any) -> Any:
+    old = array[index]
+    if old == expected:
+        array[index] = desired
+    return old
+
+
 atomic_add, atomic_sub, atomic_min, atomic_max = map(_atomic, ("add", "sub", "min", "max"))
 atomic_and, atomic_or, atomic_xor, atomic_exchange = map(_atomic, ("and", "or", "xor", "exchange"))
+atomic_cas = Marker(
+    "atomic_cas",
+    _compare_and_swap,
+    "`old = pa.atomic_cas(v, i, expected, desired)`: if `v[i]` is as expected, `desired` takes its place, in one "
+    "step; floats are compared by their bits.",
+)
 assert {marker.__name__ for marker in globals().values() if isinstance(marker, Marker)} >= ATOMICS.keys()
 
 known = types.SimpleNamespace(**{name: builtin(name) for name in FUNCTIONS})

@@ -220,7 +220,8 @@ class Walk:
             return self.value(e.body)
         if isinstance(e, (Load, Atomic)):
             if isinstance(e, Atomic):
-                self.value(e.value)
+                for part in (e.value, *([e.desired] if e.desired else [])):
+                    self.value(part)
             return self.access(e)
         if isinstance(e, (Slice, SubView)):
             return self.view(e)

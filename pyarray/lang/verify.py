@@ -53,7 +53,11 @@ RULES: dict[type, Any] = {
     Builtin: lambda n: all(a.type.dtype is n.domain for a in n.args),
     Load: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
     Store: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
-    Atomic: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
+    Atomic: lambda n: (
+        _index_fits(n)
+        and n.value.type.dtype is n.array.type.dtype
+        and (n.desired.type == n.value.type if n.op == "cas" else n.desired is None)
+    ),
     Slice: lambda n: (
         len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim
     ),
