@@ -35,7 +35,7 @@ KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "floating", "c": "com
 # What the Array API standard has no chapter for, in the order in which a reader meets it.
 FURTHER = (
     "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "kernel", "func", "debug",
-    "load_kernel", "cache_info",
+    "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
     "dump", "dump_tag", "load_dump", "trace",
     "constexpr", "ndrange", *language.ATOMICS,
 )  # fmt: skip
@@ -117,7 +117,7 @@ def _further(name: str) -> str:
         return _atomic(name)
     if name == "ndrange":
         return "ndrange(*sizes)"
-    if name in ("ndarray", "constexpr", "Device"):
+    if name in ("ndarray", "constexpr", "Device", "In", "Out", "InOut"):
         return name
     return signature(name, thing)
 
