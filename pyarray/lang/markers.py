@@ -110,8 +110,8 @@ atomic_and, atomic_or, atomic_xor, atomic_exchange = map(_atomic, ("and", "or", 
 atomic_cas = Marker(
     "atomic_cas",
     _compare_and_swap,
-    "`old = pa.atomic_cas(v, i, expected, desired)`: if `v[i]` is as expected, `desired` takes its place, in one "
-    "step; floats are compared by their bits.",
+    "`old = pa.atomic_cas(v, i, expected, desired)`: is `v[i]` as expected, `desired` takes its place, in "
+    "one step; floats are compared by their bits.",
 )
 assert {marker.__name__ for marker in globals().values() if isinstance(marker, Marker)} >= ATOMICS.keys()
 
