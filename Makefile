@@ -15,7 +15,7 @@ demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
 test: $(INSTALLED) $(VENV)/with-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m ruff check .

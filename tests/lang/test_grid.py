@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray.api.elementwise import ROWS
 from pyarray.driver.nvrtc import Nvrtc
 from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
@@ -89,7 +90,11 @@ def test_library_kernels(compiled, monkeypatch):
     fresh(maps._map_kernel, reduce._kernel)
     monkeypatch.setattr(reduce, "on_grid", lambda x: True)
     a = pa.asarray(np.ones((70, 60), np.float32))
-    (a + a, pa.sum(a), pa.max(a, axis=0), pa.sum(a.astype("complex64"), axis=1), a[[1, 2]])
+    maps.launch_map(ROWS["add"].op, a.dtype, pa.empty((70, 60), dtype="float32"), (a, a))
+    for op in (reduce.SUM, reduce.MAX):
+        reduce.reduce_into(op, pa.empty(60, dtype="float32"), a, (0,), a.dtype)
+    z = a.astype("complex64")
+    reduce.reduce_into(reduce.SUM, pa.empty(70, dtype="complex64"), z, (1,), z.dtype)
     assert compiled["add", False].endswith("=1")
     copy = maps._map_kernel(maps.COPY, a.dtype.code, 2, ((0, 1),), True, True)
     copy(pa.empty((70, 60), dtype="bfloat16"), a)

@@ -76,7 +76,7 @@ def test_asarray_of_sequences_of_arrays():
         None,
         "text",
     ],
-    ids=repr,
+    ids=["text array", "objects", "times", "fields", "long double", "None", "text"],
 )
 def test_unsupported_dtypes(x):
     with pytest.raises(TypeError, match=r"dtype .* is not supported"):
