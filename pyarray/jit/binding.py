@@ -25,6 +25,7 @@ class Bound:
     form: Form
     values: tuple[Any, ...]
     copied: tuple[Copied, ...] = ()
+    key: Any = None  # function of `checked` and the values
 
     @property
     def pairs(self) -> Iterator[tuple[Parameter, Any]]:
@@ -69,6 +70,8 @@ class Bound:
     def check_scalars(self) -> None:
         """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""
         for p, value in self.pairs:
+            if p.annotation is float and type(value) is float:
+                continue
             if p.scalar:
                 bind_type(self.kernel, p, value)
             elif p.annotation is None and type(value) is int:

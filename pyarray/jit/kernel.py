@@ -41,6 +41,7 @@ from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
 _FORMS = 8  # of structures, that a dispatcher knows at once; others are found the slow way
+_KEPT_FORMS = 64  # each keeps the classes of its structures alive
 
 
 class Kernel:
@@ -146,12 +147,15 @@ class Kernel:
         with self._lock:
             known = self._forms.get(form.structure)
             if known is None:
+                if len(self._forms) >= _KEPT_FORMS:
+                    del self._forms[next(iter(self._forms))]
                 scope = {"type_key": type_key, "static_key": static_key}
                 known = self._forms[form.structure] = form, make_key(form, scope)
-        return Bound(self.__name__, known[0], *transfer.taken(self.__name__, known[0].leaves, values))
+        taken = transfer.taken(self.__name__, known[0].leaves, values)
+        return Bound(self.__name__, known[0], *taken, known[1])
 
     def _key(self, bound: Bound) -> Any:
-        return self._forms[bound.form.structure][1](self._checked(), *bound.values)
+        return bound.key(self._checked(), *bound.values)
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
@@ -204,7 +208,8 @@ class Kernel:
         if self.on_global_change is not None:
             self._captures += new
         if not bound.form.plain:  # the last compiled is the first looked for
-            self._forms[bound.form.structure] = self._forms.pop(bound.form.structure)
+            self._forms.pop(bound.form.structure, None)
+            self._forms[bound.form.structure] = bound.form, bound.key
         if new or not bound.form.plain:
             self._make_dispatcher()
         return made
@@ -251,9 +256,10 @@ class Kernel:
         changed = [(c, value) for c, value in now if static_key(value) != static_key(c.value)]
         if changed and self.on_global_change == "raise":
             capture, value = changed[0]
+            name = capture.shown(self.__module__)
             shown = "nothing" if value is Capture else repr(value)
             raise RuntimeError(
-                f"kernel {self.__name__!r} was compiled with {capture.name} = {capture.value!r}, "
+                f"kernel {self.__name__!r} was compiled with {name} = {capture.value!r}, "
                 f"which is now {shown}; "
                 "pass it as a parameter, or use on_global_change='recompile'"
             )

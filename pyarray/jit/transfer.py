@@ -24,6 +24,7 @@ from .signature import Parameter, Unread
 _counts: Counter[str] = Counter()
 _lock = threading.Lock()
 _NAMES = ("uploads", "uploaded_bytes", "downloads", "downloaded_bytes")
+_NUMBERS = frozenset((bool, int, float, complex))
 _READS, _WRITES = ("IN", "INOUT"), ("OUT", "INOUT")
 
 
@@ -68,19 +69,29 @@ def taken(
 
     Raises `TypeError` and `ValueError`, which name the parameter, for what can't be an array.
     """
-    found = [_imported(kernel, p, value) for p, value in zip(leaves, values, strict=True)]
-    foreign = [
-        (isinstance(x, np.ndarray) and not p.constant) or (x is not value and on_host(x))
-        for p, x, value in zip(leaves, found, values, strict=True)
-    ]
-    if not any(foreign):
+    found, hosts, device = list(values), [], None
+    for k, value in enumerate(values):
+        if type(value) in _NUMBERS:
+            continue
+        if not isinstance(value, ndarray):
+            x = found[k] = _imported(kernel, leaves[k], value)
+            if isinstance(x, np.ndarray):
+                if not leaves[k].constant:
+                    hosts.append(k)
+                continue
+            if x is value:
+                continue
+            if on_host(x):
+                hosts.append(k)
+                continue
+            value = x
+        device = device or value.device
+    if not hosts:
         return tuple(found), ()
-    devices = [x.device for x, own in zip(found, foreign, strict=True) if isinstance(x, ndarray) and not own]
-    device = devices[0] if devices else get_device(None)
+    device = device or get_device(None)
     copied: dict[Any, Copied] = {}
-    for k, (p, own) in enumerate(zip(leaves, foreign, strict=True)):
-        if own:
-            found[k] = _placed(kernel, p.name, found[k], device, copied)
+    for k in hosts:
+        found[k] = _placed(kernel, leaves[k].name, found[k], device, copied)
     return tuple(found), tuple(copied.values())
 
 

@@ -302,6 +302,18 @@ class Capture:
     name: Any
     value: Any
 
+    def shown(self, module: str) -> str:
+        """How it is called in messages of a kernel that is defined in `module`."""
+        if isinstance(self.owner, types.CellType):
+            return str(self.name)
+        if isinstance(self.owner, dict) and "__builtins__" in self.owner:
+            home = self.owner.get("__name__")
+            return str(self.name) if home == module else f"{home}.{self.name}"
+        if isinstance(self.owner, (dict, list)):
+            return f"item {self.name!r} of a captured {type(self.owner).__name__}"
+        home = getattr(self.owner, "__qualname__", type(self.owner).__qualname__)
+        return f"{home}.{self.name}"
+
     def read(self) -> Any:
         """What it is now; `Capture` itself, which nothing equals, when the name is gone."""
         try:

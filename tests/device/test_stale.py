@@ -351,3 +351,41 @@ def test_captured_arrays_are_refused(device):
 
     with pytest.raises(pa.CompileError, match=r"can't be indexed(.*\n)*arrays are not captured: pass it as"):
         k(array)
+
+
+RULES = {"a": 1}
+
+
+@pa.kernel(on_global_change="raise")
+def pinned(v):
+    for i in range(v.size):
+        v[i] = RULES["a"] + Holder.RATE + helper(1.0)
+
+
+def test_changes_that_are_refused(device, monkeypatch):
+    v = on(device, np.zeros(2))
+    pinned(v)
+    for change, message in (
+        (lambda p: p.setitem(RULES, "a", 2), "item 'a' of a captured dict = 1, which is now 2; pass it as"),
+        (lambda p: p.setitem(RULES, "b", 2), None),
+        (lambda p: p.delitem(RULES, "a"), "item 'a' of a captured dict = 1, which is now nothing"),
+        (lambda p: p.setattr(Holder, "RATE", 9), r"Holder\.RATE = 1, which is now 9"),
+        (
+            lambda p: p.setattr(helper.__wrapped__, "__defaults__", (5,)),
+            r"helper.__defaults__ = \(1.0,\), which",
+        ),
+        (
+            lambda p: p.setitem(globals(), "helper", pa.func(lambda x: x)),
+            "helper = <func helper>, which is now",
+        ),
+    ):
+        with monkeypatch.context() as patch:
+            change(patch)
+            if message is None:
+                pinned(v)
+                continue
+            with pytest.raises(RuntimeError, match=f"kernel 'pinned' was compiled with {message}"):
+                pinned(v)
+        pinned(v)
+        assert pa.asnumpy(v).tolist() == [4, 4]
+    assert pinned.cache_info()["variants"] == 1
