@@ -108,10 +108,36 @@ def name_of(function: Any) -> str | None:
             return _PYTHON[function]
     except TypeError:
         return None
+    if getattr(function, "__module__", None) == "numpy" and getattr(function, "__name__", "") == "where":
+        return "where"
     if type(function).__module__ == "numpy" and type(function).__name__ == "ufunc":
         name = ALIASES.get(function.__name__, function.__name__)
         return name if name in FUNCTIONS or name == "pow" else None
     return None
+
+
+_LOOP, _INDEX = "write the loop", "write for i in range(len(v)), and v[i] in the loop"
+_ADVICE: dict[Any, str] = {
+    python.sum: _LOOP, python.any: _LOOP, python.all: _LOOP, python.enumerate: _INDEX, python.zip: _INDEX,
+    python.sorted: "sort on the host, before the launch", python.divmod: "write x // y and x % y",
+    python.reversed: "write range(n - 1, -1, -1), or for a view v[::-1]",
+    python.map: _LOOP, python.filter: _LOOP,
+    python.complex: "write x + y * 1j, or pa.complex64(x)", python.int: "give it a number",
+    python.float: "give it a number; math.inf and math.nan are known", python.pow: "write x ** y",
+    python.range: "write it in a for loop", python.isinstance: "compare element types: v.dtype == pa.float32",
+    python.type: "compare element types: v.dtype == pa.float32", math.factorial: _LOOP, math.gcd: _LOOP,
+}  # fmt: skip
+
+
+def advice_for(function: Any) -> str:
+    """What to write in the place of a function that kernels don't have; "" where there is nothing to say."""
+    try:
+        found = _ADVICE.get(function)
+    except TypeError:
+        return ""
+    if found is None and (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
+        return "call it on the host; in a kernel write the loop"
+    return found or ""
 
 
 def register(function: Any, name: str) -> None:

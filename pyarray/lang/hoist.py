@@ -82,7 +82,7 @@ class Text:
     def anything(self) -> Known:
         return Interval(LEAST, MOST)
 
-    def extent(self, known: Known) -> Known:
+    def extent(self, known: Known, most: Known = None) -> Known:
         return known
 
     def binary(self, op: str, a: Interval, b: Interval) -> Known:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..annotations import ArrayAnnotation, declared, field_names, is_plain, is_structure
 from ..dtypes import PYTHON_KIND, DType, asdtype
-from .builtins import ATOMICS, FUNCTIONS, name_of
+from .builtins import ATOMICS, FUNCTIONS, advice_for, name_of
 from .infer_access import Accesses
 from .infer_expr import Method
 from .infer_group import BoundFunction
@@ -80,7 +80,7 @@ class Calls(Accesses):
             self.source.fail(
                 node.func, "a kernel can't print", "store the value into an array and print that"
             )
-        self.source.fail(node.func, f"{shown!r} is not part of the kernel language")
+        self.source.fail(node.func, f"{shown!r} is not part of the kernel language", advice_for(function))
 
     def convert(self, node: ast.Call, function: Any, value: Expr) -> Expr:
         try:

@@ -63,6 +63,9 @@ class Method:
 
     array: Expr
 
+    def __repr__(self) -> str:
+        return "subview"
+
 
 class Expressions:
     """Values of expressions: a node of the tree, a group of values (`record`), or a `Static`.
@@ -156,7 +159,10 @@ class Expressions:
         """Join `new` into the variable's type."""
         old = self.types.get(name)
         try:
-            joined = self.declared.get(name) or (new if old is None else join_types(old, new))
+            wanted = self.declared.get(name)
+            if wanted is not None and not isinstance(new, ScalarType):
+                join_types(wanted, new)
+            joined = wanted or (new if old is None else join_types(old, new))
         except TypeError as error:
             what = "this function" if name == "return" else repr(name)
             verb = "returns" if name == "return" else "is"

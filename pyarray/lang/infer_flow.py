@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from .builtins import advice_for
 from .infer_assign import Assignments
 from .ir import (
     INDEX,
@@ -266,7 +267,8 @@ class FunctionBody(Assignments):
                     self.source.fail(node, what, "loop over range(a.shape[0])")
                 value = value if isinstance(value, Local) else self.held(value, before)
                 return (Range(None, Size(self.loc(node), INDEX, value, 0), None),), value, False
-        self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array")
+        advice = advice_for(callee.value) if isinstance(node, ast.Call) and isinstance(callee, Static) else ""
+        self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
 
     def range_of(self, node: ast.AST, args: list[ast.expr]) -> Range:
         values = [self.integer(a, self.value(a), "a range bound") for a in args]
@@ -292,12 +294,19 @@ class FunctionBody(Assignments):
 
 
 def _rebound_names(node: ast.AST) -> frozenset[str]:
-    """Names that something other than a `for` assigns."""
-    targets = [n.target for n in ast.walk(node) if isinstance(n, ast.For)]
+    """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
+    loops = [n for n in ast.walk(node) if isinstance(n, ast.For)]
+    within = ((loop, inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.For))
+    again = (_names(loop.target) & _names(inner.target) for loop, inner in within if inner is not loop)
+    targets = [n.target for n in loops]
     of_loops = {id(n) for t in targets for n in ast.walk(t)}
     stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     arguments = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-    return frozenset(n.id for n in stores if id(n) not in of_loops) | arguments
+    return frozenset(n.id for n in stores if id(n) not in of_loops).union(arguments, *again)
+
+
+def _names(target: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
 def _uncast(expr: Expr) -> Expr:

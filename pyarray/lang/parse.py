@@ -243,6 +243,8 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
                     "a function inside a kernel is not part of the kernel language",
                     "define it outside and decorate it with @pa.func",
                 )
+            if isinstance(node, ast.keyword) and node.arg is None:
+                source.fail(node, "'**' is not part of the kernel language", "write the arguments out")
             if isinstance(node, ast.Compare):
                 _check_identity(source, node)
             if isinstance(node, (ast.Is, ast.IsNot)):

@@ -15,6 +15,7 @@ from .infer import infer
 from .ir import ArrayType
 from .parse import Capture, FunctionSource
 from .pins import Pins
+from .prove import refute
 from .record import transform
 from .sequence import sequence
 from .verify import verify
@@ -57,7 +58,7 @@ def lower(
 
     plain = [(name, transform(name, kind, without_pins)) for name, kind in params]
     tree, captures, sources = infer(source, plain, wraparound)
-    verify(tree)
+    refute(verify(tree), pins, sources)
     said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     enforce(tree, said, sources)
     facts = directions(tree, said)

@@ -8,10 +8,13 @@ min, max) must be of values that cannot have wrapped, which is what `_exact` ask
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .ir import Function, Invoke, Tree
+from .ir import Binary, Const, Function, If, Invoke, Range, Size, Slice, Tree
+from .parse import FunctionSource
+from .pins import Pins
 from .reach import Inside, Interval, Known, NotZero, Test, Walk, Within, opaque
 
 _FAR = 1 << 62
@@ -49,6 +52,7 @@ class Symbolic:
 
     def __init__(self) -> None:
         self.sizes = 0
+        self.most: dict[int, int] = {}  # the largest that a size can be, where that is known
 
     def constant(self, value: int) -> Interval:
         return Interval(Sum(value), Sum(value))
@@ -61,10 +65,23 @@ class Symbolic:
         size = Sum(0, ((self.sizes, 1),))
         return Interval(size, size)
 
-    def extent(self, known: Known) -> Known:
+    def extent(self, known: Known, most: Known = None) -> Known:
         """A size is something, if only that it is 0 or more."""
         plain = known is not None and known.low == known.high and _exact(known.low) and known.low.natural()
-        return known if plain else self.fresh()
+        if plain:
+            return known
+        size = self.fresh()
+        if most is not None and not most.high.terms:
+            self.most[self.sizes] = max(most.high.number, 0)
+        return size
+
+    def below(self, extent: Interval) -> int | None:
+        """A number that the extent can't exceed."""
+        high = extent.high
+        if not high.terms:
+            return int(high.number)
+        ((size, times), *others) = high.terms
+        return None if others or times != 1 or size not in self.most else self.most[size] + int(high.number)
 
     def binary(self, op: str, a: Interval, b: Interval) -> Known:
         if op == "add":
@@ -104,7 +121,13 @@ class Symbolic:
         return Interval(start.low, stop.high.plus(Sum(-1))) if upwards and ends else None
 
     def cut(self, part: tuple[Known, Known, Known], given: str, extent: Known) -> Known:
-        return None
+        start, stop = (
+            None if x is None or x.low.terms or x.low != x.high else x.low.number for x in part[:2]
+        )
+        start = start if "a" in given else 0
+        if start is None or stop is None or start < 0 <= stop or stop < 0 <= start or "s" in given:
+            return None
+        return self.extent(None, self.constant(stop - start))
 
     def holds(self, test: Test) -> bool:
         if isinstance(test, Inside):
@@ -142,6 +165,72 @@ def _proven(function: Function) -> set[int]:
     walk = Walk(domain, env, _unknown)
     walk.block(function.body)
     return walk.held
+
+
+class _Refutation(Walk):
+    """Looks for constant indices that no array there is can have, where nothing decides whether they are
+    used."""
+
+    wrong: tuple[Any, Any, int] | None = None  # access, index, and what it must stay below
+
+    def __init__(self, domain: Symbolic, env: dict[str, Any]):
+        super().__init__(domain, env, _unknown)
+        self.symbolic, self.deciding = domain, 0
+
+    def test(self, node: Any, tests: list[Test]) -> bool:
+        parts = [p for p in node.parts if not isinstance(p, Range)] if isinstance(node, Slice) else None
+        inside = [t for t in tests if isinstance(t, Inside)]
+        for index, test in zip(
+            parts if parts is not None else getattr(node, "index", ()), inside, strict=True
+        ):
+            if self.wrong is None and not self.deciding and _constant(index) and test.index and test.extent:
+                low, high = test.index.low, self.symbolic.below(test.index)
+                most = self.symbolic.below(test.extent)
+                beyond = most is not None and not low.terms and low.number >= most
+                if beyond or (high is not None and high < 0):
+                    self.wrong = node, index, most or 0
+        return not tests
+
+    def branches(self, s: If) -> bool:
+        self.deciding += 1
+        try:
+            return super().branches(s)
+        finally:
+            self.deciding -= 1
+
+    def conditional(self, e: Any) -> Any:
+        self.deciding += 1
+        try:
+            return super().conditional(e)
+        finally:
+            self.deciding -= 1
+
+
+def _constant(index: Any) -> bool:
+    """A number in the source, or one that counts from the end."""
+    from_end = isinstance(index, Binary) and isinstance(index.a, Size) and isinstance(index.b, Const)
+    return isinstance(index, Const) or from_end
+
+
+def refute(tree: Tree, pins: Mapping[str, Pins], sources: Mapping[str, FunctionSource]) -> None:
+    """Raises `CompileError` at a constant index that is wrong for every array that these types and pins let
+    through."""
+    for function in (*tree.functions, tree.kernel):
+        domain = Symbolic()
+        env = opaque(function, lambda _: None, lambda _name, _axis: domain.fresh())  # noqa: B023
+        for name, promised in pins.items() if function is tree.kernel else ():
+            shape = list(env.get(name, ()))
+            for pin in promised if shape else ():
+                if pin.size is not None:
+                    shape[pin.axis] = domain.constant(pin.size)
+            env[name] = tuple(shape)
+        walk = _Refutation(domain, env)
+        walk.block(function.body)
+        if walk.wrong is not None:
+            node, index, most = walk.wrong
+            shown = index.value if isinstance(index, Const) else index.b.value
+            what = f"index {shown} is out of range: this axis has {most} element{'s' * (most != 1)} at most"
+            sources[function.symbol].fail(node.loc, what)
 
 
 def _unknown(call: Invoke, args: list[Any]) -> tuple[bool, Any]:

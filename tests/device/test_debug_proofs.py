@@ -9,7 +9,7 @@ from checked_reference import OutOfRange, random_kernel, run_checked
 from kernel_tools import on
 
 from pyarray.array_convert import asarray, asnumpy
-from pyarray.errors import BoundsError
+from pyarray.errors import BoundsError, CompileError
 from pyarray.jit.kernel import func, kernel
 from pyarray.jit.mode import debug
 from pyarray.lang.markers import ndrange
@@ -294,3 +294,36 @@ def test_drawn_kernels(seed):
         for x in arrays:
             x[...] = 0
         assert not memory.any()
+
+
+# ---- refuted when compiled: sizes that are promised
+
+
+@kernel
+def ninth(v):
+    for i in range(v.size):
+        v[i] = v[8]
+
+
+@kernel
+def ninth_or_none(v):
+    for i in range(v.size):
+        if v.size > 8:
+            v[i] = v[8]
+
+
+@kernel
+def from_the_end(v):
+    for i in range(v.size):
+        v[i] = v[-9]
+
+
+def test_a_constant_index_against_a_pinned_size(device):
+    short = on(device, np.zeros(8)).mark_static()
+    for k, index in ((ninth, 8), (from_the_end, -9)):
+        message = f"index {index} is out of range: this axis has 8 elements at most"
+        with pytest.raises(CompileError, match=message):
+            k(short)
+        k(on(device, np.zeros(9)).mark_static())
+        k(on(device, np.zeros(9)))
+    ninth_or_none(short)
