@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import importlib.util
 import inspect
 import math
 import pkgutil
@@ -304,8 +305,32 @@ def outside() -> str:
             "## Other messages",
             "What depends on types and names. “…” stands for a name, a type or a number.",
             table(("message", "advice"), messages),
+            "## Programs, and what is said to them",
+            "The statements stand in the loop of a kernel `k(v, z, b, n)`: arrays of float32, complex64 (2-D) "
+            "and uint8, and an integer. Each is one of the tests.",
+            table(("statement", "message", "advice"), _refused()),
         )
     )
+
+
+def _refused() -> Iterable[tuple[str, str, str]]:
+    """(program, message, advice) of each program that tests/lang/test_rejected.py holds to be refused."""
+    path = FOLDER.parents[1] / "tests" / "lang" / "test_rejected.py"
+    spec = importlib.util.spec_from_file_location("rejected_programs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    programs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(programs)
+    for statement, expected in programs.STATEMENTS.items():
+        if expected is None:
+            continue
+        try:
+            programs.load(programs.SETUP.format(statement))(*programs.args())
+        except errors.CompileError as error:
+            said, *_, last = str(error).split("\n")
+            advice = last if len(str(error).split("\n")) > 3 else ""
+            shown = " ↵ ".join(line.strip() for line in statement.split("\n"))
+            yield f"`{shown}`", said.partition(": ")[2], advice
 
 
 def _messages(module: types.ModuleType) -> Iterable[tuple[str, str]]:

@@ -117,6 +117,8 @@ class Expressions:
         if isinstance(value, Static):
             if is_foreign_array(value):
                 return "an array of Python's"
+            if isinstance(value.value, python_types.ModuleType):
+                return f"the module {value.value.__name__}"
             what = "a Python object" if isinstance(value.value, Opaque) else "the Python object"
             return f"{what} {value.value!r}"
         if isinstance(value, Record):
