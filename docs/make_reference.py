@@ -306,8 +306,8 @@ def outside() -> str:
             "What depends on types and names. “…” stands for a name, a type or a number.",
             table(("message", "advice"), messages),
             "## Programs, and what is said to them",
-            "The statements stand in the loop of a kernel `k(v, z, b, n)`: arrays of float32, complex64 (2-D) "
-            "and uint8, and an integer. Each is one of the tests.",
+            "The statements stand in the loop of a kernel `k(v, z, b, n)`: arrays of float32, complex64 "
+            "(2-D) and uint8, and an integer. Each is one of the tests.",
             table(("statement", "message", "advice"), _refused()),
         )
     )
