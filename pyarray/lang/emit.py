@@ -12,8 +12,11 @@ from typing import Any
 
 from .cost import cost
 from .dialect import Dialect
+from .directions import directions
+from .emit_apart import separation
 from .emit_code import Code, cname, ctype
 from .emit_loop import (
+    apart_of,
     bounds,
     declarations,
     environment,
@@ -72,6 +75,7 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     """(text, symbol of the entry)."""
     code = Code(dialect, debug, pins)
     kernel = tree.kernel
+    code.written = frozenset(n for n, how in directions(tree).items() if how in ("OUT", "INOUT"))
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
     hoist = Hoist(tree) if debug else None
@@ -87,7 +91,7 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     entry = _entry(code, kernel, symbol, outer, functions)
     parts = [
         slots(kernel, symbol, debug),
-        environment(kernel, symbol, outer),
+        environment(code, kernel, symbol, outer),
         "\n".join(code.helpers.values()),
         helpers,
         loops,
@@ -144,6 +148,8 @@ def _entry(
     if dense := strided(kernel):
         tests = (f"{cname(n)}.s{k.ndim - 1} == (int64_t)sizeof({k.dtype.ctype})" for n, k in dense)
         text += f"    env.unit = {' && '.join(tests)};\n"
+    if arrays := apart_of(code, kernel):
+        text += separation(arrays, code.written)
     if code.debug:
         outside = [
             part

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, float32, float64
+from ..dtypes import DType
 from . import emit_views as views
 from .dialect import Dialect
+from .emit_cast import cast
 from .ir import (
     ArrayType,
     Assign,
@@ -128,6 +129,7 @@ class Code:
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
+        self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
         self.at: dict[tuple[str, str], str] = {}  # (array, loop variable): where that element is already
         self.counters = 0
@@ -438,31 +440,3 @@ class Code:
         pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
         node = call(loc, op, list(pair)) if op in ("min", "max") else binary(loc, op, *pair)
         return self.expr(node)
-
-
-def cast(text: str, source: DType, target: DType) -> str:
-    """Conversion between element types, as NumPy's astype does it on x86-64."""
-    if source is target:
-        return text
-    if source.itemsize == 2 and source.kind == "f":
-        return cast(f"pa_f32_from_{source.suffix}({text})", _by_suffix("f32"), target)
-    if target.kind == "b":
-        return f"pa_cast_{source.suffix}_b({text})" if source.kind == "c" else f"({text} != 0)"
-    if target.itemsize == 2 and target.kind == "f":
-        via = source.suffix if source.suffix in ("f32", "f64") else "f64"
-        return f"pa_{target.suffix}_from_{via}({cast(text, source, _by_suffix(via))})"
-    if source.kind == "c":
-        part = "f32" if source.itemsize == 8 else "f64"
-        if target.kind == "c":
-            return f"pa_{target.suffix}_from_{source.suffix}({text})"
-        return cast(f"({text}).re", _by_suffix(part), target)
-    if target.kind == "c":
-        part = "f32" if target.itemsize == 8 else "f64"
-        return f"pa_make_{target.suffix}({cast(text, source, _by_suffix(part))}, 0)"
-    if source.kind == "f" and target.kind in "iu":
-        return f"pa_cast_{source.suffix}_{target.suffix}({text})"
-    return f"(({target.ctype}){text})"
-
-
-def _by_suffix(suffix: str) -> DType:
-    return float32 if suffix == "f32" else float64

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import emit_views as views
+from .emit_apart import apart_arrays, apart_call, apart_way
 from .emit_code import Code, cname, ctype
 from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
@@ -27,14 +28,23 @@ def strided(kernel: Function) -> list[tuple[str, ArrayType]]:
     return [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and k.strided and k.ndim]
 
 
-def environment(kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
+def environment(code: Code, kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
     lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in (*kernel.params, *outer)]
     for loop in kernel.body:
         if isinstance(loop, For) and loop.loop is not None:
             lines += [f"    int64_t {name};\n" for name, _ in bounds(loop)]
     if strided(kernel):
         lines.append("    bool unit; /* every strided array has neighbours along its last axis */\n")
+    if apart_of(code, kernel):
+        lines.append("    bool apart; /* what is written shares no memory with the others */\n")
     return f"typedef struct {{\n    pa_runtime *rt;\n{''.join(lines)}}} {symbol}_env;\n"
+
+
+def apart_of(code: Code, kernel: Function) -> list[tuple[str, ArrayType]]:
+    """The arrays whose ranges the entry compares: those of all loops that ask for it."""
+    loops = [s for s in kernel.body if isinstance(s, For) and is_parallel(s)]
+    found = {n: k for loop in loops for n, k in apart_arrays(code, kernel, loop)}
+    return [(n, k) for n, k in kernel.params if n in found]
 
 
 def bounds(loop: For) -> list[tuple[str, Range | Any]]:
@@ -97,7 +107,8 @@ def parallel_loop(
     """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
 
     The body is compiled once for each way in which a block can run: with strided arrays for the common case
-    that last axes are dense, which vectorises; in debug mode for blocks that are known to be inside.
+    that last axes are dense, which vectorises; in debug mode for blocks that are known to be inside; where it
+    gains something, for arguments that don't overlap.
     """
     unit, lines = bool(strided(kernel)), list[str]()
     code.hoisted = frozenset()
@@ -124,8 +135,12 @@ def parallel_loop(
     if filled is not None:
         small = _choose(call + whole, unit, bool(lines)) if factor > 1 else ""
         choose = _streaming(kernel, *filled, symbol, choose, small, "inside && " if last is not None else "")
+    text += "}\n"
+    if arrays := apart_arrays(code, kernel, loop):
+        text += apart_way(symbol, loop.loop, arrays, ", true" if unit else "")
+        choose = apart_call(symbol, loop.loop, arrays, whole, unit) + choose
     choose = "".join(f"    {line}\n" for line in lines) + choose
-    return text + "}\n" + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
+    return text + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
 
 
 def _choose(call: str, unit: bool, inside: bool) -> str:

@@ -191,3 +191,63 @@ def test_a_matrix_and_its_transpose(device):
     there = on(device, got)
     transposed(there, there.T)
     np.testing.assert_array_equal(asnumpy(there), expected)
+
+
+# ---- inner loops that store: where nothing overlaps they run without looking, and else as they stand
+
+
+@kernel
+def accumulated(a, b, c):
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            c[i, j] = 0
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+PLACES = [(0, 36, 72), (0, 36, 0), (0, 36, 36), (0, 36, 35), (0, 36, 30), (0, 0, 36), (40, 5, 4)]
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("order", ["rows", "columns", "backwards"])
+def test_products_in_overlapping_memory(device, places, order):
+    """One row of results, so that one iteration does all; shapes and strides of several kinds."""
+
+    def views(memory):
+        result = []
+        for place in places:
+            m = memory[place : place + 36].reshape(6, 6)
+            m = {"rows": m, "columns": m.T, "backwards": m[::-1, ::-1]}[order]
+            result.append(m)
+        a, b, c = result
+        return a[:1], b, c[:1]
+
+    expected = np.arange(120.0) % 7
+    memory = on(device, expected.copy())
+    accumulated.__wrapped__(*views(expected))
+    accumulated(*views(memory))
+    np.testing.assert_array_equal(asnumpy(memory), expected)
+
+
+def test_the_ways_of_an_inner_loop(device):
+    accumulated(*(on(device, np.ones((3, 3))) for _ in range(3)))
+    if device == "cpu":
+        assert "__restrict__" in accumulated.source()
+        own_elements(*(on(device, np.ones(3)) for _ in range(3)))
+        assert "__restrict__" not in own_elements.source()
+
+
+@kernel
+def empty_or_not(a, b, c):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            b[i, j] += 1
+            if a.size and c.size:
+                b[i, j] += a[i, 0] + c[i, 0]
+
+
+def test_empty_arguments_are_apart(device):
+    data = on(device, np.zeros((4, 4)))
+    empty_or_not(data[:0], data, data[:, :0])
+    empty_or_not(data, data, data[::-1, ::-1][:0])
+    assert (asnumpy(data) == 2).all()

@@ -1,0 +1,33 @@
+"""C text of conversions between element types."""
+
+from __future__ import annotations
+
+from ..dtypes import DType, float32, float64
+
+
+def cast(text: str, source: DType, target: DType) -> str:
+    """Conversion between element types, as NumPy's astype does it on x86-64."""
+    if source is target:
+        return text
+    if source.itemsize == 2 and source.kind == "f":
+        return cast(f"pa_f32_from_{source.suffix}({text})", _by_suffix("f32"), target)
+    if target.kind == "b":
+        return f"pa_cast_{source.suffix}_b({text})" if source.kind == "c" else f"({text} != 0)"
+    if target.itemsize == 2 and target.kind == "f":
+        via = source.suffix if source.suffix in ("f32", "f64") else "f64"
+        return f"pa_{target.suffix}_from_{via}({cast(text, source, _by_suffix(via))})"
+    if source.kind == "c":
+        part = "f32" if source.itemsize == 8 else "f64"
+        if target.kind == "c":
+            return f"pa_{target.suffix}_from_{source.suffix}({text})"
+        return cast(f"({text}).re", _by_suffix(part), target)
+    if target.kind == "c":
+        part = "f32" if target.itemsize == 8 else "f64"
+        return f"pa_make_{target.suffix}({cast(text, source, _by_suffix(part))}, 0)"
+    if source.kind == "f" and target.kind in "iu":
+        return f"pa_cast_{source.suffix}_{target.suffix}({text})"
+    return f"(({target.ctype}){text})"
+
+
+def _by_suffix(suffix: str) -> DType:
+    return float32 if suffix == "f32" else float64
