@@ -94,4 +94,5 @@ def _row(name: str, kernel: Any, target: float, size: int, quick: bool) -> Row:
         "pyarray": lambda: checked(*arguments),
         "release": lambda: plain(*arguments),
     }
-    return Row(f"debug {size}", name, race(candidates, 0.1 if quick else 0.6), target, n=size)
+    wanted = target if size == SIZES[-1] else None  # a short launch pays for its record, too
+    return Row(f"debug {size}", name, race(candidates, 0.1 if quick else 0.6), wanted, n=size)

@@ -2,12 +2,14 @@
 
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from kernel_tools import on
 
-from pyarray.array_convert import asarray, asnumpy
+from pyarray.array_convert import asnumpy
 from pyarray.buffer_view import BufferView
 from pyarray.dtypes import float32
 from pyarray.errors import BoundsError
@@ -267,6 +269,123 @@ def test_a_view_of_either(device):
     assert caught.value.argument == "a or b"
 
 
-def test_the_environment_variable():
-    assert not os.environ.get("PYARRAY_DEBUG")
-    assert asarray(np.zeros(2)).size == 2
+# ---- again and again, from everywhere
+
+
+@kernel
+def two_loops(v, index, n: int):
+    for i in range(index.size):
+        v[index[i]] = i
+    for i in range(n):
+        v[i] = 0
+
+
+def test_the_lowest_loop_and_iteration_every_time(device):
+    """Failures all over the place, on all threads: fifty launches say the same."""
+    index = np.full(100_000, 100, np.int64)
+    index[:4321] = 3
+    v, there = on(device, np.zeros(10)), on(device, index)
+    seen = set()
+    for _ in range(50):
+        with debug(), pytest.raises(BoundsError) as caught:
+            two_loops(v, there, 100_000)
+        seen.add((caught.value.tid, caught.value.index, caught.value.frames))
+    assert [(tid, index) for tid, index, _ in seen] == [(4321, 100)]
+    with debug(), pytest.raises(BoundsError) as caught:
+        two_loops(v, there[:4321], 100_000)
+    assert (caught.value.tid, caught.value.index) == (10, 10)
+
+
+def test_off_on_off(device):
+    """In one process, as often as one likes; what failed before changes nothing."""
+    v = on(device, np.zeros(32, np.float32))
+    for _ in range(3):
+        scale(v[:16], 2.0, 17)  # past the view, inside the array
+        with debug():
+            with pytest.raises(BoundsError):
+                scale(v[:16], 2.0, 17)
+            scale(v[:16], 2.0, 16)
+        with debug(False):
+            scale(v[:16], 2.0, 17)
+    assert scale.cache_info()["variants"] >= 2
+
+
+MODULE = """
+from pyarray.jit.kernel import func
+
+@func
+def far(v, i):
+    x = v[i]
+    return x
+"""
+
+
+def test_a_function_of_another_module(device, tmp_path, monkeypatch):
+    (tmp_path / "helpers_of_a_test.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    from helpers_of_a_test import far
+
+    @kernel
+    def caller(v, out):
+        for i in range(out.size):
+            out[i] = far(v, i) + far(out, i + 2)
+
+    with debug(), pytest.raises(BoundsError) as caught:
+        caller(on(device, np.zeros(2)), on(device, np.zeros(5)))
+    assert [(f.function, os.path.basename(f.path)) for f in caught.value.frames] == [
+        ("caller", "test_debug.py"),
+        ("far", "helpers_of_a_test.py"),
+    ]
+    assert (caught.value.frames[1].line, caught.value.argument, caught.value.tid) == (6, "v", 2)
+    with debug(), pytest.raises(BoundsError) as caught:
+        caller(on(device, np.zeros(9)), on(device, np.zeros(5)))
+    assert (caught.value.argument, caught.value.tid, caught.value.index) == ("out", 3, 5)
+
+
+@func
+def mixed(x, y, i):
+    return x[i] - y[i + 1]
+
+
+@kernel
+def two_views(v, out):
+    for i in range(out.size):
+        out[i] = mixed(v[4:8], v[2:6], i) + mixed(v[:2], out, i)
+
+
+def test_two_views_of_one_array_in_one_call(device):
+    """The argument has one name, the offset tells which view it was."""
+    with debug(), pytest.raises(BoundsError) as caught:
+        two_views(on(device, np.zeros(20))[1:], on(device, np.zeros(6)))
+    error = caught.value
+    assert (error.argument, error.index, error.offset, error.size, error.tid) == ("v", 2, 1, 2, 2)
+
+
+@kernel
+def by_value(v, out):
+    for i in range(out.size):
+        x = v[i]
+        out[int(x) if x == x else 0] = 1
+
+
+def test_numbers_that_are_none(device):
+    out = on(device, np.zeros(3))
+    with debug():
+        by_value(on(device, np.array([np.nan, 1.0, 2.0])), out)
+        assert asnumpy(out).tolist() == [1, 1, 1]
+        for bad in (np.inf, -np.inf, 1e30, -1.0):
+            with pytest.raises(BoundsError) as caught:
+                by_value(on(device, np.array([0.0, bad, 0.0])), out)
+            assert caught.value.tid == 1
+
+
+def test_the_environment_variable_in_a_fresh_process():
+    text = "import pyarray as pa; print(pa.jit.mode.mode.debug)"
+    for value in ("1", "0"):
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYARRAY_DEBUG": value},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.strip() == str(value == "1"), done.stderr
