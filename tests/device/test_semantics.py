@@ -23,7 +23,13 @@ OPERATORS = {
     "x < y": np.less, "x <= y": np.less_equal, "x == y": np.equal, "x != y": np.not_equal,
     "min(x, y)": np.minimum, "max(x, y)": np.maximum,
 }  # fmt: skip
-COMPARISONS = ("x < y", "x <= y", "x == y", "x != y")
+UNARY = {"+x": operator.pos, "abs(x)": np.abs, "-x": np.negative, "~x": np.invert, "not x": np.logical_not}
+
+
+def _unary(kind):
+    """Those that a type of this kind has, as functions of two."""
+    without = {"b": ("+x", "abs(x)", "-x"), "f": ("~x",)}.get(kind, ())
+    return {e: lambda x, y, f=f: f(x) for e, f in UNARY.items() if e not in without}
 
 
 def _values(row):
@@ -87,6 +93,7 @@ PAIRS = [(row, row) for row in REAL] + [
 def test_operators(device, first, second):
     common = promote(first, second)
     uses = {e: f for e, f in OPERATORS.items() if _takes(e, common.kind)}
+    uses |= _unary(common.kind) if first is second else {}
     a, b = (m.ravel() for m in np.meshgrid(_values(first), _values(second), indexing="ij"))
     powers = b
     if common.kind in "iu":  # NumPy refuses negative ones
@@ -119,23 +126,6 @@ def test_operators_of_complex(device, row):
     for expression, got, want in zip(expressions, results, expected, strict=True):
         use = finite if "/" in expression else slice(None)
         np.testing.assert_allclose(got[use], want[use], rtol=1e-6, err_msg=expression)
-
-
-@pytest.mark.parametrize("row", REAL, ids=str)
-def test_unary_operators(device, row):
-    a = _values(row)
-    uses = {"+x": operator.pos, "abs(x)": np.abs, "-x": np.negative, "~x": np.invert, "not x": np.logical_not}
-    if row.kind == "b":
-        uses = {"~x": np.invert, "not x": np.logical_not}
-    elif row.kind == "f":
-        del uses["~x"]
-    with np.errstate(all="ignore"):
-        expected = [f(a) for f in uses.values()]
-    lines = ["x = a[i]", *(f"o{n}[i] = {e}" for n, e in enumerate(uses))]
-    made = _kernel(lines, ", ".join(["a", *(f"o{n}" for n in range(len(uses)))]))
-    results = launch(made, device, a, *(np.zeros_like(e) for e in expected))[1:]
-    for expression, got, want in zip(uses, results, expected, strict=True):
-        _same(got, want, 0, f"{row} {expression}")
 
 
 CASTS = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 127, 128, -128, -129, 255, 256, -300, 32767, 32768, -32769, 65536]
@@ -203,59 +193,50 @@ def test_a_number_that_is_out_of_range_is_refused():
 
 # ---- atomics: many threads, one element
 
-ADDS = [row for row in ALL if row.kind in "iufc"]
 _SCOPE = {name: getattr(markers, name) for name in dir(markers) if name.startswith("atomic_")}
+SUMS = ["atomic_add(out, 0, a[i] % 2)", "atomic_sub(out, i % 2 + 1, a[i] % 2)"]
+EXTREMES = ["atomic_min(out, 3, a[i])", "atomic_max(out, 4, a[i])"]
+BITS = ["atomic_and(out, 5, a[i] | a[7])", "atomic_or(out, 6, a[i])", "atomic_xor(out, 7, a[i])"]
+EXCHANGE = ["got[i] = atomic_exchange(out, 8, a[i])"]
 
 
-@pytest.mark.parametrize("row", ADDS, ids=str)
-def test_atomic_sums(device, row):
-    """Small numbers, whose sums are exact in any order."""
-    count = 100 if row.numpy.itemsize == 2 and row.kind == "f" else 50_000
-    a = (np.arange(count) % 2).astype(row.numpy)
-    made = _kernel(["atomic_add(out, 0, a[i])", "atomic_sub(out, i % 2 + 1, a[i])"], "a, out", _SCOPE)
-    out = launch(made, device, a, np.zeros(3, row.numpy))[1]
-    wide = out.astype(np.complex128 if row.kind == "c" else np.float64)
-    total = count // 2
-    exact = [total, 0, -total]
-    if row.kind in "iu":
-        exact = [int(np.array(x).astype(row.numpy)) for x in exact]
-    np.testing.assert_array_equal(wide, exact)
+@pytest.mark.parametrize("row", ALL, ids=str)
+def test_atomics(device, row):
+    """Small numbers, whose sums are exact in any order. Of an exchange, each value is handed to exactly one
+    iteration: what comes out, and stays, is what went in."""
+    count = 100 if row.numpy.itemsize == 2 and row.kind == "f" else 20_000
+    a = np.random.default_rng(5).integers(0, 2 if row.kind == "b" else 100, count).astype(row.numpy)
+    start = np.zeros(9, row.numpy)
+    start[3:6] = 9, 9, 1
+    start[5] = ~start[5] if row.kind in "biu" else 0
+    lines = SUMS if row.kind in "iuf" else []
+    lines = [line.replace("a[i] % 2", "a[i]") for line in SUMS] if row.kind == "c" else lines
+    lines = [*lines, *(EXTREMES if row.kind in "iuf" else []), *(BITS if row.kind in "biu" else [])]
+    made = _kernel([*lines, *(EXCHANGE if row.kind != "c" else [])], "a, out, got", _SCOPE)
+    _, out, got = launch(made, device, a, start, np.zeros_like(a))
+    if row.kind in "iufc":
+        added = a if row.kind == "c" else np.fmod(a.astype(np.float64), 2)
+        expected = [added.sum(), -added[::2].sum(), -added[1::2].sum()]
+        wrapped = np.array(expected).astype(np.int64).astype(row.numpy) if row.kind in "iu" else expected
+        np.testing.assert_array_equal(out[:3].astype(np.complex128), wrapped)
+    if row.kind in "iuf":
+        assert (out[3], out[4]) == (a.min(), a.max())
+    if row.kind in "biu":
+        bits = [np.bitwise_and.reduce(a | a[7]), np.bitwise_or.reduce(a), np.bitwise_xor.reduce(a)]
+        assert out[5:8].tolist() == [
+            x.item() & start[5].item() if n == 0 else x.item() for n, x in enumerate(bits)
+        ]
+    if row.kind != "c":
+        everything = np.append(got.astype(np.float64), out[8].astype(np.float64))
+        np.testing.assert_array_equal(np.sort(everything), np.sort(np.append(a.astype(np.float64), 0)))
 
 
-@pytest.mark.parametrize("row", [row for row in REAL if row.kind != "b"], ids=str)
-def test_atomic_extremes(device, row):
-    random = np.random.default_rng(5)
-    a = (random.integers(0, 100, 50_000) - (50 if row.kind != "u" else 0)).astype(row.numpy)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_atomic_extremes_of_nan(device, dtype):
+    a = np.arange(1000.0).astype(dtype)
+    a[123] = np.nan
     made = _kernel(["atomic_min(out, 0, a[i])", "atomic_max(out, 1, a[i])"], "a, out", _SCOPE)
-    out = launch(made, device, a, np.array([9, 9]).astype(row.numpy))[1]
-    assert (out[0], out[1]) == (a.min(), a.max())
-    if row.kind == "f":
-        a[1234] = np.nan
-        out = launch(made, device, a, np.array([9, 9]).astype(row.numpy))[1].astype(np.float32)
-        assert np.isnan(out).all()
-
-
-@pytest.mark.parametrize("row", [row for row in REAL if row.kind in "biu"], ids=str)
-def test_atomic_bits(device, row):
-    a = np.random.default_rng(5).integers(0, 2 if row.kind == "b" else 120, 50_001).astype(row.numpy)
-    lines = ["atomic_and(out, 0, a[i] | a[7])", "atomic_or(out, 1, a[i])", "atomic_xor(out, 2, a[i])"]
-    made = _kernel(lines, "a, out", _SCOPE)
-    ones = ~np.zeros(3, row.numpy)
-    ones[1:] = 0
-    out = launch(made, device, a, ones)[1]
-    expected = [np.bitwise_and.reduce(a | a[7]), np.bitwise_or.reduce(a), np.bitwise_xor.reduce(a)]
-    assert out.tolist() == [x.item() for x in expected]
-
-
-@pytest.mark.parametrize("row", REAL, ids=str)
-def test_atomic_exchange(device, row):
-    """Each value is handed to exactly one thread: the multiset that comes out is the one that went in."""
-    a = (np.arange(20_000) % 64).astype(row.numpy)
-    made = _kernel(["got[i] = atomic_exchange(out, 0, a[i])"], "a, out, got", _SCOPE)
-    _, out, got = launch(made, device, a, np.zeros(1, row.numpy), np.zeros_like(a))
-    everything = np.concatenate([x.astype(np.float64) for x in (got, out)])
-    expected = np.append(a.astype(np.float64), 0)
-    np.testing.assert_array_equal(np.sort(everything), np.sort(expected))
+    assert np.isnan(launch(made, device, a, np.array([9, 9]).astype(dtype))[1]).all()
 
 
 @kernel
