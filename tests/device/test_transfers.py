@@ -30,10 +30,9 @@ def far(monkeypatch):
     monkeypatch.setitem(base._drivers, device, device._driver)
     monkeypatch.setitem(DIALECTS, "null", DIALECTS["cpu"])
     monkeypatch.delattr(device, "pool", raising=False)
-    before = config.get("PYARRAY_DEVICE")
     config.set("PYARRAY_DEVICE", "null:1")
     yield device
-    config.set("PYARRAY_DEVICE", before)
+    config.set("PYARRAY_DEVICE", None)
     del device.pool  # its blocks came from the driver that goes
 
 
