@@ -33,6 +33,9 @@ from .debug.tags import dump_tag as dump_tag
 from .debug.trace import trace as trace
 from .driver.base import Device as Device
 from .driver.base import get_device as get_device
+from .driver.default import default_device as default_device
+from .driver.default import get_default_device as get_default_device
+from .driver.default import set_default_device as set_default_device
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool  # noqa: F401  (the standard's name)

@@ -23,7 +23,7 @@ class Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_NDIM}
 
     def default_device(self) -> Device:
-        """Where arrays are made when no device is named: the setting PYARRAY_DEVICE."""
+        """Where arrays are made when no device is named: `pyarray.get_default_device()`."""
         return get_device(None)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:

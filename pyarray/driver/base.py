@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -238,10 +239,12 @@ class Device:
 _devices: dict[tuple[str, int], Device] = {}
 _by_text: dict[str, Device] = {}
 _drivers: dict[Device, Driver] = {}
+chosen: ContextVar[Device | None] = ContextVar("chosen", default=None)  # what `default_device` says
 
 
 def get_device(spec: str | Device | None = None) -> Device:
-    """The device that `spec` names: "cpu", "cuda:1", a `Device`, or None for the setting PYARRAY_DEVICE.
+    """The device that `spec` names: "cpu", "cuda:1", a `Device`, or None for the default device: that of
+    `default_device`, else of `set_default_device`, else of PYARRAY_DEVICE, else the CPU.
 
     Raises `ValueError` for a name that no device can have, `DeviceError` when that device is not there, and
     `TypeError` for anything else.
@@ -252,12 +255,20 @@ def get_device(spec: str | Device | None = None) -> Device:
     if spec.__class__ is Device:
         return spec
     if spec is None:
-        spec = config.get("PYARRAY_DEVICE")
+        return chosen.get() or _from_settings()
     if not isinstance(spec, str):
         raise TypeError(
             f"a device is a string like 'cpu' or 'cuda:0', a Device or None, not {type(spec).__name__}"
         )
     return _by_text.get(spec) or _open(spec)
+
+
+def _from_settings() -> Device:
+    text = config.get("PYARRAY_DEVICE")
+    try:
+        return _by_text.get(text) or _open(text)
+    except (ValueError, DeviceError) as error:
+        raise type(error)(f"PYARRAY_DEVICE={text!r}: {error}") from error
 
 
 def devices(kind: str) -> list[Device]:

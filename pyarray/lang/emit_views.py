@@ -199,6 +199,6 @@ def mark(function: str) -> tuple[str, str]:
     """(name, text) of what notes an element as written, if it lies in the array that begins at `low`."""
     params = "const void *element, uint64_t low, uint64_t grain, view_b_1c written"
     body = """\
-    const uint64_t at = ((uint64_t)(uintptr_t)element - low) / grain;
+    const uint64_t at = ((uint64_t)element - low) / grain;
     if (at < (uint64_t)written.n0) written.data[at] = true;"""
     return "mark", f"{function} void mark({params})\n{{\n{body}\n}}\n"

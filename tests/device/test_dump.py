@@ -52,7 +52,7 @@ def test_a_dump_has_all_arguments_with_before_and_after(device, tmp_path):
         shifted(out[2:10], v, 0.5, -7, True, 1 + 2j)
         half(out[::-2], v, v[1:3], pa.float64)
     first, second = pa.load_dump(tmp_path)
-    assert (first.number, first.kernel, first.status, first.device) == (0, "shifted", "ok", "cpu")
+    assert (first.number, first.kernel, first.status, first.device) == (0, "shifted", "ok", device)
     assert first.key == shifted.variant((out[2:10], v, 0.5, -7, True, 1j)).artifact.key
     assert first.at[0] == __file__
     assert first.thread == "MainThread"

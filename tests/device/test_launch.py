@@ -89,7 +89,10 @@ def test_read_only_arrays(device):
     x.flags.writeable = False
     with pytest.raises(ValueError, match="'v' is written by the kernel, and this array is read-only"):
         fill(asarray(x))
-    total(asarray(x), out := on(device, np.ones(4)))
+    (v := on(device, x)).flags.writeable = False
+    with pytest.raises(ValueError, match="'v' is written by the kernel, and this array is read-only"):
+        fill(v)
+    total(v, out := on(device, np.ones(4)))
     assert asnumpy(out).tolist() == [0] * 4
 
 
