@@ -99,7 +99,14 @@ PA_CAS(8) PA_CAS(16) PA_CAS(32) PA_CAS(64)
 PA_ATOMIC_INT(i8, int8_t, 8, uint8_t) PA_ATOMIC_INT(u8, uint8_t, 8, uint8_t)
 PA_ATOMIC_INT(i16, int16_t, 16, uint16_t) PA_ATOMIC_INT(u16, uint16_t, 16, uint16_t)
 #undef PA_ATOMIC_INT
-#define PA_ATOMIC_INT(S, T, N, U, C, D) PA_ATOMIC_ORDER(S, T, C, N, U) PA_ATOMIC_WIDE(S, T, C, D) PA_ATOMIC_CAS(S, T, N, (U), (T))
+#define PA_ATOMIC_INT(S, T, N, U, C, D) PA_ATOMIC_WIDE(S, T, C, D) PA_ATOMIC_CAS(S, T, N, (U), (T))
+PA_ATOMIC_ORDER(i32, int32_t, int, 32, uint32_t) PA_ATOMIC_ORDER(u32, uint32_t, unsigned int, 32, uint32_t)
+PA_ATOMIC_ORDER(u64, uint64_t, unsigned long long, 64, uint64_t)
+#if PA_CUDA
+PA_ATOMIC_ORDER(i64, int64_t, long long, 64, uint64_t)
+#else
+PA_ATOMIC_ORDER_LOOP(i64, int64_t, 64, uint64_t) /* HIP before 6 has no atomicMin of a long long */
+#endif
 PA_ATOMIC_INT(i32, int32_t, 32, uint32_t, int, unsigned int) PA_ATOMIC_INT(u32, uint32_t, 32, uint32_t, unsigned int, unsigned int)
 PA_ATOMIC_INT(i64, int64_t, 64, uint64_t, long long, unsigned long long)
 PA_ATOMIC_INT(u64, uint64_t, 64, uint64_t, unsigned long long, unsigned long long)

@@ -8,16 +8,22 @@
 #else
 #define PA_GPU 0
 #endif
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define PA_CUDA 1
+#else
+#define PA_CUDA 0
+#endif
 
 #if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
-/* The run-time compilers have no system headers. The types are spelt as the 64-bit ABIs of both spell them. */
+/* The run-time compilers have no system headers. The types are spelt as the 64-bit ABIs spell them, and as hiprtc, which has its
+   own, spells them: to define the same type again is no error. */
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
-#if defined(_WIN32)
+#if defined(_WIN32) || defined(__HIPCC_RTC__)
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
 #else

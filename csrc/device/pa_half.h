@@ -36,7 +36,7 @@ PA_FN float pa_f32_odd_f64(double x)
     return pa_f32_bits(bits | (((back != x) & (x == x)) ? 1u : 0u));
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if PA_CUDA
 PA_FN float pa_f32_from_f16(pa_f16 x) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits)); return f; }
 PA_FN pa_f16 pa_f16_from_f32(float x) { pa_f16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x)); return h; }
 #elif PA_GPU

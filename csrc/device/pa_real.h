@@ -61,6 +61,16 @@ PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysi
 PA_FN float pa_fmod_f32(float a, float b) { float q, r; PA_FMOD(a, b, fmodf, fmaf, truncf, fabsf, copysignf, 8388608.0f) }
 PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, 4503599627370496.0) }
 
+/* Truncation of floats. What is out of range, and NaN, becomes the least integer, as x86-64 has it, and with it NumPy; other CPUs
+   do what they do. GPUs saturate by themselves, and to their compilers such a conversion is undefined. */
+#if PA_GPU
+#define PA_TO_I32(x, F) (fabs##F(x) < 2147483648.0##F ? (int32_t)(x) : (int32_t)0x80000000u)
+#define PA_TO_I64(x, F) (fabs##F(x) < 9223372036854775808.0##F ? (int64_t)(x) : (int64_t)0x8000000000000000ull)
+#else
+#define PA_TO_I32(x, F) ((int32_t)(x))
+#define PA_TO_I64(x, F) ((int64_t)(x))
+#endif
+
 /* S suffix, T type, F libm suffix, SHIFT place of the sign bit */
 #define PA_REAL(S, T, F, SHIFT, INF, LN2)                                                                              \
     PA_FN bool pa_isnan_##S(T x) { return x != x; }                                                                    \
@@ -107,25 +117,26 @@ PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, 
         return a == b ? a + 1 : r;                                                                                     \
     }                                                                                                                  \
     PA_FN T pa_heaviside_##S(T x, T h) { return x > 0 ? (T)1 : x < 0 ? (T)0 : x == 0 ? h : x; }                        \
-    /* Casts as NumPy's on x86-64 for values in range; beyond, the bits are the hardware's. Narrow types go through    \
-       int32, so that they vectorise and -1.0 -> 255. */                                                               \
+    /* Casts as NumPy's on x86-64. Narrow types go through int32, so that they vectorise and -1.0 -> 255. */           \
     PA_FN bool pa_cast_##S##_b(T x) { return x != 0; }                                                                 \
-    PA_FN int8_t pa_cast_##S##_i8(T x) { return (int8_t)(int32_t)x; }                                                  \
-    PA_FN int16_t pa_cast_##S##_i16(T x) { return (int16_t)(int32_t)x; }                                               \
-    PA_FN int32_t pa_cast_##S##_i32(T x) { return (int32_t)x; }                                                        \
-    PA_FN int64_t pa_cast_##S##_i64(T x) { return (int64_t)x; }                                                        \
-    PA_FN uint8_t pa_cast_##S##_u8(T x) { return (uint8_t)(int32_t)x; }                                                \
-    PA_FN uint16_t pa_cast_##S##_u16(T x) { return (uint16_t)(int32_t)x; }                                             \
+    PA_FN int8_t pa_cast_##S##_i8(T x) { return (int8_t)PA_TO_I32(x, F); }                                             \
+    PA_FN int16_t pa_cast_##S##_i16(T x) { return (int16_t)PA_TO_I32(x, F); }                                          \
+    PA_FN int32_t pa_cast_##S##_i32(T x) { return PA_TO_I32(x, F); }                                                   \
+    PA_FN int64_t pa_cast_##S##_i64(T x) { return PA_TO_I64(x, F); }                                                   \
+    PA_FN uint8_t pa_cast_##S##_u8(T x) { return (uint8_t)PA_TO_I32(x, F); }                                           \
+    PA_FN uint16_t pa_cast_##S##_u16(T x) { return (uint16_t)PA_TO_I32(x, F); }                                        \
     /* the upper half is moved down by half the range, as x86 without AVX-512 has signed conversions only */           \
     PA_FN uint32_t pa_cast_##S##_u32(T x)                                                                              \
     {                                                                                                                  \
         bool high = x >= (T)2147483648.0;                                                                              \
-        return (uint32_t)(int32_t)(high ? x - (T)2147483648.0 : x) ^ (high ? 0x80000000u : 0u);                        \
+        T low = high ? x - (T)2147483648.0 : x;                                                                        \
+        return (uint32_t)PA_TO_I32(low, F) ^ (high ? 0x80000000u : 0u);                                                \
     }                                                                                                                  \
     PA_FN uint64_t pa_cast_##S##_u64(T x)                                                                              \
     {                                                                                                                  \
         bool high = x >= (T)9223372036854775808.0;                                                                     \
-        return (uint64_t)(int64_t)(high ? x - (T)9223372036854775808.0 : x) ^ (high ? 0x8000000000000000ull : 0ull);   \
+        T low = high ? x - (T)9223372036854775808.0 : x;                                                               \
+        return (uint64_t)PA_TO_I64(low, F) ^ (high ? 0x8000000000000000ull : 0ull);                                    \
     }
 PA_REAL(f32, float, f, 31, PA_INF_F32, 0.69314718055994530942)
 PA_REAL(f64, double, , 63, PA_INF_F64, 0.69314718055994530942)
@@ -134,4 +145,6 @@ PA_REAL(f64, double, , 63, PA_INF_F64, 0.69314718055994530942)
 #undef PA_REAL2
 #undef PA_FMOD
 #undef PA_REAL
+#undef PA_TO_I32
+#undef PA_TO_I64
 #endif

@@ -167,20 +167,21 @@ wrapping = kernel(at, wraparound=True)
 
 @pytest.mark.parametrize("k", [-4, -3, -1, 0, 1, 2, 3])
 def test_negatives_at_run_time(device, k):
-    v, m, out = np.arange(3), np.arange(9).reshape(3, 3), np.zeros(1, np.int64)
+    v, m = np.arange(3), np.arange(9).reshape(3, 3)
+    args = on(device, v), on(device, m), on(device, np.zeros(1, np.int64))
     inside = -3 <= k < 3
     for made, good in ((wrapping, inside), (at, 0 <= k < 3)):
         with debug():
             if good:
-                made(on(device, v), on(device, m), on(device, out), k)
-                assert out[0] == v[k] + m[k, -1] + m[k][k]
+                made(*args, k)
+                assert asnumpy(args[2])[0] == v[k] + m[k, -1] + m[k][k]
             else:
                 with pytest.raises(BoundsError) as caught:
-                    made(on(device, v), on(device, m), on(device, out), k)
+                    made(*args, k)
                 assert caught.value.argument == "v"
     if inside:  # without checks, too
-        wrapping(on(device, v), on(device, m), on(device, out), k)
-        assert out[0] == v[k] + m[k, -1] + m[k][k]
+        wrapping(*args, k)
+        assert asnumpy(args[2])[0] == v[k] + m[k, -1] + m[k][k]
 
 
 @kernel
