@@ -36,6 +36,10 @@ from .driver.base import get_device as get_device
 from .driver.default import default_device as default_device
 from .driver.default import get_default_device as get_default_device
 from .driver.default import set_default_device as set_default_device
+from .driver.stream import Event as Event
+from .driver.stream import Stream as Stream
+from .driver.stream import current_stream as current_stream
+from .driver.stream import synchronize as synchronize
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool  # noqa: F401  (the standard's name)

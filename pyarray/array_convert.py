@@ -58,14 +58,18 @@ def asnumpy(a: Any) -> np.ndarray[Any, Any]:
 
 
 def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
-    """`a` on `device`: itself when it is there, else a copy. Raises `ValueError` for a stream other than
-    None."""
+    """`a` on `device`: itself when it is there, else a copy, which goes directly between two GPUs of a kind.
+    Raises `ValueError` for a stream other than None."""
     if stream is not None:
         raise ValueError(f"to_device takes stream=None, work is ordered by the arrays; got {stream!r}")
     target = get_device(device)
     if target == a.device:
         return a
-    return _upload(asnumpy(a), a.dtype, target)
+    result = empty(a.shape, a.dtype, target)
+    packed = operation("contiguous")(a) if a._key & STRIDED else a
+    if not a.size or target.driver.copy_across(result._ptr, a.device.driver, packed._ptr, a.nbytes):
+        return result
+    return _upload(asnumpy(packed), a.dtype, target)
 
 
 def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -> ndarray:

@@ -94,6 +94,13 @@ SETTINGS = {
             "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel",
         ),
         Setting("PYARRAY_CFLAGS", str, "", True, "further flags for the C compiler, behind pyarray's own"),
+        Setting(
+            "PYARRAY_LAUNCH_BLOCKING",
+            _flag,
+            False,
+            False,
+            "wait for each launch on a GPU, so that an error names it; read when the device is first used",
+        ),
         Setting("PYARRAY_CACHE", _flag, True, False, "keep compiled kernels on disk"),
         Setting("PYARRAY_CACHE_DIR", Path, None, False, "where; unset: the user's cache directory"),
         Setting(

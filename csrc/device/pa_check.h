@@ -26,16 +26,18 @@ PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t s
     const pa_frame *f;
     int32_t depth = 0;
 #if PA_GPU
-    /* The record is its own lock: `set` is -1 while a thread writes. The lock is released inside the branch that took it,
-       which is what lets a warp without independent thread scheduling make progress. The lowest (loop, tid) stays. */
-    pa_failure *out = rt->failure;
-    int busy = out != 0;
+    pa_gate *gate = rt->gate;
+    /* what stands before a loop has the tid -1 */
+    const unsigned long long key = ((unsigned long long)(uint32_t)loop << 48) | ((unsigned long long)(tid + 1) & 0xffffffffffffull);
+    /* of one thread's failures the first stays */
+    int busy = gate != 0 && atomicMin(&gate->lowest, key) > key;
+    /* The lock is released inside the branch that took it, which is what lets a warp without independent thread scheduling make
+       progress. Who is no longer the lowest leaves the record alone. */
     while (busy) {
-        int32_t was = atomicExch(&out->set, -1);
-        if (was != -1) {
-            volatile pa_failure *v = out;
+        if (atomicCAS(&gate->locked, 0, 1) == 0) {
             __threadfence();
-            if (was == 0 || loop < v->loop || (loop == v->loop && tid < v->tid)) {
+            if (*(volatile unsigned long long *)&gate->lowest == key) {
+                volatile pa_failure *v = rt->failure;
                 v->kind = kind;
                 v->loop = loop;
                 v->site = site;
@@ -47,9 +49,10 @@ PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t s
                 for (f = up; f; f = f->up, depth++)
                     if (depth < PA_MAX_FRAMES) v->frames[depth] = f->site;
                 v->depth = depth;
+                v->set = 1;
             }
-            __threadfence();
-            atomicExch(&out->set, 1);
+            __threadfence_system();
+            atomicExch(&gate->locked, 0);
             busy = 0;
         }
     }

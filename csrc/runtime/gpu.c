@@ -6,6 +6,29 @@ typedef int (*launch_fn)(uintptr_t function, unsigned gx, unsigned gy, unsigned 
 typedef int (*get_fn)(uintptr_t *context);
 typedef int (*set_fn)(uintptr_t context);
 
+static _Thread_local pa_gpu_stream *current[PA_GPU_DEVICES];
+
+pa_gpu_stream *pa_gpu_current(pa_gpu_device *device)
+{
+    pa_gpu_stream *stream = current[device->number];
+    return stream ? stream : &device->main;
+}
+
+void pa_gpu_use(pa_gpu_device *device, pa_gpu_stream *stream) { current[device->number] = stream; }
+
+int pa_gpu_enter(const pa_gpu_device *device, uintptr_t *before)
+{
+    if (!device->alive) return -1;
+    *before = 0; /* HIP writes an int */
+    int error = ((get_fn)device->get_context)(before);
+    return error || *before == device->context ? error : ((set_fn)device->set_context)(device->context);
+}
+
+void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before)
+{
+    if (before != device->context && !(before == 0 && device->usual)) ((set_fn)device->set_context)(before);
+}
+
 /* Blocks of a step, 0 if it has no iteration. The product may overflow: then the grid fills the device, as for any large one. */
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
@@ -21,18 +44,46 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-int pa_gpu_launch(const pa_gpu_device *device, const pa_gpu_step *steps, int count, const char *slots, size_t nbytes,
-                  uintptr_t stream)
+static void remember(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
 {
-    uintptr_t current = 0;
-    int error = ((get_fn)device->get_context)(&current);
-    if (!error && current != device->context) error = ((set_fn)device->set_context)(device->context);
-    /* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE are 1 and 2 in both worlds */
-    void *extra[] = {(void *)1, (void *)slots, (void *)2, &nbytes, (void *)device->end_mark};
+    uint64_t place = __atomic_fetch_add(&device->launches, 1, __ATOMIC_RELAXED);
+    device->recent[place % PA_GPU_RECENT] = function;
+    __atomic_fetch_add(&stream->work, 1, __ATOMIC_RELAXED);
+}
+
+/* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE are 1 and 2 in both worlds */
+#define EXTRA(device, slots, nbytes) {(void *)1, (void *)slots, (void *)2, &nbytes, (void *)device->end_mark}
+
+int pa_gpu_launch(pa_gpu_device *device, const pa_gpu_step *steps, int count, const char *slots, size_t nbytes, int64_t function)
+{
+    uintptr_t before;
+    pa_gpu_stream *stream = pa_gpu_current(device);
+    int error = pa_gpu_enter(device, &before);
+    if (error) return error;
+    void *extra[] = EXTRA(device, slots, nbytes);
     for (int k = 0; k < count && !error; ++k) {
         unsigned blocks = blocks_of(device, &steps[k], slots), threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
         if (blocks)
-            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, 0, stream, 0, extra);
+            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, 0, stream->handle, 0, extra);
     }
+    remember(device, stream, function);
+    if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
+    pa_gpu_leave(device, before);
+    return error;
+}
+
+int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *grid, const unsigned *block, unsigned shared,
+                       const char *slots, size_t nbytes, int64_t function)
+{
+    uintptr_t before;
+    pa_gpu_stream *stream = pa_gpu_current(device);
+    int error = pa_gpu_enter(device, &before);
+    if (error) return error;
+    void *extra[] = EXTRA(device, slots, nbytes);
+    error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream->handle, 0,
+                                        extra);
+    remember(device, stream, function);
+    if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
+    pa_gpu_leave(device, before);
     return error;
 }

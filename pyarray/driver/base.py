@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -84,6 +86,8 @@ class Compiler(Protocol):
 
 Launcher = Callable[[bytes], None]
 CheckedLauncher = Callable[[bytes], "Failure | None"]
+# blocks and threads of a block by axis, bytes of dynamic shared memory, packed arguments
+GridLauncher = Callable[[tuple[int, int, int], tuple[int, int, int], int, bytes], None]
 
 
 class Driver(ABC):
@@ -97,6 +101,7 @@ class Driver(ABC):
 
     def __init__(self, index: int):
         self.index = index
+        self.on_streams: list[Callable[[], None]] = []  # called before work goes to another stream
 
     @classmethod
     @abstractmethod
@@ -147,6 +152,14 @@ class Driver(ABC):
     def copy_within(self, target: int, source: int, nbytes: int) -> None:
         """Device to the same device, in order with launches; the ranges may overlap."""
 
+    def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
+        """From another device, in order with both current streams. False, and nothing done, where there is no
+        direct way."""
+        return False
+
+    def trim(self) -> None:  # noqa: B027  (most have none)
+        """Gives the system what the driver itself keeps of freed memory."""
+
     @abstractmethod
     def compiler(self) -> Compiler:
         """What makes binaries for this device. Raises `DeviceError` when there is none."""
@@ -170,13 +183,86 @@ class Driver(ABC):
     def checked_launcher(self, function: int) -> CheckedLauncher:
         """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""
 
+    def grid_launcher(self, module: int, name: str) -> GridLauncher:
+        """Runs one kernel of the module with a grid of the caller's. Only of devices with `grid`."""
+        raise DeviceError(f"{self.kind}:{self.index} has no grids")
+
     @abstractmethod
     def synchronize(self) -> None:
-        """Returns when all launches and copies so far are done."""
+        """Returns when all launches and copies on the current stream are done."""
 
     @abstractmethod
     def stream(self) -> int:
         """The stream that work goes to, as DLPack writes it for this kind; 0 where devices have none."""
+
+    # Streams and events are handles. Where work is done when a call returns, there is one stream, 0, and an
+    # event is a time.
+
+    def current_stream(self) -> int:
+        """The stream that the calling thread's work goes to; 0 is the default."""
+        return 0
+
+    def enter_stream(self, stream: int) -> None:  # noqa: B027
+        """From now on, the calling thread's work goes there."""
+
+    def leave_stream(self, stream: int, before: int) -> None:  # noqa: B027
+        """From now on, it goes to `before` again. The owner may destroy `stream` then."""
+
+    def work(self) -> int:
+        """A number that grows with the work of any stream."""
+        return 0
+
+    def join(self, work: int) -> None:  # noqa: B027
+        """What the current stream gets from now on comes after the first `work` of all streams."""
+
+    def stream_create(self, non_blocking: bool) -> int:
+        """A new stream. `non_blocking`: without order between it and the default stream."""
+        return 0
+
+    def stream_destroy(self, stream: int) -> None:  # noqa: B027
+        """Frees a stream when its work is done, without waiting."""
+
+    def stream_synchronize(self, stream: int) -> None:  # noqa: B027
+        """Returns when the work of `stream` is done."""
+
+    def stream_done(self, stream: int) -> bool:
+        """Whether it is."""
+        return True
+
+    def stream_wait(self, waiting: int, other: int) -> None:  # noqa: B027
+        """What `waiting` gets from now on comes after what `other` got so far. The host doesn't wait."""
+
+    def stream_wait_event(self, stream: int, event: int) -> None:  # noqa: B027
+        """What `stream` gets from now on comes after the event."""
+
+    def event_create(self, timing: bool) -> int:
+        """A new event, which has happened until it is recorded. `timing`: it keeps the time."""
+        number = next(_event_numbers)
+        _event_times[number] = time.perf_counter()
+        return number
+
+    def event_destroy(self, event: int) -> None:
+        """Frees an event."""
+        _event_times.pop(event, None)
+
+    def event_record(self, event: int, stream: int) -> None:
+        """The event happens when what `stream` got so far is done."""
+        _event_times[event] = time.perf_counter()
+
+    def event_synchronize(self, event: int) -> None:  # noqa: B027
+        """Returns when the event has happened."""
+
+    def event_done(self, event: int) -> bool:
+        """Whether it has."""
+        return True
+
+    def event_elapsed(self, start: int, end: int) -> float:
+        """Milliseconds between two events."""
+        return 1e3 * (_event_times[end] - _event_times[start])
+
+
+_event_numbers = itertools.count(1)
+_event_times: dict[int, float] = {}
 
 
 class Device:

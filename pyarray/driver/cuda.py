@@ -1,19 +1,21 @@
-"""NVIDIA GPUs: memory, copies and modules through cuda-bindings (the driver API), kernels from NVRTC."""
+"""NVIDIA GPUs through cuda-bindings (the driver API), kernels from NVRTC."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any
 
-from ..errors import DeviceError
-from .gpu import BLOCKS, GpuDriver
+from .gpu import GpuDriver
 from .nvrtc import Nvrtc
+
+SUCCESS, NO_POOL = 0, 801  # CUDA_ERROR_NOT_SUPPORTED
+KEEP_ALL = (1 << 64) - 1
 
 
 @functools.cache
-def _cuda() -> Any:
+def cuda() -> Any:
     """cuda.bindings.driver, initialised; None where there is no NVIDIA driver or no binding."""
     try:
         from cuda.bindings import driver
@@ -23,69 +25,116 @@ def _cuda() -> Any:
         (code,) = driver.cuInit(0)
     except Exception:  # the binding's own: the system library is not there
         return None
-    return driver if int(code) == 0 else None
+    return driver if int(code) == SUCCESS else None
 
 
 class CudaDriver(GpuDriver):
-    """One NVIDIA GPU, in its primary context, which torch and CuPy use too. Work goes to the legacy default
-    stream, in order with theirs."""
+    """One NVIDIA GPU, in its primary context, which torch and CuPy use, too. The default stream is the legacy
+    one, and so is theirs."""
 
     kind = "cuda"
     end_mark = 0
     warp = 32
+    OUT_OF_MEMORY = 2
+    NOT_READY = 600
+    CALLS = MappingProxyType(
+        {
+            "memory_info": "cuMemGetInfo",
+            "allocate": "cuMemAlloc",
+            "free": "cuMemFree",
+            "allocate_ordered": "cuMemAllocFromPoolAsync",
+            "free_ordered": "cuMemFreeAsync",
+            "trim": "cuMemPoolTrimTo",
+            "pinned": "cuMemHostAlloc",
+            "fill": "cuMemsetD8Async",
+            "copy_in": "cuMemcpyHtoDAsync",
+            "copy_out": "cuMemcpyDtoHAsync",
+            "copy_within": "cuMemcpyDtoDAsync",
+            "copy_across": "cuMemcpyPeerAsync",
+            "load": "cuModuleLoadData",
+            "unload": "cuModuleUnload",
+            "symbol": "cuModuleGetFunction",
+            "synchronize_all": "cuCtxSynchronize",
+            "stream_create": "cuStreamCreate",
+            "stream_destroy": "cuStreamDestroy",
+            "stream_synchronize": "cuStreamSynchronize",
+            "stream_query": "cuStreamQuery",
+            "stream_wait_event": "cuStreamWaitEvent",
+            "event_create": "cuEventCreate",
+            "event_destroy": "cuEventDestroy",
+            "event_record": "cuEventRecord",
+            "event_synchronize": "cuEventSynchronize",
+            "event_query": "cuEventQuery",
+            "event_elapsed": "cuEventElapsedTime",
+        }
+    )
 
-    def __init__(self, index: int):
-        super().__init__(index)
-        self._cu = _cuda()
-        self._device = self._call("cuDeviceGet", index)
-        context = self._call("cuDevicePrimaryCtxRetain", self._device)
-        self._context = context
-        self._call("cuCtxSetCurrent", context)
+    def _open(self, index: int) -> None:
+        self._cu = cuda()
+        self._device = self._plain("cuDeviceGet", index)
+        self._context = self._plain("cuDevicePrimaryCtxRetain", self._device)
         gpu = self._gpu
-        gpu.context = int(context)
+        gpu.context = int(self._context)
         for field, name in (
             ("launch", b"cuLaunchKernel"),
             ("get_context", b"cuCtxGetCurrent"),
             ("set_context", b"cuCtxSetCurrent"),
+            ("synchronize", b"cuStreamSynchronize"),
         ):
-            setattr(gpu, field, int(self._call("cuGetProcAddress", name, 12000, 0)[0]))
-        gpu.full_grid = self.properties()["processors"] * BLOCKS
+            setattr(gpu, field, int(self._plain("cuGetProcAddress", name, 12000, 0)[0]))
 
-    @classmethod
-    def count(cls) -> int:
-        cu = _cuda()
-        if cu is None:
-            return 0
-        code, number = cu.cuDeviceGetCount()
-        return int(number) if int(code) == 0 else 0
-
-    def _call(self, name: str, *args: Any) -> Any:
-        code, *values = getattr(self._cu, name)(*args)
+    def _plain(self, name: str, *args: Any) -> Any:
+        """A call that needs no context."""
+        code, *values = self._vendor(name)(*args)
         if int(code):
             self.fail(name, int(code))
         return values[0] if len(values) == 1 else tuple(values)
 
-    def _enter(self) -> None:
-        """The context of this device becomes the calling thread's."""
-        self.check_process()
-        self._call("cuCtxSetCurrent", self._context)
+    def _vendor(self, name: str) -> Any:
+        return getattr(self._cu, name)
 
-    def fail(self, what: str, code: int) -> NoReturn:
-        self.check_process()
-        cu = self._cu
-        error = cu.CUresult(code)
-        _, text = cu.cuGetErrorString(error)
+    def _error(self, code: int) -> str:
+        error = self._cu.CUresult(code)
+        _, text = self._cu.cuGetErrorString(error)
         words = text.decode() if isinstance(text, bytes) else "unknown error"
-        raise DeviceError(f"cuda:{self.index}: {what} failed: {error.name} ({words})")
+        return f"{error.name} ({words})"
+
+    def _open_memory(self) -> Any:
+        cu = self._cu
+        facts = cu.CUmemPoolProps()
+        facts.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        facts.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        facts.location.id = int(self._device)
+        code, pool = cu.cuMemPoolCreate(facts)
+        if int(code) == NO_POOL:
+            return None
+        if int(code):
+            self.fail("cuMemPoolCreate", int(code))
+        # by default each synchronisation gives free memory back, and the next allocation takes it again
+        threshold = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self._plain("cuMemPoolSetAttribute", pool, threshold, cu.cuuint64_t(KEEP_ALL))
+        return pool
+
+    def _place(self) -> Any:
+        return self._context
+
+    @classmethod
+    def count(cls) -> int:
+        cu = cuda()
+        if cu is None:
+            return 0
+        code, number = cu.cuDeviceGetCount()
+        return int(number) if int(code) == SUCCESS else 0
 
     def name(self) -> str:
-        return str(self._call("cuDeviceGetName", 256, self._device).rstrip(b"\0").decode())
+        return str(self._plain("cuDeviceGetName", 256, self._device).rstrip(b"\0").decode())
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(self._cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self._call("cuDeviceGetAttribute", attribute, self._device))
+        return int(self._plain("cuDeviceGetAttribute", attribute, self._device))
 
-    def properties(self) -> Mapping[str, Any]:
+    @functools.cached_property
+    def _facts(self) -> dict[str, Any]:
         processors = self._attribute("MULTIPROCESSOR_COUNT")
         return {
             "threads": processors * self._attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
@@ -96,76 +145,21 @@ class CudaDriver(GpuDriver):
             ),
             "shared_bytes": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
             "l2_bytes": self._attribute("L2_CACHE_SIZE"),
+            "warp": self.warp,
+            "block_threads": self._attribute("MAX_THREADS_PER_BLOCK"),
+            "block_sides": tuple(self._attribute(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"),
+            "grid_sides": tuple(self._attribute(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"),
         }
 
+    def properties(self) -> Mapping[str, Any]:
+        return self._facts
+
     def target(self) -> str:
-        major, minor = self.properties()["capability"]
+        major, minor = self._facts["capability"]
         return f"sm_{major}{minor}"
-
-    def memory_info(self) -> tuple[int, int]:
-        self._enter()
-        free, total = self._call("cuMemGetInfo")
-        return int(free), int(total)
-
-    def allocate(self, nbytes: int) -> int:
-        self._enter()
-        code, ptr = self._cu.cuMemAlloc(nbytes)
-        if int(code) == int(self._cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY):
-            return 0
-        if int(code):
-            self.fail("cuMemAlloc", int(code))
-        return int(ptr)
-
-    def free(self, ptr: int, nbytes: int) -> None:
-        self._enter()
-        self._call("cuMemFree", ptr)
-
-    def fill(self, ptr: int, byte: int, nbytes: int) -> None:
-        self._enter()
-        self._call("cuMemsetD8Async", ptr, byte, nbytes, self.queue)
-
-    def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
-        self._enter()
-        self._call("cuMemcpyHtoD", ptr, host, nbytes)
-
-    def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
-        self._enter()
-        self._call("cuMemcpyDtoH", host, ptr, nbytes)
-
-    def copy_within(self, target: int, source: int, nbytes: int) -> None:
-        self._enter()
-        if (
-            target < source + nbytes and source < target + nbytes
-        ):  # the driver's copy asks for disjoint ranges
-            scratch = self.allocate(nbytes)
-            self._call("cuMemcpyDtoDAsync", scratch, source, nbytes, self.queue)
-            self._call("cuMemcpyDtoDAsync", target, scratch, nbytes, self.queue)
-            self.free(scratch, nbytes)
-            return
-        self._call("cuMemcpyDtoDAsync", target, source, nbytes, self.queue)
 
     def compiler(self) -> Nvrtc:
         return Nvrtc(self.target())
 
-    def load(self, artifact: bytes) -> int:
-        self._enter()
-        module = self._call("cuModuleLoadData", artifact)
-        self._modules = [*getattr(self, "_modules", []), module]
-        return len(self._modules) - 1
-
-    def symbol(self, module: int, name: str) -> int:
-        self._enter()
-        return int(self._call("cuModuleGetFunction", self._modules[module], name.encode()))
-
-    def shared_record(self, nbytes: int) -> int:
-        self._enter()
-        ptr = int(self._call("cuMemHostAlloc", nbytes, 0))
-        ctypes.memset(ptr, 0, nbytes)
-        return ptr
-
-    def synchronize(self) -> None:
-        self._enter()
-        self._call("cuStreamSynchronize", self.queue)
-
     def stream(self) -> int:
-        return 1  # of DLPack: the legacy default stream
+        return self.current_stream() or 1  # of DLPack: the legacy default stream

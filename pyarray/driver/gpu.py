@@ -1,51 +1,224 @@
-"""What GPUs have in common: launches of several steps, the failure record, what a fork does.
+"""What GPUs have in common: memory, copies, streams, launches of several steps, the failure record, what a
+fork does.
 
-A vendor's driver fills a `pa_gpu_device` with the addresses of its own entry points; the launch itself is C
-(csrc/runtime/gpu.c), since a call through a binding takes longer than the launch.
+A vendor's driver is a table, `CALLS`, of its names for the calls made here, and what is its own: discovery,
+properties, modules. The launch is C (csrc/runtime/gpu.c), with the addresses of the vendor's entry points,
+since a call through a binding takes longer than the launch.
 """
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import os
 import struct
+import threading
 import weakref
 from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, ClassVar, NoReturn
 
+from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import CheckedLauncher, Driver, Failure, Launcher, read_failure
+from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, read_failure
+from .staging import Staging
 
 THREADS = 256  # of a block
 BLOCKS = 32  # of a processor in a full grid: enough that the last ones to finish leave little idle
+RECENT = 256  # PA_GPU_RECENT
+FORKED = -1  # what C answers for a device that is not alive
+NO_TIMES = 2  # flag of an event that only orders: cheaper than one that keeps the time
+NON_BLOCKING = 1  # flag of a stream that doesn't wait for the default one
 
 
 class GpuDriver(Driver):
-    """A device whose work is asynchronous, on one stream, in order."""
+    """A device whose work is asynchronous, in order on each of its streams. A stream is its handle, an int; 0
+    is the default stream, which other libraries in the process use, too."""
 
+    CALLS: ClassVar[Mapping[str, str]]  # our names of calls to the vendor's; each answers (code, *values)
+    OUT_OF_MEMORY: ClassVar[int]
     end_mark: ClassVar[int]
     warp: int  # lanes
     grid = True
 
     def __init__(self, index: int):
         super().__init__(index)
-        self._steps: list[tuple[Any, int]] = []
-        self._records: list[Any] = []  # free failure records, in memory that host and device see
         self._gpu = ffi.new("pa_gpu_device *")
         self._gpu.end_mark = self.end_mark
+        self._gpu.number = next(_numbers)
+        self._gpu.usual = index == 0
+        self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
+        self._records: list[tuple[Any, int]] = []  # free failure records and their gates
+        self._modules: dict[int, Any] = {}
+        self._functions: dict[int, tuple[Any, int, str]] = {}  # steps, how many, the kernel's name
+        self._numbers: dict[int, list[int]] = {}  # functions by module
+        self._handles = itertools.count(1)
+        self._streams = {0: ffi.addressof(self._gpu, "main")}
+        self._users: Counter[int] = Counter()  # threads that are in a stream
+        self._orders: dict[int, int] = {}  # the event of each stream that others wait for
+        self._left: set[int] = set()  # streams that may be gone; their last event stands for them
+        self._waited: dict[int, int] = {}  # work of all streams that a stream has waited for
+        self._lock = threading.RLock()
+        self._staging = Staging(self)
+        self._good = 0  # launches that are known to have gone well
+        self._gpu.alive = 1
+        self._open(index)
+        self._gpu.full_grid = self.properties()["processors"] * BLOCKS
+        self._memory = self._open_memory()
         _drivers.add(self)
 
-    @abstractmethod
-    def symbol(self, module: int, name: str) -> int:
-        """Handle of a kernel by its symbol."""
+    # ---- of the vendor
 
     @abstractmethod
-    def shared_record(self, nbytes: int) -> int:
-        """Address of zeroed memory that host and device see, for the life of the process."""
+    def _open(self, index: int) -> None:
+        """Finds the device and fills the addresses and the context of `self._gpu`."""
 
     @abstractmethod
+    def _vendor(self, name: str) -> Any:
+        """The vendor's function of that name."""
+
+    @abstractmethod
+    def _error(self, code: int) -> str:
+        """Name and description of an error code."""
+
+    @abstractmethod
+    def _open_memory(self) -> Any:
+        """The stream-ordered pool that memory comes from; None where there is none."""
+
+    # ---- calls
+
+    def call(self, name: str, *args: Any) -> Any:
+        """A call of `CALLS`, in the context of this device: its value, or the tuple of its values."""
+        code, value = self.attempt(name, *args)
+        if code:
+            self.fail(self.CALLS[name], code)
+        return value
+
+    def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
+        """The same, which answers the vendor's error code, too."""
+        before = ffi.new("uintptr_t *")
+        code = lib.pa_gpu_enter(self._gpu, before)
+        if code:
+            self.fail("entering the device", code)
+        try:
+            error, *values = self._vendor(self.CALLS[name])(*args)
+        finally:
+            lib.pa_gpu_leave(self._gpu, before[0])
+        return int(error), values[0] if len(values) == 1 else tuple(values)
+
     def fail(self, what: str, code: int) -> NoReturn:
-        """Raises `DeviceError` for an error code of the vendor."""
+        """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""
+        if code == FORKED or not self._gpu.alive:
+            raise DeviceError(
+                f"{self.kind}:{self.index} can't be used in a process forked from one that used it; start "
+                "processes with multiprocessing.get_context('spawn'), or touch the device after the fork only"
+            )
+        raise DeviceError(f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspects()}")
+
+    def _suspects(self) -> str:
+        """The launches of which nobody knows yet whether they went well."""
+        last = self._gpu.launches
+        if last == self._good:
+            return ""
+        first = max(self._good, last - RECENT)
+        numbers = [self._gpu.recent[n % RECENT] for n in range(first, last)]
+        names = Counter(self._functions[n][2] if n in self._functions else "a kernel" for n in numbers)
+        if last - first == 1:
+            return f"; it is that of the launch of {next(iter(names))}"
+        listed = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in names.items())
+        return (
+            "; the device runs behind the host, so it may be that of any of the last "
+            f"{last - first} launches: {listed}. PYARRAY_LAUNCH_BLOCKING=1 names the one, PYARRAY_DEBUG=1 "
+            "its access out of bounds"
+        )
+
+    # ---- memory and copies
+
+    def memory_info(self) -> tuple[int, int]:
+        free, total = self.call("memory_info")
+        return int(free), int(total)
+
+    def allocate(self, nbytes: int) -> int:
+        code, ptr = self._allocate(nbytes)
+        if code == self.OUT_OF_MEMORY:
+            self.trim()  # what the pool keeps may be in pieces that don't fit
+            code, ptr = self._allocate(nbytes)
+        if code and code != self.OUT_OF_MEMORY:
+            self.fail("an allocation", code)
+        return 0 if code else int(ptr)
+
+    def _allocate(self, nbytes: int) -> tuple[int, Any]:
+        if self._memory is None:
+            return self.attempt("allocate", nbytes)
+        stream = self.current_stream()
+        found = self.attempt("allocate_ordered", nbytes, self._memory, stream)
+        if not found[0] and len(self._streams) > 1:
+            self.call("stream_synchronize", stream)  # then it is there for the other streams, too
+        return found
+
+    def free(self, ptr: int, nbytes: int) -> None:
+        if self._memory is None:
+            self.call("free", ptr)
+            return
+        self.join(self.work())
+        self.call("free_ordered", ptr, self.current_stream())
+
+    def trim(self) -> None:
+        self.synchronize_all()
+        if self._memory is not None:
+            self.call("trim", self._memory, 0)
+
+    def fill(self, ptr: int, byte: int, nbytes: int) -> None:
+        self.call("fill", ptr, byte, nbytes, self._working())
+
+    def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
+        self._staging.copy_in(ptr, host, nbytes, self._working())
+
+    def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
+        self._staging.copy_out(host, ptr, nbytes, self.current_stream())
+        self._good = max(self._good, self._seen())
+
+    def copy_within(self, target: int, source: int, nbytes: int) -> None:
+        stream = self._working()
+        if (
+            target < source + nbytes and source < target + nbytes
+        ):  # the vendor's copy asks for disjoint ranges
+            scratch = self.allocate(nbytes)
+            self.call("copy_within", scratch, source, nbytes, stream)
+            self.call("copy_within", target, scratch, nbytes, stream)
+            self.free(scratch, nbytes)
+            return
+        self.call("copy_within", target, source, nbytes, stream)
+
+    def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
+        if type(other) is not type(self):
+            return False
+        assert isinstance(other, GpuDriver)
+        here, there = self._working(), other.current_stream()
+        self.stream_wait_event(here, other.order(there))
+        self.call("copy_across", ptr, self._place(), source, other._place(), nbytes, here)
+        other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
+        return True
+
+    @abstractmethod
+    def _place(self) -> Any:
+        """How a copy between devices names this one."""
+
+    # ---- modules and launches
+
+    def load(self, artifact: bytes) -> int:
+        module = next(self._handles)
+        self._modules[module] = self.call("load", artifact)
+        return module
+
+    def unload(self, module: int) -> None:
+        if self._gpu.alive:
+            self.synchronize_all()
+            self.call("unload", self._modules.pop(module))
+            for number in self._numbers.pop(module, ()):
+                del self._functions[number]
 
     def function(self, module: int, name: str) -> int:
         """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
@@ -61,16 +234,24 @@ class GpuDriver(Driver):
             slots = [] if factors in ("*", ".") else [int(f) for f in factors.split(",") if f]
             step.factors = -1 if factors == "*" else len(slots)
             step.slot[0 : len(slots)] = slots
-        self._steps.append((steps, len(parts)))
-        return len(self._steps) - 1
+        return self._remember(module, steps, len(parts), parts[0][0])
+
+    def symbol(self, module: int, name: str) -> int:
+        """Address of a kernel by its symbol, as the vendor's launch takes it."""
+        return int(self.call("symbol", self._modules[module], name.encode()))
+
+    def _remember(self, module: int, steps: Any, count: int, name: str) -> int:
+        number = next(self._handles)
+        self._numbers.setdefault(module, []).append(number)
+        self._functions[number] = (steps, count, name.removeprefix("kernel_"))
+        return number
 
     def launcher(self, function: int) -> Launcher:
         run, gpu, fail, length = lib.pa_gpu_launch, self._gpu, self.fail, len
-        steps, count = self._steps[function]
-        stream = self.queue
+        steps, count, _ = self._functions[function]
 
         def launch(slots: bytes) -> None:
-            code = run(gpu, steps, count, slots, length(slots), stream)
+            code = run(gpu, steps, count, slots, length(slots), function)
             if code:
                 fail("a launch", code)
 
@@ -82,35 +263,171 @@ class GpuDriver(Driver):
         def checked(slots: bytes) -> Failure | None:
             # A record per launch: two threads may launch the same kernel.
             try:
-                record = records.pop()
+                record, gate = records.pop()
             except IndexError:
-                record = ffi.cast("pa_failure *", self.shared_record(ffi.sizeof("pa_failure")))
-            record.set = 0
-            launch(slots + struct.pack("Q", int(ffi.cast("uintptr_t", record))))
+                record, gate = self._new_record()
+            launch(slots + struct.pack("QQ", int(ffi.cast("uintptr_t", record)), gate))
             self.synchronize()  # a device that failed keeps the record: it may still write
             failure = read_failure(record) if record.set else None
-            records.append(record)
+            if failure is not None:
+                record.set = 0
+                self.fill(gate, 0xFF, 8)
+            records.append((record, gate))
             return failure
 
         return checked
 
-    @property
-    def queue(self) -> int:
-        """The stream's handle; 0 is the default stream."""
-        return 0
+    def _new_record(self) -> tuple[Any, int]:
+        """A `pa_failure` in memory that host and device see, and a `pa_gate` of the device, both for the life
+        of the process."""
+        place = self.pinned(ffi.sizeof("pa_failure"))
+        ctypes.memset(place, 0, ffi.sizeof("pa_failure"))
+        gate = self.allocate(64)
+        if not gate:
+            raise DeviceError(f"{self.kind}:{self.index} has no memory for a debug launch")
+        self.fill(gate, 0, 64)
+        self.fill(gate, 0xFF, 8)
+        return ffi.cast("pa_failure *", place), gate
+
+    def pinned(self, nbytes: int) -> int:
+        """Address of host memory that the device sees, too."""
+        return int(self.call("pinned", nbytes, 0))
+
+    def grid_launcher(self, module: int, name: str) -> GridLauncher:
+        kernel = self.symbol(module, name)
+        number = self._remember(module, None, 0, name)
+        run, gpu = lib.pa_gpu_launch_grid, self._gpu
+
+        def launch(
+            grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes
+        ) -> None:
+            code = run(gpu, kernel, grid, block, shared, slots, len(slots), number)
+            if code:
+                self.fail(f"a launch of {name} with grid {grid} and block {block}", code)
+
+        return launch
+
+    # ---- streams and events
+
+    def current_stream(self) -> int:
+        return int(lib.pa_gpu_current(self._gpu).handle)
+
+    def _working(self) -> int:
+        """The current stream, which gets work."""
+        stream = lib.pa_gpu_current(self._gpu)
+        stream.work += 1
+        return int(stream.handle)
+
+    def enter_stream(self, stream: int) -> None:
+        for hook in self.on_streams:
+            hook()
+        with self._lock:
+            self._users[stream] += 1
+            self._left.discard(stream)
+            if stream not in self._streams:
+                self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
+            lib.pa_gpu_use(self._gpu, self._streams[stream])
+
+    def leave_stream(self, stream: int, before: int) -> None:
+        with self._lock:
+            self._users[stream] -= 1
+            if stream and not self._users[stream]:
+                self.order(stream)
+                self._left.add(stream)
+            lib.pa_gpu_use(self._gpu, self._streams[before])
+
+    def stream_create(self, non_blocking: bool) -> int:
+        return int(self.call("stream_create", NON_BLOCKING if non_blocking else 0))
+
+    def stream_destroy(self, stream: int) -> None:
+        if self._gpu.alive:
+            self.call("stream_destroy", stream)
+
+    def stream_synchronize(self, stream: int) -> None:
+        self.call("stream_synchronize", stream)
+
+    def stream_done(self, stream: int) -> bool:
+        return self._done("stream_query", stream)
+
+    def stream_wait_event(self, stream: int, event: int) -> None:
+        self.call("stream_wait_event", stream, event, 0)
+
+    def order(self, stream: int) -> int:
+        """An event behind the work of `stream` so far, valid until the next one of that stream."""
+        if stream not in self._orders:
+            self._orders[stream] = self.event_create(timing=False)
+        self.event_record(self._orders[stream], stream)
+        return self._orders[stream]
+
+    def stream_wait(self, waiting: int, other: int) -> None:
+        if waiting != other:
+            self.stream_wait_event(waiting, self.order(other))
+
+    def event_create(self, timing: bool) -> int:
+        return int(self.call("event_create", 0 if timing else NO_TIMES))
+
+    def event_destroy(self, event: int) -> None:
+        if self._gpu.alive:
+            self.call("event_destroy", event)
+
+    def event_record(self, event: int, stream: int) -> None:
+        self.call("event_record", event, stream)
+
+    def event_synchronize(self, event: int) -> None:
+        self.call("event_synchronize", event)
+
+    def event_done(self, event: int) -> bool:
+        return self._done("event_query", event)
+
+    def event_elapsed(self, start: int, end: int) -> float:
+        return float(self.call("event_elapsed", start, end))
+
+    NOT_READY: ClassVar[int]
+
+    def _done(self, query: str, handle: int) -> bool:
+        code, _ = self.attempt(query, handle)
+        if code not in (0, self.NOT_READY):
+            self.fail(self.CALLS[query], code)
+        return code == 0
+
+    def synchronize(self) -> None:
+        launched = self._seen()
+        self.call("stream_synchronize", self.current_stream())
+        self._good = max(self._good, launched)
+
+    def _seen(self) -> int:
+        """Launches that are good when the current stream is done: all, if it is the only one."""
+        return int(self._gpu.launches) if len(self._streams) == 1 else self._good
+
+    def synchronize_all(self) -> None:
+        """Returns when everything on this device is done, on all streams."""
+        launched = int(self._gpu.launches)
+        self.call("synchronize_all")
+        self._good = max(self._good, launched)
+
+    def work(self) -> int:
+        return sum(stream.work for stream in list(self._streams.values()))
+
+    def join(self, work: int) -> None:
+        here = self.current_stream()
+        if len(self._streams) == 1 or self._waited.get(here, 0) >= work:
+            return
+        with self._lock:
+            now = self.work()
+            for other in self._streams:
+                if other in self._left:
+                    self.stream_wait_event(here, self._orders[other])
+                else:
+                    self.stream_wait(here, other)
+            self._waited[here] = now
 
     def after_fork(self) -> None:
         """A child has no device: its handles belong to the parent's context."""
-        self._gpu.context = 0
-
-    def check_process(self) -> None:
-        if not self._gpu.context:
-            raise DeviceError(
-                f"{self.kind}:{self.index} can't be used in a process forked from one that used it; start "
-                "processes with multiprocessing.get_context('spawn'), or touch the device after the fork only"
-            )
+        self._gpu.alive = 0
+        self._lock = self._staging.lock = threading.RLock()
 
 
+_numbers = itertools.count()
 _drivers: weakref.WeakSet[GpuDriver] = weakref.WeakSet()
 
 

@@ -146,8 +146,8 @@ def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> tuple[str
             body += f"    g.range[{place}][1] = (const char *)s->{n}_high;\n"
     body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb))
     if debug:
-        slots += "    pa_failure *failure;\n"
-        body += "    run.failure = s->failure;\n"
+        slots += "    pa_runtime run;\n"
+        body += "    run = s->run;\n"
     text = f"""#include "pa_base.h"
 {defines}#define PA_GEMM_BATCHES {max(nb, 1)}
 #include "pa_gemm_gpu.h"

@@ -141,7 +141,7 @@ class _Grid:
             text += f"    (void){cname(param)};\n"
             text += "".join(f"    {line}\n" for line in self.code.promised(param, kind, cname(param)))
         if self.code.debug:
-            text += "    pa_runtime run = {slots->failure};\n"
+            text += "    pa_runtime run = slots->run;\n"
             text += f"    pa_at here = {{&run, {loop}, -1, {{0, 0}}}};\n"
             text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n    (void)at; (void)up;\n"
         return text

@@ -275,7 +275,7 @@ def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str
             fill = 8 - (8 if kind.dtype.kind == "f" else kind.dtype.itemsize)
             lines.append(f"    {wide} {cname(name)};{f' char fill_{cname(name)}[{fill}];' if fill else ''}\n")
     if grid and debug:
-        lines.append("    pa_failure *failure;\n")
+        lines.append("    pa_runtime run;\n")
     return f"typedef struct {{\n{''.join(lines) or '    int64_t unused;'}}} {symbol}_slots;\n"
 
 

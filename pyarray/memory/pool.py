@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from .. import config
 from ..driver.base import Device
@@ -71,6 +72,28 @@ class CountedFreeList(FreeList):
             pool.keep_or_free(self, ptr)
 
 
+class OrderedFreeList(FreeList):
+    """The free list of a device that works on several streams: a block goes to the next who asks in the order
+    of the work, after all that was enqueued when it came back."""
+
+    __slots__ = ()
+
+    def append(self, ptr: int) -> None:
+        pool = self.pool
+        pool.freed[ptr] = pool.device.driver.work()
+        if pool.held <= pool.limit:
+            list.append(self, ptr)
+        else:
+            pool.keep_or_free(self, ptr)
+
+    def pop(self, index: SupportsIndex = -1) -> int:
+        ptr = list.pop(self, index)
+        driver = self.pool.device.driver
+        work = self.pool.freed.pop(ptr, None)  # None: freed before there were streams
+        driver.join(driver.work() if work is None else work)
+        return ptr
+
+
 class Pool:
     """Free lists of one device. `classes` maps a number of bytes to its free list.
 
@@ -84,6 +107,8 @@ class Pool:
         self.limit = limit
         self.classes = Classes(self)
         self.lists: dict[int, FreeList] = {}
+        self.ordered = False  # whether there are several streams
+        self.freed: dict[int, int] = {}  # the work that was enqueued when a block came back
         self.held = 0
         self.peak = 0
         # Re-entrant: a garbage collection inside the locked part may free a Buffer.
@@ -103,7 +128,8 @@ class Pool:
         with self._lock:
             if size not in self.lists:
                 counted = size > UNCOUNTED or self.limit < UNCOUNTED
-                self.lists[size] = (CountedFreeList if counted else FreeList)(self, size)
+                plain = CountedFreeList if counted else FreeList
+                self.lists[size] = (OrderedFreeList if self.ordered else plain)(self, size)
             return self.lists[size]
 
     def allocate(self, home: FreeList) -> int:
@@ -121,6 +147,15 @@ class Pool:
             self.held += size
             self.peak = max(self.peak, self.held)
             return ptr
+
+    def order(self) -> None:
+        """From now on there are several streams. Blocks in use know their lists, so these stay and change
+        their ways."""
+        with self._lock:
+            if not self.ordered:
+                self.ordered = True
+                for home in self.lists.values():
+                    home.__class__ = OrderedFreeList
 
     def keep_or_free(self, home: FreeList, ptr: int) -> None:
         """Takes a block back, within the limit."""
@@ -146,6 +181,7 @@ class Pool:
                     except IndexError:
                         break
                     self._free(home, ptr)
+            self.device.driver.trim()
 
     def stats(self) -> Stats:
         """What the pool holds now."""
@@ -154,6 +190,7 @@ class Pool:
             return Stats(in_use=self.held - pooled, pooled=pooled, held=self.held, peak=self.peak)
 
     def _free(self, home: FreeList, ptr: int) -> None:
+        self.freed.pop(ptr, None)
         self.held -= home.size
         self.device.driver.free(ptr, home.size)
 
@@ -199,6 +236,7 @@ def get_pool(device: Device) -> Pool:
     with _make:
         if not hasattr(device, "pool"):
             pool = Pool(device, _limit(device))
+            device.driver.on_streams.append(pool.order)
             _pools.add(pool)
             device.pool = pool.classes
         pool = device.pool.pool

@@ -1,0 +1,70 @@
+"""Copies between ordinary host memory and a GPU, through pinned memory.
+
+Only pinned memory can be copied while the host goes on. Large copies go in pieces, so that the host fills one
+while the device takes the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .gpu import GpuDriver
+
+PIECE = 4 << 20
+DIRECT = 64 << 10  # up to here the vendor's own copy is as quick, and is done with the host memory at return
+
+
+class Staging:
+    """Two pinned pieces of a device, made at the first large copy; one copy at a time uses them."""
+
+    def __init__(self, driver: GpuDriver):
+        self._driver = driver
+        self._pieces: list[tuple[int, int]] = []  # address, and the event of its last use
+        self.lock = threading.RLock()
+
+    def _open(self) -> list[tuple[int, int]]:
+        while len(self._pieces) < 2:
+            self._pieces.append((self._driver.pinned(PIECE), self._driver.event_create(timing=False)))
+        return self._pieces
+
+    def copy_in(self, ptr: int, host: int, nbytes: int, stream: int) -> None:
+        """Host to device; the host memory may change after the return."""
+        driver = self._driver
+        if nbytes <= DIRECT:
+            driver.call("copy_in", ptr, host, nbytes, stream)
+            return
+        with self.lock:
+            pieces = self._open()
+            for number, start in enumerate(range(0, nbytes, PIECE)):
+                place, event = pieces[number % 2]
+                size = min(PIECE, nbytes - start)
+                driver.event_synchronize(event)
+                ctypes.memmove(place, host + start, size)
+                driver.call("copy_in", ptr + start, place, size, stream)
+                driver.event_record(event, stream)
+
+    def copy_out(self, host: int, ptr: int, nbytes: int, stream: int) -> None:
+        """Device to host; all of it is there at the return."""
+        driver = self._driver
+        if nbytes <= DIRECT:
+            driver.call("copy_out", host, ptr, nbytes, stream)
+            driver.call("stream_synchronize", stream)
+            return
+        with self.lock:
+            pieces = self._open()
+            starts = range(0, nbytes, PIECE)
+            for number in range(len(starts) + 1):
+                if number < len(starts):
+                    place, event = pieces[number % 2]
+                    driver.event_synchronize(event)  # an earlier upload may still read it
+                    size = min(PIECE, nbytes - starts[number])
+                    driver.call("copy_out", place, ptr + starts[number], size, stream)
+                    driver.event_record(event, stream)
+                if number:
+                    place, event = pieces[(number - 1) % 2]
+                    start = starts[number - 1]
+                    driver.event_synchronize(event)
+                    ctypes.memmove(host + start, place, min(PIECE, nbytes - start))

@@ -1,0 +1,168 @@
+"""Streams and events: what orders work on a device whose work goes on while the host does something else."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+from .base import Device, get_device
+
+_entered = threading.local()
+
+
+class Stream:
+    """A queue of work on a device. What is computed inside `with stream:` goes there, in order; work on
+    different streams may overlap. The setting is the calling thread's.
+
+    `device` is a name, a `Device` or None for the default one. A stream and the device's default stream wait
+    for each other, unless it is `non_blocking`. Arrays are freed in order: memory that one stream may still
+    use is not given to another before. That is the only order between streams that is kept for you: what one
+    computes and another reads needs `wait`.
+
+    On the CPU everything is done when a call returns, so streams have nothing to do there. Raises
+    `DeviceError` when the device can't make one.
+
+    >>> stream = Stream("cpu")
+    >>> with stream:
+    ...     pass  # what is computed here goes to it
+    >>> stream.synchronize()
+    >>> stream.done
+    True
+    """
+
+    __slots__ = ("__weakref__", "device", "handle")
+
+    device: Device
+    handle: int
+
+    def __init__(self, device: Any = None, *, non_blocking: bool = False):
+        self.device = get_device(device)
+        driver = self.device.driver
+        self.handle = driver.stream_create(non_blocking)
+        weakref.finalize(self, driver.stream_destroy, self.handle).atexit = False
+
+    @staticmethod
+    def of(handle: int, device: Any = None) -> Stream:
+        """The stream of another library by its handle (`torch.cuda.Stream.cuda_stream`, CuPy's `ptr`), which
+        stays that library's; 0 is the default stream.
+
+        >>> Stream.of(0, "cpu").handle
+        0
+        """
+        self = Stream.__new__(Stream)
+        self.device, self.handle = get_device(device), int(handle)
+        return self
+
+    def __enter__(self) -> Stream:
+        driver = self.device.driver
+        before = driver.current_stream()
+        _stack().append((driver, before, self))
+        driver.enter_stream(self.handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        driver, before, stream = _stack().pop()
+        driver.leave_stream(stream.handle, before)
+
+    def synchronize(self) -> None:
+        """Returns when the work so far is done. Raises `DeviceError` if any of it failed."""
+        self.device.driver.stream_synchronize(self.handle)
+
+    @property
+    def done(self) -> bool:
+        """Whether the work so far is done; doesn't wait."""
+        return self.device.driver.stream_done(self.handle)
+
+    def wait(self, other: Stream | Event) -> None:
+        """What this stream gets from now on comes after the event, or after what the other stream got so far.
+        The host doesn't wait. `other` is of the same device, or of another of the same kind."""
+        if self.device.kind != other.device.kind:
+            raise ValueError(
+                f"a stream of {self.device} can't wait for work on {other.device}; synchronize that instead"
+            )
+        event = other if isinstance(other, Event) else other.record()
+        self.device.driver.stream_wait_event(self.handle, event.handle)
+
+    def record(self, event: Event | None = None) -> Event:
+        """The event, or a new one, happens when the work so far is done."""
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
+
+    def __repr__(self) -> str:
+        return f"Stream({str(self.device)!r}, handle={self.handle:#x})"
+
+
+class Event:
+    """A place in a stream's work.
+
+    `timing=False` makes it cheaper, without `elapsed`. Raises `DeviceError` when the device can't make one.
+
+    >>> start, end = Event("cpu"), Event("cpu")
+    >>> start.record()
+    >>> end.record()
+    >>> start.elapsed(end) >= 0
+    True
+    """
+
+    __slots__ = ("__weakref__", "device", "handle")
+
+    def __init__(self, device: Any = None, *, timing: bool = True):
+        self.device = get_device(device)
+        driver = self.device.driver
+        self.handle = driver.event_create(timing)
+        weakref.finalize(self, driver.event_destroy, self.handle).atexit = False
+
+    def record(self, stream: Stream | None = None) -> None:
+        """It happens when what `stream`, by default the current one, got so far is done. Raises `ValueError`
+        for a stream of another device."""
+        if stream is not None and stream.device is not self.device:
+            raise ValueError(
+                f"an event of {self.device} is recorded on its own streams, got one of {stream.device}"
+            )
+        driver = self.device.driver
+        driver.event_record(self.handle, driver.current_stream() if stream is None else stream.handle)
+
+    def synchronize(self) -> None:
+        """Returns when it has happened; at once if it was never recorded."""
+        self.device.driver.event_synchronize(self.handle)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has happened; doesn't wait."""
+        return self.device.driver.event_done(self.handle)
+
+    def elapsed(self, end: Event) -> float:
+        """Milliseconds from this event to `end`, both of one device, recorded and done."""
+        if end.device is not self.device:
+            raise ValueError(f"events of {self.device} and {end.device} have no time between them")
+        return self.device.driver.event_elapsed(self.handle, end.handle)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream that the calling thread's work on `device` goes to.
+
+    >>> current_stream("cpu").handle
+    0
+    """
+    place = get_device(device)
+    return Stream.of(place.driver.current_stream(), place)
+
+
+def synchronize(device: Any = None) -> None:
+    """Returns when the current stream's work on `device` is done. Raises `DeviceError` if any of it failed.
+
+    >>> synchronize("cpu")
+    """
+    get_device(device).driver.synchronize()
+
+
+def _stack() -> list[tuple[Any, int, Stream]]:
+    """What `with` blocks of this thread put aside, and the streams themselves: a temporary lives while it is
+    current."""
+    try:
+        stack: list[tuple[Any, int, Stream]] = _entered.stack
+    except AttributeError:
+        stack = _entered.stack = []
+    return stack
