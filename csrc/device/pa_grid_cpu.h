@@ -1,0 +1,447 @@
+/* pa_grid_cpu.h: CUDA and HIP C++ kernels on a CPU. Included before everything else, it makes the kernel's text plain C++17 without
+   system headers; behind the text stands one line per kernel that is to be called:
+
+       #include "pa_grid_cpu.h"
+       extern "C" __global__ void scale(float *v, float f, int n) { ... }
+       PA_GRID_ENTRY(scale, scale)        // PA_GRID_ENTRY(any_symbol, any<template, kernel>) works, too
+       PA_GRID_DYNAMIC(buffer)            // only where the text says: extern __shared__ T buffer[];
+
+   (`c++ -x c++ -std=c++17 -O1 -fPIC -shared -fno-exceptions -fno-rtti -ffp-contract=off -fno-strict-aliasing -w`), which defines
+
+       extern "C" int pa_grid_scale(pa_grid_launch *launch);     // 0, or 1 with launch->error set
+
+   It runs blocks [first, first + count) of the launch on the calling thread; several threads may run ranges of one launch at the same
+   time, each with a pa_grid_launch of its own. A block's threads run one after another on one stack; a thread that comes to a barrier
+   or a shuffle stays on its stack, and the rest go on on further ones. A barrier that some threads never reach, that threads wait at in
+   two places, or lanes missing from a mask end the launch with an error. Lanes of a warp meet by source line, as if in lockstep.
+   Not there: textures, cooperative groups, inline PTX, half types, dynamic parallelism. */
+#ifndef PA_GRID_CPU_H
+#define PA_GRID_CPU_H
+#define PA_GRID_CPU 1
+#if !defined(__HIPCC_RTC__) && !defined(__CUDACC_RTC__)
+#define __HIPCC_RTC__ 1
+#endif
+
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef __INT8_TYPE__ int8_t;
+typedef __INT16_TYPE__ int16_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __UINT32_TYPE__ uint32_t;
+#if defined(__HIPCC_RTC__) /* as hiprtc's own, so that pa_base.h says the same again */
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#else
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+#endif
+typedef __INTPTR_TYPE__ intptr_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+
+/* What a caller passes. Arguments: `params`, an address per argument, or NULL and `buffer` with `size` bytes, each argument at its
+   natural alignment. `stacks`: a word that belongs to the calling thread, NULL at first, where stacks are kept for its next launch, of
+   any module; a NULL pointer: they are made and freed here. Those of a caller that jumps out of a launch stay usable. */
+typedef struct pa_grid_launch {
+    uint32_t grid[3], block[3];
+    uint32_t shared;    /* bytes of dynamic shared memory */
+    uint32_t warp;      /* lanes: 32 or 64 */
+    uint32_t backwards; /* a block's threads run from the last to the first */
+    int64_t first, count;
+    void **params;
+    const void *buffer;
+    size_t size;
+    void **stacks;
+    const char *error; /* out */
+} pa_grid_launch;
+
+#define PA_GRID_THREADS 1024       /* of a block */
+#define PA_GRID_SHARED_BYTES 65536 /* of dynamic shared memory */
+#define PA_GRID_STACK 65536
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __align__(n) __attribute__((aligned(n)))
+/* in a function it means static, too, and unlike static it goes with extern */
+#define __shared__ thread_local
+
+#define PA_GRID_VECTORS(T, N)                                                                                          \
+    struct N##1 { T x; };                                                                                              \
+    struct alignas(2 * sizeof(T)) N##2 { T x, y; };                                                                    \
+    struct N##3 { T x, y, z; };                                                                                        \
+    struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) N##4 { T x, y, z, w; };                                    \
+    static inline N##1 make_##N##1(T x) { return {x}; }                                                                \
+    static inline N##2 make_##N##2(T x, T y) { return {x, y}; }                                                        \
+    static inline N##3 make_##N##3(T x, T y, T z) { return {x, y, z}; }                                                \
+    static inline N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+PA_GRID_VECTORS(signed char, char) PA_GRID_VECTORS(unsigned char, uchar) PA_GRID_VECTORS(short, short)
+PA_GRID_VECTORS(unsigned short, ushort) PA_GRID_VECTORS(int, int) PA_GRID_VECTORS(unsigned, uint) PA_GRID_VECTORS(long, long)
+PA_GRID_VECTORS(unsigned long, ulong) PA_GRID_VECTORS(long long, longlong) PA_GRID_VECTORS(unsigned long long, ulonglong)
+PA_GRID_VECTORS(float, float) PA_GRID_VECTORS(double, double)
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+
+/* ---- a block of threads ---- */
+
+extern "C" {
+void *mmap(void *, size_t, int, int, int, long) noexcept;
+int munmap(void *, size_t) noexcept;
+int mprotect(void *, size_t, int) noexcept;
+int printf(const char *, ...);
+void *memcpy(void *, const void *, size_t) noexcept;
+void *memset(void *, int, size_t) noexcept;
+}
+
+enum { PA_GRID_RUNS, PA_GRID_BARRIER, PA_GRID_WARP, PA_GRID_ENDED };
+struct pa_grid_thread {
+    void *sp;
+    uint64_t mask, value; /* what it brings to the others; a mask of 0 is for whoever comes */
+    int line, state;
+};
+/* What `stacks` points to; the stacks themselves follow it. */
+struct pa_grid_space {
+    void *scheduler;
+    int made; /* stacks with a guard page */
+    pa_grid_thread threads[PA_GRID_THREADS];
+    uint64_t seen[PA_GRID_THREADS]; /* values of the lanes that met last */
+    uint64_t met[PA_GRID_THREADS];  /* and, by warp, which they were */
+};
+struct pa_grid_now {
+    uint3 thread, block, block_dim, grid_dim;
+    int warp, current, next, count, ended, votes;
+    bool backwards;
+    pa_grid_space *space;
+    void (*each)(void (*)(), void **);
+    void (*kernel)();
+    void **params;
+    const char *error;
+};
+static thread_local pa_grid_now pa_grid;
+#define threadIdx pa_grid.thread
+#define blockIdx pa_grid.block
+#define blockDim pa_grid.block_dim
+#define gridDim pa_grid.grid_dim
+#ifdef PA_GRID_LANES
+#define warpSize PA_GRID_LANES
+#else
+#define warpSize pa_grid.warp
+#endif
+
+/* Saves the registers that a call keeps and the stack pointer in *from, and goes on where `to` was saved. */
+extern "C" __attribute__((visibility("hidden"))) void pa_grid_switch(void **from, void *to);
+#if defined(__x86_64__)
+asm(".pushsection .text\n.p2align 4\n.type pa_grid_switch,%function\npa_grid_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\nmovq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n.size pa_grid_switch,.-pa_grid_switch\n.popsection\n");
+static void *pa_grid_fresh(char *top, void (*start)())
+{
+    void **sp = (void **)top - 8;
+    sp[6] = (void *)start, sp[7] = 0;
+    return sp;
+}
+#elif defined(__aarch64__)
+asm(".pushsection .text\n.p2align 4\n.type pa_grid_switch,%function\npa_grid_switch:\n"
+    "sub sp,sp,#160\nstp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\nstp x27,x28,[sp,#64]\n"
+    "stp x29,x30,[sp,#80]\nstp d8,d9,[sp,#96]\nstp d10,d11,[sp,#112]\nstp d12,d13,[sp,#128]\nstp d14,d15,[sp,#144]\n"
+    "mov x9,sp\nstr x9,[x0]\nmov sp,x1\n"
+    "ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\nldp x27,x28,[sp,#64]\n"
+    "ldp x29,x30,[sp,#80]\nldp d8,d9,[sp,#96]\nldp d10,d11,[sp,#112]\nldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\n"
+    "add sp,sp,#160\nret\n.size pa_grid_switch,.-pa_grid_switch\n.popsection\n");
+static void *pa_grid_fresh(char *top, void (*start)())
+{
+    void **sp = (void **)top - 20;
+    sp[10] = 0, sp[11] = (void *)start;
+    return sp;
+}
+#else
+#include <ucontext.h>
+/* A saved place is the context at the stack's own end, or the scheduler's. */
+extern "C" void pa_grid_switch(void **from, void *to)
+{
+    ucontext_t here;
+    *from = &here;
+    swapcontext(&here, (ucontext_t *)to);
+}
+static void *pa_grid_fresh(char *top, void (*start)())
+{
+    ucontext_t *fresh = (ucontext_t *)(((uintptr_t)top - sizeof(ucontext_t)) & ~(uintptr_t)63);
+    getcontext(fresh);
+    fresh->uc_stack.ss_sp = top - PA_GRID_STACK + 4096;
+    fresh->uc_stack.ss_size = (size_t)((char *)fresh - (top - PA_GRID_STACK + 4096));
+    fresh->uc_link = 0;
+    makecontext(fresh, start, 0);
+    return fresh;
+}
+#endif
+
+#define PA_GRID_SPACE ((sizeof(pa_grid_space) + 65535) / 65536 * 65536)
+
+static pa_grid_space *pa_grid_reserve()
+{
+    /* readable and writable; private, anonymous, and not counted before it is touched */
+    void *p = mmap(0, PA_GRID_SPACE + (size_t)PA_GRID_THREADS * PA_GRID_STACK, 3, 0x4022, -1, 0);
+    return p == (void *)-1 ? 0 : (pa_grid_space *)p;
+}
+static void pa_grid_enter(int t)
+{
+    const uint3 d = pa_grid.block_dim;
+    pa_grid.current = t;
+    pa_grid.thread = {t % d.x, t / d.x % d.y, t / (d.x * d.y)};
+    pa_grid.space->threads[t].state = PA_GRID_RUNS;
+}
+/* What runs on a stack: threads that haven't begun, one after another. */
+static void pa_grid_worker()
+{
+    void *unused;
+    while (pa_grid.next < pa_grid.count) {
+        const int k = pa_grid.next++;
+        pa_grid_enter(pa_grid.backwards ? pa_grid.count - 1 - k : k);
+        pa_grid.each(pa_grid.kernel, pa_grid.params);
+        pa_grid.space->threads[pa_grid.current].state = PA_GRID_ENDED;
+        ++pa_grid.ended;
+    }
+    pa_grid_switch(&unused, pa_grid.space->scheduler);
+}
+static void pa_grid_resume(int t)
+{
+    pa_grid_enter(t);
+    pa_grid_switch(&pa_grid.space->scheduler, pa_grid.space->threads[t].sp);
+}
+static __noinline__ void pa_grid_wait(int state, int line, uint64_t mask, uint64_t value)
+{
+    pa_grid_thread *t = &pa_grid.space->threads[pa_grid.current];
+    t->state = state, t->line = line, t->mask = mask, t->value = value;
+    pa_grid_switch(&t->sp, pa_grid.space->scheduler);
+}
+static __noinline__ void pa_grid_fail(const char *error)
+{
+    pa_grid.error = error;
+    pa_grid_wait(PA_GRID_ENDED, 0, 0, 0);
+}
+
+/* The lanes of the warp from thread `low` on that wait at `line`, if none is missing from their mask. */
+static uint64_t pa_grid_group(int low, int lanes, int line)
+{
+    const pa_grid_thread *threads = pa_grid.space->threads + low;
+    uint64_t group = 0, live = 0, wanted = 0;
+    for (int k = 0; k < lanes; ++k) {
+        if (threads[k].state != PA_GRID_ENDED) live |= 1ull << k;
+        if (threads[k].state == PA_GRID_WARP && threads[k].line == line) {
+            group |= 1ull << k;
+            wanted |= threads[k].mask;
+        }
+    }
+    return wanted & live & ~group ? 0 : group;
+}
+/* Lets lanes of a warp go that have met; nothing in it runs. Of several groups the one that stands first in the text goes first:
+   those behind a loop wait for those that are still in it. */
+static bool pa_grid_meet(int low, int lanes)
+{
+    pa_grid_space *space = pa_grid.space;
+    pa_grid_thread *threads = space->threads + low;
+    for (int after = -1;;) {
+        int line = 0x7fffffff;
+        for (int k = 0; k < lanes; ++k)
+            if (threads[k].state == PA_GRID_WARP && threads[k].line > after && threads[k].line < line) line = threads[k].line;
+        if (line == 0x7fffffff) {
+            if (after >= 0) pa_grid.error = "lanes of a warp wait for lanes in their mask that do not come";
+            return false;
+        }
+        if (const uint64_t group = pa_grid_group(low, lanes, line)) {
+            space->met[low / pa_grid.warp] = group;
+            for (int k = 0; k < lanes; ++k) space->seen[low + k] = threads[k].value;
+            for (int k = 0; k < lanes && !pa_grid.error; ++k)
+                if (group >> k & 1) pa_grid_resume(low + k);
+            return true;
+        }
+        after = line;
+    }
+}
+static void pa_grid_barrier()
+{
+    const pa_grid_thread *threads = pa_grid.space->threads;
+    if (pa_grid.ended) pa_grid.error = "a barrier is reached by a part of the block's threads only";
+    pa_grid.votes = 0;
+    for (int t = 0; t < pa_grid.count && !pa_grid.error; ++t) {
+        if (threads[t].line != threads[0].line) pa_grid.error = "threads of a block wait at different barriers";
+        pa_grid.votes += threads[t].value != 0;
+    }
+    for (int k = 0; k < pa_grid.count && !pa_grid.error; ++k) pa_grid_resume(pa_grid.backwards ? pa_grid.count - 1 - k : k);
+}
+static void pa_grid_block()
+{
+    pa_grid_space *space = pa_grid.space;
+    pa_grid.next = pa_grid.ended = 0;
+    for (int used = 0; pa_grid.next < pa_grid.count && !pa_grid.error; ++used) {
+        char *low = (char *)space + PA_GRID_SPACE + (size_t)used * PA_GRID_STACK;
+        if (used == space->made) {
+            mprotect(low, 4096, 0);
+            ++space->made;
+        }
+        pa_grid_switch(&space->scheduler, pa_grid_fresh(low + PA_GRID_STACK, pa_grid_worker));
+    }
+    while (pa_grid.ended < pa_grid.count && !pa_grid.error) {
+        bool moved = false;
+        for (int low = 0; low < pa_grid.count && !pa_grid.error; low += pa_grid.warp)
+            moved |= pa_grid_meet(low, pa_grid.count - low < pa_grid.warp ? pa_grid.count - low : pa_grid.warp);
+        if (!moved && !pa_grid.error) pa_grid_barrier();
+    }
+}
+static int pa_grid_blocks(pa_grid_launch *launch)
+{
+    void *own = 0, **stacks = launch->stacks ? launch->stacks : &own;
+    const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    const uint32_t *g = launch->grid, *b = launch->block;
+    if (launch->warp != 32 && launch->warp != 64) pa_grid.error = "a warp has 32 or 64 lanes";
+    if (threads < 1 || threads > PA_GRID_THREADS) pa_grid.error = "a block has 1 to 1024 threads";
+    if (launch->shared > PA_GRID_SHARED_BYTES) pa_grid.error = "a block has at most 64 KiB of dynamic shared memory";
+    if (!pa_grid.error && !*stacks && !(*stacks = pa_grid_reserve())) pa_grid.error = "no memory for stacks";
+    pa_grid.space = (pa_grid_space *)*stacks;
+    pa_grid.warp = (int)launch->warp, pa_grid.count = (int)threads, pa_grid.backwards = launch->backwards != 0;
+    pa_grid.grid_dim = {g[0], g[1], g[2]}, pa_grid.block_dim = {b[0], b[1], b[2]};
+    for (int64_t k = launch->first; k < launch->first + launch->count && !pa_grid.error; ++k) {
+        pa_grid.block = {(unsigned)(k % g[0]), (unsigned)(k / g[0] % g[1]), (unsigned)(k / ((int64_t)g[0] * g[1]))};
+        pa_grid_block();
+    }
+    if (own) munmap(own, PA_GRID_SPACE + (size_t)PA_GRID_THREADS * PA_GRID_STACK);
+    launch->error = pa_grid.error;
+    return pa_grid.error != 0;
+}
+
+/* One call with the arguments from their addresses; braces evaluate them in order. */
+template <typename... A> struct pa_grid_call {
+    __forceinline__ pa_grid_call(void (*kernel)(A...), A... a) { kernel(a...); }
+    static void each(void (*kernel)(), void **p)
+    {
+        pa_grid_call<A...>{(void (*)(A...))kernel, *(A *)*p++...};
+    }
+};
+template <typename... A> static int pa_grid_start(pa_grid_launch *launch, void (*kernel)(A...))
+{
+    const size_t sizes[] = {sizeof(A)..., 0}, aligned[] = {alignof(A)..., 1};
+    void *places[sizeof...(A) + 1];
+    size_t end = 0;
+    for (size_t k = 0; k < sizeof...(A); ++k) {
+        end = (end + aligned[k] - 1) / aligned[k] * aligned[k];
+        places[k] = (char *)launch->buffer + end;
+        end += sizes[k];
+    }
+    pa_grid.error = !launch->params && launch->size < end ? "too few bytes of arguments for the kernel" : 0;
+    pa_grid.each = pa_grid_call<A...>::each, pa_grid.kernel = (void (*)())kernel;
+    pa_grid.params = launch->params ? launch->params : places;
+    return pa_grid_blocks(launch);
+}
+#define PA_GRID_ENTRY(symbol, ...)                                                                                     \
+    extern "C" __attribute__((visibility("default"))) int pa_grid_##symbol(pa_grid_launch *launch)                     \
+    {                                                                                                                  \
+        return pa_grid_start(launch, __VA_ARGS__);                                                                     \
+    }
+/* A definition for any type, which the text alone knows. */
+#define PA_GRID_DYNAMIC(name)                                                                                          \
+    asm(".pushsection .tbss,\"awT\",%nobits\n.p2align 6\n.globl " #name "\n.hidden " #name "\n.type " #name ",%object\n.size " #name \
+        ",65536\n" #name ":\n.zero 65536\n.popsection\n");
+
+/* ---- barriers, fences, warps ---- */
+
+static inline int pa_grid_sync(int line, int vote = 0)
+{
+    pa_grid_wait(PA_GRID_BARRIER, line, 0, (uint64_t)(vote != 0));
+    return pa_grid.votes;
+}
+#define __syncthreads() ((void)pa_grid_sync(__LINE__))
+#define __syncthreads_count(x) pa_grid_sync(__LINE__, (x) != 0)
+#define __syncthreads_or(x) (pa_grid_sync(__LINE__, (x) != 0) != 0)
+#define __syncthreads_and(x) (pa_grid_sync(__LINE__, (x) != 0) == pa_grid.count)
+#define __builtin_amdgcn_s_barrier() __syncthreads()
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+/* Returns the lanes that met; their values are in `seen` until this thread waits again. */
+static inline uint64_t pa_grid_gather(int line, uint64_t mask, uint64_t value)
+{
+    pa_grid_wait(PA_GRID_WARP, line, mask, value);
+    return pa_grid.space->met[pa_grid.current / pa_grid.warp];
+}
+static inline int pa_grid_lane() { return pa_grid.current % pa_grid.warp; }
+#define PA_GRID_ALL (~(uint64_t)0)
+#define __syncwarp(...) ((void)pa_grid_syncwarp(__LINE__, ##__VA_ARGS__))
+static inline void pa_grid_syncwarp(int line, uint64_t mask = PA_GRID_ALL) { pa_grid_gather(line, mask, 0); }
+#define __builtin_amdgcn_wave_barrier() ((void)pa_grid_gather(__LINE__, 0, 0))
+#define __activemask() pa_grid_gather(__LINE__, 0, 0)
+
+/* The value of lane `from`; of a lane that isn't there, what no program expects. */
+template <typename T> static inline T pa_grid_shuffle(int line, uint64_t mask, T x, int from)
+{
+    static_assert(sizeof(T) <= 8, "shuffles move 8 bytes at most");
+    uint64_t bits = 0;
+    memcpy(&bits, &x, sizeof x);
+    const uint64_t met = pa_grid_gather(line, mask, bits);
+    bits = met >> from & 1 ? pa_grid.space->seen[pa_grid.current - pa_grid_lane() + from] : 0xa5a5a5a5a5a5a5a5;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+#define PA_GRID_SHUFFLE(name, O, from)                                                                                 \
+    template <typename T> static inline T pa_grid_##name(int line, uint64_t mask, T x, O other, int width = 0)         \
+    {                                                                                                                  \
+        width = width ? width : pa_grid.warp;                                                                          \
+        const int lane = pa_grid_lane(), low = lane & ~(width - 1), source = (from);                                   \
+        return pa_grid_shuffle(line, mask, x, source);                                                                 \
+    }
+PA_GRID_SHUFFLE(shfl, int, low | (other & (width - 1)))
+PA_GRID_SHUFFLE(shfl_up, unsigned, lane - (int)other < low ? lane : lane - (int)other)
+PA_GRID_SHUFFLE(shfl_down, unsigned, lane + (int)other >= low + width ? lane : lane + (int)other)
+PA_GRID_SHUFFLE(shfl_xor, int, (lane ^ other) >= low + width ? lane : lane ^ other)
+#define __shfl(...) pa_grid_shfl(__LINE__, 0, __VA_ARGS__)
+#define __shfl_up(...) pa_grid_shfl_up(__LINE__, 0, __VA_ARGS__)
+#define __shfl_down(...) pa_grid_shfl_down(__LINE__, 0, __VA_ARGS__)
+#define __shfl_xor(...) pa_grid_shfl_xor(__LINE__, 0, __VA_ARGS__)
+#define __shfl_sync(mask, ...) pa_grid_shfl(__LINE__, mask, __VA_ARGS__)
+#define __shfl_up_sync(mask, ...) pa_grid_shfl_up(__LINE__, mask, __VA_ARGS__)
+#define __shfl_down_sync(mask, ...) pa_grid_shfl_down(__LINE__, mask, __VA_ARGS__)
+#define __shfl_xor_sync(mask, ...) pa_grid_shfl_xor(__LINE__, mask, __VA_ARGS__)
+static inline uint64_t pa_grid_ballot(int line, uint64_t mask, bool x, bool all = false)
+{
+    const uint64_t met = pa_grid_gather(line, mask, x), *seen = pa_grid.space->seen + pa_grid.current - pa_grid_lane();
+    uint64_t votes = 0;
+    for (int k = 0; k < pa_grid.warp; ++k)
+        if (met >> k & 1 && seen[k]) votes |= 1ull << k;
+    return all ? votes == met : votes;
+}
+#define __ballot(x) pa_grid_ballot(__LINE__, 0, (x) != 0)
+#define __any(x) ((int)(pa_grid_ballot(__LINE__, 0, (x) != 0) != 0))
+#define __all(x) ((int)pa_grid_ballot(__LINE__, 0, (x) != 0, true))
+#define __ballot_sync(mask, x) pa_grid_ballot(__LINE__, mask, (x) != 0)
+#define __any_sync(mask, x) ((int)(pa_grid_ballot(__LINE__, mask, (x) != 0) != 0))
+#define __all_sync(mask, x) ((int)pa_grid_ballot(__LINE__, mask, (x) != 0, true))
+template <typename T, typename F> static inline T pa_grid_reduce(int line, uint64_t mask, T x, F join)
+{
+    const uint64_t met = pa_grid_gather(line, mask, (uint64_t)x), *seen = pa_grid.space->seen + pa_grid.current - pa_grid_lane();
+    for (int k = 0; k < pa_grid.warp; ++k)
+        if (met >> k & 1 && k != pa_grid_lane()) x = join(x, (T)seen[k]);
+    return x;
+}
+#define PA_GRID_JOIN(expression) [](auto a, auto b) { return (decltype(a))(expression); }
+#define __reduce_add_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a + b))
+#define __reduce_min_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(b < a ? b : a))
+#define __reduce_max_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(b > a ? b : a))
+#define __reduce_and_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a & b))
+#define __reduce_or_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a | b))
+#define __reduce_xor_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a ^ b))
+
+static inline void __trap() { pa_grid_fail("the kernel trapped"); }
+#define assert(x) ((x) ? (void)0 : pa_grid_fail("an assertion of the kernel failed: " #x))
+
+#include "pa_grid_cpu_math.h"
+#endif
