@@ -33,17 +33,18 @@ _DTYPES = {code: row for row, code in _CODES.items()}
 
 class _DeviceRow(NamedTuple):
     code: int  # DLPack's device type
-    imports: tuple[int, ...]  # device types whose memory this kind can use in place
+    imports: tuple[int, ...]  # device types whose memory this kind can use in place; 3 and 11 are pinned
     legal: str  # streams a consumer may name, in words
-    default: int  # what None means
+    default: int | None  # what None means; None: this kind has no streams
     invalid: tuple[int, ...]
 
 
+# PyTorch's and CuPy's ROCm builds call their device "cuda", but say 10 here, and count streams as ROCm does.
 _DEVICES = {
-    "cpu": _DeviceRow(1, (1, 3, 11), "None", 0, ()),
+    "cpu": _DeviceRow(1, (1, 3, 11), "None", None, ()),
     "cuda": _DeviceRow(2, (2, 13), "None, -1, 1 (default), 2 (per thread) or a stream's address", 1, (0,)),
     "hip": _DeviceRow(10, (10,), "None, -1, 0 (default) or a stream's address", 0, (1, 2)),
-    "null": _DeviceRow(12, (12,), "None, -1 or 0", 0, ()),
+    "null": _DeviceRow(12, (12,), "None, -1, 0 or a stream's address", 0, ()),
 }
 _KIND_OF = {code: kind for kind, row in _DEVICES.items() for code in row.imports}
 
@@ -78,17 +79,18 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
     """`a.__dlpack__(...)`: a capsule that shares the memory of `a`, and keeps it alive, unless a copy is
     asked for or needed.
 
-    It has the versioned layout when the consumer's `max_version` is (1, 0) or more. Raises `BufferError` for
+    What the current stream got so far comes before what the consumer's `stream` gets from now on; the host
+    doesn't wait. -1: the consumer sees to that itself. The capsule has the versioned layout when the consumer's `max_version` is (1, 0) or more. Raises `BufferError` for
     a device the array can't go to, `copy=False` where only a copy can, a negative stride, and a read-only
     array for a consumer before 1.0; `ValueError` for a stream that this kind of device doesn't have.
     """
-    _check_stream(a.device, stream)
+    waiting = consumer_stream(a.device, stream)
     versioned = max_version is not None and max_version[0] >= 1
     source = _on_asked_device(a, dl_device, copy)
     if copy and source is a:
         source = a.copy()
-    if source.device is a.device and stream != -1:
-        a.device.driver.synchronize()
+    if waiting is not None and source.device is a.device and waiting != a.device.driver.stream():
+        a.device.driver.stream_wait(waiting, a.device.driver.current_stream())
     if not source._writeable and not versioned:
         raise BufferError(
             "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"
@@ -116,13 +118,16 @@ def _on_asked_device(a: ndarray, dl_device: Any, copy: bool | None) -> ndarray:
     return a.to_device("cpu")
 
 
-def _check_stream(device: Device, stream: Any) -> None:
+def consumer_stream(device: Device, stream: Any) -> int | None:
+    """The stream that is to wait for the current one, None where none is. Raises `ValueError` for what this
+    kind of device doesn't have."""
     row = _DEVICES[device.kind]
-    number = (
-        isinstance(stream, int) and not isinstance(stream, bool) and stream >= -1 and device.kind != "cpu"
-    )
-    if stream is not None and (not number or stream in row.invalid):
+    if stream is None:
+        return row.default
+    number = isinstance(stream, int) and not isinstance(stream, bool) and stream >= -1
+    if not number or row.default is None or stream in row.invalid:
         raise ValueError(f"stream of a consumer on {device} is {row.legal}; got {stream!r}")
+    return None if stream == -1 else int(stream)
 
 
 def _element_strides(a: ndarray) -> tuple[int, ...]:

@@ -224,7 +224,7 @@ class GpuDriver(Driver):
         """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
         slots whose product is the number of iterations, * if only the device knows it, . for one thread; a w
         behind them says that each iteration is a warp's."""
-        parts = [part.rpartition("=") for part in name.split(";")]
+        parts = [part.rpartition("=") for part in name.split(";") if part]  # none: a kernel of nothing
         steps = ffi.new("pa_gpu_step[]", len(parts))
         for step, (symbol, _, factors) in zip(steps, parts, strict=True):
             step.function = self.symbol(module, symbol)
@@ -234,7 +234,7 @@ class GpuDriver(Driver):
             slots = [] if factors in ("*", ".") else [int(f) for f in factors.split(",") if f]
             step.factors = -1 if factors == "*" else len(slots)
             step.slot[0 : len(slots)] = slots
-        return self._remember(module, steps, len(parts), parts[0][0])
+        return self._remember(module, steps, len(parts), parts[0][0] if parts else "nothing")
 
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""

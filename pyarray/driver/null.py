@@ -114,4 +114,7 @@ class NullDriver(Driver):
         self._record("synchronize")
 
     def stream(self) -> int:
-        return 0
+        return self.current_stream()
+
+    def stream_wait(self, waiting: int, other: int) -> None:
+        self._record("stream_wait", waiting, other)
