@@ -38,6 +38,8 @@ FLAGS = (
     "-pipe",
     "-w",
 )
+# For text that is C++. Behind FLAGS, where the last -std counts.
+CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 # zig turns the undefined-behaviour sanitizer on by itself, and its runtime is not linked here.
 ZIG_FLAGS = ("-fno-sanitize=undefined",)
 # The first that the compiler takes. Old clang on ARM knows only -mcpu.
@@ -64,6 +66,11 @@ class Toolchain:
         with tempfile.TemporaryDirectory(prefix="pyarray-") as folder:
             output = Path(folder, "kernel.so")
             result = self._run(text, extra_flags, output)
+            if b"cc1plus" in result.stderr:  # the C++ half of GCC, which is a package of its own
+                raise DeviceError(
+                    f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: install g++, "
+                    "or name a compiler that can in PYARRAY_CC"
+                )
             if result.returncode:
                 raise CompileError(_complaint(self.command, text, result))
             return output.read_bytes()
@@ -88,9 +95,10 @@ class Toolchain:
     ) -> subprocess.CompletedProcess[bytes]:
         includes = [f"-I{folder}" for folder in include_dirs()]
         own = [*self.command, *self.flags, *native, *includes, *extra_flags]
+        language = () if CPP[0] in extra_flags else ("-x", "c")
         try:
             return subprocess.run(
-                [*own, "-x", "c", "-", "-o", str(output), "-lm"],
+                [*own, *language, "-", "-o", str(output), "-lm"],
                 input=text.encode(),
                 capture_output=True,
                 check=False,
