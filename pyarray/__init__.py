@@ -5,6 +5,7 @@ This module is an Array API namespace; beyond the standard it has kernels (`kern
 and no torch.
 """
 
+from . import cuda_interface as _cuda_interface
 from .annotations import In as In
 from .annotations import InOut as InOut
 from .annotations import Out as Out
@@ -88,3 +89,6 @@ _operators.install()
 _methods.install()
 _numpy_names.install()
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
+_operations.update(
+    cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
+)

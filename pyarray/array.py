@@ -412,6 +412,7 @@ class ndarray:
     # other libraries
 
     __array_interface__ = property(array_host.array_interface)
+    __cuda_array_interface__ = property(array_host.cuda_interface)
     __array__ = array_host.as_array
     __array_ufunc__ = array_hooks.call_ufunc
     __array_function__ = array_hooks.call_function

@@ -9,7 +9,7 @@ import numpy as np
 from pyarray import array_host
 from pyarray import shape as shapes
 from pyarray.array import STRIDED, empty, ndarray, operations, root
-from pyarray.array_hooks import operation
+from pyarray.array_hooks import is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
@@ -25,8 +25,8 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, device: Any = None) ->
 
 
 def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> ndarray:
-    """`obj` as an array: an array, a NumPy array, anything with `__dlpack__` or a buffer, a scalar or nested
-    sequences of them.
+    """`obj` as an array: an array, a NumPy array, anything with `__dlpack__`, `__cuda_array_interface__` or a
+    buffer, a scalar or nested sequences of them.
 
     On the CPU a NumPy array's memory is shared where dtype, alignment and byte order allow; a read-only one
     gives a read-only array. `copy=True` always copies, `copy=False` raises `ValueError` where a copy is
@@ -39,10 +39,16 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     kind = None if dtype is None else asdtype(dtype)
     if isinstance(obj, ndarray):
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, (np.ndarray, np.generic)):
-        imported = operation("from_dlpack")(obj)
-        return _converted(imported, kind, copy, imported.device if device is None else get_device(device))
+    if is_foreign(obj) and not isinstance(obj, (np.ndarray, np.generic)):
+        there = imported(obj)
+        return _converted(there, kind, copy, there.device if device is None else get_device(device))
     return _from_numpy(obj, kind, copy, get_device(device))
+
+
+def imported(x: Any) -> ndarray:
+    """The array on the memory of another library's, one of which `is_foreign` says that it is one. Raises
+    what its ways of exchange raise."""
+    return operation("from_dlpack" if hasattr(x, "__dlpack__") else "from_cuda_interface")(x)
 
 
 def asnumpy(a: Any) -> np.ndarray[Any, Any]:
@@ -124,9 +130,23 @@ def _without_arrays(obj: Any) -> Any:
 def shared(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
     """An array on the memory of an aligned NumPy array whose dtype is `kind`. Checks nothing."""
     ptr, readonly = values.__array_interface__["data"]
-    low, high = shapes.byte_bounds(values.shape, values.strides, kind.itemsize)
-    buffer = Buffer.wrap(device, ptr + low, high - low, values)
-    return root(buffer, ptr, values.shape, values.strides, kind, not readonly)
+    return window(device, ptr, values.shape, values.strides, kind, not readonly, values)
+
+
+def window(
+    device: Any,
+    ptr: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: DType,
+    writeable: bool,
+    owner: Any,
+) -> ndarray:
+    """An array whose first element is at `ptr`, in memory of `owner`, which stays alive as long. Checks
+    nothing but the rank."""
+    low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
+    buffer = Buffer.wrap(device, ptr + low, high - low, owner)
+    return root(buffer, ptr, shape, strides, dtype, writeable)
 
 
 def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:

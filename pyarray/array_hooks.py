@@ -14,6 +14,7 @@ fill it:
 | `any` | `any(a)`: 0-d bool array |
 | `asarray`, `asnumpy`, `to_device` | see `array_convert` |
 | `dlpack`, `dlpack_device`, `from_dlpack` | see `dlpack` |
+| `cuda_interface`, `from_cuda_interface` | see `cuda_interface` |
 
 `numpy_functions` maps NumPy's name of a function (`"add"`, `"linalg.norm"`) to ours, for `numpy.add(a, b)`
 on arrays.
@@ -47,6 +48,11 @@ def operation(name: str) -> Callable[..., Any]:
         raise NotImplementedError(
             f"operation {name!r} is provided by pyarray as a whole; import pyarray first"
         ) from None
+
+
+def is_foreign(x: Any) -> bool:
+    """Whether it is an array that gives others its memory, or a class of such arrays."""
+    return hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__")
 
 
 def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

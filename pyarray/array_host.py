@@ -55,6 +55,12 @@ def array_interface(a: Any) -> dict[str, Any]:
     return interface(a)
 
 
+def cuda_interface(a: Any) -> dict[str, Any]:
+    """`__cuda_array_interface__`, which only arrays on NVIDIA GPUs have."""
+    found: dict[str, Any] = operation("cuda_interface")(a)
+    return found
+
+
 def as_array(a: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """`__array__`: raises `TypeError` off the CPU, `ValueError` where `copy=False` can't be had."""
     if not on_host(a):

@@ -17,9 +17,9 @@ import numpy as np
 from pyarray import array_host, dtypes
 from pyarray import shape as shapes
 from pyarray._runtime import ffi, lib
-from pyarray.array import MAX_NDIM, ndarray, operations, root
+from pyarray.array import MAX_NDIM, ndarray, operations
+from pyarray.array_convert import window
 from pyarray.driver.base import Device, get_device
-from pyarray.memory.buffer import Buffer
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
@@ -80,9 +80,10 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
     asked for or needed.
 
     What the current stream got so far comes before what the consumer's `stream` gets from now on; the host
-    doesn't wait. -1: the consumer sees to that itself. The capsule has the versioned layout when the consumer's `max_version` is (1, 0) or more. Raises `BufferError` for
-    a device the array can't go to, `copy=False` where only a copy can, a negative stride, and a read-only
-    array for a consumer before 1.0; `ValueError` for a stream that this kind of device doesn't have.
+    doesn't wait. -1: the consumer sees to that itself. The capsule has the versioned layout when the
+    consumer's `max_version` is (1, 0) or more. Raises `BufferError` for a device the array can't go to,
+    `copy=False` where only a copy can, a negative stride, and a read-only array for a consumer before 1.0;
+    `ValueError` for a stream that this kind of device doesn't have.
     """
     waiting = consumer_stream(a.device, stream)
     versioned = max_version is not None and max_version[0] >= 1
@@ -260,8 +261,7 @@ def _import(capsule: Any) -> ndarray:
     writeable = not (versioned and managed.flags & READ_ONLY)
     free = lib.pa_dlpack_delete_versioned if versioned else lib.pa_dlpack_delete
     _rename(capsule, _NAMES[versioned + 2])
-    buffer = Buffer.wrap(device, ptr + low, high - low, ffi.gc(managed, free))
-    result = root(buffer, ptr, shape, strides, dtype, writeable)
+    result = window(device, ptr, shape, strides, dtype, writeable, ffi.gc(managed, free))
     return result if ptr % dtype.numpy.alignment == 0 or high == low else _aligned(result)
 
 

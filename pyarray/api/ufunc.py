@@ -16,6 +16,7 @@ from .. import dtypes
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
+from ..array_hooks import is_foreign
 from ..dtypes import DType, bool_, float32, float64
 from ..jit.kernel import Func
 from ..kernels.map import MapOp, launch_map
@@ -88,7 +89,7 @@ def operand(name: str, x: Any) -> Any:
     """An array, or a Python number, from what a user may pass. Raises `TypeError` for anything else."""
     if isinstance(x, ndarray) or type(x) in PYTHON:
         return x
-    if isinstance(x, (np.ndarray, np.generic, list, tuple)) or hasattr(x, "__dlpack__"):
+    if isinstance(x, (np.ndarray, np.generic, list, tuple)) or is_foreign(x):
         return asarray(x)
     if isinstance(x, PYTHON):  # subclasses: enumerations of integers and the like
         return next(t(x) for t in PYTHON if isinstance(x, t))  # type: ignore[arg-type]
@@ -228,4 +229,4 @@ STRIDES = {size: Strides(size) for size in (1, 2, 4, 8, 16)}
 def known(kind: type) -> bool:
     """Whether operators take operands of this type."""
     ours = (ndarray, np.ndarray, np.generic, list, tuple, *PYTHON)
-    return issubclass(kind, ours) or hasattr(kind, "__dlpack__")
+    return issubclass(kind, ours) or is_foreign(kind)

@@ -157,6 +157,11 @@ class Driver(ABC):
         direct way."""
         return False
 
+    def locate(self, ptr: int) -> int | None:
+        """Index of the device of this kind that an address of whomever belongs to; None if it is no memory of
+        one."""
+        return None
+
     def trim(self) -> None:  # noqa: B027  (most have none)
         """Gives the system what the driver itself keeps of freed memory."""
 

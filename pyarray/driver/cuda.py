@@ -51,6 +51,7 @@ class CudaDriver(GpuDriver):
             "copy_out": "cuMemcpyDtoHAsync",
             "copy_within": "cuMemcpyDtoDAsync",
             "copy_across": "cuMemcpyPeerAsync",
+            "locate": "cuPointerGetAttribute",
             "load": "cuModuleLoadData",
             "unload": "cuModuleUnload",
             "symbol": "cuModuleGetFunction",
@@ -117,6 +118,11 @@ class CudaDriver(GpuDriver):
 
     def _place(self) -> Any:
         return self._context
+
+    def locate(self, ptr: int) -> int | None:
+        ordinal = self._cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        code, index = self.attempt("locate", ordinal, ptr)
+        return int(index) if code == SUCCESS and int(index) >= 0 else None
 
     @classmethod
     def count(cls) -> int:

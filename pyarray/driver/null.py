@@ -72,6 +72,10 @@ class NullDriver(Driver):
         self._record("free", ptr, nbytes)
         self._used -= nbytes
 
+    def locate(self, ptr: int) -> int | None:
+        index = (ptr >> 48) - 1
+        return index if 0 <= index < self.count() else None
+
     def fill(self, ptr: int, byte: int, nbytes: int) -> None:
         self._record("fill", ptr, byte, nbytes)
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..annotations import field_names, is_structure
 from ..array import ndarray
+from ..array_hooks import is_foreign
 from ..dtypes import PYTHON_KIND, DType
 from ..lang.parse import attributes_read
 from ..lang.record import Record
@@ -161,7 +162,7 @@ def _is_leaf(value: Any) -> bool:
     return (
         isinstance(value, (ndarray, np.ndarray, np.generic))
         or type(value) in PYTHON_KIND
-        or (hasattr(value, "__dlpack__") and not isinstance(value, type))
+        or (is_foreign(value) and not isinstance(value, type))
     )
 
 

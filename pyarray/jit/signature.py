@@ -12,6 +12,7 @@ import numpy as np
 from ..annotations import ArrayAnnotation, declared, is_structure
 from ..array import ndarray
 from ..array_convert import asarray
+from ..array_hooks import is_foreign
 from ..array_marks import MARKED, pins_of
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
@@ -262,9 +263,7 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
 
 
 def as_argument(value: Any) -> Any:
-    """NumPy arrays and objects with `__dlpack__` as arrays on the same memory; everything else as it is."""
-    if isinstance(value, (ndarray, np.generic)) or not (
-        isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
-    ):
+    """Other libraries' arrays as arrays on the same memory; everything else as it is."""
+    if isinstance(value, (ndarray, np.generic)) or not is_foreign(value):
         return value
     return asarray(value, copy=False)

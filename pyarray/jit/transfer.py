@@ -14,9 +14,9 @@ import numpy as np
 
 from .. import shape as shapes
 from ..array import empty, ndarray
-from ..array_convert import asnumpy, shared
+from ..array_convert import asnumpy, imported, shared
+from ..array_hooks import is_foreign
 from ..array_host import on_host
-from ..dlpack import from_dlpack
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
 from .signature import Parameter, Unread
@@ -99,13 +99,13 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
     """Tensors as arrays on the same memory; NumPy's arrays and everything else as they are."""
     if isinstance(value, (ndarray, np.generic)) or p.constant or isinstance(p.annotation, Unread):
         return value
-    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__") or isinstance(value, type):
+    if isinstance(value, np.ndarray) or not is_foreign(value) or isinstance(value, type):
         return value
     if getattr(value, "requires_grad", False) is True:
         what = f"{p.name!r} is a tensor that requires grad, and no gradient flows through a kernel"
         raise ValueError(f"{kernel}(): {what}; pass .detach() of it")
     try:
-        return from_dlpack(value)
+        return imported(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(

@@ -17,6 +17,7 @@ import numpy as np
 from .. import shape as shapes
 from ..array import ndarray
 from ..array_convert import asarray
+from ..array_hooks import is_foreign
 from ..dtypes import DType, bool_
 from .nonzero import check_range, positions, raise_outside
 
@@ -182,7 +183,7 @@ def _item(a: ndarray, x: Any) -> Any:
         try:
             return operator.index(x)
         except TypeError:
-            if not hasattr(x, "__dlpack__"):
+            if not is_foreign(x):
                 raise _not_an_index(x) from None
             return _array_item(a, asarray(x), None)
     if isinstance(x, (list, tuple)) and _holds_arrays(x):

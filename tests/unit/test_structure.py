@@ -18,7 +18,7 @@ ORDER = (
     {"memory"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_views"}
     | {"buffer_view"},
-    {"dlpack"},
+    {"dlpack", "cuda_interface"},
     {"jit"},
     {"kernels"},
     {"api"},
