@@ -14,8 +14,10 @@ all: $(INSTALLED)
 demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
+# First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets.
 test: $(INSTALLED) $(VENV)/with-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -p tests.targets.kernel_recorder --record-kernels $(VENV)/kernels --numprocesses auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -p tests.targets.kernel_recorder --compile-kernels $(VENV)/kernels --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
 lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m ruff check .

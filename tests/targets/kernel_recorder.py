@@ -1,0 +1,81 @@
+"""A pytest plugin, for both steps of `make test`. The first records the GPU text of every kernel that the
+tests lower, in release and debug, one file per text; the second, test_emitted.py, compiles that folder."""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+GPU = "cuda"  # one text for all GPUs
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("kernels")
+    group.addoption("--record-kernels", metavar="FOLDER", help="write the GPU text of every kernel there")
+    group.addoption("--compile-kernels", metavar="FOLDER", help="compile what was recorded there")
+
+
+def pytest_sessionstart(session):
+    config = session.config
+    folder = config.getoption("record_kernels")
+    if folder is None:
+        return
+    if not hasattr(config, "workerinput"):  # the workers of xdist write into what their controller has made
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(folder).mkdir(parents=True)
+    # not before the tests' settings stand, and before the tests import it
+    from pyarray.jit import kernel, text_kernel
+    from pyarray.lang import pipeline
+
+    record, patch = Recorder(Path(folder)), pytest.MonkeyPatch()
+    lower = record.lower(pipeline.lower)
+    patch.setattr(pipeline, "lower", lower)
+    patch.setattr(kernel, "lower", lower)
+    patch.setattr(text_kernel.TextKernel, "_compile", record.compile(text_kernel.TextKernel._compile))
+    config.add_cleanup(patch.undo)
+
+
+class Recorder:
+    """Wraps what makes texts."""
+
+    def __init__(self, folder):
+        self.folder, self.seen = folder, set()
+
+    def new(self, text):
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        if digest in self.seen:
+            return None
+        self.seen.add(digest)
+        return digest
+
+    def write(self, text):
+        """Keeps a text, with the test that first had it in front."""
+        digest = self.new(text)
+        if digest is None:
+            return
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        try:
+            with open(self.folder / f"{digest}.cu", "x") as file:
+                file.write(f"// {test}\n{text}")
+        except FileExistsError:  # another process was first
+            pass
+
+    def lower(self, lower):
+        def recorded(source, params, target, debug=False, *more):
+            program = lower(source, params, target, debug, *more)
+            if self.new(program.text):
+                for checked in (False, True):
+                    self.write(lower(source, params, GPU, checked, *more).text)
+            return program
+
+        return recorded
+
+    def compile(self, compile):
+        def recorded(kernel, key, device):
+            for checked in (False, True):
+                self.write(kernel.program(key, GPU, checked).text)
+            return compile(kernel, key, device)
+
+        return recorded

@@ -1,0 +1,67 @@
+"""The second step of `make test`: what the first has recorded compiles for every kind of GPU."""
+
+import re
+
+import pytest
+from kernel_batch import culprit, joined, recorded
+from target_compilers import TARGETS, missing, refused
+
+SAMPLED = 16  # of so many kernels one is compiled to the end
+
+
+@pytest.fixture(scope="session")
+def kernels(request):
+    found = recorded(request.config.getoption("compile_kernels"))
+    assert found, "no kernels were recorded"
+    return found
+
+
+LACKING = {target: command for target in TARGETS if (command := missing(target))}
+
+
+@pytest.fixture(params=[target for target in TARGETS if target not in LACKING])
+def target(request):
+    return request.param
+
+
+def test_there_is_a_compiler_for_each_target():
+    if LACKING:
+        commands = "; ".join(dict.fromkeys(LACKING.values()))
+        pytest.skip(f"nothing was compiled for {', '.join(LACKING)}: {commands}")
+    assert len(TARGETS) == 7
+
+
+def check(target, kernels, folder, parsed):
+    """Fails with the first kernel that is refused, its test and the compiler's words."""
+
+    def words(some):
+        return refused(target, joined(some, parsed), folder, parsed)
+
+    found = culprit(kernels, words)
+    if found:
+        kernel, said = found
+        others = set(re.findall(r"\b([0-9a-f]{16})\.cu", words(kernels))) - {kernel.name}
+        alone = refused(target, kernel.text, folder, parsed=False) or said
+        pytest.fail(
+            f"kernel {kernel.name}, first emitted by {kernel.test}, does not compile for {target}"
+            f" ({len(others)} others are named): {alone}\n{kernel.text}",
+            pytrace=False,
+        )
+
+
+def test_every_kernel_is_valid(target, kernels, tmp_path):
+    check(target, kernels, tmp_path, parsed=True)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_code_for_some(target, kernels, tmp_path, part):
+    """All the way to the binary, for those whose digests say so."""
+    sample = [k for k in kernels if int(k.name, 16) % (4 * SAMPLED) == part]
+    check(target, sample, tmp_path, parsed=False)
+
+
+def test_texts_as_they_are(target, kernels, tmp_path):
+    """Not joined with others: a kernel includes what it needs."""
+    for kernel in kernels[:: len(kernels) // 4]:
+        words = refused(target, kernel.text, tmp_path, parsed=False)
+        assert not words, f"kernel {kernel.name} of {kernel.test} for {target}: {words}"

@@ -1,0 +1,64 @@
+"""The tool that compiles all kernels at once finds the one that is at fault."""
+
+import importlib.util
+
+import pytest
+from kernel_batch import Emitted, culprit, joined, recorded
+from kernel_recorder import Recorder
+from target_compilers import refused
+
+from pyarray.kernels.gemm import _program
+from pyarray.lang.dialect import DIALECTS
+
+HEAD = f'#include "pa_base.h"\n#include "pa_real.h"\n\n{DIALECTS["cuda"].prelude}\n'
+KERNEL = 'extern "C" __global__ void __launch_bounds__(256) kernel_add_0(const slots memory)\n{\n'
+
+
+@pytest.fixture(autouse=True)
+def nvrtc():
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("cuda-bindings is not installed: pip install 'pyarray[cuda]'")
+
+
+def kernel(number, statement):
+    text = f"{HEAD}typedef struct {{ float *data; }} slots;\n{KERNEL}    {statement}\n}}\n"
+    return Emitted(f"{number:016x}", f"test_{number}", text)
+
+
+def good(count):
+    return [kernel(n, f"memory.data[{n}] = pa_sin_f32({n}.0f);") for n in range(count)]
+
+
+WRONG = {
+    "undeclared": "memory.data[0] = nothing;",
+    "type": "float *p = 3.5f; memory.data[0] = *p;",
+    "template": "pa_vector<void, 4> v; (void)v;",
+    "syntax": "this is no statement",
+}
+
+
+@pytest.mark.parametrize("parsed", [True, False])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_the_kernel_at_fault_is_found(tmp_path, wrong, parsed):
+    kernels = good(9)
+    kernels.insert(5, kernel(77, WRONG[wrong]))
+    found, words = culprit(kernels, lambda some: refused("sm_80", joined(some, parsed), tmp_path, parsed))
+    assert found.test == "test_77"
+    assert "000000000000004d.cu" in words
+    assert culprit(good(9), lambda some: refused("sm_80", joined(some, parsed), tmp_path, parsed)) is None
+
+
+def test_headers_that_are_read_once_per_type(tmp_path):
+    keys = [("float32", 0), ("complex64", 2), ("bool", 1), ("bfloat16", 0)]
+    programs = [_program(key, "cuda", checked) for key in keys for checked in (False, True)]
+    kernels = [Emitted(f"{n:016x}", "", program.text) for n, program in enumerate(programs)]
+    assert not refused("sm_90", joined(kernels, True), tmp_path, True)
+
+
+def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):
+    for record in (Recorder(tmp_path), Recorder(tmp_path)):  # as two processes
+        for text in ("int a;\n", "int b;\n", "int a;\n"):
+            record.write(text)
+    found = recorded(tmp_path)
+    assert sorted(k.text for k in found) == ["int a;\n", "int b;\n"]
+    assert all("test_a_text_is_recorded_once" in k.test for k in found)
