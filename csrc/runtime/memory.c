@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "internal.h"
@@ -51,6 +52,29 @@ void pa_memory_free(void *block, size_t nbytes)
         munmap(block, round_up(nbytes, HUGE_PAGE));
     else
         free(block);
+}
+
+/* ---- copies ---- */
+
+#define COPIED ((size_t)256 << 10) /* bytes that are worth a wake-up */
+
+typedef struct {
+    char *to;
+    const char *from;
+    size_t nbytes;
+} copy;
+
+static void copy_blocks(void *context, int64_t begin, int64_t end)
+{
+    const copy *c = context;
+    size_t start = (size_t)begin * COPIED, stop = (size_t)end * COPIED;
+    memcpy(c->to + start, c->from + start, (stop < c->nbytes ? stop : c->nbytes) - start);
+}
+
+void pa_memory_copy(pa_pool *pool, void *to, const void *from, size_t nbytes)
+{
+    copy c = {to, from, nbytes};
+    pa_parallel_for(pool, copy_blocks, &c, (int64_t)((nbytes + COPIED - 1) / COPIED), 1);
 }
 
 /* ---- scratch ---- */

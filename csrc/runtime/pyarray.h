@@ -47,6 +47,9 @@ int pa_pool_threads(const pa_pool *pool);
    inside a block is not supported. `context` stays the caller's, and is not used after the return. */
 void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count, int64_t grain);
 
+/* memcpy by all workers: one core doesn't fill the memory's bandwidth, nor that of a bus to a GPU. */
+void pa_memory_copy(pa_pool *pool, void *to, const void *from, size_t nbytes);
+
 /* ---- the first failure of a launch --------------------------------------------------------------------------------- */
 
 #define PA_MAX_FRAMES 64

@@ -6,11 +6,13 @@ while the device takes the other.
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from .base import get_device
 
 if TYPE_CHECKING:
+    from .cpu import CpuDriver
     from .gpu import GpuDriver
 
 PIECE = 4 << 20
@@ -37,12 +39,12 @@ class Staging:
             driver.call("copy_in", ptr, host, nbytes, stream)
             return
         with self.lock:
-            pieces = self._open()
+            pieces, copy = self._open(), _host().copy_apart
             for number, start in enumerate(range(0, nbytes, PIECE)):
                 place, event = pieces[number % 2]
                 size = min(PIECE, nbytes - start)
                 driver.event_synchronize(event)
-                ctypes.memmove(place, host + start, size)
+                copy(place, host + start, size)
                 driver.call("copy_in", ptr + start, place, size, stream)
                 driver.event_record(event, stream)
 
@@ -54,7 +56,7 @@ class Staging:
             driver.call("stream_synchronize", stream)
             return
         with self.lock:
-            pieces = self._open()
+            pieces, copy = self._open(), _host().copy_apart
             starts = range(0, nbytes, PIECE)
             for number in range(len(starts) + 1):
                 if number < len(starts):
@@ -67,4 +69,9 @@ class Staging:
                     place, event = pieces[(number - 1) % 2]
                     start = starts[number - 1]
                     driver.event_synchronize(event)
-                    ctypes.memmove(host + start, place, min(PIECE, nbytes - start))
+                    copy(host + start, place, min(PIECE, nbytes - start))
+
+
+def _host() -> CpuDriver:
+    driver = get_device("cpu").driver
+    return cast("CpuDriver", driver)

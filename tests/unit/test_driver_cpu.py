@@ -5,6 +5,7 @@ import pickle
 import struct
 from copy import copy, deepcopy
 
+import numpy as np
 import pytest
 
 from pyarray.driver import Device, Failure, get_device
@@ -145,6 +146,15 @@ def test_copies(driver):
     driver.copy_out(ctypes.addressof(target), ptr, 64)
     driver.free(ptr, 64)
     assert target.raw == bytes(range(8)) + bytes(range(56))
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, (3 << 20) + 7])
+def test_copies_by_all_cores(driver, nbytes):
+    source = np.random.default_rng(0).integers(0, 256, nbytes + 2, np.uint8)
+    target = np.zeros(nbytes + 2, np.uint8)
+    driver.copy_apart(target.ctypes.data + 1, source.ctypes.data + 1, nbytes)
+    np.testing.assert_array_equal(target[1:-1], source[1:-1])
+    assert target[0] == target[-1] == 0
 
 
 def test_absurd_size_gives_no_memory(driver):

@@ -1,6 +1,9 @@
 """Streams order work; memory that one still uses is not given to another."""
 
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -196,3 +199,47 @@ def test_after_a_fork(device):
     else:
         assert answer == "[3.0, 3.0, 3.0, 3.0]"
     assert pa.asnumpy(a + 1).tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_a_failure_on_the_device_names_the_launch(device, blocking, tmp_path):
+    """Far outside its memory a kernel ends with the device, which only a process of its own survives."""
+    far = 1 << 44 if pa.get_device(device).driver.grid else 0  # and the CPU with the process
+    code = f"""
+        import pyarray as pa
+
+        @pa.kernel
+        def fine(v):
+            for i in range(v.size):
+                v[i] = 1
+
+        @pa.kernel
+        def wild(v, far: int):
+            for i in range(v.size):
+                v[i + far] = 2
+
+        v = pa.zeros(64, device={device!r})
+        fine(v)
+        pa.synchronize({device!r})
+        try:
+            fine(v)
+            wild(v, {far})
+            fine(v)
+            print(v.tolist()[0])
+        except pa.DeviceError as error:
+            print(error)
+    """
+    environment = os.environ | {"PYARRAY_LAUNCH_BLOCKING": str(int(blocking))}
+    script = tmp_path / "wild.py"
+    script.write_text(textwrap.dedent(code))
+    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    said = ran.stdout
+    if not far:
+        assert said == "1.0\n", ran
+    elif blocking:
+        assert "a launch failed" in said, ran
+        assert "it is that of the launch of wild" in said
+    else:
+        assert "failed" in said, ran
+        assert "wild" in said
+        assert "fine (3 times)" not in said  # the first was waited for
