@@ -40,21 +40,7 @@ typedef __UINT64_TYPE__ uint64_t;
 typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 
-/* What a caller passes. Arguments: `params`, an address per argument, or NULL and `buffer` with `size` bytes, each argument at its
-   natural alignment. `stacks`: a word that belongs to the calling thread, NULL at first, where stacks are kept for its next launch, of
-   any module; a NULL pointer: they are made and freed here. Those of a caller that jumps out of a launch stay usable. */
-typedef struct pa_grid_launch {
-    uint32_t grid[3], block[3];
-    uint32_t shared;    /* bytes of dynamic shared memory */
-    uint32_t warp;      /* lanes: 32 or 64 */
-    uint32_t backwards; /* a block's threads run from the last to the first */
-    int64_t first, count;
-    void **params;
-    const void *buffer;
-    size_t size;
-    void **stacks;
-    const char *error; /* out */
-} pa_grid_launch;
+#include "pa_grid_launch.h"
 
 #define PA_GRID_THREADS 1024       /* of a block */
 #define PA_GRID_SHARED_BYTES 65536 /* of dynamic shared memory */
