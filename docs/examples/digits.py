@@ -111,8 +111,8 @@ def train(x, labels, test_x, test_labels, rng):
 
 def check_with_torch(net, test_x):
     """torch evaluates the same memory."""
-    w1, b1, w2, b2, x = map(torch.from_dlpack, (net.w1, net.b1, net.w2, net.b2, test_x))
-    assert w1.data_ptr() == net.flat.__array_interface__["data"][0], "a copy was made"
+    flat, w1, b1, w2, b2, x = map(torch.from_dlpack, (net.flat, net.w1, net.b1, net.w2, net.b2, test_x))
+    assert w1.data_ptr() == flat.data_ptr(), "a copy was made"
     logits = torch.relu(x @ w1 + b1) @ w2 + b2
     worst = float(pa.max(pa.abs(pa.from_dlpack(logits) - net.forward(test_x)[1])))
     print(f"torch on the same memory: logits differ by at most {worst:.1e}")
