@@ -39,7 +39,7 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     kind = None if dtype is None else asdtype(dtype)
     if isinstance(obj, ndarray):
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
-    if is_foreign(obj) and not isinstance(obj, (np.ndarray, np.generic)):
+    if is_foreign(obj):
         there = imported(obj)
         return _converted(there, kind, copy, there.device if device is None else get_device(device))
     return _from_numpy(obj, kind, copy, get_device(device))

@@ -22,7 +22,7 @@ on arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,22 @@ def operation(name: str) -> Callable[..., Any]:
 
 
 def is_foreign(x: Any) -> bool:
-    """Whether it is an array that gives others its memory, or a class of such arrays."""
-    return hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__")
+    """Whether it is an array of a library other than NumPy that gives others its memory, or a class of such
+    arrays."""
+    exports = hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__")
+    return exports and not isinstance(x, (np.ndarray, np.generic))
+
+
+def on_several_devices(name: str, arguments: Iterable[tuple[str, Any]]) -> ValueError:
+    """The error of a call of `name` whose arguments, called so, are arrays of more than one device. Of very
+    many arguments it lists the first on each device."""
+    arguments = list(arguments)
+    first = {a.device: (what, a) for what, a in reversed(arguments)}
+    shown = arguments if len(arguments) <= 8 else reversed(first.values())
+    where = ", ".join(f"{what} on {a.device}" for what, a in shown)
+    return ValueError(
+        f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
+    )
 
 
 def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

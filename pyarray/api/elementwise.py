@@ -16,7 +16,7 @@ from ..jit.kernel import func
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
 from .quick import make_function
-from .ufunc import Row, compute, operand
+from .ufunc import Row, compute, operands_of
 
 ROWS: dict[str, Row] = {}
 
@@ -152,12 +152,12 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
             if min is None
             else maximum(x, min, out=out)
         )
-    operands = [operand("clip", item) for item in (x, min, max)]
+    operands = operands_of("clip", (x, min, max))
     operands[0] = asarray(operands[0])
     dtype = result_type(*operands)
     if dtype.kind in "bc":
         raise TypeError(f"clip() is not defined for {dtype}")
-    return compute(_CLIP, dtype, dtype, operands, out)
+    return compute(_CLIP, dtype, dtype, operands, out, ("x", "min", "max"))
 
 
 clip.__pyarray_func__ = _CLIP.function.__pyarray_func__  # type: ignore[attr-defined]

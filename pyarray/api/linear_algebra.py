@@ -12,7 +12,7 @@ from ..jit.mode import mode, table
 from ..kernels.gemm import gemm, variant_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
-from .ufunc import STRIDES, common_device, compute_out
+from .ufunc import STRIDES, common_device, compute_out, operands_of
 
 __all__ = ["matmul", "matrix_transpose"]
 
@@ -54,7 +54,7 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     """
     if out is None and (product := _quick(x1, x2)) is not None:
         return product
-    a, b = as_operand("matmul", x1, "biufc"), as_operand("matmul", x2, "biufc")
+    a, b = (as_operand("matmul", x, "biufc") for x in operands_of("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(
             f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; "

@@ -15,7 +15,7 @@ import numpy as np
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
-from ..array_hooks import operation
+from ..array_hooks import is_foreign, on_several_devices, operation
 from ..dtypes import asdtype, result_type
 
 __all__ = [
@@ -247,19 +247,16 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     if isinstance(given, ndarray):
         found = list(given)
     elif isinstance(given, (tuple, list)):
-        found = [asarray(a) for a in given]
+        place = next((a.device for a in given if isinstance(a, ndarray)), None)
+        found = [asarray(a) if is_foreign(a) else asarray(a, device=place) for a in given]
     else:
         raise TypeError(
             f"{name}() takes a sequence of arrays, got {type(given).__name__}; write {name}([a, b])"
         )
     if not found:
         raise ValueError(f"{name}() needs at least one array, got none")
-    devices = {a.device for a in found}
-    if len(devices) > 1:
-        where = ", ".join(sorted(map(str, devices)))
-        raise ValueError(
-            f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
-        )
+    if any(a.device is not found[0].device for a in found):
+        raise on_several_devices(name, ((f"arrays[{n}]", a) for n, a in enumerate(found)))
     return found
 
 

@@ -14,7 +14,7 @@ from ..kernels.map import MapOp, launch_map
 from ..kernels.reduce import MAX, MIN, SUM, ReduceOp, arg_extreme
 from .elementwise import not_equal
 from .statistical import as_operand, reduction
-from .ufunc import common_device, operand
+from .ufunc import common_device, operands_of
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "where"]
 
@@ -36,15 +36,14 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise TypeError("where() takes a condition, or a condition and both choices; got one choice")
-    choices = [operand("where", x) for x in (x1, x2)]
-    where_true = operand("where", condition)
+    where_true, *choices = operands_of("where", (condition, x1, x2))
     where_true = (
         where_true if isinstance(where_true, ndarray) else asarray(where_true, device=_device_of(choices))
     )
     if where_true.dtype.kind == "c":
         where_true = not_equal(where_true, 0)
     arrays = [x for x in (where_true, *choices) if isinstance(x, ndarray)]
-    place = common_device("where", arrays)
+    place = common_device("where", (where_true, *choices), ("condition", "x1", "x2"))
     kind = result_type(*choices)
     out = empty(shapes.broadcast_shapes(*(a._shape for a in arrays)), kind, place)
     launch_map(_WHERE, kind, out, (where_true, *choices))

@@ -16,7 +16,7 @@ from .. import dtypes
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
-from ..array_hooks import is_foreign
+from ..array_hooks import is_foreign, on_several_devices
 from ..dtypes import DType, bool_, float32, float64
 from ..jit.kernel import Func
 from ..kernels.map import MapOp, launch_map
@@ -85,11 +85,19 @@ def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
     raise TypeError(f"{row.name}() is not defined for {names}; it takes {legal}")
 
 
-def operand(name: str, x: Any) -> Any:
+def operands_of(name: str, inputs: Sequence[Any]) -> list[Any]:
+    """`operand` of each. NumPy's arrays and numbers, and sequences, go to where the first array is."""
+    device = next((x.device for x in inputs if isinstance(x, ndarray)), None)
+    return [operand(name, x, device) for x in inputs]
+
+
+def operand(name: str, x: Any, device: Any = None) -> Any:
     """An array, or a Python number, from what a user may pass. Raises `TypeError` for anything else."""
     if isinstance(x, ndarray) or type(x) in PYTHON:
         return x
-    if isinstance(x, (np.ndarray, np.generic, list, tuple)) or is_foreign(x):
+    if isinstance(x, (np.ndarray, np.generic, list, tuple)):
+        return asarray(x, device=device)
+    if is_foreign(x):
         return asarray(x)
     if isinstance(x, PYTHON):  # subclasses: enumerations of integers and the like
         return next(t(x) for t in PYTHON if isinstance(x, t))  # type: ignore[arg-type]
@@ -98,20 +106,19 @@ def operand(name: str, x: Any) -> Any:
     )
 
 
-def common_device(name: str, arrays: Sequence[ndarray]) -> Any:
-    """The device of all of them. Raises `ValueError` when they are on several."""
-    device = arrays[0]._buffer.device
-    if len(arrays) > 1 and any(a._buffer.device is not device for a in arrays):
-        where = ", ".join(sorted({str(a.device) for a in arrays}))
-        raise ValueError(
-            f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
-        )
+def common_device(name: str, operands: Sequence[Any], names: Sequence[str] = ("x1", "x2")) -> Any:
+    """The device of the arrays among the operands, which are called `names`. Raises `ValueError` when they
+    are on several."""
+    arrays = [(what, x) for what, x in zip(names, operands, strict=False) if isinstance(x, ndarray)]
+    device = arrays[0][1]._buffer.device
+    if any(x._buffer.device is not device for _, x in arrays):
+        raise on_several_devices(name, arrays)
     return device
 
 
 def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     """The function of a row, the general way."""
-    operands = [operand(row.name, x) for x in inputs]
+    operands = operands_of(row.name, inputs)
     if not any(isinstance(x, ndarray) for x in operands):
         operands[0] = asarray(operands[0])
     domain = row.domain(operands)
@@ -137,11 +144,18 @@ def _holds(dtype: DType, value: int) -> bool:
     return 0 <= value < 1 << bits if dtype.kind == "u" else -1 << bits - 1 <= value < 1 << bits - 1
 
 
-def compute(op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: ndarray | None) -> ndarray:
+def compute(
+    op: MapOp,
+    domain: DType,
+    dtype: DType,
+    operands: Sequence[Any],
+    out: ndarray | None,
+    names: Sequence[str] = ("x1", "x2"),
+) -> ndarray:
     """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
     doesn't fit."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
-    device = common_device(op.name, arrays)
+    device = common_device(op.name, operands, names)
     if out is None:
         result = result_like(arrays, dtype, device)
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..array import ndarray
+from ..array_hooks import on_several_devices
 from ..driver.base import Device, get_device
 from ..dtypes import DEFAULT
 from ..lang.pipeline import Program
@@ -52,11 +53,10 @@ class Bound:
 
     def device(self) -> Device:
         """Where all the arrays are; the default device without any. Raises `ValueError` for two devices."""
-        devices = {a.device: p.name for p, a in self.pairs if isinstance(a, ndarray)}
+        arrays = [(repr(p.name), a) for p, a in self.pairs if isinstance(a, ndarray)]
+        devices = {a.device for _, a in arrays}
         if len(devices) > 1:
-            where = ", ".join(f"{name!r} on {device}" for device, name in devices.items())
-            what = f"all arrays must be on one device, got {where}"
-            raise ValueError(f"{self.kernel}(): {what}; move them with .to_device(...)")
+            raise on_several_devices(self.kernel, arrays)
         return next(iter(devices), None) or get_device(None)
 
     def check_writeable(self, program: Program) -> None:

@@ -264,6 +264,6 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
 
 def as_argument(value: Any) -> Any:
     """Other libraries' arrays as arrays on the same memory; everything else as it is."""
-    if isinstance(value, (ndarray, np.generic)) or not is_foreign(value):
+    if isinstance(value, ndarray) or not (isinstance(value, np.ndarray) or is_foreign(value)):
         return value
     return asarray(value, copy=False)
