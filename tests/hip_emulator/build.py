@@ -1,0 +1,84 @@
+"""Builds the emulated HIP runtime, once per state of its sources, and points hip-python at it.
+
+`use_emulator()` comes before pyarray's first look for HIP devices. Processes that are started later find the
+emulator by the environment.
+"""
+
+import ctypes
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+HEADERS = ROOT / "csrc" / "device"
+BUILT = ROOT / "build" / "hip_emulator"
+LIBRARIES = ("libamdhip64.so", "libhiprtc.so")
+
+
+def _sources() -> list[Path]:
+    return [*sorted(HERE.glob("*.cpp")), HERE / "emulator.h", *sorted(HEADERS.glob("pa_grid_*.h"))]
+
+
+def _digest() -> str:
+    parts = [f"{path.name}\0{path.read_text()}" for path in _sources()]
+    return hashlib.sha256("\0".join([*parts, _compiler(), Path(__file__).read_text()]).encode()).hexdigest()
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "c++")
+
+
+def _compile(folder: Path, digest: str) -> None:
+    # the second one has nothing of its own: who looks a name up in it finds the first one's
+    runtime, rtc = (str(folder / name) for name in LIBRARIES)
+    flags = ["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]
+    facts = [f'-DPA_DEVICE_HEADERS="{HEADERS}"', f"-DHIP_EMULATOR_VERSION={70000000 + int(digest[:6], 16)}"]
+    files = [str(path) for path in sorted(HERE.glob("*.cpp"))]
+    compiler = _compiler()
+    subprocess.run(
+        [compiler, *flags, *facts, f"-I{HEADERS}", *files, f"-Wl,-soname,{LIBRARIES[0]}", "-o", runtime, "-ldl"],
+        check=True,
+    )
+    empty = ["-shared", "-x", "c++", "/dev/null", "-x", "none", "-Wl,--no-as-needed", runtime]
+    subprocess.run(
+        [compiler, *empty, f"-Wl,-soname,{LIBRARIES[1]}", "-Wl,-rpath,$ORIGIN", "-o", rtc], check=True
+    )
+
+
+def build() -> Path:
+    """The folder with `lib/libamdhip64.so` and `lib/libhiprtc.so`, as ROCm has it. Raises `CalledProcessError`
+    where they can't be compiled."""
+    digest = _digest()
+    home = BUILT / digest[:16]
+    if (home / "lib").is_dir():
+        return home
+    BUILT.mkdir(parents=True, exist_ok=True)
+    with (BUILT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "lib").is_dir():
+            for old in BUILT.iterdir():
+                if old.is_dir():
+                    shutil.rmtree(old, ignore_errors=True)
+            fresh = Path(tempfile.mkdtemp(dir=BUILT))
+            (fresh / "lib").mkdir()
+            (fresh / "kernels").mkdir()
+            _compile(fresh / "lib", digest)
+            fresh.rename(home)
+    return home
+
+
+def use_emulator() -> ctypes.CDLL:
+    """The emulator, loaded; from now on it is the HIP runtime of this process and of those it starts."""
+    home = build()
+    os.environ["ROCM_PATH"] = str(home)
+    os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(
+        [str(home / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    )
+    os.environ["HIP_EMULATOR_CACHE"] = str(home / "kernels")
+    # hip-python before version 10 asks the loader for bare names, under which these are known once loaded
+    return [ctypes.CDLL(str(home / "lib" / name)) for name in LIBRARIES][0]

@@ -1,0 +1,109 @@
+// Modules and launches. A code object is a shared object behind a head of 64 bytes: magic, target, size.
+#include "emulator.h"
+#include <cstdlib>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#define BEGIN                                                                                                          \
+    std::lock_guard<std::recursive_mutex> hold(emulator.lock);                                                         \
+    if (int error = enter()) return error
+
+struct Head {
+    char magic[8], target[48];
+    uint64_t size;
+};
+
+// Under a name of its own: libraries of one name are one library to the loader.
+static void *load(const char *bytes, size_t size)
+{
+    const char *folder = getenv("TMPDIR");
+    std::string path = std::string(folder ? folder : "/tmp") + "/hip-emulator-XXXXXX";
+    const int file = mkstemp(path.data());
+    if (file < 0) return nullptr;
+    size_t written = 0;
+    for (ssize_t n; written < size && (n = write(file, bytes + written, size - written)) > 0;) written += (size_t)n;
+    close(file);
+    void *library = written == size ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    unlink(path.c_str());
+    return library;
+}
+
+EXPORT int hipModuleLoadData(void **out, const void *image)
+{
+    BEGIN;
+    const Head *head = (const Head *)image;
+    if (memcmp(head->magic, "HIPEMUL", 8) != 0) return InvalidImage;
+    if (strcmp(head->target, emulator.devices[current_device].target) != 0) return NoBinaryForGpu;
+    auto module = std::make_shared<Module>();
+    module->device = current_device;
+    module->library = load((const char *)(head + 1), head->size);
+    if (!module->library) return InvalidImage;
+    *out = (void *)emulator.modules.add(module);
+    return Success;
+}
+
+EXPORT int hipModuleUnload(void *handle)
+{
+    BEGIN;
+    const auto module = emulator.modules.find(handle);
+    if (!module) return InvalidHandle;
+    run_device(module->device);
+    auto &live = emulator.functions.live;
+    for (auto at = live.begin(); at != live.end();) at = at->second->module == module.get() ? live.erase(at) : ++at;
+    dlclose(module->library);
+    emulator.modules.live.erase((uintptr_t)handle);
+    return Success;
+}
+
+EXPORT int hipModuleGetFunction(void **out, void *handle, const char *name)
+{
+    BEGIN;
+    const auto module = emulator.modules.find(handle);
+    if (!module) return InvalidHandle;
+    auto function = std::make_shared<Function>();
+    function->device = module->device;
+    function->name = name;
+    function->module = module.get();
+    function->entry = (int (*)(pa_grid_launch *))dlsym(module->library, ("pa_grid_" + function->name).c_str());
+    if (!function->entry) return NotFound;
+    *out = (void *)emulator.functions.add(function);
+    return Success;
+}
+
+static int run(const Function &function, pa_grid_launch launch)
+{
+    static thread_local void *stacks;
+    launch.stacks = &stacks;
+    launch.warp = (uint32_t)emulator.devices[function.device].warp;
+    launch.backwards = emulator.order == Emulator::Shuffled && random_number() % 2;
+    launch.count = (int64_t)launch.grid[0] * launch.grid[1] * launch.grid[2];
+    return guarded(function.device, function.name, [&] {
+        if (!function.entry(&launch)) return (int)Success;
+        return broke(function.device, LaunchFailure, function.name + ": " + launch.error);
+    });
+}
+
+// The arguments come packed, in `extra`; a list of pointers would need their sizes.
+EXPORT int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                 unsigned shared, void *stream_handle, void **params, void **extra)
+{
+    BEGIN;
+    const auto function = emulator.functions.find(handle);
+    const auto stream = stream_of(stream_handle);
+    if (!function || !stream || function->device != stream->device || stream->device != current_device) return InvalidHandle;
+    if (params || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return InvalidValue;
+    if (!gx || !gy || !gz || !bx || !by || !bz) return InvalidValue;
+    if ((uint64_t)bx * by * bz > 1024 || shared > 64 << 10 || gy > 65536 || gz > 65536) return InvalidConfiguration;
+    auto packed = std::make_shared<std::vector<char>>((char *)extra[1], (char *)extra[1] + *(size_t *)extra[3]);
+    pa_grid_launch launch = {};
+    launch.grid[0] = gx, launch.grid[1] = gy, launch.grid[2] = gz;
+    launch.block[0] = bx, launch.block[1] = by, launch.block[2] = bz;
+    launch.shared = shared;
+    enqueue(stream, [=] {
+        pa_grid_launch now = launch;
+        now.buffer = packed->data();
+        now.size = packed->size();
+        return run(*function, now);
+    });
+    return Success;
+}
