@@ -4,6 +4,7 @@ launch and reports."""
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -22,24 +23,31 @@ class Address(int):
     """An address as an argument: a number that means something in this process only."""
 
 
-_text_kernels: list[TextKernel] = []  # they live as long as the modules that make them
+_text_kernels: weakref.WeakSet[TextKernel] = weakref.WeakSet()
 
 
 def all_text_kernels() -> list[TextKernel]:
     """Those of this process."""
-    return list(_text_kernels)
+    return sorted(_text_kernels, key=lambda k: k.__name__)
 
 
 class TextKernel:
     """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say
-    all that the text depends on. Arguments are given as the program's parameters ask."""
+    all that the text depends on. Arguments are given as the program's parameters ask. `flags` are for a CPU's
+    compiler, `grid_flags` for those of GPUs."""
 
-    def __init__(self, name: str, program: Callable[[Any, str, bool], Program], flags: tuple[str, ...] = ()):
-        self.__name__, self.program, self.flags = name, program, flags
+    def __init__(
+        self,
+        name: str,
+        program: Callable[[Any, str, bool], Program],
+        flags: tuple[str, ...] = (),
+        grid_flags: tuple[str, ...] = (),
+    ):
+        self.__name__, self.program, self.flags, self.grid_flags = name, program, flags, grid_flags
         self.counts: Counter[str] = Counter()
         self._variants: dict[Any, Variant] = {}
         self._lock = threading.Lock()
-        _text_kernels.append(self)
+        _text_kernels.add(self)
 
     def forget(self) -> None:
         """Drop all variants."""
@@ -64,7 +72,7 @@ class TextKernel:
     def _compile(self, key: Any, device: Device) -> Variant:
         checked = mode.debug
         program = self.program(key, device.kind, checked)
-        flags = self.flags if DIALECTS[device.kind].blocks else ()  # they are a C compiler's
+        flags = self.flags if DIALECTS[device.kind].blocks else self.grid_flags
         artifact = compiler.load(self.__name__, program.text, program.entry, device, flags, self.counts)
         run = (device.driver.checked_launcher if checked else device.driver.launcher)(artifact.function)
         names = tuple(name for name, _ in program.params)
