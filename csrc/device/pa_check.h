@@ -10,6 +10,15 @@
 #define PA_FAIL_VIEW 3    /* as PA_FAIL_SUBVIEW, for BufferView(array, offset, size) */
 #define PA_FAIL_STEP0 4   /* slice or range with step 0 */
 
+/* Where a failed access lands. On a GPU that is memory of the device: a choice between a thread's own memory and the device's
+   would make each access an undecided one, and slower. */
+#if PA_GPU
+__device__ static pa_c128 pa_scrap;
+#define PA_SCRAP(at) (&pa_scrap)
+#else
+#define PA_SCRAP(at) (&(at)->scrap)
+#endif
+
 /* 0 <= i < n for n >= 0, in one comparison: a negative i is a huge unsigned number */
 PA_FN bool pa_in_range(int64_t i, int64_t n) { return (uint64_t)i < (uint64_t)n; }
 

@@ -81,7 +81,7 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     test = "\n        && ".join(tests)
     test = f"inside || ({test})" if kind.ndim > 1 else f"inside || {test}"
     head = f"{function} {ctype} *{name}({WHERE}, {', '.join(params)})"
-    place = f"? {address(kind, 'v', index)} : ({ctype} *)&at->scrap"
+    place = f"? {address(kind, 'v', index)} : ({ctype} *)PA_SCRAP(at)"
     return name, f"{head}\n{{\n    return {test}\n        {place};\n}}\n"
 
 

@@ -163,7 +163,7 @@ def test_trimmed_memory_is_free_again(device):
     assert pa.asnumpy(pa.full(1 << 20, 7, dtype="uint8", device=device)).sum() == 7 << 20
 
 
-@pytest.mark.parametrize("nbytes", [1, 64 << 10, (64 << 10) + 1, 4 << 20, (4 << 20) + 1, (12 << 20) + 5])
+@pytest.mark.parametrize("nbytes", [1, 70_000, 16 << 20, (16 << 20) + 1, (23 << 20) + 5])
 def test_copies_of_all_sizes(device, nbytes):
     values = np.random.default_rng(1).integers(0, 256, nbytes, np.uint8)
     there = pa.asarray(values.copy(), device=device)

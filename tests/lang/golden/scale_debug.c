@@ -28,7 +28,7 @@ typedef struct {
 static inline float *checked_f32_1c(const bool inside, pa_at *at, const pa_frame *up, int32_t site, const view_f32_1c v, int64_t i0)
 {
     return inside || pa_check_index(at->rt, up, site + 0, at->loop, at->tid, i0, v.n0, v.offset, v.n0)
-        ? v.data + (i0) : (float *)&at->scrap;
+        ? v.data + (i0) : (float *)PA_SCRAP(at);
 }
 
 static inline float func_damp(const bool inside, pa_at *at, const pa_frame *up, view_f32_1c v_v, int64_t v_i, float v_factor)
