@@ -84,13 +84,6 @@ class CudaDriver(GpuDriver):
         ):
             setattr(gpu, field, int(self._plain("cuGetProcAddress", name, 12000, 0)[0]))
 
-    def _plain(self, name: str, *args: Any) -> Any:
-        """A call that needs no context."""
-        code, *values = self._vendor(name)(*args)
-        if int(code):
-            self.fail(name, int(code))
-        return values[0] if len(values) == 1 else tuple(values)
-
     def _vendor(self, name: str) -> Any:
         return getattr(self._cu, name)
 

@@ -108,6 +108,13 @@ class GpuDriver(Driver):
             lib.pa_gpu_leave(self._gpu, before[0])
         return int(error), values[0] if len(values) == 1 else tuple(values)
 
+    def _plain(self, name: str, *args: Any) -> Any:
+        """A call that needs no context."""
+        code, *values = self._vendor(name)(*args)
+        if int(code):
+            self.fail(name, int(code))
+        return values[0] if len(values) == 1 else tuple(values)
+
     def fail(self, what: str, code: int) -> NoReturn:
         """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""
         if code == FORKED or not self._gpu.alive:

@@ -1,0 +1,178 @@
+"""AMD GPUs through hip-python, kernels from hiprtc.
+
+It has run on an emulated HIP runtime only (tests/hip_emulator), not on an AMD GPU yet.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from .gpu import GpuDriver
+from .hiprtc import Hiprtc, binding
+
+SUCCESS, NO_POOL = 0, 801  # hipErrorNotSupported
+KEEP_ALL = (1 << 64) - 1
+
+
+@functools.cache
+def hip() -> Any:
+    """hip-python's `hip`, initialised; None where there is no HIP runtime or no binding."""
+    found = binding("hip")
+    if found is None:
+        return None
+    try:
+        (code,) = found.hipInit(0)
+    except Exception:  # the binding's own: the system library is not there
+        return None
+    return found if int(code) == SUCCESS else None
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The library that hip-python has loaded: by the same name it is the same one."""
+    paths = binding("util.paths")
+    return ctypes.CDLL(paths.get_library_path("amdhip64").decode() if paths else "libamdhip64.so")
+
+
+class HipDriver(GpuDriver):
+    """One AMD GPU. A context is the device's number, and the default stream is the null stream, which torch
+    and CuPy use, too."""
+
+    kind = "hip"
+    end_mark = 3
+    OUT_OF_MEMORY = 2
+    NOT_READY = 600
+    CALLS = MappingProxyType(
+        {
+            "memory_info": "hipMemGetInfo",
+            "allocate": "hipMalloc",
+            "free": "hipFree",
+            "allocate_ordered": "hipMallocFromPoolAsync",
+            "free_ordered": "hipFreeAsync",
+            "trim": "hipMemPoolTrimTo",
+            "pinned": "hipHostMalloc",
+            "fill": "hipMemsetD8Async",
+            "copy_in": "hipMemcpyHtoDAsync",
+            "copy_out": "hipMemcpyDtoHAsync",
+            "copy_within": "hipMemcpyDtoDAsync",
+            "copy_across": "hipMemcpyPeerAsync",
+            "load": "hipModuleLoadData",
+            "unload": "hipModuleUnload",
+            "symbol": "hipModuleGetFunction",
+            "synchronize_all": "hipDeviceSynchronize",
+            "stream_create": "hipStreamCreateWithFlags",
+            "stream_destroy": "hipStreamDestroy",
+            "stream_synchronize": "hipStreamSynchronize",
+            "stream_query": "hipStreamQuery",
+            "stream_wait_event": "hipStreamWaitEvent",
+            "event_create": "hipEventCreateWithFlags",
+            "event_destroy": "hipEventDestroy",
+            "event_record": "hipEventRecord",
+            "event_synchronize": "hipEventSynchronize",
+            "event_query": "hipEventQuery",
+            "event_elapsed": "hipEventElapsedTime",
+        }
+    )
+
+    def _open(self, index: int) -> None:
+        self._hip = hip()
+        self.warp = self._attribute("WarpSize")
+        gpu = self._gpu
+        gpu.context = index
+        for field, name in (
+            ("launch", "hipModuleLaunchKernel"),
+            ("get_context", "hipGetDevice"),
+            ("set_context", "hipSetDevice"),
+            ("synchronize", "hipStreamSynchronize"),
+        ):
+            setattr(gpu, field, ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value)
+
+    def _vendor(self, name: str) -> Any:
+        return getattr(self._hip, name)
+
+    def _error(self, code: int) -> str:
+        try:
+            error = self._hip.hipError_t(code)
+        except ValueError:  # newer than the binding
+            return f"error {code}"
+        return f"{error.name} ({_text(self._hip.hipGetErrorString(error)[-1])})"
+
+    def _open_memory(self) -> Any:
+        hip = self._hip
+        facts = hip.hipMemPoolProps()
+        facts.allocType = hip.hipMemAllocationType.hipMemAllocationTypePinned
+        facts.location.type = hip.hipMemLocationType.hipMemLocationTypeDevice
+        facts.location.id = self.index
+        code, pool = hip.hipMemPoolCreate(facts)
+        if int(code) == NO_POOL:
+            return None
+        if int(code):
+            self.fail("hipMemPoolCreate", int(code))
+        # by default each synchronisation gives free memory back, and the next allocation takes it again
+        threshold = hip.hipMemPoolAttr.hipMemPoolAttrReleaseThreshold
+        self._plain("hipMemPoolSetAttribute", pool, threshold, ctypes.c_uint64(KEEP_ALL))
+        return pool
+
+    def _place(self) -> Any:
+        return self.index
+
+    @classmethod
+    def count(cls) -> int:
+        found = hip()
+        if found is None:
+            return 0
+        code, number = found.hipGetDeviceCount()
+        return int(number) if int(code) == SUCCESS else 0
+
+    def name(self) -> str:
+        return _text(self._plain("hipDeviceGetName", 256, self.index))
+
+    def _attribute(self, name: str) -> int:
+        attribute = getattr(self._hip.hipDeviceAttribute_t, f"hipDeviceAttribute{name}")
+        return int(self._plain("hipDeviceGetAttribute", attribute, self.index))
+
+    @functools.cached_property
+    def _facts(self) -> dict[str, Any]:
+        processors = self._attribute("MultiprocessorCount")
+        return {
+            "threads": processors * self._attribute("MaxThreadsPerMultiProcessor"),
+            "processors": processors,
+            "target": self._target(),
+            "shared_bytes": self._attribute("MaxSharedMemoryPerBlock"),
+            "l2_bytes": self._attribute("L2CacheSize"),
+            "warp": self.warp,
+            "block_threads": self._attribute("MaxThreadsPerBlock"),
+            "block_sides": tuple(self._attribute(f"MaxBlockDim{axis}") for axis in "XYZ"),
+            "grid_sides": tuple(self._attribute(f"MaxGridDim{axis}") for axis in "XYZ"),
+        }
+
+    def _target(self) -> str:
+        """Without the settings that follow its name: what is compiled so runs under each of them."""
+        hip = self._hip
+        if binding("util.paths"):  # from version 10 on it makes the structure itself
+            facts = self._plain("hipGetDeviceProperties", self.index)
+        else:
+            facts = hip.hipDeviceProp_t()
+            self._plain("hipGetDeviceProperties", facts, self.index)
+        return _text(facts.gcnArchName).partition(":")[0]
+
+    def properties(self) -> Mapping[str, Any]:
+        return self._facts
+
+    def target(self) -> str:
+        return str(self._facts["target"])
+
+    def compiler(self) -> Hiprtc:
+        return Hiprtc(self.target())
+
+    def stream(self) -> int:
+        return self.current_stream()  # DLPack of ROCm has 0 for the default stream
+
+
+def _text(words: Any) -> str:
+    """The binding has bytes, str and strings of its own."""
+    return words.decode() if hasattr(words, "decode") else str(words)

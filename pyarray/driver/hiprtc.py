@@ -1,0 +1,92 @@
+"""HIP C++ text to a binary for one AMD GPU, by hiprtc; and where hip-python is."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError, DeviceError
+from .cc import include_dirs
+
+# -ffp-contract=off: a * b + c must round as NumPy does. -fno-strict-aliasing: views of another dtype share
+# memory.
+FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+# It ends the process, rather than answer, for a target that it doesn't know.
+TARGET = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}")
+
+
+@functools.cache
+def binding(name: str) -> Any:
+    """The module `name` of hip-python, which is `rocm.bindings` from version 10 on and was `hip` before. None
+    where it is not installed."""
+    for package in ("rocm.bindings", "hip"):
+        try:
+            return importlib.import_module(f"{package}.{name}")
+        except ImportError:
+            continue
+    return None
+
+
+@dataclass(frozen=True)
+class Hiprtc:
+    """hiprtc for one `target` like gfx90a."""
+
+    target: str
+
+    @property
+    def fingerprint(self) -> str:
+        return f"hiprtc {version()} {self.target} {' '.join(FLAGS)}"
+
+    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
+        """The code object of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
+        hiprtc or for what is no target."""
+        if not TARGET.fullmatch(self.target):
+            raise DeviceError(f"hiprtc has no target {self.target!r}: expected one like 'gfx90a' or 'gfx1100'")
+        rtc = _hiprtc()
+        options = [f"--offload-arch={self.target}", *FLAGS, *extra_flags]
+        options += [f"-I{folder}" for folder in include_dirs()]
+        program = _call("hiprtcCreateProgram", text.encode(), b"kernel.hip", 0, [], [])
+        try:
+            (code,) = rtc.hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
+            if int(code):
+                log = bytearray(_call("hiprtcGetProgramLogSize", program))
+                _call("hiprtcGetProgramLog", program, log)
+                words = bytes(log).rstrip(b"\0").decode(errors="replace")
+                raise CompileError(f"hiprtc refused the kernel for {self.target}:\n{words}")
+            binary = bytearray(_call("hiprtcGetCodeSize", program))
+            _call("hiprtcGetCode", program, binary)
+            return bytes(binary)
+        finally:
+            rtc.hiprtcDestroyProgram(program.createRef())
+
+
+def _hiprtc() -> Any:
+    rtc = binding("hiprtc")
+    if rtc is None:
+        raise DeviceError("kernels for hip need hip-python: pip install 'pyarray[hip]'")
+    return rtc
+
+
+@functools.cache
+def version() -> str:
+    """Of the library, and of the runtime that it belongs to: its own has been 9.0 for years. Raises
+    `DeviceError` without it."""
+    _hiprtc()
+    try:
+        major, minor = _call("hiprtcVersion")
+        _, runtime = binding("hip").hipRuntimeGetVersion()
+    except DeviceError:
+        raise
+    except Exception as error:  # the binding's own: the library is not there
+        raise DeviceError(f"hiprtc can't be loaded ({error}); it is a part of ROCm") from None
+    return f"{major}.{minor} (HIP {runtime})"
+
+
+def _call(name: str, *args: Any) -> Any:
+    code, *values = getattr(_hiprtc(), name)(*args)
+    if int(code):
+        raise DeviceError(f"{name} failed: {code}")
+    return values[0] if len(values) == 1 else tuple(values)
