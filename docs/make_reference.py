@@ -35,7 +35,9 @@ NOTE = "<!-- Printed by docs/make_reference.py from the tables in the code: chan
 KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "floating", "c": "complex"}
 # What the Array API standard has no chapter for, in the order in which a reader meets it.
 FURTHER = (
-    "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "kernel", "func", "debug",
+    "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "get_default_device",
+    "set_default_device", "default_device", "show_config", "Stream", "Event", "current_stream", "synchronize",
+    "kernel", "func", "debug",
     "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
     "dump", "dump_tag", "load_dump", "trace",
     "constexpr", "ndrange", *language.ATOMICS,

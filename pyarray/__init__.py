@@ -29,6 +29,7 @@ from .array_convert import asnumpy as asnumpy
 from .array_hooks import operations as _operations
 from .buffer_view import BufferView as BufferView
 from .debug.dump import dump as dump
+from .debug.environment import show_config as show_config
 from .debug.load import load_dump as load_dump
 from .debug.tags import dump_tag as dump_tag
 from .debug.trace import trace as trace
@@ -70,6 +71,8 @@ from .jit.mode import debug as debug  # behind the imports of the folder of that
 from .jit.saved import load_kernel as load_kernel
 from .jit.transfer import transfer_info as transfer_info
 from .kernels import map as _map
+from .kernels.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
+from .kernels.reduction_kernel import ReductionKernel as ReductionKernel
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and
 from .lang.markers import atomic_cas as atomic_cas

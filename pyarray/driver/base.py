@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from .. import config
 from ..errors import DeviceError
+from . import diagnosis
 
 
 @dataclass(frozen=True)
@@ -390,7 +391,9 @@ def _open(text: str) -> Device:
         # The CPU is one device whatever the machine, so another index is a wrong name rather than an absent
         # device.
         error = DeviceError if KINDS[name].numbered else ValueError
-        raise error(f"no device {text!r}: this machine has {count} of kind {name!r}")
+        known = not count and name in diagnosis.NEEDS
+        why = f"{diagnosis.missing(name)}; python -m pyarray info says more" if known else ""
+        raise error(f"no device {text!r}: {why or f'this machine has {count} of kind {name!r}'}")
     device = _by_text[text] = _devices.setdefault(place, Device(KINDS[name], index))
     return device
 

@@ -21,8 +21,7 @@ class Nvrtc:
 
     @property
     def fingerprint(self) -> str:
-        major, minor = _version()
-        return f"nvrtc {major}.{minor} {self.target} {' '.join(FLAGS)}"
+        return f"nvrtc {version()} {self.target} {' '.join(FLAGS)}"
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The cubin of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
@@ -55,14 +54,15 @@ def _nvrtc() -> Any:
 
 
 @functools.cache
-def _version() -> tuple[int, int]:
+def version() -> str:
+    """Of the library. Raises `DeviceError` without it."""
     try:
         major, minor = _call("nvrtcVersion")
     except DeviceError:
         raise
     except Exception as error:  # the binding's own: the library is not there
         raise DeviceError(f"NVRTC can't be loaded ({error}); pip install nvidia-cuda-nvrtc") from None
-    return int(major), int(minor)
+    return f"{major}.{minor}"
 
 
 def _call(name: str, *args: Any) -> Any:

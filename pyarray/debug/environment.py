@@ -1,0 +1,93 @@
+"""What this machine has for pyarray: `show_config()` and `python -m pyarray info`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from .. import config
+from ..driver import diagnosis
+from ..driver.base import KINDS, Device, devices, get_device
+from ..driver.cc import toolchain
+from ..errors import DeviceError
+from ..jit import cache
+
+Rows = list[tuple[str, str]]  # name and value of each line
+_HIDDEN = ("null",)  # kinds for tests
+
+
+def show_config() -> None:
+    """Print what pyarray finds on this machine: versions, devices, compilers, the cache; and for each kind of
+    device what is missing, with the command that mends it. The same as `python -m pyarray info`.
+
+    >>> show_config()  # doctest: +ELLIPSIS
+    pyarray ...
+    """
+    print_rows(report())
+
+
+def report() -> Rows:
+    """Name and value of each line. Nothing that is missing or broken raises."""
+    rows = [
+        ("pyarray", str(sys.modules[__name__.partition(".")[0]].__version__)),
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        ("default device", _said(lambda: str(get_device(None)))),
+    ]
+    for kind in KINDS:
+        if kind not in _HIDDEN:
+            rows += _of_kind(kind)
+    named = [f"{name}={os.environ[name]}" for name in config.SETTINGS if name in os.environ]
+    return [*rows, ("settings", shlex.join(named) or "none in the environment"), *cache_rows()]
+
+
+def _of_kind(kind: str) -> Rows:
+    found: list[Device] = []
+    problem = _said(lambda: found.extend(devices(kind)))
+    rows = [(f"device {device}", _said(partial(_about, device))) for device in found]
+    if kind not in diagnosis.NEEDS:
+        return [*rows, ("  C compiler", _said(_c_compiler))]
+    if not found:
+        rows = [(kind, f"no device{problem and f': {problem}'}")]
+    return rows + [(f"  {part.name}", str(part)) for part in diagnosis.parts(kind, works=bool(found))]
+
+
+def _about(device: Device) -> str:
+    driver = device.driver
+    free, total = (n / (1 << 30) for n in driver.memory_info())
+    facts = ", ".join(f"{name} {value}" for name, value in driver.properties().items())
+    return f"{driver.name()}, {driver.target()}, {free:.1f} of {total:.1f} GiB free ({facts})"
+
+
+def _c_compiler() -> str:
+    found = toolchain()
+    return f"{shlex.join(found.command)}: {found.fingerprint.partition(' [')[0]}"
+
+
+def _said(answer: Callable[[], str | None]) -> str:
+    """The answer, or why there is none."""
+    try:
+        return answer() or ""
+    except DeviceError as error:
+        return f"none ({error})"
+    except Exception as error:  # of a binding or a system library: a report says it and goes on
+        return f"none ({type(error).__name__}: {error})"
+
+
+def cache_rows() -> Rows:
+    """The lines about the kernel cache."""
+    info = cache.info()
+    if info.directory is None:
+        return [("kernel cache", "off")]
+    size = f"{info.entries} entries, {info.bytes} bytes of at most {info.cap}"
+    return [("kernel cache", str(info.directory)), ("", size)]
+
+
+def print_rows(rows: Rows) -> None:
+    """Names in a column, values beside them."""
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:{width}}  {value}")

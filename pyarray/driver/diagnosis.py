@@ -1,0 +1,199 @@
+"""What a kind of device needs on this machine, how much of it is there, and the command that mends the rest.
+
+Nothing here raises: what can't be found out is said in words.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import DeviceError
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A row of `NEEDS`. `libraries` of the vendor's driver, the first that loads counts, with the calls for
+    its version and to start it; `node`: the file through which it reaches its devices, with the commands that
+    make it (`module`), let a container have it and let a user have it (`access`); `packages`: of the binding,
+    one is enough; `compiler`: the module that answers `version()`."""
+
+    maker: str
+    pci: str  # the vendor's number
+    libraries: tuple[str, ...]
+    ask_version: str
+    start: str
+    shown: Callable[[int], str]
+    node: str
+    module: str
+    container: str
+    access: str
+    packages: tuple[str, ...]
+    compiler: str
+    install: str
+    drivers: dict[str, str]  # by distribution; "" for any other
+
+
+_HIP_PAGE = "see https://rocm.docs.amd.com/projects/install-on-linux"
+_HIP_DEBIAN = "sudo apt-get install libamdhip64-5 libhiprtc-builtins5"
+NEEDS = {
+    "cuda": Needs(
+        "NVIDIA",
+        "0x10de",
+        ("libcuda.so.1",),
+        "cuDriverGetVersion",
+        "cuInit",
+        lambda n: f"{n // 1000}.{n % 1000 // 10}",
+        "/dev/nvidiactl",
+        "sudo modprobe nvidia",
+        "docker run --gpus all ...",
+        "sudo chmod a+rw /dev/nvidia*",
+        ("cuda-bindings",),
+        "pyarray.driver.nvrtc",
+        "pip install 'pyarray[cuda]'",
+        {
+            "debian": "sudo apt-get install nvidia-driver",
+            "ubuntu": "sudo ubuntu-drivers install",
+            "": "see https://www.nvidia.com/drivers",
+        },
+    ),
+    "hip": Needs(
+        "AMD",
+        "0x1002",
+        ("libamdhip64.so", *(f"libamdhip64.so.{n}" for n in (7, 6, 5))),
+        "hipRuntimeGetVersion",
+        "hipInit",
+        lambda n: f"{n // 10_000_000}.{n // 100_000 % 100}.{n % 100_000}",
+        "/dev/kfd",
+        "sudo modprobe amdgpu",
+        "docker run --device=/dev/kfd --device=/dev/dri ...",
+        "sudo usermod -aG render,video $USER  # and log in again",
+        ("hip-python", "rocm-bindings-hip"),
+        "pyarray.driver.hiprtc",
+        "pip install 'pyarray[hip]'",
+        {"debian": _HIP_DEBIAN, "ubuntu": _HIP_DEBIAN, "": _HIP_PAGE},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that a kind needs: what was found, and how to mend it, "" if it needs no mending."""
+
+    name: str
+    found: str
+    mend: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.found}; to mend it: {self.mend}" if self.mend else self.found
+
+
+def parts(kind: str, works: bool = False) -> list[Part]:
+    """What a kind of `NEEDS` needs, from the hardware up. `works`: there are devices, so that only versions
+    are asked for."""
+    needs = NEEDS[kind]
+    return [_hardware(needs), _driver(needs, works), _binding(needs), _compiler(needs)]
+
+
+def missing(kind: str) -> str:
+    """Why there is no device of a kind, in one clause with what to do."""
+    needs, seen = NEEDS[kind], _hardware(NEEDS[kind]).found
+    for look in (lambda needs: _driver(needs, False), _binding, _compiler):
+        if (part := look(needs)).mend:
+            return f"{part} ({seen})"
+    return seen
+
+
+def _hardware(needs: Needs) -> Part:
+    """GPUs as the PCI bus shows them, whether there is a driver or not. Some containers hide it."""
+    count = 0
+    try:
+        for place in Path("/sys/bus/pci/devices").iterdir():
+            vendor, kind = ((place / name).read_text().strip() for name in ("vendor", "class"))
+            count += vendor == needs.pci and kind[:4] in ("0x03", "0x12")
+    except OSError:
+        return Part("hardware", f"the PCI bus can't be read, so nobody knows of {needs.maker} GPUs")
+    return Part("hardware", f"{count or 'no'} {needs.maker} GPU{'s' if count > 1 else ''} on the PCI bus")
+
+
+def _driver(needs: Needs, works: bool) -> Part:
+    mend = needs.drivers.get(_distribution(), needs.drivers[""])
+    for name in needs.libraries:
+        try:
+            library = ctypes.CDLL(name)
+            break
+        except OSError as error:
+            # another name may do; one that is there and can't be loaded is another matter
+            if "cannot open shared object file" not in str(error):
+                return Part("driver", f"{name} can't be loaded ({error})", mend)
+    else:
+        return Part("driver", f"no {needs.libraries[0]}, the library of {needs.maker}'s driver", mend)
+    found = f"{name}{_version_of(library, needs)}"
+    if works:
+        return Part("driver", found)
+    if not os.path.exists(needs.node):
+        return Part(
+            "driver", f"{found}, but no {needs.node}", needs.container if _in_container() else needs.module
+        )
+    if not os.access(needs.node, os.R_OK | os.W_OK):
+        return Part("driver", f"{found}, but {needs.node} is not for this user", needs.access)
+    code = _call(library, needs.start, ctypes.c_uint(0))
+    return (
+        Part("driver", f"{found}, whose {needs.start} answers error {code}", mend)
+        if code
+        else Part("driver", found)
+    )
+
+
+def _in_container() -> bool:
+    return any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv")))
+
+
+def _version_of(library: ctypes.CDLL, needs: Needs) -> str:
+    number = ctypes.c_int(0)
+    code = _call(library, needs.ask_version, ctypes.byref(number))
+    return "" if code or not number.value else f" {needs.shown(number.value)}"
+
+
+def _call(library: ctypes.CDLL, name: str, argument: object) -> int:
+    try:
+        return int(getattr(library, name)(argument))
+    except AttributeError:
+        return -1
+
+
+def _binding(needs: Needs) -> Part:
+    found = [f"{name} {version}" for name in needs.packages if (version := _installed(name))]
+    if found:
+        return Part("binding", ", ".join(found))
+    return Part("binding", f"the package {needs.packages[0]} is not installed", needs.install)
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _compiler(needs: Needs) -> Part:
+    name = needs.compiler.rpartition(".")[2]
+    try:
+        return Part("compiler", f"{name} {importlib.import_module(needs.compiler).version()}")
+    except DeviceError as error:
+        return Part("compiler", f"no {name} ({error})", needs.install)
+    except Exception as error:  # a binding of the wrong version fails in its own ways
+        return Part("compiler", f"no {name} ({type(error).__name__}: {error})", needs.install)
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("ID", "")
+    except OSError:
+        return ""
