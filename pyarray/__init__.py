@@ -72,6 +72,8 @@ from .jit.saved import load_kernel as load_kernel
 from .jit.transfer import transfer_info as transfer_info
 from .kernels import map as _map
 from .kernels.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
+from .kernels.raw_kernel import RawKernel as RawKernel
+from .kernels.raw_kernel import RawModule as RawModule
 from .kernels.reduction_kernel import ReductionKernel as ReductionKernel
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and

@@ -174,7 +174,7 @@ def program_facts(launch: Launch, number: int) -> dict[str, Any]:
         "device": variant.device.kind, "entry": program.entry, "flags": list(variant.flags),
         "checked": variant.checked, "directions": dict(program.directions),
         "params": [[name, type_facts(kind)] for name, kind in program.params],
-        "sites": [asdict(site) for site in program.sites], "text": program.text,
+        "sites": [asdict(site) for site in program.sites], "text": program.text, "raw": program.raw,
     }  # fmt: skip
 
 

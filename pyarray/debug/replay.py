@@ -28,6 +28,10 @@ def replay(
     program: Mapping[str, Any], args: Mapping[str, DumpedArgument], number: int, device: Device
 ) -> dict[str, Elements]:
     """Launch `program` on recorded arguments; see `DumpedLaunch.replay`."""
+    if program.get("raw"):
+        raise ValueError(
+            f"launch {number} of {program['kernel']!r} can't be replayed: a RawKernel's grid isn't recorded"
+        )
     named = [name for name, _ in program["params"] if "!" not in name]  # the others are the launcher's own
     live = [_whole(program["kernel"], number, args.get(name), name) for name in named]
     flags, checked = tuple(program["flags"]), program["checked"]

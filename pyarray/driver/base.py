@@ -190,7 +190,7 @@ class Driver(ABC):
         """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
-        """Runs one kernel of the module with a grid of the caller's. Only of devices with `grid`."""
+        """Runs one kernel of the module with a grid of the caller's."""
         raise DeviceError(f"{self.kind}:{self.index} has no grids")
 
     @abstractmethod

@@ -68,8 +68,8 @@ class Toolchain:
             result = self._run(text, extra_flags, output)
             if b"cc1plus" in result.stderr:  # the C++ half of GCC, which is a package of its own
                 raise DeviceError(
-                    f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: install g++, "
-                    "or name a compiler that can in PYARRAY_CC"
+                    f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: "
+                    "install g++, or name a compiler that can in PYARRAY_CC"
                 )
             if result.returncode:
                 raise CompileError(_complaint(self.command, text, result))

@@ -14,7 +14,16 @@ from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from . import cc
-from .base import CheckedLauncher, Driver, Failure, Launcher, read_failure
+from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, read_failure
+
+# What a kernel with a grid of its own may ask for: csrc/device/pa_grid_cpu.h, and else what GPUs allow.
+GRID = {
+    "warp": 32,
+    "shared_bytes": 65536,
+    "block_threads": 1024,
+    "block_sides": (1024, 1024, 64),
+    "grid_sides": (2**31 - 1, 65535, 65535),
+}
 
 
 class CpuDriver(Driver):
@@ -39,6 +48,7 @@ class CpuDriver(Driver):
             "threads": lib.pa_pool_threads(self._pool),
             "cores": os.cpu_count() or 1,
             "machine": platform.machine(),
+            **GRID,
         }
 
     def target(self) -> str:
@@ -120,6 +130,19 @@ class CpuDriver(Driver):
             # A record per launch: two threads may launch the same kernel.
             record = new("pa_failure *")
             return read_failure(record) if run(function, slots, pool, record) else None
+
+        return launch
+
+    def grid_launcher(self, module: int, name: str) -> GridLauncher:
+        entry = self.function(module, f"pa_grid_{name}")
+        run, pool = lib.pa_grid_run, self._pool
+
+        def launch(
+            grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes
+        ) -> None:
+            error = run(entry, grid, block, shared, slots, len(slots), pool)
+            if error:
+                raise DeviceError(f"cpu: a launch of {name} failed: {ffi.string(error).decode()}")
 
         return launch
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import shape as shapes
 from ..array import ndarray
+from ..array_hooks import on_several_devices
 from ..driver.base import Device, get_device
 from ..dtypes import DType, asdtype
 from ..jit.signature import as_argument, check_number, is_readonly
@@ -120,13 +121,11 @@ def arguments_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> l
 
 def device_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> Device:
     """Where all the arrays are; the default device without any. Raises `ValueError` for two."""
-    places = {p.name: a.device for p, a in zip(params, args, strict=True) if isinstance(a, ndarray)}
-    if len(set(places.values())) > 1:
-        where = ", ".join(f"{name!r} on {device}" for name, device in places.items())
-        raise ValueError(
-            f"{kernel}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
-        )
-    return next(iter(places.values()), None) or get_device(None)
+    arrays = [(repr(p.name), a) for p, a in zip(params, args, strict=True) if isinstance(a, ndarray)]
+    places = {a.device for _, a in arrays}
+    if len(places) > 1:
+        raise on_several_devices(kernel, arrays)
+    return next(iter(places), None) or get_device(None)
 
 
 def bind_letters(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> dict[str, DType]:

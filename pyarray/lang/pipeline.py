@@ -26,7 +26,8 @@ from .written import track
 class Program:
     """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
-    values compiled in, and the promises about parameters' sizes that the text relies on."""
+    values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
+    launched with a grid of the caller's."""
 
     name: str
     text: str
@@ -36,6 +37,7 @@ class Program:
     sites: tuple[Site, ...]
     captures: tuple[Capture, ...] = ()
     pins: dict[str, Pins] = field(default_factory=dict)
+    raw: bool = False
 
 
 def lower(
