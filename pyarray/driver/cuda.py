@@ -14,6 +14,11 @@ SUCCESS, NO_POOL = 0, 801  # CUDA_ERROR_NOT_SUPPORTED
 KEEP_ALL = (1 << 64) - 1
 
 
+def library_path() -> str:
+    """Name by which cuda-bindings loads the driver."""
+    return "libcuda.so.1"
+
+
 @functools.cache
 def cuda() -> Any:
     """cuda.bindings.driver, initialised; None where there is no NVIDIA driver or no binding."""

@@ -19,14 +19,14 @@ from ..errors import DeviceError
 
 @dataclass(frozen=True)
 class Needs:
-    """A row of `NEEDS`. `libraries` of the vendor's driver, the first that loads counts, with the calls for
-    its version and to start it; `node`: the file through which it reaches its devices, with the commands that
-    make it (`module`), let a container have it and let a user have it (`access`); `packages`: of the binding,
-    one is enough; `compiler`: the module that answers `version()`."""
+    """A row of `NEEDS`. `ask_version` and `start` are calls to the vendor's library; `node` is the file
+    through which it reaches its devices, with the commands that make it (`module`), let a container have it
+    and let a user have it (`access`); `packages` of the binding, one is enough. `driver` and `compiler` are
+    modules: one answers `library_path()`, the other `version()`."""
 
     maker: str
     pci: str  # the vendor's number
-    libraries: tuple[str, ...]
+    driver: str
     ask_version: str
     start: str
     shown: Callable[[int], str]
@@ -37,16 +37,17 @@ class Needs:
     packages: tuple[str, ...]
     compiler: str
     install: str
+    compiler_comes_with_driver: bool
     drivers: dict[str, str]  # by distribution; "" for any other
 
 
-_HIP_PAGE = "see https://rocm.docs.amd.com/projects/install-on-linux"
-_HIP_DEBIAN = "sudo apt-get install libamdhip64-5 libhiprtc-builtins5"
+_ROCM = "see https://rocm.docs.amd.com/projects/install-on-linux"
+_ROCM_APT = "sudo apt-get install amdrocm-runtime  # from AMD's repository: rocm.docs.amd.com"
 NEEDS = {
     "cuda": Needs(
         "NVIDIA",
         "0x10de",
-        ("libcuda.so.1",),
+        "pyarray.driver.cuda",
         "cuDriverGetVersion",
         "cuInit",
         lambda n: f"{n // 1000}.{n % 1000 // 10}",
@@ -57,7 +58,8 @@ NEEDS = {
         ("cuda-bindings",),
         "pyarray.driver.nvrtc",
         "pip install 'pyarray[cuda]'",
-        {
+        compiler_comes_with_driver=False,
+        drivers={
             "debian": "sudo apt-get install nvidia-driver",
             "ubuntu": "sudo ubuntu-drivers install",
             "": "see https://www.nvidia.com/drivers",
@@ -66,7 +68,7 @@ NEEDS = {
     "hip": Needs(
         "AMD",
         "0x1002",
-        ("libamdhip64.so", *(f"libamdhip64.so.{n}" for n in (7, 6, 5))),
+        "pyarray.driver.hip",
         "hipRuntimeGetVersion",
         "hipInit",
         lambda n: f"{n // 10_000_000}.{n // 100_000 % 100}.{n % 100_000}",
@@ -77,7 +79,8 @@ NEEDS = {
         ("hip-python", "rocm-bindings-hip"),
         "pyarray.driver.hiprtc",
         "pip install 'pyarray[hip]'",
-        {"debian": _HIP_DEBIAN, "ubuntu": _HIP_DEBIAN, "": _HIP_PAGE},
+        compiler_comes_with_driver=True,
+        drivers={"debian": _ROCM_APT, "ubuntu": _ROCM_APT, "": _ROCM},
     ),
 }
 
@@ -123,17 +126,14 @@ def _hardware(needs: Needs) -> Part:
 
 
 def _driver(needs: Needs, works: bool) -> Part:
-    mend = needs.drivers.get(_distribution(), needs.drivers[""])
-    for name in needs.libraries:
-        try:
-            library = ctypes.CDLL(name)
-            break
-        except OSError as error:
-            # another name may do; one that is there and can't be loaded is another matter
-            if "cannot open shared object file" not in str(error):
-                return Part("driver", f"{name} can't be loaded ({error})", mend)
-    else:
-        return Part("driver", f"no {needs.libraries[0]}, the library of {needs.maker}'s driver", mend)
+    mend, name = _mend_driver(needs), ""
+    try:
+        name = importlib.import_module(needs.driver).library_path()
+        library = ctypes.CDLL(name)
+    except Exception as error:  # a library that is there may fail to load for any reason
+        if "cannot open shared object file" in str(error):
+            return Part("driver", f"no {name}, the library of {needs.maker}'s driver", mend)
+        return Part("driver", f"{name} can't be loaded ({error})", mend)
     found = f"{name}{_version_of(library, needs)}"
     if works:
         return Part("driver", found)
@@ -184,16 +184,17 @@ def _installed(package: str) -> str | None:
 
 def _compiler(needs: Needs) -> Part:
     name = needs.compiler.rpartition(".")[2]
+    mend = _mend_driver(needs) if needs.compiler_comes_with_driver else needs.install
     try:
         return Part("compiler", f"{name} {importlib.import_module(needs.compiler).version()}")
-    except DeviceError as error:
-        return Part("compiler", f"no {name} ({error})", needs.install)
     except Exception as error:  # a binding of the wrong version fails in its own ways
-        return Part("compiler", f"no {name} ({type(error).__name__}: {error})", needs.install)
+        what = "" if isinstance(error, DeviceError) else f"{type(error).__name__}: "
+        return Part("compiler", f"no {name} ({what}{error})", mend)
 
 
-def _distribution() -> str:
+def _mend_driver(needs: Needs) -> str:
     try:
-        return platform.freedesktop_os_release().get("ID", "")
+        found = platform.freedesktop_os_release().get("ID", "")
     except OSError:
-        return ""
+        found = ""
+    return needs.drivers.get(found, needs.drivers[""])

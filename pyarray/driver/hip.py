@@ -31,11 +31,16 @@ def hip() -> Any:
     return found if int(code) == SUCCESS else None
 
 
+def library_path() -> str:
+    """Path or name by which hip-python loads the HIP runtime."""
+    paths = binding("util.paths")
+    return paths.get_library_path("amdhip64").decode() if paths else "libamdhip64.so"
+
+
 @functools.cache
 def _library() -> ctypes.CDLL:
     """The library that hip-python has loaded: by the same name it is the same one."""
-    paths = binding("util.paths")
-    return ctypes.CDLL(paths.get_library_path("amdhip64").decode() if paths else "libamdhip64.so")
+    return ctypes.CDLL(library_path())
 
 
 class HipDriver(GpuDriver):

@@ -11,7 +11,7 @@ import pytest
 import pyarray as pa
 from pyarray import __main__ as command
 from pyarray.debug import environment
-from pyarray.driver import base, diagnosis, nvrtc
+from pyarray.driver import base, diagnosis, hip, hiprtc, nvrtc
 from pyarray.driver.null import NullDriver
 
 
@@ -35,7 +35,7 @@ class Library:
 def machine(monkeypatch):
     """Says which libraries, files and packages there are. What isn't said is absent."""
 
-    def make(libraries=None, files=(), packages=None, distribution="debian", refused=(), works=("nvrtc",)):
+    def make(libraries=None, files=(), packages=None, distribution="debian", refused=(), compiles=True):
         def load(name, *args, **kwargs):
             found = (libraries or {}).get(name)
             if isinstance(found, Library):
@@ -49,8 +49,8 @@ def machine(monkeypatch):
                 raise importlib.metadata.PackageNotFoundError(name) from None
 
         def of_compiler():
-            if "nvrtc" not in works:
-                raise pa.DeviceError("NVRTC is not there")
+            if not compiles:
+                raise pa.DeviceError("it is not there")
             return "13.5"
 
         monkeypatch.setattr(diagnosis.ctypes, "CDLL", load)
@@ -59,12 +59,14 @@ def machine(monkeypatch):
         monkeypatch.setattr(diagnosis.importlib.metadata, "version", version)
         monkeypatch.setattr(diagnosis.platform, "freedesktop_os_release", lambda: {"ID": distribution})
         monkeypatch.setattr(nvrtc, "version", of_compiler)
+        monkeypatch.setattr(hiprtc, "version", of_compiler)
+        monkeypatch.setattr(hip, "library_path", lambda: "libamdhip64.so")
         monkeypatch.setattr(diagnosis, "_hardware", lambda needs: diagnosis.Part("hardware", "two GPUs"))
 
     return make
 
 
-CUDA, HIP = {"libcuda.so.1": Library(13000)}, {"libamdhip64.so.6": Library(60342134)}
+CUDA, HIP = {"libcuda.so.1": Library(13000)}, {"libamdhip64.so": Library(60342134)}
 BOUND = {"cuda-bindings": "13.0.1", "hip-python": "7.1"}
 CASES = [
     # kind, machine, the part that is to be mended, what is said of it, the command
@@ -89,12 +91,12 @@ CASES = [
         "binding", "the package cuda-bindings is not installed", "pip install 'pyarray[cuda]'",
     ),
     (
-        "cuda", {"libraries": CUDA, "files": ["/dev/nvidiactl"], "packages": BOUND, "works": ()},
-        "compiler", "no nvrtc (NVRTC is not there)", "pip install 'pyarray[cuda]'",
+        "cuda", {"libraries": CUDA, "files": ["/dev/nvidiactl"], "packages": BOUND, "compiles": False},
+        "compiler", "no nvrtc (it is not there)", "pip install 'pyarray[cuda]'",
     ),
-    ("hip", {}, "driver", "no libamdhip64.so", "sudo apt-get install libamdhip64-5 libhiprtc-builtins5"),
+    ("hip", {}, "driver", "no libamdhip64.so", "sudo apt-get install amdrocm-runtime"),
     ("hip", {"distribution": "fedora"}, "driver", "AMD's driver", "see https://rocm.docs.amd.com"),
-    ("hip", {"libraries": HIP}, "driver", ".so.6 6.3.42134, but no /dev/kfd", "sudo modprobe amdgpu"),
+    ("hip", {"libraries": HIP}, "driver", ".so 6.3.42134, but no /dev/kfd", "sudo modprobe amdgpu"),
     (
         "hip", {"libraries": HIP, "files": ["/dev/kfd"], "refused": ["/dev/kfd"]},
         "driver", "/dev/kfd is not for this user", "sudo usermod -aG render,video $USER",
@@ -102,6 +104,10 @@ CASES = [
     (
         "hip", {"libraries": HIP, "files": ["/dev/kfd"]},
         "binding", "the package hip-python is not installed", "pip install 'pyarray[hip]'",
+    ),
+    (
+        "hip", {"libraries": HIP, "files": ["/dev/kfd"], "packages": BOUND, "compiles": False},
+        "compiler", "no hiprtc (it is not there)", "sudo apt-get install amdrocm-runtime",
     ),
 ]  # fmt: skip
 
