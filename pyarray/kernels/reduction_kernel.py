@@ -111,9 +111,7 @@ class ReductionKernel:
         outs = self._outputs(values[self.nin :], shape, axes, keepdims, types, device)
         if outs[0].size:
             if not self.identity and 0 in shape:
-                raise ValueError(
-                    f"{self.name}() of no elements has no answer without an identity: shape {shape}"
-                )
+                raise ValueError(f"{self.name}() of no elements needs an identity: shape {shape}")
             self._launch(values[: self.nin], outs, shape, axes, types, device)
         return outs[0]
 
