@@ -128,7 +128,7 @@ class _Grid:
         lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in self.outer]
         for s in self.kernel.body:
             if isinstance(s, For) and is_parallel(s):
-                lines += [f"    int64_t {name};\n" for name, _ in bounds(s)]
+                lines += [f"    int64_t {name};\n" for name, _ in _held(s)]
         return f"__device__ struct {{\n{''.join(lines) or '    int64_t unused;'}}} {_FRAME};\n\n"
 
     def open(self, name: str, factors: str, loop: int) -> str:
@@ -159,6 +159,8 @@ class _Grid:
         text += "".join(f"    {_FRAME}.{cname(n)} = {cname(n)};\n" for n, _ in self.outer)
         for field, x in bounds(loop) if loop is not None else ():
             text += f"    {_FRAME}.{field} = {length(code, x) if isinstance(x, Range) else code.expr(x)};\n"
+        if loop is not None and len(loop.ranges) == 1:
+            text += f"    {_FRAME}.{_count(loop)} = {self.count(loop, f'{_FRAME}.')};\n"
         return text + "}\n\n"
 
     def load(self) -> str:
@@ -179,14 +181,15 @@ class _Grid:
         text = self.open(f"{self.symbol}_{number}", factors, number)
         if self.framed:
             text += self.load()
-            text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in bounds(loop))
+            text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
         else:
             text += declarations(self.outer, "    ") + "".join(code.statement(s, 1) for s in before)
             for field, x in bounds(loop):
                 value = length(code, x) if isinstance(x, Range) else code.expr(x)
                 text += f"    const int64_t {field} = {value};\n"
         fields = [field for field, _ in bounds(loop)]
-        count = " * ".join(fields) if len(loop.ranges) > 1 else self.count(loop)
+        single = _count(loop) if self.framed else self.count(loop)
+        count = " * ".join(fields) if len(loop.ranges) > 1 else single
         text += f"    const int64_t count = {count};\n"
         filled = None if code.debug or warp else streamed(self.kernel, loop)
         if filled is not None:
@@ -203,9 +206,10 @@ class _Grid:
         code.warp = False
         return text
 
-    def count(self, loop: For) -> str:
+    def count(self, loop: For, place: str = "") -> str:
+        """Number of iterations; what `bounds` hold is read from `place`."""
         held = dict(bounds(loop))
-        first, step = (f if f in held else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
+        first, step = (place + f if f in held else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
         return length(self.code, loop.ranges[0], first, step)
 
     def places(self, loop: For) -> str:
@@ -238,6 +242,17 @@ class _Grid:
                 return "*"
             found.append(str(slot))
         return ",".join(found) if len(found) <= 6 else "*"
+
+
+def _count(loop: For) -> str:
+    return f"count{loop.loop}"
+
+
+def _held(loop: For) -> list[tuple[str, Any]]:
+    """What the frame holds of a loop: its bounds and, of a single range, the number of iterations, which
+    stores of other threads must not change."""
+    single = len(loop.ranges) == 1
+    return [*bounds(loop), (_count(loop), loop.ranges[0])] if single else bounds(loop)
 
 
 def _slot_count(kind: Any, debug: bool) -> int:
