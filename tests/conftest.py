@@ -1,10 +1,13 @@
 """Settings of every test: a kernel cache of the session's own, hypothesis without deadlines, the devices that
 are there."""
 
+import importlib.util
 import os
+import shutil
 import tempfile
 
 import pytest
+from hip_emulator.build import use_emulator
 from hypothesis import HealthCheck, settings
 
 # Before pyarray is imported. Tests never touch the user's cache; one that is named lives on between sessions.
@@ -16,7 +19,24 @@ if "PYARRAY_CACHE_DIR" not in os.environ:
 settings.register_profile("pyarray", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pyarray")
 
-DEVICES = ["cpu"]
+from pyarray.driver.base import devices  # noqa: E402
+
+
+
+def _devices():
+    """What PYARRAY_TEST_DEVICES names, else the CPU, an emulated AMD GPU and the first NVIDIA GPU."""
+    if "PYARRAY_TEST_DEVICES" in os.environ:
+        names = os.environ["PYARRAY_TEST_DEVICES"].split(",")
+    else:
+        names = ["cpu", "hip:0", *(f"cuda:{device.index}" for device in devices("cuda")[:1])]
+    if "hip:0" in names and shutil.which("c++") and any(map(importlib.util.find_spec, ("rocm", "hip"))):
+        use_emulator()
+    else:
+        names = [name for name in names if name != "hip:0"]
+    return names
+
+
+DEVICES = _devices()
 
 
 @pytest.fixture(params=DEVICES)

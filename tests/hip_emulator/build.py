@@ -41,7 +41,7 @@ def _compile(folder: Path, digest: str) -> None:
     files = [str(path) for path in sorted(HERE.glob("*.cpp"))]
     compiler = _compiler()
     subprocess.run(
-        [compiler, *flags, *facts, f"-I{HEADERS}", *files, f"-Wl,-soname,{LIBRARIES[0]}", "-o", runtime, "-ldl"],
+        [compiler, *flags, *facts, f"-I{HEADERS}", *files, f"-Wl,-soname,{LIBRARIES[0]}", "-o", runtime, "-ldl", "-lm"],
         check=True,
     )
     empty = ["-shared", "-x", "c++", "/dev/null", "-x", "none", "-Wl,--no-as-needed", runtime]

@@ -1,6 +1,7 @@
 // hiprtc: the text goes to the system's C++ compiler, behind pa_grid_cpu.h.
 #include "emulator.h"
 #include <cstdlib>
+#include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -89,7 +90,7 @@ static std::vector<std::string> names_after(const std::string &s, const std::str
 static std::string whole_text(const Program &program)
 {
     const std::string bare = without_comments(program.text);
-    std::string text = "#include \"pa_grid_cpu.h\"\n#line 1 \"kernel.hip\"\n" + program.text + "\n";
+    std::string text = "#include \"prelude.h\"\n#line 1 \"kernel.hip\"\n" + program.text + "\n";
     for (const auto &name : names_after(bare, "__global__", true)) text += "PA_GRID_ENTRY(" + name + ", " + name + ")\n";
     for (size_t k = 0; k < program.expressions.size(); ++k)
         text += "PA_GRID_ENTRY(expression_" + std::to_string(k) + ", " + program.expressions[k] + ")\n";
@@ -140,7 +141,8 @@ static std::string compile(const std::vector<std::string> &command, const std::s
     std::string place = std::string(folder ? folder : "/tmp") + "/hip-emulator-XXXXXX", code;
     if (!mkdtemp(place.data())) return code;
     std::vector<std::string> whole = command;
-    for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-lm"), std::string("-lc"), std::string("-lgcc")}) whole.push_back(a);
+    for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-shared"), std::string("-nostdlib"),
+                          std::string("-lgcc")}) whole.push_back(a);
     if (write_all(place + "/kernel.cpp", text)) {
         const int status = call(whole, place + "/log");
         log = read_all(place + "/log");
@@ -152,18 +154,60 @@ static std::string compile(const std::vector<std::string> &command, const std::s
     return code;
 }
 
-// Compiled before, by any process: found by command and text, which stand in full before the code.
-static std::string compiled(const std::vector<std::string> &command, const std::string &text, std::string &log)
+static uint64_t hash(const std::string &bytes)
 {
-    const char *folder = getenv("HIP_EMULATOR_CACHE");
-    if (!folder) return compile(command, text, log);
-    std::string key;
+    uint64_t h = 14695981039346656037u;
+    for (unsigned char c : bytes) h = (h ^ c) * 1099511628211u;
+    return h;
+}
+
+// All headers that a kernel may include.
+static std::string headers()
+{
+    static const std::string all = [] {
+        std::map<std::string, std::string> texts;
+        if (DIR *folder = opendir(PA_DEVICE_HEADERS)) {
+            while (const dirent *entry = readdir(folder)) {
+                const std::string name = entry->d_name;
+                if (name.size() > 2 && name.substr(name.size() - 2) == ".h") texts[name] = read_all(PA_DEVICE_HEADERS "/" + name);
+            }
+            closedir(folder);
+        }
+        std::string joined;
+        for (const auto &[name, text] : texts) joined += name + '\n' + text;
+        return std::to_string(hash(joined));
+    }();
+    return all;
+}
+
+// What nearly every kernel includes, read by the compiler once per command: a folder with it.
+static std::string prelude(const std::string &folder, const std::vector<std::string> &command, uint64_t key)
+{
+    const std::string place = folder + "/" + std::to_string(key), fresh = place + "." + std::to_string(getpid());
+    if (access(place.c_str(), F_OK) == 0 || mkdir(fresh.c_str(), 0700) != 0) return place;
+    std::string text = "#include \"pa_grid_cpu.h\"\n";
+    for (const char *name : {"base", "real", "int", "half", "complex", "atomic", "check"})
+        text += std::string("#include \"pa_") + name + ".h\"\n";
+    std::vector<std::string> whole = command;
+    for (const auto &a : {std::string("-x"), std::string("c++-header"), fresh + "/prelude.h", std::string("-o"), fresh + "/prelude.h.gch"})
+        whole.push_back(a);
+    write_all(fresh + "/prelude.h", text);
+    call(whole, fresh + "/log");
+    rename(fresh.c_str(), place.c_str()); // another process may have been first: then this one is of no use
+    return place;
+}
+
+// Compiled before, by any process: found by command and text, which stand in full before the code.
+static std::string compiled(std::vector<std::string> command, const std::string &text, std::string &log)
+{
+    const char *cache = getenv("HIP_EMULATOR_CACHE");
+    const std::string folder = cache ? cache : "/tmp";
+    std::string key = headers() + '\n';
     for (const auto &a : command) key += a + '\n';
+    command.push_back("-I" + prelude(folder, command, hash(key)));
     key += text;
-    uint64_t hash = 14695981039346656037u;
-    for (unsigned char c : key) hash = (hash ^ c) * 1099511628211u;
     key = std::to_string(key.size()) + "\n" + key;
-    const std::string path = std::string(folder) + "/" + std::to_string(hash) + ".so", kept = read_all(path);
+    const std::string path = folder + "/" + std::to_string(hash(key)) + ".so", kept = read_all(path);
     if (kept.compare(0, key.size(), key) == 0) return kept.substr(key.size());
     const std::string code = compile(command, text, log), fresh = path + "." + std::to_string(getpid());
     if (!code.empty() && write_all(fresh, key + code)) rename(fresh.c_str(), path.c_str());
@@ -219,9 +263,9 @@ EXPORT int hiprtcGetLoweredName(Program *program, const char *expression, const 
 EXPORT int hiprtcCompileProgram(Program *program, int count, const char **options)
 {
     const char *compiler = getenv("HIP_EMULATOR_CXX");
-    std::vector<std::string> command = {compiler ? compiler : "c++", "-O1", "-fPIC", "-shared", "-pipe", "-fno-exceptions",
-                                        "-fno-rtti", "-fno-strict-aliasing", "-fno-math-errno", "-nodefaultlibs",
-                                        "-I" PA_DEVICE_HEADERS, "-D__HIPCC_RTC__=1", "-D__HIP_PLATFORM_AMD__=1"};
+    std::vector<std::string> command = {compiler ? compiler : "c++", "-O1", "-fPIC", "-pipe", "-fno-exceptions", "-fno-rtti",
+                                        "-fno-strict-aliasing", "-fno-math-errno", "-I" PA_DEVICE_HEADERS, "-DPA_GRID_RUNTIME=1",
+                                        "-D__HIPCC_RTC__=1", "-D__HIP_PLATFORM_AMD__=1"};
     std::string target = emulator.devices[current_device].target;
     for (int k = 0; k < count; ++k)
         if (!translate(options[k], command, target)) {
