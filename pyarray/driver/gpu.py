@@ -129,7 +129,7 @@ class GpuDriver(Driver):
         last = self._gpu.launches
         if last == self._good:
             return ""
-        first = max(self._good, last - RECENT)
+        first = last - 1 if self._gpu.blocking else max(self._good, last - RECENT)
         numbers = [self._gpu.recent[n % RECENT] for n in range(first, last)]
         names = Counter(self._functions[n][2] if n in self._functions else "a kernel" for n in numbers)
         if last - first == 1:
