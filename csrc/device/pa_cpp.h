@@ -6,6 +6,11 @@
 #include "pa_complex.h"
 #include "pa_half.h"
 
+#ifdef __HIPCC_RTC__ /* which NVRTC has without a header */
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef __SIZE_TYPE__ size_t;
+#endif
+
 #if !PA_GPU
 #define __device__
 #define __host__
@@ -170,6 +175,7 @@ template <typename T, typename U> PA_FN typename pa_joined<T, U>::type pow(const
     return pow(C(z), C(x));
 }
 template <typename T> PA_FN complex<T> polar(T r, T angle) { return complex<T>(r * cos(angle), r * sin(angle)); }
-namespace thrust { using ::complex; }
+template <typename T> using pa_complex = complex<T>;
+namespace thrust { template <typename T> using complex = pa_complex<T>; }
 
 #endif
