@@ -1,7 +1,6 @@
 """Compilers for GPUs that need no GPU: what each says about a text, and what installs it."""
 
 import ctypes
-import ctypes.util
 import functools
 import importlib.util
 import os
@@ -30,11 +29,11 @@ def missing(target):
     kind = TARGETS[target]
     if kind == NVRTC:
         return ""  # part of the test extra: its absence is an error
-    packages = ["libhiprtc-builtins5"] if not ctypes.util.find_library("hiprtc-builtins") else []
+    packages = [] if _library("hiprtc-builtins") else ["libhiprtc-builtins5"]
     if kind == CLANG:
-        packages += ["clang-19"] if not shutil.which("clang-19") else []
+        packages += [] if shutil.which("clang-19") else ["clang-19"]
     else:
-        packages += ["libamdhip64-5"] if not ctypes.util.find_library("amdhip64") else []
+        packages += [] if _library("amdhip64") else ["libamdhip64-5"]
         if importlib.util.find_spec("hip") is None and importlib.util.find_spec("rocm") is None:
             return "pip install hip-python"
     return f"apt-get install {' '.join(packages)}" if packages else ""
@@ -59,27 +58,28 @@ def _hiprtc(target, text, folder, parsed):
     the emulator has the same names."""
     file = folder / f"{target}.cu"
     file.write_text(text)
-    program = Path(__file__).with_name("hiprtc_process.py")
-    environment = os.environ | {"LD_LIBRARY_PATH": _links(folder)}
+    program, rocm = Path(__file__).with_name("hiprtc_process.py"), _rocm(folder)
+    environment = os.environ | {"ROCM_PATH": str(rocm), "LD_LIBRARY_PATH": str(rocm / "lib")}
     return _words([sys.executable, str(program), target, str(file)], environment)
 
 
-def _links(folder):
+def _rocm(folder):
     """A folder where hip-python finds the library under the names that it looks for: in 5.2 the functions of
     hiprtc are in libamdhip64."""
-    links = folder / "links"
-    if not links.exists():
-        links.mkdir()
-        library = _path(ctypes.util.find_library("amdhip64"))
+    rocm = folder / "rocm"
+    if not rocm.exists():
+        (rocm / "lib").mkdir(parents=True)
         for name in ("libamdhip64.so", "libhiprtc.so"):
-            (links / name).symlink_to(library)
-    return str(links)
+            (rocm / "lib" / name).symlink_to(_library("amdhip64"))
+    return rocm
 
 
-def _path(library):
-    """Where the system keeps a library."""
-    lines = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return next(line.rpartition("=> ")[2] for line in lines if line.split()[:1] == [library])
+@functools.cache
+def _library(name):
+    """Where the system has a library; '' if it doesn't. (ctypes would find the emulator, too.)"""
+    lines = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout.splitlines()
+    found = [line.rpartition("=> ")[2] for line in lines if line.strip().startswith(f"lib{name}.so")]
+    return found[0] if found else ""
 
 
 def _clang(target, text, folder, parsed):
@@ -95,7 +95,7 @@ def _clang(target, text, folder, parsed):
 
 @functools.cache
 def _declarations():
-    library = ctypes.CDLL(ctypes.util.find_library("hiprtc-builtins"))
+    library = ctypes.CDLL(_library("hiprtc-builtins"))
     size = ctypes.c_uint.in_dll(library, "__hipRTC_header_size").value
     return bytes((ctypes.c_char * size).in_dll(library, "__hipRTC_header")).rstrip(b"\0")
 
