@@ -133,6 +133,8 @@ int broke(int device, int code, const std::string &words);
 // memory.cpp
 int allocate(size_t size, bool host, Pool *pool, Block **made);
 void open_block(Block &block);
+const int ANY_DEVICE = -1;
+void reach(int device);
 void release(uintptr_t start);
 Block *block_of(uintptr_t address, size_t size); // the live block that holds the range
 std::string describe(uintptr_t address);
@@ -145,5 +147,5 @@ void run_until(const Place &place);
 void run_device(int device);
 uint64_t random_number();
 
-// faults.cpp: runs it; a fault in it breaks the device
-int guarded(int device, const std::string &what, const std::function<int()> &work);
+// faults.cpp: runs it with the memory of the device `reaches` only; a fault in it breaks the device
+int guarded(int device, const std::string &what, const std::function<int()> &work, int reaches);

@@ -52,8 +52,9 @@ static void own_stack()
     sigaltstack(&fresh, nullptr);
 }
 
-int guarded(int device, const std::string &what, const std::function<int()> &work)
+int guarded(int device, const std::string &what, const std::function<int()> &work, int reaches)
 {
+    reach(reaches);
     static thread_local bool ready;
     if (!ready) own_stack();
     ready = true;

@@ -44,11 +44,29 @@ int allocate(size_t size, bool host, Pool *pool, Block **made)
     return Success;
 }
 
+static int reached = ANY_DEVICE; // the device whose memory can be touched now
+
+static void reach_block(const Block &block)
+{
+    const bool open = block.host || reached == ANY_DEVICE || reached == block.device;
+    mprotect((void *)block.first_page, block.pages, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+// What runs on a device finds its memory and the host's only.
+void reach(int device)
+{
+    if (device == reached) return;
+    reached = device;
+    for (const auto &[start, block] : emulator.blocks)
+        if (block.opened && !block.host) reach_block(block);
+}
+
 void open_block(Block &block)
 {
     block.opened = true;
     mprotect((void *)block.first_page, block.pages, PROT_READ | PROT_WRITE);
     memset((void *)block.first_page, POISON, block.pages);
+    reach_block(block);
 }
 
 static bool poisoned(uintptr_t from, uintptr_t to)
@@ -77,6 +95,7 @@ bool check_margins(int device)
 void release(uintptr_t start)
 {
     Block block = emulator.blocks[start];
+    reach(block.device);
     if (block.opened && !margins_hold(block, true)) broke(block.device, IllegalAddress, "a kernel wrote " + emulator.fault);
     mmap((void *)block.first_page, block.pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (block.pool) block.pool->kept += block.size;
@@ -99,6 +118,7 @@ std::string describe(uintptr_t address)
     char hex[32];
     snprintf(hex, sizeof hex, "0x%llx", (unsigned long long)address);
     std::string text = std::string("address ") + hex;
+    if (!address) return "no address that there can be";
     if (address < arena() || address >= arena() + ARENA) return text + ", which is no memory of a device";
     auto freed = emulator.gone.upper_bound(address);
     if (freed != emulator.gone.begin() && address < (--freed)->first + freed->second)
@@ -106,7 +126,9 @@ std::string describe(uintptr_t address)
     auto above = emulator.blocks.upper_bound(address), below = above;
     if (below != emulator.blocks.begin()) {
         const Block &b = (--below)->second;
-        if (address < b.start + b.size) return text + ", in a block whose allocation hasn't come yet on its stream";
+        if (address < b.start + b.size)
+            return text + (b.opened ? ", in a block of device " + std::to_string(b.device)
+                                    : ", in a block whose allocation hasn't come yet on its stream");
         if (address - b.start - b.size < GAP / 2)
             return text + ", " + std::to_string(address - b.start - b.size) + " bytes behind a block of " + std::to_string(b.size);
     }

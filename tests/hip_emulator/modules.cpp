@@ -89,7 +89,7 @@ static int run(const Function &function, pa_grid_launch launch)
     return guarded(function.device, function.name, [&] {
         if (!function.entry(&launch)) return (int)Success;
         return broke(function.device, LaunchFailure, function.name + ": " + launch.error);
-    });
+    }, function.device);
 }
 
 // The arguments come packed, in `extra`; a list of pointers would need their sizes.

@@ -298,10 +298,10 @@ static bool within(const void *address, size_t size, bool host, int device)
     return block && block->host == host && (host || block->device == device);
 }
 
-static int copy(const std::shared_ptr<Stream> &stream, void *to, const void *from, size_t size)
+static int copy(const std::shared_ptr<Stream> &stream, void *to, const void *from, size_t size, int reaches)
 {
     const int device = stream->device;
-    enqueue(stream, [=] { return guarded(device, "a copy", [=] { return memcpy(to, from, size), Success; }); });
+    enqueue(stream, [=] { return guarded(device, "a copy", [=] { return memcpy(to, from, size), Success; }, reaches); });
     return Success;
 }
 
@@ -311,10 +311,10 @@ EXPORT int hipMemcpyHtoDAsync(void *to, const void *from, size_t size, void *str
     STREAM(stream, stream_handle);
     if (!size) return Success;
     if (!within(to, size, false, stream->device)) return InvalidValue;
-    if (within(from, size, true, 0)) return copy(stream, to, from, size); // pinned: it is read when the copy's turn comes
+    if (within(from, size, true, 0)) return copy(stream, to, from, size, stream->device); // pinned: it is read when the copy's turn comes
     const int device = stream->device;
     auto staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + size);
-    enqueue(stream, [=] { return guarded(device, "a copy", [=] { return memcpy(to, staged->data(), size), Success; }); });
+    enqueue(stream, [=] { return guarded(device, "a copy", [=] { return memcpy(to, staged->data(), size), Success; }, device); });
     return Success;
 }
 
@@ -323,7 +323,7 @@ EXPORT int hipMemcpyDtoHAsync(void *to, void *from, size_t size, void *stream_ha
     BEGIN;
     STREAM(stream, stream_handle);
     if (size && !within(from, size, false, stream->device)) return InvalidValue;
-    return size ? copy(stream, to, from, size) : Success;
+    return size ? copy(stream, to, from, size, stream->device) : Success;
 }
 
 EXPORT int hipMemcpyDtoDAsync(void *to, void *from, size_t size, void *stream_handle)
@@ -334,7 +334,7 @@ EXPORT int hipMemcpyDtoDAsync(void *to, void *from, size_t size, void *stream_ha
     const char *a = (const char *)to, *b = (const char *)from;
     if (a < b + size && b < a + size) return InvalidValue; // the real one answers nonsense
     if (!within(to, size, false, stream->device) || !within(from, size, false, stream->device)) return InvalidValue;
-    return copy(stream, to, from, size);
+    return copy(stream, to, from, size, stream->device);
 }
 
 EXPORT int hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, void *stream_handle)
@@ -342,7 +342,7 @@ EXPORT int hipMemcpyPeerAsync(void *to, int to_device, const void *from, int fro
     BEGIN;
     STREAM(stream, stream_handle);
     if (size && (!within(to, size, false, to_device) || !within(from, size, false, from_device))) return InvalidValue;
-    return size ? copy(stream, to, from, size) : Success;
+    return size ? copy(stream, to, from, size, ANY_DEVICE) : Success;
 }
 
 EXPORT int hipMemsetD8Async(void *to, unsigned char value, size_t size, void *stream_handle)
@@ -352,7 +352,7 @@ EXPORT int hipMemsetD8Async(void *to, unsigned char value, size_t size, void *st
     if (!size) return Success;
     if (!within(to, size, false, stream->device)) return InvalidValue;
     const int device = stream->device;
-    enqueue(stream, [=] { return guarded(device, "a fill", [=] { return memset(to, value, size), Success; }); });
+    enqueue(stream, [=] { return guarded(device, "a fill", [=] { return memset(to, value, size), Success; }, device); });
     return Success;
 }
 
