@@ -39,6 +39,7 @@ FURTHER = (
     "set_default_device", "default_device", "show_config", "Stream", "Event", "current_stream", "synchronize",
     "kernel", "func", "debug",
     "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
+    "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
     "dump", "dump_tag", "load_dump", "trace",
     "constexpr", "ndrange", *language.ATOMICS,
 )  # fmt: skip
