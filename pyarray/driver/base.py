@@ -22,7 +22,7 @@ class Kind:
     """A row of `KINDS`: how a kind of device is called, and where its driver is."""
 
     name: str
-    code: int  # part of every array's type key: never renumber
+    code: int  # part of every array's type key
     module: str
     driver: str  # name of the Driver class in it
     numbered: bool  # whether str() of a device shows its index
@@ -274,8 +274,8 @@ _event_times: dict[int, float] = {}
 class Device:
     """A device, for example `cpu` or `cuda:0`. There is one object per device: `is` and `==` agree.
 
-    `kind` is its name in `KINDS`, `code` the kind's number, `index` its ordinal. It equals its own string;
-    `Device` objects come from `get_device`.
+    `kind` is its name in `KINDS`, `index` its ordinal, `code` a number for both: the kind's for index 0. It
+    equals its own string; `Device` objects come from `get_device`.
 
     >>> get_device("cpu") == "cpu:0"
     True
@@ -291,7 +291,8 @@ class Device:
     pool: Any
 
     def __init__(self, kind: Kind, index: int):
-        self.kind, self.code, self.index = kind.name, kind.code, index
+        self.kind, self.index = kind.name, index
+        self.code = kind.code | index << 4
         self._text = f"{kind.name}:{index}" if kind.numbered else kind.name
         self._driver: Driver | None = None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import re
 import struct
 import threading
 import weakref
@@ -250,7 +251,8 @@ class GpuDriver(Driver):
     def _remember(self, module: int, steps: Any, count: int, name: str) -> int:
         number = next(self._handles)
         self._numbers.setdefault(module, []).append(number)
-        self._functions[number] = (steps, count, name.removeprefix("kernel_"))
+        name = re.sub(r"(_once)?_?\d+$", "", name.removeprefix("kernel_"))
+        self._functions[number] = (steps, count, name)
         return number
 
     def launcher(self, function: int) -> Launcher:

@@ -86,16 +86,17 @@ def load(
     only mode.
     """
     key = key_of(text, entry, device, flags)
+    place = f"{key}@{device}"  # a module belongs to one device, its binary to all of a target
     with _guard:
         lock = _locks.setdefault(key, threading.Lock())
     with lock:
-        found = _loaded.get(key)
+        found = _loaded.get(place)
         if found is None:
             found = _open(device, _binary(name, text, entry, device, flags, counts, key), entry, key)
-            _loaded[key] = found
+            _loaded[place] = found
     with _guard:
-        _recent[key] = found
-        _recent.move_to_end(key)
+        _recent[place] = found
+        _recent.move_to_end(place)
         while len(_recent) > KEPT:
             _recent.popitem(last=False)
     return found

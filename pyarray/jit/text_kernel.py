@@ -60,7 +60,7 @@ class TextKernel:
 
     def variant(self, key: Any, device: Device) -> Variant:
         """The variant for `key`, compiled if need be."""
-        whole = mode.debug, device.kind, key
+        whole = mode.debug, device.code, key
         found = self._variants.get(whole)
         if found is None:
             with self._lock:
