@@ -103,6 +103,10 @@ def functions() -> str:
         ]
         title = first_sentence(chapter).partition(":")[0].rstrip(".")
         parts += [f"## {title}", table(("name", "what it is"), rows)]
+    for module in (pa.linalg, pa.fft):
+        calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
+        rows = [(f"`{signature(n, v)}`", summary(n, v)) for n, v in sorted(calls.items())]
+        parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]
     further = [(f"`{_further(n)}`", first_sentence(getattr(pa, n))) for n in FURTHER]
     parts += ["## Arrays, kernels and devices", table(("name", "what it is"), further)]
     parts += ["## What an array has", table(("name", "what it is"), _members(pa.ndarray))]

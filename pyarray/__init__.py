@@ -6,6 +6,8 @@ and no torch.
 """
 
 from . import cuda_interface as _cuda_interface
+from . import fft as fft
+from . import linalg as linalg
 from .annotations import In as In
 from .annotations import InOut as InOut
 from .annotations import Out as Out
@@ -15,11 +17,13 @@ from .api import operators as _operators
 from .api.constants import *  # noqa: F403
 from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
+from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
 from .api.indexing import *  # noqa: F403
 from .api.inspection import __array_namespace_info__ as __array_namespace_info__
 from .api.linear_algebra import *  # noqa: F403
 from .api.manipulation import *  # noqa: F403
+from .api.products import *  # noqa: F403
 from .api.searching import *  # noqa: F403
 from .api.statistical import *  # noqa: F403
 from .api.utility import *  # noqa: F403
@@ -92,7 +96,7 @@ __array_api_version__ = "2025.12"
 
 _operators.install()
 _methods.install()
-_numpy_names.install()
+_numpy_names.install(linalg=linalg, fft=fft)
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface

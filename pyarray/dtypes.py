@@ -138,7 +138,7 @@ def asdtype(value: Any) -> DType:
         return BY_NAME[value]
     try:
         found = _BY_NUMPY.get(np.dtype(value)) if value is not None else None
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     if found is None:
         raise TypeError(f"dtype {value!r} is not supported; there are {', '.join(BY_NAME)}")

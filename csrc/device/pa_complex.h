@@ -121,7 +121,7 @@ PA_FN pa_c128 pa_expm1_c128(pa_c128 z)
 {
     double s;
     pa_c128 e;
-    if (z.im == 0) return pa_make_c128(expm1(z.re), z.im);
+    if (z.im == 0) return pa_make_c128(expm1(z.re) + 0.0, z.im); /* the standard wants no -0 here */
     if (!pa_isfinite_c128(z) || z.re > 700) {
         e = pa_exp_c128(z);
         return pa_make_c128(e.re - 1, e.im);

@@ -7,7 +7,7 @@ from typing import Any
 from ..array import MAX_NDIM
 from ..driver import base
 from ..driver.base import Device, get_device
-from ..dtypes import ALL, DEFAULT, DType
+from ..dtypes import ALL, DEFAULT, DType, bfloat16, float16
 from .data_types import isdtype
 
 __all__ = ["__array_namespace_info__"]
@@ -32,14 +32,18 @@ class Info:
         return {name: DEFAULT[kind] for name, kind in names.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """Dtypes by name, those of `kind` (as for `isdtype`) where one is given. Raises `ValueError` for
-        another kind.
+        """The standard's dtypes by name (float16 and bfloat16 are beyond it), those of `kind` (as for
+        `isdtype`) where one is given. Raises `ValueError` for another kind.
         """
-        return {row.name: row for row in ALL if kind is None or isdtype(row, kind)}
+        return {
+            row.name: row
+            for row in ALL
+            if row not in (float16, bfloat16) and (kind is None or isdtype(row, kind))
+        }
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """All devices of this machine."""
-        return [device for kind in base.KINDS if kind != "null" for device in base.devices(kind)]
+        return tuple(device for kind in base.KINDS if kind != "null" for device in base.devices(kind))
 
 
 def __array_namespace_info__() -> Info:

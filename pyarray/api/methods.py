@@ -7,7 +7,7 @@ from typing import Any
 
 from ..array import ndarray, root
 from ..dtypes import float32, float64
-from . import creation, elementwise, indexing, linear_algebra, manipulation, searching, statistical, utility
+from . import creation, elementwise, indexing, manipulation, products, searching, statistical, utility
 
 # NumPy takes the axis of these by position: a.sum(0)
 _ALONG_AXIS: dict[str, Any] = {
@@ -17,12 +17,11 @@ _ALONG_AXIS: dict[str, Any] = {
 }
 _PLAIN: dict[str, Any] = {
     **dict.fromkeys(("clip", "conj", "round"), elementwise),
-    "dot": linear_algebra,
+    **dict.fromkeys(("diagonal", "dot", "trace"), products),
     "nonzero": searching,
     "repeat": manipulation,
     "take": indexing,
 }
-_NAMES = {"dot": "matmul"}
 
 
 def _along_axis(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,7 +61,7 @@ def _imag(self: ndarray) -> ndarray:
 def install() -> None:
     """Give `ndarray` these methods."""
     for name, chapter in (_ALONG_AXIS | _PLAIN).items():
-        function = getattr(chapter, _NAMES.get(name, name))
+        function = getattr(chapter, name)
         method = (_along_axis if name in _ALONG_AXIS else _plain)(function)
         method.__name__, method.__doc__ = (
             name,

@@ -6,7 +6,17 @@ from typing import Any
 
 from ..array_hooks import numpy_functions
 from ..lang.builtins import ALIASES
-from . import creation, elementwise, linear_algebra, manipulation, searching, statistical, utility
+from . import (
+    creation,
+    einsum,
+    elementwise,
+    linear_algebra,
+    manipulation,
+    products,
+    searching,
+    statistical,
+    utility,
+)
 
 # NumPy's name -> ours, where they differ; those of the kernel language (arcsin, power ...) are in its own
 # table
@@ -23,15 +33,28 @@ _OTHER = {
     "concatenate": "concat",
     "around": "round",
 }
-_CHAPTERS = (creation, elementwise, linear_algebra, manipulation, searching, statistical, utility)
+_CHAPTERS = (
+    creation,
+    einsum,
+    elementwise,
+    linear_algebra,
+    manipulation,
+    products,
+    searching,
+    statistical,
+    utility,
+)
 
 
-def install() -> None:
-    """Fill the table that `__array_ufunc__` and `__array_function__` read."""
-    ours: dict[str, Any] = {}
+def install(**extensions: Any) -> None:
+    """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of
+    modules that NumPy has under the same name."""
+    ours: dict[str, Any] = {"trace": products.trace}
     for chapter in _CHAPTERS:
         ours |= {name: getattr(chapter, name) for name in chapter.__all__}
     numpy_functions.update(ours)
     for theirs, name in {**ALIASES, **_OTHER}.items():
         if name in ours and theirs not in ours:  # kernels call `maximum` max; here that is a reduction
             numpy_functions[theirs] = ours[name]
+    for part, module in extensions.items():
+        numpy_functions.update({f"{part}.{name}": getattr(module, name) for name in module.__all__})

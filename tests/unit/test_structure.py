@@ -22,6 +22,7 @@ ORDER = (
     {"jit"},
     {"kernels"},
     {"api"},
+    {"linalg", "fft"},
     {"debug"},
     {"interop"},
     {"__init__", "__main__"},

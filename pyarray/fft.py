@@ -1,0 +1,297 @@
+"""The array API's extension `fft`: discrete Fourier transforms, as NumPy's.
+
+They are pocketfft's, as NumPy has it, on the memory of CPU arrays. On a GPU they are CuPy's where it is
+installed, else the arrays go through the host, which one warning says. The result has the precision of the
+argument: complex64 of float32; integers are computed as float64, float16 and bfloat16 as float32.
+
+`norm` says what is divided by: "backward" the inverse transform by the number of points, "forward" the
+forward one, "ortho" both by its root. `n` or `s` are the numbers of points, to which axes are cut or filled
+with zeros.
+
+>>> import pyarray as pa
+>>> pa.fft.fft(pa.asarray([1.0, 0.0, 0.0, 0.0])).tolist()
+[(1+0j), (1+0j), (1+0j), (1+0j)]
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from . import shape as _shapes
+from .api.creation import arange
+from .api.elementwise import multiply
+from .api.libraries import complex_of, library, lifted, real_of
+from .api.manipulation import concat, roll
+from .array import ndarray
+from .array_convert import asarray
+from .dtypes import DType, asdtype, float64
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+_NORMS = ("backward", "ortho", "forward")
+
+
+def _computed(name: str, x: Any, result: Callable[[DType], DType], norm: Any, **sizes: Any) -> ndarray:
+    (a,) = lifted(name, x)
+    if norm is not None and norm not in _NORMS:
+        raise ValueError(f"{name}(): norm is {', '.join(map(repr, _NORMS))}, got {norm!r}")
+    if name.lstrip("i").startswith("r") and not name.startswith("i") and a._dtype.kind == "c":
+        raise TypeError(f"{name}() takes real numbers, got {a._dtype}; use {name.replace('r', '', 1)}")
+    if name == "ihfft" and a._dtype.kind == "c":
+        raise TypeError(f"ihfft() takes real numbers, got {a._dtype}; use ifft")
+    found: ndarray = library("fft", name, a, norm=norm, **sizes)
+    return found.astype(result(a._dtype), copy=False)
+
+
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+    """Transform along `axis`.
+
+    Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.fft(pa.asarray([1.0, 1.0])).tolist()
+    [(2+0j), 0j]
+    """
+    return _computed("fft", x, complex_of, norm, n=n, axis=axis)
+
+
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+    """Inverse of `fft`.
+
+    Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.ifft(pa.asarray([2.0, 0.0])).tolist()
+    [(1+0j), (1+0j)]
+    """
+    return _computed("ifft", x, complex_of, norm, n=n, axis=axis)
+
+
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+    """Transform of real numbers along `axis`: the first n // 2 + 1 numbers of `fft`, the others are their
+    conjugates.
+
+    Raises `AxisError` for the axis, `ValueError` for no points or another `norm`, `TypeError` for complex
+    numbers.
+
+    >>> import pyarray as pa
+    >>> pa.fft.rfft(pa.ones(4)).shape
+    (3,)
+    """
+    return _computed("rfft", x, complex_of, norm, n=n, axis=axis)
+
+
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+    """Inverse of `rfft`, with real results. `n` is the number of points of the result, 2 (m - 1) of m
+    unless given.
+
+    Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.irfft(pa.fft.rfft(pa.ones(4))).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    return _computed("irfft", x, real_of, norm, n=n, axis=axis)
+
+
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+    """Transform of numbers whose other half are their conjugates, with real results. `n` is the number of
+    points of the result, 2 (m - 1) of m unless given.
+
+    Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.hfft(pa.ones(3)).shape
+    (4,)
+    """
+    return _computed("hfft", x, real_of, norm, n=n, axis=axis)
+
+
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+    """Inverse of `hfft`, of real numbers.
+
+    Raises `AxisError` for the axis, `ValueError` for no points or another `norm`, `TypeError` for complex
+    numbers.
+
+    >>> import pyarray as pa
+    >>> pa.fft.ihfft(pa.ones(4)).shape
+    (3,)
+    """
+    return _computed("ihfft", x, complex_of, norm, n=n, axis=axis)
+
+
+def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+    """Transform over several axes (None: all, or the last ones that `s` has sizes of).
+
+    Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
+    another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.fftn(pa.ones((2, 2)))[0, 0].item()
+    (4+0j)
+    """
+    return _computed("fftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+
+
+def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+    """`fftn` over two axes, the last ones unless given.
+
+    >>> import pyarray as pa
+    >>> pa.fft.fft2(pa.ones((2, 2))).dtype
+    complex128
+    """
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+    """Inverse of `fftn`.
+
+    Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
+    another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.ifftn(pa.ones((2, 2)))[0, 0].item()
+    (1+0j)
+    """
+    return _computed("ifftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+
+
+def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+    """`ifftn` over two axes, the last ones unless given.
+
+    >>> import pyarray as pa
+    >>> pa.fft.ifft2(pa.ones((2, 2))).dtype
+    complex128
+    """
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+    """Transform of real numbers over several axes: `rfft` along the last of them, `fft` along the others.
+
+    Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
+    another `norm`, `TypeError` for complex numbers.
+
+    >>> import pyarray as pa
+    >>> pa.fft.rfftn(pa.ones((4, 4))).shape
+    (4, 3)
+    """
+    return _computed("rfftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+
+
+def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+    """`rfftn` over two axes, the last ones unless given.
+
+    >>> import pyarray as pa
+    >>> pa.fft.rfft2(pa.ones((2, 2))).dtype
+    complex128
+    """
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+    """Inverse of `rfftn`, with real results; `s` are the sizes of the result.
+
+    Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
+    another `norm`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.irfftn(pa.ones((4, 3))).shape
+    (4, 4)
+    """
+    return _computed("irfftn", x, real_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+
+
+def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+    """`irfftn` over two axes, the last ones unless given.
+
+    >>> import pyarray as pa
+    >>> pa.fft.irfft2(pa.ones((2, 2))).dtype
+    float64
+    """
+    return irfftn(x, s=s, axes=axes, norm=norm)
+
+
+def _sizes(s: Any) -> Any:
+    return None if s is None else tuple(s)
+
+
+def _axes(x: Any, s: Any, axes: Any) -> Any:
+    """Each axis by its number, since NumPy is to drop the choice of the last ones."""
+    ndim = asarray(x).ndim
+    if axes is not None:
+        return _shapes.normalize_axes(tuple(axes), ndim)
+    count = ndim if s is None else len(tuple(s))
+    if count > ndim:
+        raise ValueError(f"s has {count} sizes, the array only {ndim} dimensions")
+    return tuple(range(ndim - count, ndim))
+
+
+def _points(name: str, n: Any, dtype: Any) -> tuple[int, DType]:
+    count, kind = operator.index(n), float64 if dtype is None else asdtype(dtype)
+    if count < 1:
+        raise ValueError(f"{name}(): n is the number of points, 1 or more, got {n}")
+    if kind.kind != "f":
+        raise TypeError(f"{name}(): frequencies are of a floating dtype, got {kind}")
+    return count, kind
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> ndarray:
+    """The frequencies, in cycles per unit of the spacing `d`, of what `fft` of `n` points gives: 0 first,
+    then the positive, then the negative ones. float64 unless another floating dtype is given.
+
+    Raises `ValueError` for less than one point, `TypeError` for another dtype.
+
+    >>> import pyarray as pa
+    >>> pa.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    count, kind = _points("fftfreq", n, dtype)
+    middle = (count - 1) // 2 + 1
+    runs = [arange(0, middle, device=device), arange(-(count // 2), 0, device=device)]
+    return multiply(concat(runs), 1.0 / (count * d)).astype(kind, copy=False)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> ndarray:
+    """The frequencies, in cycles per unit of the spacing `d`, of what `rfft` of `n` points gives. Raises as
+    `fftfreq`.
+
+    >>> import pyarray as pa
+    >>> pa.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    count, kind = _points("rfftfreq", n, dtype)
+    return multiply(arange(count // 2 + 1, device=device), 1.0 / (count * d)).astype(kind, copy=False)
+
+
+def _shifted(x: Any, axes: Any, back: bool) -> ndarray:
+    x = asarray(x)
+    chosen = _shapes.normalize_axes(tuple(axes) if hasattr(axes, "__iter__") else axes, x.ndim)
+    if not chosen:
+        return x.copy()
+    return roll(x, [-(x._shape[k] // 2) if back else x._shape[k] // 2 for k in chosen], axis=list(chosen))
+
+
+def fftshift(x: Any, /, *, axes: Any = None) -> ndarray:
+    """A copy with the frequency 0 moved to the middle of `axes` (None: all, an int, or several).
+
+    >>> import pyarray as pa
+    >>> pa.fft.fftshift(pa.asarray([0, 1, -2, -1])).tolist()
+    [-2, -1, 0, 1]
+    """
+    return _shifted(x, axes, False)
+
+
+def ifftshift(x: Any, /, *, axes: Any = None) -> ndarray:
+    """Inverse of `fftshift`, from which it differs for odd sizes.
+
+    >>> import pyarray as pa
+    >>> pa.fft.ifftshift(pa.asarray([-2, -1, 0, 1])).tolist()
+    [0, 1, -2, -1]
+    """
+    return _shifted(x, axes, True)

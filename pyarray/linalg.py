@@ -1,0 +1,65 @@
+"""The array API's extension `linalg`, and NumPy's names that go with it.
+
+What is a product or a norm runs on the arrays' device. Decompositions are LAPACK's, as NumPy has it, on the
+memory of CPU arrays. On a GPU they are CuPy's where it is installed, else the arrays go through the host,
+which one warning says.
+
+>>> import pyarray as pa
+>>> pa.linalg.solve(pa.asarray([[2.0, 0.0], [0.0, 4.0]]), pa.asarray([2.0, 2.0])).tolist()
+[1.0, 0.5]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .api import products
+from .api.decompositions import *  # noqa: F403
+from .api.decompositions import __all__ as _decompositions
+from .api.einsum import tensordot as tensordot
+from .api.einsum import vecdot as vecdot
+from .api.linear_algebra import matmul as matmul
+from .api.linear_algebra import matrix_transpose as matrix_transpose
+from .api.norms import *  # noqa: F403
+from .api.norms import __all__ as _norms
+from .api.products import cross as cross
+from .array import ndarray
+
+__all__ = [
+    *_decompositions, *_norms, "cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot",
+    "trace", "vecdot",
+]  # fmt: skip
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
+    """The diagonal `offset` to the right of the main one of the matrices in the last two axes, as a read-only
+    view. Raises `ValueError` for fewer than 2 dimensions.
+
+    >>> import pyarray as pa
+    >>> pa.linalg.diagonal(pa.asarray([[1, 2], [3, 4]]), offset=1).tolist()
+    [2]
+    """
+    return products.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
+    """The sum of `diagonal`; integers are summed in 64 bits unless a `dtype` is given.
+
+    >>> import pyarray as pa
+    >>> pa.linalg.trace(pa.asarray([[1, 2], [3, 4]])).item()
+    5
+    """
+    return products.trace(x, offset, -2, -1, dtype)
+
+
+def outer(x1: Any, x2: Any, /) -> ndarray:
+    """The products of each element of the vector `x1` with each of `x2`. Raises `ValueError` for other ranks.
+
+    >>> import pyarray as pa
+    >>> pa.linalg.outer(pa.asarray([1, 2]), pa.asarray([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
+    for x in (x1, x2):
+        if getattr(x, "ndim", 1) != 1:
+            raise ValueError(f"linalg.outer() takes vectors, got shape {x.shape}; pyarray.outer flattens")
+    return products.outer(x1, x2)
