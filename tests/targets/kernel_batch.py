@@ -19,6 +19,7 @@ PARSED = """\
 #define __launch_bounds__(...)
 """
 _INCLUDE = re.compile(r'^\s*#\s*include "(\w+\.h)"\n', re.MULTILINE)
+_C = re.compile(r'extern\s+"C"\s*{')
 _DEFINE = re.compile(r"^\s*#\s*define (\w+)", re.MULTILINE)
 
 
@@ -48,7 +49,7 @@ def joined(kernels, parsed):
 
 def _apart(kernel):
     text = _INCLUDE.sub(lambda m: "\n" if m[1] in SHARED else m[0], kernel.text)
-    text = text.replace(PRELUDE, "").replace('extern "C" ', "")
+    text = _C.sub("namespace c {", text.replace(PRELUDE, "")).replace('extern "C" ', "")
     undone = "".join(f"#undef {name}\n" for name in sorted(_macros(text)))
     return f'namespace k{kernel.name} {{\n#line 1 "{kernel.name}.cu"\n{text}\n}}\n{undone}'
 

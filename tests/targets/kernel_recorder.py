@@ -41,20 +41,15 @@ class Recorder:
     """Wraps what makes texts."""
 
     def __init__(self, folder):
-        self.folder, self.seen = folder, set()
-
-    def new(self, text):
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        if digest in self.seen:
-            return None
-        self.seen.add(digest)
-        return digest
+        self.folder = folder
+        self.lowered, self.written = set(), set()  # digests
 
     def write(self, text):
         """Keeps a text, with the test that first had it in front."""
-        digest = self.new(text)
-        if digest is None:
+        digest = _digest(text)
+        if digest in self.written:
             return
+        self.written.add(digest)
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
         try:
             with open(self.folder / f"{digest}.cu", "x") as file:
@@ -65,7 +60,9 @@ class Recorder:
     def lower(self, lower):
         def recorded(source, params, target, debug=False, *more):
             program = lower(source, params, target, debug, *more)
-            if self.new(program.text):
+            digest = _digest(program.text)
+            if digest not in self.lowered:
+                self.lowered.add(digest)
                 for checked in (False, True):
                     self.write(lower(source, params, GPU, checked, *more).text)
             return program
@@ -74,11 +71,15 @@ class Recorder:
 
     def compile(self, compile):
         def recorded(kernel, key, device):
-            variant = compile(kernel, key, device)  # first: some tests have texts that are wrong
-            options = (o[2:].replace("=", " ", 1) for o in kernel.grid_flags if o.startswith("-D"))
-            defines = "".join(f"#define {option}\n" for option in options)
+            made = compile(kernel, key, device)  # what is refused on purpose ends here
+            defined = [flag[2:].replace("=", " ", 1) for flag in kernel.grid_flags if flag.startswith("-D")]
+            head = "".join(f"#define {words}\n" for words in defined)
             for checked in (False, True):
-                self.write(defines + kernel.program(key, GPU, checked).text)
-            return variant
+                self.write(head + kernel.program(key, GPU, checked).text)
+            return made
 
         return recorded
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ from target_compilers import refused
 
 from pyarray.kernels.gemm import _program
 from pyarray.lang.dialect import DIALECTS
+from pyarray.lang.pipeline import Program
 
 HEAD = f'#include "pa_base.h"\n#include "pa_real.h"\n\n{DIALECTS["cuda"].prelude}\n'
 KERNEL = 'extern "C" __global__ void __launch_bounds__(256) kernel_add_0(const slots memory)\n{\n'
@@ -62,3 +63,18 @@ def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):
     found = recorded(tmp_path)
     assert sorted(k.text for k in found) == ["int a;\n", "int b;\n"]
     assert all("test_a_text_is_recorded_once" in k.test for k in found)
+
+
+def test_what_is_lowered_is_recorded_in_both_modes_for_every_device(tmp_path):
+    def lower(source, params, target, debug=False, *more):
+        return Program(
+            source, f"{source} {'cpu' if target == 'cpu' else 'gpu'} {debug} {more}", "", (), {}, ()
+        )
+
+    for target in ("cpu", "hip"):
+        folder = tmp_path / target
+        folder.mkdir()
+        recorded_lower = Recorder(folder).lower(lower)
+        for _ in range(2):
+            assert recorded_lower("add", (), target, True, 7).text.startswith("add")
+        assert sorted(k.text for k in recorded(folder)) == ["add gpu False (7,)", "add gpu True (7,)"]
