@@ -67,9 +67,8 @@ def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):
 
 def test_what_is_lowered_is_recorded_in_both_modes_for_every_device(tmp_path):
     def lower(source, params, target, debug=False, *more):
-        return Program(
-            source, f"{source} {'cpu' if target == 'cpu' else 'gpu'} {debug} {more}", "", (), {}, ()
-        )
+        kind = "cpu" if target == "cpu" else "gpu"
+        return Program(source, f"{source} {kind} {debug} {more}", "", (), {}, ())
 
     for target in ("cpu", "hip"):
         folder = tmp_path / target
