@@ -22,7 +22,6 @@ settings.load_profile("pyarray")
 from pyarray.driver.base import devices  # noqa: E402
 
 
-
 def _devices():
     """What PYARRAY_TEST_DEVICES names, else the CPU, an emulated AMD GPU and the first NVIDIA GPU."""
     if "PYARRAY_TEST_DEVICES" in os.environ:

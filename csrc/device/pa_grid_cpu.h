@@ -6,7 +6,8 @@
        PA_GRID_ENTRY(scale, scale)        // PA_GRID_ENTRY(any_symbol, any<template, kernel>) works, too
        PA_GRID_DYNAMIC(buffer)            // only where the text says: extern __shared__ T buffer[];
 
-   (`c++ -x c++ -std=c++17 -O1 -fPIC -shared -fno-exceptions -fno-rtti -ffp-contract=off -fno-strict-aliasing -w`), which defines
+   (`c++ -x c++ -std=c++17 -O1 -fPIC -shared -fno-exceptions -fno-rtti -ffp-contract=off -fno-strict-aliasing -Wl,-Bsymbolic
+   -w`), which defines
 
        extern "C" int pa_grid_scale(pa_grid_launch *launch);     // 0, or 1 with launch->error set
 
@@ -46,7 +47,8 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define PA_GRID_SHARED_BYTES 65536 /* of dynamic shared memory */
 #define PA_GRID_STACK 65536
 
-#define __global__
+/* or the loader would take the C library's for a kernel that is called read */
+#define __global__ __attribute__((visibility("hidden")))
 #define __device__
 #define __host__
 #define __constant__
@@ -187,8 +189,11 @@ static inline uint64_t pa_grid_gather(int line, uint64_t mask, uint64_t value)
 }
 static inline int pa_grid_lane() { return pa_grid.current % pa_grid.warp; }
 #define PA_GRID_ALL (~(uint64_t)0)
-#define __syncwarp(...) ((void)pa_grid_syncwarp(__LINE__, ##__VA_ARGS__))
-static inline void pa_grid_syncwarp(int line, uint64_t mask = PA_GRID_ALL) { pa_grid_gather(line, mask, 0); }
+struct pa_grid_place {
+    int line;
+    void syncwarp(uint64_t mask = PA_GRID_ALL) const { pa_grid_gather(line, mask, 0); }
+};
+#define __syncwarp(...) (pa_grid_place{__LINE__}.syncwarp(__VA_ARGS__))
 #define __builtin_amdgcn_wave_barrier() ((void)pa_grid_gather(__LINE__, 0, 0))
 #define __activemask() pa_grid_gather(__LINE__, 0, 0)
 

@@ -36,12 +36,33 @@ def _compiler() -> str:
 def _compile(folder: Path, digest: str) -> None:
     # the second one has nothing of its own: who looks a name up in it finds the first one's
     runtime, rtc = (str(folder / name) for name in LIBRARIES)
-    flags = ["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]
+    flags = [
+        "-std=c++17",
+        "-O1",
+        "-g1",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]
     facts = [f'-DPA_DEVICE_HEADERS="{HEADERS}"', f"-DHIP_EMULATOR_VERSION={70000000 + int(digest[:6], 16)}"]
     files = [str(path) for path in sorted(HERE.glob("*.cpp"))]
     compiler = _compiler()
     subprocess.run(
-        [compiler, *flags, *facts, f"-I{HEADERS}", *files, f"-Wl,-soname,{LIBRARIES[0]}", "-o", runtime, "-ldl", "-lm"],
+        [
+            compiler,
+            *flags,
+            *facts,
+            f"-I{HEADERS}",
+            *files,
+            f"-Wl,-soname,{LIBRARIES[0]}",
+            "-o",
+            runtime,
+            "-ldl",
+            "-lm",
+        ],
         check=True,
     )
     empty = ["-shared", "-x", "c++", "/dev/null", "-x", "none", "-Wl,--no-as-needed", runtime]
@@ -81,4 +102,10 @@ def use_emulator() -> ctypes.CDLL:
     )
     os.environ["HIP_EMULATOR_CACHE"] = str(home / "kernels")
     # hip-python before version 10 asks the loader for bare names, under which these are known once loaded
-    return [ctypes.CDLL(str(home / "lib" / name)) for name in LIBRARIES][0]
+    library, _ = (ctypes.CDLL(str(home / "lib" / name)) for name in LIBRARIES)
+    library.hipEmulatorFault.restype = ctypes.c_char_p
+    library.hipEmulatorOrder.argtypes = [ctypes.c_char_p]
+    library.hipEmulatorBlocks.restype = ctypes.c_int64
+    library.hipEmulatorMemory.argtypes = [ctypes.c_uint64, ctypes.c_int]
+    library.hipEmulatorMemory.restype = ctypes.c_uint64
+    return library

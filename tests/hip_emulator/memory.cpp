@@ -82,6 +82,8 @@ static bool margins_hold(const Block &b, bool all)
     const uintptr_t low = all || b.start - b.first_page < 64 ? b.first_page : b.start - 64;
     if (poisoned(low, b.start) && poisoned(b.start + b.size, b.first_page + b.pages)) return true;
     emulator.fault = "next to the block of " + std::to_string(b.size) + " bytes";
+    memset((void *)b.first_page, POISON, b.start - b.first_page); // said once is enough
+    memset((void *)(b.start + b.size), POISON, b.first_page + b.pages - b.start - b.size);
     return false;
 }
 

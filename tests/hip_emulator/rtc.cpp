@@ -141,7 +141,7 @@ static std::string compile(const std::vector<std::string> &command, const std::s
     std::string place = std::string(folder ? folder : "/tmp") + "/hip-emulator-XXXXXX", code;
     if (!mkdtemp(place.data())) return code;
     std::vector<std::string> whole = command;
-    for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-shared"), std::string("-nostdlib"),
+    for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-shared"), std::string("-Wl,-Bsymbolic"), std::string("-nostdlib"),
                           std::string("-lgcc")}) whole.push_back(a);
     if (write_all(place + "/kernel.cpp", text)) {
         const int status = call(whole, place + "/log");
