@@ -38,6 +38,10 @@ def _devices():
 DEVICES = _devices()
 
 
+def pytest_report_header():
+    return f"devices: {', '.join(DEVICES)}"
+
+
 @pytest.fixture(params=DEVICES)
 def device(request):
     """Each device that this machine has, by name."""

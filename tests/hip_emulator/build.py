@@ -50,21 +50,8 @@ def _compile(folder: Path, digest: str) -> None:
     facts = [f'-DPA_DEVICE_HEADERS="{HEADERS}"', f"-DHIP_EMULATOR_VERSION={70000000 + int(digest[:6], 16)}"]
     files = [str(path) for path in sorted(HERE.glob("*.cpp"))]
     compiler = _compiler()
-    subprocess.run(
-        [
-            compiler,
-            *flags,
-            *facts,
-            f"-I{HEADERS}",
-            *files,
-            f"-Wl,-soname,{LIBRARIES[0]}",
-            "-o",
-            runtime,
-            "-ldl",
-            "-lm",
-        ],
-        check=True,
-    )
+    named = [f"-Wl,-soname,{LIBRARIES[0]}", "-o", runtime, "-ldl", "-lm"]
+    subprocess.run([compiler, *flags, *facts, f"-I{HEADERS}", *files, *named], check=True)
     empty = ["-shared", "-x", "c++", "/dev/null", "-x", "none", "-Wl,--no-as-needed", runtime]
     subprocess.run(
         [compiler, *empty, f"-Wl,-soname,{LIBRARIES[1]}", "-Wl,-rpath,$ORIGIN", "-o", rtc], check=True
@@ -72,8 +59,8 @@ def _compile(folder: Path, digest: str) -> None:
 
 
 def build() -> Path:
-    """The folder with `lib/libamdhip64.so` and `lib/libhiprtc.so`, as ROCm has it. Raises `CalledProcessError`
-    where they can't be compiled."""
+    """The folder with `lib/libamdhip64.so` and `lib/libhiprtc.so`, as ROCm has it. Raises
+    `CalledProcessError` where they can't be compiled."""
     digest = _digest()
     home = BUILT / digest[:16]
     if (home / "lib").is_dir():

@@ -136,7 +136,7 @@ def test_memory_of_another_device(emulator, driver, run):
     ptr = other.allocate(256)
     other.synchronize()
     run("put", ptr, 0, 1.5, form="Pqf")
-    with pytest.raises(DeviceError, match="hip:0: .*hipErrorIllegalAddress"):
+    with pytest.raises(DeviceError, match=r"hip:0: .*hipErrorIllegalAddress"):
         driver.synchronize()
     assert "in a block of device 1" in emulator.hipEmulatorFault().decode()
     other.free(ptr, 256)
