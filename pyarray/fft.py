@@ -34,21 +34,21 @@ __all__ = [
 ]  # fmt: skip
 
 _NORMS = ("backward", "ortho", "forward")
+# those of real numbers alone, and what takes complex ones
+_OF_REAL = {"rfft": "fft", "rfftn": "fftn", "ihfft": "ifft"}
 
 
 def _computed(name: str, x: Any, result: Callable[[DType], DType], norm: Any, **sizes: Any) -> ndarray:
     (a,) = lifted(name, x)
     if norm is not None and norm not in _NORMS:
         raise ValueError(f"{name}(): norm is {', '.join(map(repr, _NORMS))}, got {norm!r}")
-    if name.lstrip("i").startswith("r") and not name.startswith("i") and a._dtype.kind == "c":
-        raise TypeError(f"{name}() takes real numbers, got {a._dtype}; use {name.replace('r', '', 1)}")
-    if name == "ihfft" and a._dtype.kind == "c":
-        raise TypeError(f"ihfft() takes real numbers, got {a._dtype}; use ifft")
+    if name in _OF_REAL and a._dtype.kind == "c":
+        raise TypeError(f"{name}() takes real numbers, got {a._dtype}; use {_OF_REAL[name]}")
     found: ndarray = library("fft", name, a, norm=norm, **sizes)
     return found.astype(result(a._dtype), copy=False)
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Transform along `axis`.
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
@@ -60,7 +60,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _computed("fft", x, complex_of, norm, n=n, axis=axis)
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Inverse of `fft`.
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
@@ -72,7 +72,7 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _computed("ifft", x, complex_of, norm, n=n, axis=axis)
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Transform of real numbers along `axis`: the first n // 2 + 1 numbers of `fft`, the others are their
     conjugates.
 
@@ -86,7 +86,7 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _computed("rfft", x, complex_of, norm, n=n, axis=axis)
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Inverse of `rfft`, with real results. `n` is the number of points of the result, 2 (m - 1) of m
     unless given.
 
@@ -99,7 +99,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _computed("irfft", x, real_of, norm, n=n, axis=axis)
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Transform of numbers whose other half are their conjugates, with real results. `n` is the number of
     points of the result, 2 (m - 1) of m unless given.
 
@@ -112,7 +112,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _computed("hfft", x, real_of, norm, n=n, axis=axis)
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Inverse of `hfft`, of real numbers.
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`, `TypeError` for complex
@@ -125,7 +125,7 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _computed("ihfft", x, complex_of, norm, n=n, axis=axis)
 
 
-def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
     """Transform over several axes (None: all, or the last ones that `s` has sizes of).
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -138,7 +138,7 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
     return _computed("fftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
 
 
-def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
     """`fftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -148,7 +148,7 @@ def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backwar
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
     """Inverse of `fftn`.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -161,7 +161,7 @@ def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     return _computed("ifftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
 
 
-def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
     """`ifftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -171,7 +171,7 @@ def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backwa
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
     """Transform of real numbers over several axes: `rfft` along the last of them, `fft` along the others.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -184,7 +184,7 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     return _computed("rfftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
 
 
-def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
     """`rfftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -194,7 +194,7 @@ def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backwa
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
     """Inverse of `rfftn`, with real results; `s` are the sizes of the result.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -207,7 +207,7 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     return _computed("irfftn", x, real_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
 
 
-def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
     """`irfftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -241,7 +241,7 @@ def _points(name: str, n: Any, dtype: Any) -> tuple[int, DType]:
     return count, kind
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> ndarray:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
     """The frequencies, in cycles per unit of the spacing `d`, of what `fft` of `n` points gives: 0 first,
     then the positive, then the negative ones. float64 unless another floating dtype is given.
 
@@ -257,7 +257,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return multiply(concat(runs), 1.0 / (count * d)).astype(kind, copy=False)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> ndarray:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
     """The frequencies, in cycles per unit of the spacing `d`, of what `rfft` of `n` points gives. Raises as
     `fftfreq`.
 
@@ -277,7 +277,7 @@ def _shifted(x: Any, axes: Any, back: bool) -> ndarray:
     return roll(x, [-(x._shape[k] // 2) if back else x._shape[k] // 2 for k in chosen], axis=list(chosen))
 
 
-def fftshift(x: Any, /, *, axes: Any = None) -> ndarray:
+def fftshift(x: Any, /, axes: Any = None) -> ndarray:
     """A copy with the frequency 0 moved to the middle of `axes` (None: all, an int, or several).
 
     >>> import pyarray as pa
@@ -287,7 +287,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> ndarray:
     return _shifted(x, axes, False)
 
 
-def ifftshift(x: Any, /, *, axes: Any = None) -> ndarray:
+def ifftshift(x: Any, /, axes: Any = None) -> ndarray:
     """Inverse of `fftshift`, from which it differs for odd sizes.
 
     >>> import pyarray as pa

@@ -142,7 +142,7 @@ def eigvals(x: Any, /) -> ndarray:
     return library("linalg", "eigvals", a).astype(complex_of(a._dtype), copy=False)
 
 
-def eigh(x: Any, /, *, UPLO: str = "L") -> EighResult:
+def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
     """`eigenvalues`, real and ascending, and `eigenvectors` of Hermitian matrices, of which only the lower
     triangle is read (the upper one for `UPLO="U"`).
 
@@ -155,7 +155,7 @@ def eigh(x: Any, /, *, UPLO: str = "L") -> EighResult:
     return EighResult(*library("linalg", "eigh", matrices("eigh", x, square=True), UPLO=UPLO))
 
 
-def eigvalsh(x: Any, /, *, UPLO: str = "L") -> ndarray:
+def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
     """Eigenvalues of Hermitian matrices, as `eigh` has them.
 
     >>> import pyarray as pa
@@ -203,7 +203,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     return found[..., 0] if vector else found
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: Any, /, mode: str = "reduced") -> QRResult:
     """`Q` with orthonormal columns and the upper triangular `R` with Q @ R = `x`; for the mode "complete" Q
     is square.
 
@@ -218,7 +218,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(*library("linalg", "qr", matrices("qr", x), mode=mode))
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(x: Any, /, full_matrices: bool = True) -> SVDResult:
     """`U`, `S` (descending) and `Vh` with U @ diag(S) @ Vh = `x`; U and Vh are square, or have as many
     columns and rows as there are singular values without `full_matrices`.
 

@@ -1,0 +1,313 @@
+"""The extension linalg: what comes out is checked by what it means, or against NumPy's; types, stacks,
+layouts, errors, and the ways of GPUs."""
+
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+from pyarray.api import libraries
+
+FLOATS = (np.float32, np.float64, np.complex64, np.complex128)
+SQUARE = [(3, 3), (1, 1), (0, 0), (2, 3, 3), (0, 3, 3), (2, 0, 0)]
+SHAPES = [*SQUARE, (4, 2), (2, 4), (3, 4, 2), (0, 2), (2, 0), (5, 0, 3)]
+dtypes = pytest.mark.parametrize("dtype", FLOATS, ids=lambda t: t.__name__)
+
+
+def drawn(shape, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def definite(shape, dtype):
+    x = drawn(shape, dtype)
+    return x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1], dtype=dtype)
+
+
+def close(ours, theirs):
+    theirs = np.asarray(theirs)
+    assert ours.shape == theirs.shape
+    assert ours.dtype.numpy == theirs.dtype
+    tolerance = 2e-4 if theirs.dtype.itemsize == 4 or theirs.dtype == np.complex64 else 1e-9
+    np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=tolerance, atol=tolerance)
+
+
+def real(dtype):
+    return np.empty(0, dtype).real.dtype
+
+
+def views(x):
+    """Arrays with the elements of `x` in several layouts."""
+    yield pa.asarray(x)
+    yield pa.asarray(np.ascontiguousarray(np.swapaxes(x, -1, -2))).mT
+    yield pa.asarray(np.repeat(x, 2, axis=-1))[..., ::2]
+    yield pa.asarray(x[..., ::-1].copy())[..., ::-1]
+
+
+@dtypes
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_of_square_matrices(shape, dtype):
+    x = definite(shape, dtype)
+    for a in views(x):
+        close(pa.linalg.inv(a), np.linalg.inv(x))
+        close(pa.linalg.det(a), np.asarray(np.linalg.det(x), dtype))
+        close(pa.linalg.cholesky(a), np.linalg.cholesky(x))
+        close(pa.linalg.cholesky(a, upper=True), np.conj(np.swapaxes(np.linalg.cholesky(x), -1, -2)))
+        close(pa.linalg.eigvalsh(a), np.linalg.eigvalsh(x))
+        sign, size = pa.linalg.slogdet(a)
+        close(sign, np.asarray(np.linalg.slogdet(x)[0], dtype))
+        close(size, np.asarray(np.linalg.slogdet(x)[1], real(dtype)))
+    result = pa.linalg.eigh(pa.asarray(x))
+    assert result._fields == ("eigenvalues", "eigenvectors")
+    scaled = result.eigenvectors * pa.astype(result.eigenvalues, result.eigenvectors.dtype)[..., None, :]
+    close(scaled @ pa.conj(result.eigenvectors.mT), x)
+
+
+@dtypes
+def test_eig_is_always_complex(dtype):
+    for x in (drawn((2, 3, 3), dtype), np.eye(3, dtype=dtype), drawn((0, 0), dtype)):
+        values, vectors = pa.linalg.eig(pa.asarray(x))
+        kind = np.result_type(dtype, np.complex64)
+        assert values.dtype == vectors.dtype == kind
+        close(pa.asarray(x.astype(kind)) @ vectors, pa.asnumpy(vectors * values[..., None, :]))
+        assert pa.linalg.eigvals(pa.asarray(x)).dtype == kind
+
+
+@dtypes
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_of_any_matrices(shape, dtype):
+    x = drawn(shape, dtype)
+    k = min(shape[-2:])
+    for a in views(x):
+        close(pa.linalg.svdvals(a), np.linalg.svd(x, compute_uv=False))
+        close(
+            pa.linalg.pinv(a), np.linalg.pinv(x) if x.size else np.zeros((*shape[:-2], *shape[:-3:-1]), dtype)
+        )
+        assert np.all(pa.asnumpy(pa.linalg.matrix_rank(a)) == k)
+    a = pa.asarray(x)
+    for full in (True, False):
+        u, s, vh = pa.linalg.svd(a, full_matrices=full)
+        assert (u.shape[-1], s.shape[-1], vh.shape[-2]) == ((shape[-2], k, shape[-1]) if full else (k, k, k))
+        close((u[..., :k] * pa.astype(s, u.dtype)[..., None, :]) @ vh[..., :k, :], x)
+        q, r = pa.linalg.qr(a, mode="complete" if full else "reduced")
+        assert q.shape[-1] == r.shape[-2] == (shape[-2] if full else k)
+        close(q @ r, x)
+
+
+def test_rank_and_inverse_with_a_tolerance():
+    a = pa.asarray([[[1.0, 0.0], [0.0, 0.01]], [[1.0, 0.0], [0.0, 1e-20]]])
+    assert pa.linalg.matrix_rank(a).tolist() == [2, 1]
+    assert pa.linalg.matrix_rank(a, rtol=0.1).tolist() == [1, 1]
+    assert pa.linalg.matrix_rank(a, rtol=pa.asarray([0.1, 0.0])).tolist() == [1, 2]
+    close(pa.linalg.pinv(a, rtol=pa.asarray([0.1, 0.1]))[0], [[1.0, 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 1)), ((3, 3), (2, 3, 4)),
+     ((2, 1, 3, 3), (4, 3, 2)), ((2, 3, 3), (3, 2)), ((0, 0), (0, 2)), ((2, 0, 0), (0,))],
+)  # fmt: skip
+@dtypes
+def test_solve(left, right, dtype):
+    x, y = definite(left, dtype), drawn(right, dtype, 1)
+    for a, b in zip(views(x), [pa.asarray(y), *([pa.asarray(y)] * 3)], strict=True):
+        found = pa.linalg.solve(a, b)
+        back = a @ (found[..., None] if len(right) == 1 else found)
+        expected = y[..., None] if len(right) == 1 else y
+        close(back, np.broadcast_to(expected, back.shape))
+
+
+def test_types_are_lifted_and_promoted():
+    for kind, expected in (
+        ("int8", "float64"),
+        ("bool", "float64"),
+        ("float16", "float32"),
+        ("bfloat16", "float32"),
+    ):
+        assert pa.linalg.inv(pa.eye(2, dtype=kind)).dtype == expected
+        assert pa.linalg.vector_norm(pa.ones(2, dtype=kind)).dtype == expected
+    assert pa.linalg.solve(pa.eye(2, dtype="float32"), pa.ones(2, dtype="complex64")).dtype is pa.complex64
+    assert pa.linalg.solve(pa.eye(2, dtype="float32"), pa.ones(2)).dtype is pa.float64
+
+
+def test_no_copy_goes_to_lapack():
+    shown = []
+    a = pa.asarray(drawn((3, 3)))
+
+    def inv(x):
+        shown.append(x.__array_interface__["data"][0])
+        return x
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.linalg, "inv", inv)
+        result = pa.linalg.inv(a)
+    assert shown == [a._ptr]
+    assert result._ptr == a._ptr
+
+
+ORDERS = [2, 1, 0, -1, -2, 3, 0.5, -2.5, np.inf, -np.inf]
+
+
+@dtypes
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_vector_norm(order, dtype):
+    x = drawn((2, 3, 4), dtype)
+
+    def expected(axis, keepdims):
+        with np.errstate(all="ignore"):
+            sizes = np.abs(x)
+            if order == 0:
+                return np.sum(x != 0, axis=axis, keepdims=keepdims).astype(real(dtype))
+            if abs(order) == np.inf:
+                return (np.max if order > 0 else np.min)(sizes, axis=axis, keepdims=keepdims)
+            return np.sum(sizes**order, axis=axis, keepdims=keepdims) ** real(dtype).type(1 / order)
+
+    for axis in (None, 0, -1, (0, 2), (2, 1, 0), ()):
+        for keepdims in (False, True):
+            close(
+                pa.linalg.vector_norm(pa.asarray(x), axis=axis, keepdims=keepdims, ord=order),
+                expected(axis, keepdims),
+            )
+
+
+def test_norms_of_large_and_of_no_numbers():
+    big = pa.asarray(np.full(4, 1e30, np.float32))
+    assert pa.linalg.vector_norm(big).item() == pytest.approx(2e30)
+    assert pa.linalg.vector_norm(big * 1e-37 * 1e-30).item() > 0
+    none = pa.ones((0, 3))
+    for order in (2, 1, 0, np.inf, 3):
+        assert pa.linalg.vector_norm(none, ord=order, axis=0).tolist() == [0, 0, 0]
+    for order in ("fro", "nuc", 1, 2, np.inf):
+        assert pa.linalg.matrix_norm(none, ord=order).item() == 0
+    for order in (-1, -2):
+        with pytest.raises(ValueError, match="no elements"):
+            pa.linalg.matrix_norm(none.mT, ord=order)
+    with pytest.raises(ValueError, match="no elements"):
+        pa.linalg.vector_norm(none, ord=-np.inf)
+
+
+@dtypes
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf], ids=str)
+def test_matrix_norm(order, dtype):
+    x = drawn((2, 3, 4), dtype)
+    close(pa.linalg.matrix_norm(pa.asarray(x), ord=order), np.linalg.norm(x, order, axis=(-2, -1)))
+    assert pa.linalg.matrix_norm(pa.asarray(x), ord=order, keepdims=True).shape == (2, 1, 1)
+    close(pa.linalg.norm(pa.asarray(x), order, (2, 0)), np.linalg.norm(x, order, axis=(2, 0)))
+
+
+def test_norm_and_cond_as_numpys():
+    x = drawn((3, 3))
+    a = pa.asarray(x)
+    for arguments in ((), (2,), (1, 0), (None, 1), ("fro",), (None, (0, 1)), (3, -1)):
+        close(pa.linalg.norm(a, *arguments), np.linalg.norm(x, *arguments))
+        close(np.linalg.norm(a, *arguments), np.linalg.norm(x, *arguments))
+    assert pa.linalg.norm(a, 1, (0, 1), keepdims=True).shape == (1, 1)
+    for p in (None, 2, -2, 1, np.inf, "fro"):
+        close(pa.linalg.cond(a, p), np.linalg.cond(x, p))
+    with pytest.raises(ValueError, match="one or two axes"):
+        pa.linalg.norm(pa.ones((2, 2, 2)), 2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 10, -1, -3])
+def test_matrix_power(n):
+    for x in (drawn((2, 3, 3)), drawn((3, 3), np.complex64), definite((1, 1), np.float32)):
+        close(pa.linalg.matrix_power(pa.asarray(x), n), np.linalg.matrix_power(x, n))
+    if n >= 0:
+        x = np.asarray([[1, 2], [3, 4]], np.int32)
+        close(pa.linalg.matrix_power(pa.asarray(x), n), np.linalg.matrix_power(x, n))
+    a = pa.ones((2, 2))
+    assert pa.linalg.matrix_power(a, 1) is not a
+
+
+def test_lstsq():
+    x, y = drawn((5, 2)), drawn((5, 3), seed=1)
+    for ours, theirs in zip(
+        pa.linalg.lstsq(pa.asarray(x), pa.asarray(y)), np.linalg.lstsq(x, y, rcond=None), strict=True
+    ):
+        np.testing.assert_allclose(pa.asnumpy(ours), theirs)
+
+
+NOT_SQUARE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet")
+
+
+@pytest.mark.parametrize("name", NOT_SQUARE)
+def test_square_matrices_only(name):
+    for shape, said in (((2, 3), "square"), ((3,), "2 or more dimensions"), ((), "2 or more")):
+        with pytest.raises(pa.linalg.LinAlgError, match=rf"{name}\(\).*{said}"):
+            getattr(pa.linalg, name)(pa.ones(shape))
+
+
+def test_what_else_is_refused():
+    linalg, zero = pa.linalg, pa.zeros((2, 2))
+    for call in (
+        lambda: linalg.inv(zero),
+        lambda: linalg.cholesky(zero),
+        lambda: linalg.solve(zero, pa.ones(2)),
+    ):
+        with pytest.raises(linalg.LinAlgError):
+            call()
+    with pytest.raises(ValueError, match=r"\(2, 2\) and \(3,\) don't fit"):
+        linalg.solve(zero, pa.ones(3))
+    with pytest.raises(ValueError, match="'reduced' or 'complete'"):
+        linalg.qr(zero, mode="raw")
+    with pytest.raises(ValueError, match="ord is 'fro'"):
+        linalg.matrix_norm(zero, ord=3)
+    with pytest.raises(TypeError, match="ord is a real number"):
+        linalg.vector_norm(zero, ord="fro")
+    with pytest.raises(ValueError, match="takes vectors"):
+        linalg.outer(zero, pa.ones(2))
+    with pytest.raises(TypeError):
+        linalg.matrix_power(zero, 0.5)
+    assert linalg.det(zero).item() == 0
+
+
+def test_numpys_functions_come_here():
+    x = definite((3, 3), np.float32)
+    a = pa.asarray(x)
+    for name in ("inv", "det", "cholesky", "eigvalsh", "pinv", "matrix_rank", "slogdet", "svd"):
+        ours = getattr(np.linalg, name)(a)
+        assert type(ours[0] if isinstance(ours, tuple) else ours) is pa.ndarray
+    close(np.linalg.solve(a, a), np.eye(3, dtype=np.float32))
+
+
+def test_gpus_without_cupy_go_through_the_host_and_say_so_once(device):
+    a = pa.asarray(definite((3, 3), np.float32), device=device)
+    libraries._say.cache_clear()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            result = pa.linalg.inv(a)
+            values, vectors = pa.linalg.eigh(a)
+    assert {result.device, values.device, vectors.device} == {a.device}
+    close(result, np.linalg.inv(a.get()))
+    on_host = a.device.kind != "cpu" and libraries._cupy() is None
+    assert [str(w.message).split()[0] for w in said] == (["pyarray.linalg"] if on_host else [])
+
+
+def test_gpus_with_cupy_stay_there(device, monkeypatch):
+    """A stand-in for CuPy, which has no eig."""
+    a = pa.asarray(definite((3, 3), np.float32), device=device)
+    came = []
+
+    def from_dlpack(x):
+        came.append(x)
+        return pa.asnumpy(x)
+
+    fake = types.ModuleType("cupy")
+    fake.from_dlpack, fake.linalg = from_dlpack, types.SimpleNamespace(inv=np.linalg.inv)
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    monkeypatch.setattr(libraries, "_cupy", lambda: fake)
+    result = pa.linalg.inv(a[::-1])
+    assert result.device is a.device
+    close(result, np.linalg.inv(a.get()[::-1]))
+    assert len(came) == (a.device.kind != "cpu")
+    assert all(x.device is a.device and x.flags.c_contiguous for x in came)
+    libraries._say.cache_clear()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert pa.linalg.eigvals(a).device is a.device
+    assert len(said) == (a.device.kind != "cpu")
