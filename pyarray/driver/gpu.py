@@ -25,6 +25,7 @@ from .._runtime import ffi, lib
 from ..errors import DeviceError
 from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, read_failure
 from .staging import Staging
+from .turns import Turns
 
 THREADS = 256  # of a block
 BLOCKS = 32  # of a processor in a full grid: enough that the last ones to finish leave little idle
@@ -63,6 +64,7 @@ class GpuDriver(Driver):
         self._waited: dict[int, int] = {}  # work of all streams that a stream has waited for
         self._lock = threading.RLock()
         self._staging = Staging(self)
+        self._turns = Turns(self)
         self._good = 0  # launches that are known to have gone well
         self._gpu.alive = 1
         self._open(index)
@@ -264,7 +266,8 @@ class GpuDriver(Driver):
             if code:
                 fail("a launch", code)
 
-        return launch
+        alone = any(not step.threads for step in steps[0:count])  # a kernel of one thread, for the others
+        return self._turns.taken(launch) if alone else launch
 
     def checked_launcher(self, function: int) -> CheckedLauncher:
         launch, records = self.launcher(function), self._records
@@ -424,16 +427,21 @@ class GpuDriver(Driver):
         with self._lock:
             now = self.work()
             for other in self._streams:
-                if other in self._left:
-                    self.stream_wait_event(here, self._orders[other])
-                else:
-                    self.stream_wait(here, other)
+                self.follow(other)
             self._waited[here] = now
+
+    def follow(self, other: int) -> None:
+        """What the current stream gets from now on comes after the work of `other`, which may be left."""
+        with self._lock:
+            if other in self._left:
+                self.stream_wait_event(self.current_stream(), self._orders[other])
+            else:
+                self.stream_wait(self.current_stream(), other)
 
     def after_fork(self) -> None:
         """A child has no device: its handles belong to the parent's context."""
         self._gpu.alive = 0
-        self._lock = self._staging.lock = threading.RLock()
+        self._lock = self._staging.lock = self._turns.lock = threading.RLock()
 
 
 _numbers = itertools.count()
