@@ -199,7 +199,7 @@ class _Frame:
         symbol, last = self.symbol, self.ndim - 1
         lines.add(f"struct {symbol}_env {{ const {symbol}_slots *_slots; pa_runtime *rt; }};\n")
         lines.add(f"static void {symbol}_loop0(void *_context, int64_t _begin, int64_t _end)\n{{\n")
-        lines.add(f"    const {symbol}_slots *_slots = ((const {symbol}_env *)_context)->_slots;\n")
+        lines.add(tf.copied(symbol, f"((const {symbol}_env *)_context)->_slots"))
         self.declare(lines, f"((const {symbol}_env *)_context)->rt")
         lines.add(f"""\
     for (int64_t _first = _begin; _first < _end;) {{

@@ -17,7 +17,7 @@ from .text_params import Param
 
 BLOCK = 256  # threads
 LANES = 16  # accumulators side by side on a CPU
-GROUP = 128  # outputs that a CPU accumulates side by side where they are neighbours in memory
+GROUP = 512  # outputs that a CPU accumulates side by side where they are neighbours in memory
 _STRIDE, _PIECES, _THREADS, _LAST, _PART = "_stride", "_pieces", "_threads", "_last", "_part"
 
 
@@ -162,11 +162,11 @@ class _Frame:
             "/* outputs _begin to _end from elements _low to _high, to _part if there is one */\n"
             f"static void _run({head})\n{{\n"
         )
-        lines.add(f"    const {symbol}_slots *_slots = _env->_slots;\n")
+        lines.add(tf.copied(symbol, "_env->_slots"))
         self.declare(lines, "_env->rt")
         self.by_columns(lines) if self.columns else self.by_rows(lines)
         lines.add(f"}}\nstatic void _combine(const {symbol}_env *_env, int64_t _begin, int64_t _end)\n{{\n")
-        lines.add(f"    const {symbol}_slots *_slots = _env->_slots;\n")
+        lines.add(tf.copied(symbol, "_env->_slots"))
         self.declare(lines, "_env->rt")
         lines.add("""\
     for (int64_t _o = _begin; _o < _end; ++_o) {
@@ -179,7 +179,8 @@ class _Frame:
         lines.add(_LOOPS.format(symbol=symbol))
         count = " * ".join(f"slots->{cname(n)}" for n in self.sizes[: self.outer])
         length = " * ".join(f"slots->{cname(n)}" for n in self.sizes[self.outer : self.outer + self.inner])
-        body = _START.format(symbol=symbol, count=count, length=length)
+        tasks = {"group": GROUP, "least": 8} if self.columns else {"group": 1, "least": 1}
+        body = _START.format(symbol=symbol, count=count, length=length, **tasks)
         lines.add(self.dialect.entry.format(symbol=symbol, body=body))
 
     def by_rows(self, lines: Lines) -> None:
@@ -288,8 +289,10 @@ static void {symbol}_combine(void *_context, int64_t _begin, int64_t _end)
 """
 _START = """\
     const int64_t _outputs = {count}, _length = {length};
-    int64_t _pieces = _outputs < 64 ? _outputs * _length / 32768 : 1;
-    _pieces = _pieces > 64 ? 64 : _pieces > _length ? _length : _pieces;
+    const int64_t _group = {group}, _most = _length / {least};
+    int64_t _pieces = _outputs / _group < 64 ? _outputs * _length / 32768 : 1, _grain;
+    _pieces = _pieces > 64 ? 64 : _pieces;
+    _pieces = _pieces > _most ? _most : _pieces;
     env._slots = slots, env.rt = rt, env._outputs = _outputs, env._length = _length, env._pieces = _pieces;
     env._part = 0;
     if (_pieces > 1)
@@ -298,7 +301,9 @@ _START = """\
         rt->parallel_for(rt, {symbol}_piece, &env, _pieces, 1);
         rt->parallel_for(rt, {symbol}_combine, &env, _outputs, pa_grain(_outputs, 64));
     }} else {{
-        rt->parallel_for(rt, {symbol}_all, &env, _outputs, pa_grain(_outputs, 4.0 * (double)(_length + 1)));
+        env._pieces = 1;
+        _grain = pa_grain(_outputs, 4.0 * (double)(_length + 1));
+        rt->parallel_for(rt, {symbol}_all, &env, _outputs, _grain < _group ? _group : _grain);
     }}
 """
 _GRID = """\

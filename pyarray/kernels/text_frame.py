@@ -155,6 +155,11 @@ def slots_struct(symbol: str, params: Sequence[tuple[str, Any]], debug: bool, gr
     )
 
 
+def copied(symbol: str, slots: str) -> str:
+    """The arguments in a copy, of which the compiler knows that no store through them changes it."""
+    return f"    const {symbol}_slots _copy = *{slots}, *const _slots = &_copy;\n"
+
+
 def slot_places(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int]:
     """The number of each parameter's first slot."""
     places, position = {}, 0
