@@ -28,11 +28,11 @@ def _devices():
         names = os.environ["PYARRAY_TEST_DEVICES"].split(",")
     else:
         names = ["cpu", "hip:0", *(f"cuda:{device.index}" for device in devices("cuda")[:1])]
-    if "hip:0" in names and shutil.which("c++") and any(map(importlib.util.find_spec, ("rocm", "hip"))):
+    emulated = [name for name in names if name.startswith("hip")]
+    if emulated and shutil.which("c++") and any(map(importlib.util.find_spec, ("rocm", "hip"))):
         use_emulator()
-    else:
-        names = [name for name in names if name != "hip:0"]
-    return names
+        return names
+    return [name for name in names if name not in emulated]
 
 
 DEVICES = _devices()

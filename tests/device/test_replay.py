@@ -34,7 +34,7 @@ def test_replays_are_the_same_to_the_bit(device, dtype, tmp_path):
     x = (np.arange(40) % 7).astype(dtype.numpy)
     a = on(device, x)
     with pa.dump(tmp_path):
-        copied(a[3:30], a[:12:-1])
+        copied(a[3:13], a[:29:-1])  # apart: on a GPU nobody knows which iteration comes first
         total = pa.sum(a)
     launches = pa.load_dump(tmp_path)
     assert len(launches) >= 2
