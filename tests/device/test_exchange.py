@@ -140,6 +140,24 @@ def test_streams_of_this_device(gpu):
         assert pa.from_dlpack(a.__dlpack__(stream=stream)).tolist() == [1] * 4
 
 
+def test_another_device_of_the_kind(gpu):
+    try:
+        second = pa.get_device(gpu.replace(":0", ":1"))
+    except pa.DeviceError:
+        pytest.skip("there is one device of this kind")
+    a = pa.arange(4, device=second)
+    assert a.__dlpack_device__()[1] == 1
+    b = pa.from_dlpack(a)
+    assert (b._ptr, b.device) == (a._ptr, second)
+    with pytest.raises(ValueError, match=f"got x1 on {gpu}, x2 on {second}; move them with"):
+        _ = pa.ones(4, device=gpu) + b
+    with pytest.raises(ValueError, match=f"got 'out' on {gpu}, 'v' on {second}"):
+        slow(pa.ones(4, device=gpu), b, 1)
+    with pytest.raises(BufferError, match="exports to itself and to the CPU"):
+        a.__dlpack__(dl_device=(a.__dlpack_device__()[0], 0))
+    assert (b.to_device(gpu) + 1).tolist() == [1, 2, 3, 4]
+
+
 def test_the_default_device(device):
     with pa.default_device(device):
         a = pa.arange(5)
