@@ -47,12 +47,12 @@ class Hiprtc:
             raise DeviceError(
                 f"hiprtc has no target {self.target!r}: expected one like 'gfx90a' or 'gfx1100'"
             )
-        rtc = _hiprtc()
+        version()  # says what is missing, if anything is
         options = [f"--offload-arch={self.target}", *FLAGS, *extra_flags]
         options += [f"-I{folder}" for folder in include_dirs()]
         program = _call("hiprtcCreateProgram", text.encode(), b"kernel.hip", 0, [], [])
         try:
-            (code,) = rtc.hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
+            (code,) = _hiprtc().hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
             if int(code):
                 log = bytearray(_call("hiprtcGetProgramLogSize", program))
                 _call("hiprtcGetProgramLog", program, log)
@@ -62,7 +62,7 @@ class Hiprtc:
             _call("hiprtcGetCode", program, binary)
             return bytes(binary)
         finally:
-            rtc.hiprtcDestroyProgram(program.createRef())
+            _hiprtc().hiprtcDestroyProgram(program.createRef())
 
 
 def _hiprtc() -> Any:
