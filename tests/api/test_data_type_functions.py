@@ -91,6 +91,8 @@ def test_inspection():
     assert isinstance(info.devices(), tuple)
 
 
-@pytest.mark.parametrize("other", [{"a": 1}, {"names": 3}, [1, 2], "i4,", object(), ((),), None], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "other", [{"a": 1}, {"names": 3}, [1, 2], "i4,", object(), ((),), None], ids=lambda x: type(x).__name__
+)
 def test_a_dtype_equals_no_other_thing(other):
     assert pa.float32 != other
