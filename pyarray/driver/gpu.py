@@ -8,11 +8,9 @@ since a call through a binding takes longer than the launch.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import re
-import struct
 import threading
 import weakref
 from abc import abstractmethod
@@ -23,7 +21,8 @@ from typing import Any, ClassVar, NoReturn
 from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, read_failure
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher
+from .records import Records
 from .staging import Staging
 from .turns import Turns
 
@@ -52,7 +51,7 @@ class GpuDriver(Driver):
         self._gpu.number = next(_numbers)
         self._gpu.usual = index == 0
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
-        self._records: list[tuple[Any, int]] = []  # free failure records and their gates
+        self._records = Records(self)
         self._modules: dict[int, Any] = {}
         self._functions: dict[int, tuple[Any, int, str]] = {}  # steps, how many, the kernel's name
         self._numbers: dict[int, list[int]] = {}  # functions by module
@@ -270,36 +269,7 @@ class GpuDriver(Driver):
         return self._turns.taken(launch) if alone else launch
 
     def checked_launcher(self, function: int) -> CheckedLauncher:
-        launch, records = self.launcher(function), self._records
-
-        def checked(slots: bytes) -> Failure | None:
-            # A record per launch: two threads may launch the same kernel.
-            try:
-                record, gate = records.pop()
-            except IndexError:
-                record, gate = self._new_record()
-            launch(slots + struct.pack("QQ", int(ffi.cast("uintptr_t", record)), gate))
-            self.synchronize()  # a device that failed keeps the record: it may still write
-            failure = read_failure(record) if record.set else None
-            if failure is not None:
-                record.set = 0
-                self.fill(gate, 0xFF, 8)
-            records.append((record, gate))
-            return failure
-
-        return checked
-
-    def _new_record(self) -> tuple[Any, int]:
-        """A `pa_failure` in memory that host and device see, and a `pa_gate` of the device, both for the life
-        of the process."""
-        place = self.pinned(ffi.sizeof("pa_failure"))
-        ctypes.memset(place, 0, ffi.sizeof("pa_failure"))
-        gate = self.allocate(64)
-        if not gate:
-            raise DeviceError(f"{self.kind}:{self.index} has no memory for a debug launch")
-        self.fill(gate, 0, 64)
-        self.fill(gate, 0xFF, 8)
-        return ffi.cast("pa_failure *", place), gate
+        return self._records.checked(self.launcher(function))
 
     def pinned(self, nbytes: int) -> int:
         """Address of host memory that the device sees, too."""
@@ -335,7 +305,9 @@ class GpuDriver(Driver):
             hook()
         with self._lock:
             self._users[stream] += 1
-            self._left.discard(stream)
+            if stream in self._left:  # or another that got the handle of one that is gone
+                self.stream_wait_event(stream, self._orders[stream])
+                self._left.discard(stream)
             if stream not in self._streams:
                 self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
             lib.pa_gpu_use(self._gpu, self._streams[stream])

@@ -125,6 +125,12 @@ class HipDriver(GpuDriver):
     def _place(self) -> Any:
         return self.index
 
+    def locate(self, ptr: int) -> int | None:
+        code, facts = self._filled("hipPointerGetAttributes", "hipPointerAttribute_t", ptr)
+        kinds = self._hip.hipMemoryType
+        of_device = (int(kinds.hipMemoryTypeDevice), int(kinds.hipMemoryTypeManaged))
+        return int(facts.device) if code == SUCCESS and int(facts.type) in of_device else None
+
     @classmethod
     def count(cls) -> int:
         found = hip()
@@ -157,13 +163,19 @@ class HipDriver(GpuDriver):
 
     def _target(self) -> str:
         """Without the settings that follow its name: what is compiled so runs under each of them."""
-        hip = self._hip
-        if binding("util.paths"):  # from version 10 on it makes the structure itself
-            facts = self._plain("hipGetDeviceProperties", self.index)
-        else:
-            facts = hip.hipDeviceProp_t()
-            self._plain("hipGetDeviceProperties", facts, self.index)
+        code, facts = self._filled("hipGetDeviceProperties", "hipDeviceProp_t", self.index)
+        if code:
+            self.fail("hipGetDeviceProperties", code)
         return _text(facts.gcnArchName).partition(":")[0]
+
+    def _filled(self, name: str, structure: str, *args: Any) -> tuple[int, Any]:
+        """A call that fills a structure, which the binding makes itself from version 10 on."""
+        if binding("util.paths"):
+            code, facts = self._vendor(name)(*args)
+        else:
+            facts = getattr(self._hip, structure)()
+            (code,) = self._vendor(name)(facts, *args)
+        return int(code), facts
 
     def properties(self) -> Mapping[str, Any]:
         return self._facts
