@@ -24,7 +24,9 @@ from .api.inspection import __array_namespace_info__ as __array_namespace_info__
 from .api.linear_algebra import *  # noqa: F403
 from .api.manipulation import *  # noqa: F403
 from .api.products import *  # noqa: F403
+from .api.scans import *  # noqa: F403
 from .api.searching import *  # noqa: F403
+from .api.sorting import *  # noqa: F403
 from .api.statistical import *  # noqa: F403
 from .api.utility import *  # noqa: F403
 from .array import ndarray as ndarray

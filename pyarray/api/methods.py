@@ -7,7 +7,18 @@ from typing import Any
 
 from ..array import ndarray, root
 from ..dtypes import float32, float64
-from . import creation, elementwise, indexing, manipulation, products, searching, statistical, utility
+from . import (
+    creation,
+    elementwise,
+    indexing,
+    manipulation,
+    products,
+    scans,
+    searching,
+    sorting,
+    statistical,
+    utility,
+)
 
 # NumPy takes the axis of these by position: a.sum(0)
 _ALONG_AXIS: dict[str, Any] = {
@@ -18,6 +29,8 @@ _ALONG_AXIS: dict[str, Any] = {
 _PLAIN: dict[str, Any] = {
     **dict.fromkeys(("clip", "conj", "round"), elementwise),
     **dict.fromkeys(("diagonal", "dot", "trace"), products),
+    **dict.fromkeys(("argpartition", "argsort"), sorting),
+    **dict.fromkeys(("cumprod", "cumsum"), scans),
     "nonzero": searching,
     "repeat": manipulation,
     "take": indexing,
@@ -67,6 +80,8 @@ def install() -> None:
             name,
             f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
         )
+        setattr(ndarray, name, method)
+    for name, method in (("sort", sorting.sort_in_place), ("partition", sorting.partition_in_place)):
         setattr(ndarray, name, method)
     for name, part in (("real", _real), ("imag", _imag)):
         setattr(ndarray, name, property(part))

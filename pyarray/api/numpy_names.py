@@ -13,7 +13,9 @@ from . import (
     linear_algebra,
     manipulation,
     products,
+    scans,
     searching,
+    sorting,
     statistical,
     utility,
 )
@@ -40,7 +42,9 @@ _CHAPTERS = (
     linear_algebra,
     manipulation,
     products,
+    scans,
     searching,
+    sorting,
     statistical,
     utility,
 )

@@ -1,0 +1,179 @@
+"""Stable sorts along the last axis: of keys, or of positions by keys.
+
+Elements become unsigned integers that are ordered as they are: a float's bits with the sign turned around,
+NaN the largest, complemented for descending order. Two forms, as the array lies:
+
+- *rows*: a row per iteration; short ones by insertion, others digit by digit.
+- *blocks*: few long rows. Each pass over a digit counts the digits of each block, turns counts into places
+and moves elements there. What is the same in all keys makes no pass: their range is looked at first.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from .. import array_host
+from ..array import empty, ndarray
+from ..dtypes import DType, bool_, int32, int64, uint8
+from .nonzero import bits
+from .sort_text import INSERTED, gather_kernel, keys_kernel, neighbours_kernel, pass_kernel, rows_kernel
+
+DIGIT = (
+    9  # bits: a cache line for each value of the digit, which is written to, fits in the first-level cache
+)
+BLOCK = 1 << 14  # elements that make another block worth while
+BLOCKS = 64
+SPARE = 10  # bits beyond those that count the elements: with these few keys are alike
+GRID_BLOCK = 1 << 9
+GRID_BLOCKS = 1 << 13
+LONG = 1 << 13  # elements of a row from which on it is worth blocks, unless there are MANY
+MANY = 32
+GRID_MANY = 1 << 12
+WORKERS = 64  # rows that are sorted at a time, each with memory of its own
+
+
+class Order(NamedTuple):
+    """How bits v become a key: NaN and -0.0 are replaced, then it is v ^ flip, and ^ also under a top bit."""
+
+    also: int
+    flip: int
+    limit: int  # bits without sign above this are NaN
+    nan: int  # the bits that stand for every NaN: the largest key
+    zero: int  # bits of -0.0, whose key is that of 0.0
+
+
+@functools.cache
+def order_of(dtype: DType, descending: bool) -> Order:
+    """The order of a real type's elements, NaN last either way."""
+    width = 8 * dtype.itemsize
+    ones, top = (1 << width) - 1, 1 << width - 1
+    turned = ones if descending else 0
+    if dtype.kind != "f":
+        return Order(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
+    infinity = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(dtype.name, 0x7FF << 52)
+    return Order(ones ^ top, top ^ turned, infinity, ones if descending else ones ^ top, top)
+
+
+def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
+    """`out[r] = sorted(x[r])`; both are 2-D, contiguous, of one real dtype, and share no memory."""
+    order, source, target = order_of(x._dtype, descending), bits(x), bits(out)
+    if x._dtype is bool_:
+        source = source._view(0, source._shape, source._strides, dtype=uint8)
+        target = target._view(0, target._shape, target._strides, dtype=uint8)
+    if _by_rows(x):
+        _launch_rows(target, source, order, False)
+        return
+    keys, low, high, minus = _keys(source, order, False)
+    if minus and order.zero:  # 0.0 and -0.0 are equal and stay in their order
+        places = empty(x._shape, int64, x.device)
+        argsort_rows(places, x, descending)
+        gather_rows(target, source, places)
+        return
+    _passes(keys, low, high, target, order, False)
+
+
+def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
+    """`x[r, out[r]]` is sorted; `out` is int64. Equal elements are in the order of their positions."""
+    order, source = order_of(x._dtype, descending), bits(x)
+    if _by_rows(x):
+        _launch_rows(out, source, order, True)
+        return
+    keys, low, high, _ = _keys(source, order, True)
+    _passes(keys, low, high, out, order, True)
+
+
+def gather_rows(out: ndarray, x: ndarray, places: ndarray) -> None:
+    """`out[r, t] = x[r, places[r, t]]`, of contiguous 2-D arrays."""
+    if out._size:
+        gather_kernel()(bits(out), bits(x), places)
+
+
+def _grid(x: ndarray) -> bool:
+    return x._buffer.device.driver.grid
+
+
+def _by_rows(x: ndarray) -> bool:
+    return x._shape[1] < LONG or x._shape[0] >= (GRID_MANY if _grid(x) else MANY)
+
+
+def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
+    rows, n = x._shape
+    workers = min(rows, GRID_MANY if _grid(x) else WORKERS)
+    number = int32 if n < 1 << 31 else int64
+    keys = empty((workers, 2, n), x._dtype, x.device)
+    counts = empty((workers, 256 if n > INSERTED else 0), number, x.device)
+    more = (empty((workers, 2, n), number, x.device),) if positions else ()
+    rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order, *more)
+
+
+def _keys(x: ndarray, order: Order, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
+    """The keys, the smallest and the largest of them, and whether there is a -0.0. Waits for the device."""
+    keys = empty(x._shape, x._dtype, x.device)
+    block = max(BLOCK, -(-x._size // (GRID_BLOCKS if _grid(x) else BLOCKS)))
+    found = empty((3, -(-x._size // block)), x._dtype, x.device)
+    blank = 0 if equal_zeros else order.zero
+    flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
+    keys_kernel(x._dtype)(*flat, found, block, *order, blank)
+    low, high, minus = array_host.host(found)[:, 0].tolist()
+    return keys, low, high, bool(minus)
+
+
+def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, positions: bool) -> None:
+    """Digits from the last to the first; the last pass writes elements or positions into `out`.
+
+    Of wide keys the upper digits are enough to tell nearly all elements apart, and what is left is a matter
+    of neighbours. Where it isn't, all digits are sorted by.
+    """
+    width, enough = max((high - low).bit_length(), 1), keys._shape[1].bit_length() + SPARE
+    start = places = None
+    if width > enough + DIGIT:
+        passes = -(-enough // DIGIT)
+        keys, places = _sort_digits(keys, None, low, width - passes * DIGIT, passes, positions)
+        block = GRID_BLOCK if _grid(keys) else BLOCK
+        wrong = empty((keys._shape[0], -(-keys._shape[1] // block)), int32, keys.device)
+        tail = (out, keys, wrong, low, width - passes * DIGIT, block)
+        neighbours_kernel(keys._dtype, positions)(*tail, *((places,) if positions else order[:2]))
+        if not array_host.host(wrong).any():
+            return
+        start = places
+    _sort_digits(keys, start, low, 0, -(-width // DIGIT), positions, width, out, order)
+
+
+def _sort_digits(
+    keys: ndarray,
+    places: ndarray | None,
+    low: int,
+    shift: int,
+    passes: int,
+    positions: bool,
+    width: int = 0,
+    out: ndarray | None = None,
+    order: Order | None = None,
+) -> tuple[ndarray, ndarray | None]:
+    """Keys and their positions (None: as they are) sorted by `passes` digits from bit `shift` on; the last
+    pass writes into `out` where there is one. `keys` and `places` are written over."""
+    digit = -(-width // passes) if width else DIGIT
+    rows, n = keys._shape
+    least, most = (GRID_BLOCK, GRID_BLOCKS) if _grid(keys) else (BLOCK, BLOCKS)
+    block = max(least, -(-n * rows // most))
+    number = int32 if n < 1 << 31 else int64
+    counts = empty((rows, -(-n // block), 1 << digit), number, keys.device)
+    totals = empty((rows, 1 << digit), number, keys.device)
+    key_spare = place_spare = None
+    for k in range(passes):
+        args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
+        given = (totals if places is None else places, places is not None)
+        if out is not None and order is not None and k == passes - 1:
+            pass_kernel(keys._dtype, positions, True)(out, *args, *(given if positions else order[:2]))
+            break
+        target = empty(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
+        kernel = pass_kernel(keys._dtype, positions, False)
+        if positions:
+            to = empty(keys._shape, number, keys.device) if place_spare is None else place_spare
+            kernel(target, *args, *given, to)
+            places, place_spare = to, places
+        else:
+            kernel(target, *args)
+        keys, key_spare = target, keys
+    return keys, places

@@ -1,0 +1,258 @@
+"""Sorts against NumPy's: every dtype, axis and layout, ties, NaN, zeros, both forms, what is alike in its
+upper bits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+from pyarray.dtypes import ALL
+from pyarray.kernels import sort as kernels
+from tests.strategies import numpy_views
+
+FEW = settings(deadline=None, max_examples=40)
+FLOATS = [d for d in ALL if d.kind == "f"]
+
+
+def sort_stably(x, axis=-1):
+    """NumPy's, which for bfloat16 goes by way of float32."""
+    wide = x.astype(np.float32) if x.dtype.kind == "V" or x.dtype.name == "bfloat16" else x
+    return np.take_along_axis(x, np.argsort(wide, axis, kind="stable"), axis)
+
+
+def equal_bits(ours, theirs):
+    """The same numbers, -0.0 told from 0.0; one NaN is like another."""
+    ours, theirs = pa.asnumpy(ours), np.asarray(theirs)
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    if theirs.dtype.kind == "c":
+        for part in ("real", "imag"):
+            np.testing.assert_array_equal(getattr(ours, part), getattr(theirs, part))
+        return
+    if theirs.dtype.name == "bfloat16":
+        ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
+    np.testing.assert_array_equal(ours, theirs)
+    if theirs.dtype.kind == "f":
+        number = ~np.isnan(theirs)
+        np.testing.assert_array_equal(np.signbit(ours)[number], np.signbit(theirs)[number])
+
+
+def values(dtype, n, seed=0):
+    """Numbers with ties, both zeros, infinities and NaN where the type has them."""
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, n).astype(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype.numpy)
+        x = rng.integers(info.min, info.max, n, dtype=dtype.numpy, endpoint=True)
+        x[::3] = x[::3] % 7
+        return x
+    x = rng.standard_normal(n) * 10
+    x[::5] = np.round(x[::5])
+    for k, special in enumerate((0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan)):
+        x[k::17] = special
+    if dtype.kind == "c":
+        z = x.astype(np.complex128)
+        z.imag = np.roll(x, 3)
+        return z.astype(dtype.numpy)
+    return x.astype(dtype.numpy)
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """Short arrays are sorted in the form of long ones."""
+    monkeypatch.setattr(kernels, "LONG", 1)
+    monkeypatch.setattr(kernels, "MANY", 1 << 30)
+    monkeypatch.setattr(kernels, "BLOCK", 64)
+
+
+def check(x):
+    a = pa.asarray(x)
+    wide = x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+    places = np.argsort(wide, kind="stable")
+    np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a)), places)
+    equal_bits(pa.sort(a), x[places])
+    found = pa.asnumpy(pa.argsort(a, descending=True))
+    np.testing.assert_array_equal(found, np.argsort(falling(wide), kind="stable"))
+    equal_bits(pa.sort(a, descending=True), x[found])
+
+
+def falling(x):
+    """Numbers that rise where those of x fall, NaN last."""
+    if x.dtype.kind == "c":
+        keys = np.lexsort((falling(x.imag), falling(x.real), half_nan(x)))
+        ranks = np.empty(x.size, np.int64)
+        new = np.ones(x.size, bool)
+        s = x[keys]
+        new[1:] = ~((s[1:].real == s[:-1].real) | np.isnan(s[1:].real) & np.isnan(s[:-1].real)) | ~(
+            (s[1:].imag == s[:-1].imag) | np.isnan(s[1:].imag) & np.isnan(s[:-1].imag)
+        )
+        ranks[keys] = np.cumsum(new)
+        return ranks
+    return -x if x.dtype.kind == "f" else ~x
+
+
+def half_nan(x):
+    return np.isnan(x.real) * 2 + np.isnan(x.imag)
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 33, 1000])
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_every_dtype(dtype, n):
+    check(values(dtype, n))
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_every_dtype_in_blocks(dtype, blocks):
+    for n in (65, 1000):
+        check(values(dtype, n))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64"])
+@pytest.mark.parametrize("kind", ["random", "alike", "two clusters", "few values", "sorted"])
+def test_wide_keys(dtype, kind, blocks):
+    rng = np.random.default_rng(5)
+    n = 3000
+    x = {
+        "random": rng.standard_normal(n) * 1e18,
+        "alike": 2.0**62 + rng.integers(0, 1 << 20, n) * 2.0**10,
+        "two clusters": rng.choice([1.0, 2.0**62], n) + rng.integers(0, 200, n) * 1024.0,
+        "few values": rng.choice(rng.standard_normal(7) * 1e18, n),
+        "sorted": np.sort(rng.standard_normal(n) * 1e18),
+    }[kind]
+    check(np.abs(x).astype(dtype) if dtype == "uint64" else x.astype(dtype))
+    check(np.tile(x.astype("float64"), 3))
+
+
+@pytest.mark.parametrize("shape", [(3, 500), (40, 70), (2, 3, 40), (5, 1), (1, 5), (2000, 3)])
+def test_axes(shape):
+    x = np.random.default_rng(2).integers(-50, 50, shape)
+    for dtype in ("int16", "float32", "int64"):
+        y = x.astype(dtype)
+        for axis in range(-len(shape), len(shape)):
+            for z in (y, y[::-1], y.T, np.flip(y)):
+                a = pa.asarray(z)
+                equal_bits(pa.sort(a, axis=axis), np.sort(z, axis=axis))
+                equal_bits(pa.argsort(a, axis=axis), np.argsort(z, axis=axis, kind="stable"))
+        equal_bits(pa.sort(pa.asarray(y), axis=None), np.sort(y, axis=None))
+        equal_bits(pa.argsort(pa.asarray(y.T), axis=None), np.argsort(y.T, axis=None, kind="stable"))
+
+
+def test_few_long_rows(blocks):
+    x = values(pa.float64, 3000).reshape(3, 1000)
+    equal_bits(pa.sort(pa.asarray(x), axis=1), sort_stably(x, 1))
+    equal_bits(pa.argsort(pa.asarray(x), axis=1), np.argsort(x, 1, kind="stable"))
+    equal_bits(pa.sort(pa.asarray(x.T), axis=0), sort_stably(x.T, 0))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64", "complex64"])
+def test_large(dtype):
+    check(values(pa.result_type(dtype), 300_001))
+
+
+@FEW
+@given(numpy_views(), st.data())
+def test_layouts(x, data):
+    a = pa.asarray(x)
+    if not x.ndim:
+        for name in ("sort", "argsort"):
+            with pytest.raises(np.exceptions.AxisError):
+                getattr(pa, name)(a)
+        return
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    equal_bits(pa.sort(a, axis=axis), sort_stably(x, axis))
+    equal_bits(pa.sort(a, axis=axis), pa.asnumpy(pa.take_along_axis(a, pa.argsort(a, axis=axis), axis=axis)))
+
+
+@FEW
+@given(st.lists(st.floats(width=32), max_size=40), st.booleans())
+def test_order(given_values, descending):
+    x = np.array(given_values, np.float32)
+    found = pa.asnumpy(pa.sort(pa.asarray(x), descending=descending))
+    numbers = found[~np.isnan(found)]
+    assert np.isnan(found[numbers.size :]).all()
+    rising = numbers[::-1] if descending else numbers
+    assert (rising[:-1] <= rising[1:]).all()
+    np.testing.assert_array_equal(np.sort(found), np.sort(x))
+
+
+def test_methods():
+    x = values(pa.float32, 60).reshape(6, 10)
+    a = pa.array(x)
+    assert a.sort(axis=0) is None
+    equal_bits(a, sort_stably(x, 0))
+    part = pa.array(x)
+    part[::2, ::-1].sort()
+    expected = x.copy()
+    expected[::2, ::-1] = sort_stably(expected[::2, ::-1], -1)
+    equal_bits(part, expected)
+    equal_bits(pa.asarray(x).argsort(0), np.argsort(x, 0, kind="stable"))
+    equal_bits(np.sort(pa.asarray(x), axis=0), sort_stably(x, 0))
+    a.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        a.sort()
+    equal_bits(pa.sort(a, axis=0), pa.asnumpy(a))
+
+
+def test_partition():
+    x = np.random.default_rng(0).integers(0, 50, (4, 30))
+    for kth in (0, 5, -1, [3, 7]):
+        found = pa.asnumpy(pa.partition(pa.asarray(x), kth, axis=1))
+        np.testing.assert_array_equal(found[:, kth], np.partition(x, kth, axis=1)[:, kth])
+        places = pa.asnumpy(pa.argpartition(pa.asarray(x), kth, axis=1))
+        np.testing.assert_array_equal(np.take_along_axis(x, places, 1)[:, kth], found[:, kth])
+    a = pa.array(x)
+    a.partition(3)
+    np.testing.assert_array_equal(pa.asnumpy(a)[:, 3], np.sort(x)[:, 3])
+    for kth in (30, -31):
+        with pytest.raises(ValueError, match="out of bounds"):
+            pa.partition(pa.asarray(x), kth)
+    with pytest.raises(TypeError, match="integers"):
+        pa.argpartition(pa.asarray(x), 1.5)
+
+
+def test_lexsort():
+    rng = np.random.default_rng(3)
+    keys = [rng.integers(0, 4, 200).astype(d) for d in ("int8", "float32", "complex64")]
+    for k in (1, 2, 3):
+        theirs = np.lexsort([key + 1j * key[::-1] if key.dtype.kind == "c" else key for key in keys[:k]])
+        ours = pa.lexsort(
+            [pa.asarray(key + 1j * key[::-1] if key.dtype.kind == "c" else key) for key in keys[:k]]
+        )
+        np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
+    both = rng.integers(0, 3, (2, 4, 5))
+    np.testing.assert_array_equal(pa.asnumpy(pa.lexsort(pa.asarray(both), axis=0)), np.lexsort(both, axis=0))
+    with pytest.raises(TypeError, match="one or more keys"):
+        pa.lexsort(())
+    with pytest.raises(ValueError, match="one shape"):
+        pa.lexsort((pa.ones(3), pa.ones(4)))
+
+
+def test_bad_input():
+    a = pa.ones((2, 3))
+    for name in ("sort", "argsort"):
+        function = getattr(pa, name)
+        for axis in (2, -3):
+            with pytest.raises(np.exceptions.AxisError):
+                function(a, axis=axis)
+        with pytest.raises(ValueError, match="'stable'"):
+            function(a, kind="bubble")
+        with pytest.raises(ValueError, match="fields"):
+            function(a, order="name")
+        with pytest.raises(TypeError):
+            function("text")
+
+
+def test_empty():
+    for shape in ((0,), (0, 3), (3, 0), (2, 0, 4)):
+        for axis in range(len(shape)):
+            x = np.ones(shape, np.float32)
+            equal_bits(pa.sort(pa.asarray(x), axis=axis), np.sort(x, axis))
+            equal_bits(pa.argsort(pa.asarray(x), axis=axis), np.argsort(x, axis))
+
+
+def test_debug_gives_the_same(blocks):
+    with pa.debug():
+        check(values(pa.float64, 300))
+        check(values(pa.uint8, 300))
