@@ -112,6 +112,14 @@ def test_dlpack_numbers_of_streams(driver):
     driver.stream_destroy(stream)
 
 
+def test_whose_memory_an_address_is(driver):
+    ptr, place = driver.allocate(64), driver.pinned(64)
+    assert driver.locate(ptr) == driver.locate(ptr + 63) == 0
+    assert driver.locate(place) is None
+    assert driver.locate(64) is None
+    driver.free(ptr, 64)
+
+
 def test_a_program_leaves_nothing_behind(driver):
     pool = get_pool(get_device("hip:0"))
     gc.collect()
