@@ -1,5 +1,5 @@
 /* pa_grid_cpu_math.h: the atomics, numeric functions and bit tricks that CUDA and HIP kernels find without an include, for
-   pa_grid_cpu.h. Functions named as in C have their float overloads, and take integers as doubles; fast-math versions are the plain
+   pa_grid_cpu.h. Functions named as in C have their float overloads, and take integers and mixed types as doubles; fast-math versions are the plain
    ones. */
 #ifndef PA_GRID_CPU_MATH_H
 #define PA_GRID_CPU_MATH_H
@@ -63,9 +63,10 @@ PA_GRID_INTEGER(long long) PA_GRID_INTEGER(unsigned long long)
     extern "C" double name(double, double) noexcept;                                                                   \
     extern "C" float name##f(float, float) noexcept;                                                                   \
     static inline float name(float x, float y) { return name##f(x, y); }                                               \
-    static inline double name(float x, double y) { return name((double)x, y); }                                        \
-    static inline double name(double x, float y) { return name(x, (double)y); }                                        \
-    template <typename T> static inline typename pa_grid_integer<T>::real name(T x, T y) { return name((double)x, (double)y); }
+    template <typename A, typename B> static inline auto name(A x, B y) -> decltype((double)(x + y))                   \
+    {                                                                                                                  \
+        return name((double)x, (double)y);                                                                             \
+    }
 PA_GRID_MATH1(sin) PA_GRID_MATH1(cos) PA_GRID_MATH1(tan) PA_GRID_MATH1(asin) PA_GRID_MATH1(acos) PA_GRID_MATH1(atan)
 PA_GRID_MATH1(sinh) PA_GRID_MATH1(cosh) PA_GRID_MATH1(tanh) PA_GRID_MATH1(asinh) PA_GRID_MATH1(acosh) PA_GRID_MATH1(atanh)
 PA_GRID_MATH1(exp) PA_GRID_MATH1(exp2) PA_GRID_MATH1(expm1) PA_GRID_MATH1(log) PA_GRID_MATH1(log2) PA_GRID_MATH1(log10)
@@ -95,6 +96,7 @@ long lrintf(float) noexcept;
 long long llrint(double) noexcept;
 long long llrintf(float) noexcept;
 }
+static inline float pow(float x, int n) { return powf(x, (float)n); }
 static inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float ldexp(float x, int n) { return ldexpf(x, n); }
 static inline float scalbn(float x, int n) { return scalbnf(x, n); }
