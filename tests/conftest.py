@@ -10,6 +10,8 @@ import pytest
 from hip_emulator.build import use_emulator
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ("targets.kernel_recorder",)
+
 # Before pyarray is imported. Tests never touch the user's cache; one that is named lives on between sessions.
 if "PYARRAY_CACHE_DIR" not in os.environ:
     _own_cache = tempfile.TemporaryDirectory(prefix="pyarray-tests-")

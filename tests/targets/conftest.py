@@ -2,5 +2,5 @@
 
 
 def pytest_ignore_collect(collection_path, config):
-    second = config.getoption("compile_kernels", None)
+    second = config.getoption("compile_kernels")
     return True if collection_path.name == "test_emitted.py" and not second else None
