@@ -94,8 +94,10 @@ class Toolchain:
         self, native: tuple[str, ...], extra_flags: tuple[str, ...], text: str, output: Path
     ) -> subprocess.CompletedProcess[bytes]:
         includes = [f"-I{folder}" for folder in include_dirs()]
-        own = [*self.command, *self.flags, *native, *includes, *extra_flags]
-        language = () if CPP[0] in extra_flags else ("-x", "c")
+        cpp = CPP[0] in extra_flags
+        command = zig_cpp(self.command) if cpp and "ziglang" in self.command else self.command
+        own = [*command, *self.flags, *native, *includes, *extra_flags]
+        language = () if cpp else ("-x", "c")
         try:
             return subprocess.run(
                 [*own, *language, "-", "-o", str(output), "-lm"],
@@ -110,6 +112,12 @@ class Toolchain:
 # Per command, the flags for "this machine" that it accepts; absent until a compile failed. They follow from
 # the compiler and the CPU, which the fingerprint names already.
 _native: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+
+def zig_cpp(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command for C++ of one for C: `zig cc` knows the language, but has no headers for it. At its first
+    use zig builds a library, which takes minutes."""
+    return tuple("c++" if word == "cc" else word for word in command)
 
 
 @functools.cache

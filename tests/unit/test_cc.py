@@ -119,3 +119,25 @@ def test_a_compiler_without_march_native(tmp_path, monkeypatch):
 
 def test_the_fingerprint_names_compiler_and_machine():
     assert os.uname().machine in cc.toolchain().fingerprint
+
+
+def test_cpp_is_compiled_by_the_same_command():
+    text = (
+        'template <typename T> T twice(T x) { return 2 * x; }\nextern "C" int f(int x) { return twice(x); }'
+    )
+    assert cc.toolchain().compile(text, cc.CPP)[1:4] == b"ELF"
+    with pytest.raises(CompileError):
+        cc.toolchain().compile(text)
+    assert cc.zig_cpp(cc.ZIG)[-1] == "c++"
+
+
+def test_a_compiler_without_its_cpp_half_says_what_to_install(tmp_path, monkeypatch):
+    words = "cc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory"
+    command = script(
+        tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit 0\necho "{words}" >&2\nexit 1\n'
+    )
+    monkeypatch.setenv("PYARRAY_CC", command)
+    with pytest.raises(
+        DeviceError, match=r"can't compile C\+\+, in which this kernel is written: install g\+\+"
+    ):
+        cc.toolchain().compile("int f;", cc.CPP)
