@@ -12,6 +12,7 @@ from typing import Any
 from .. import dtypes
 from .. import shape as shapes
 from ..array import empty, ndarray
+from ..kernels.dot import dots, worth_while
 from ..kernels.gemm import gemm
 from . import statistical, utility
 from .elementwise import conj, multiply
@@ -179,6 +180,10 @@ def _contract(a: ndarray, left: Labels, b: ndarray, right: Labels, result: Label
 
     m, n, k = min(orders, key=copied)
     left_matrix, right_matrix = _matrix(a, left, batch, m, k), _matrix(b, right, batch, k, n)
+    if not m and not n and worth_while(c._size, left_matrix._shape[-1]):
+        if c._size:
+            dots(c, left_matrix[..., 0, :], right_matrix[..., 0])
+        return c
     if all(_merged(c, result, group) is not None for group in (m, n)):
         gemm(_matrix(c, result, batch, m, n), left_matrix, right_matrix)
         return c
