@@ -26,6 +26,7 @@ from .api.manipulation import *  # noqa: F403
 from .api.products import *  # noqa: F403
 from .api.scans import *  # noqa: F403
 from .api.searching import *  # noqa: F403
+from .api.sets import *  # noqa: F403
 from .api.sorting import *  # noqa: F403
 from .api.statistical import *  # noqa: F403
 from .api.utility import *  # noqa: F403

@@ -31,7 +31,7 @@ _PLAIN: dict[str, Any] = {
     **dict.fromkeys(("diagonal", "dot", "trace"), products),
     **dict.fromkeys(("argpartition", "argsort"), sorting),
     **dict.fromkeys(("cumprod", "cumsum"), scans),
-    "nonzero": searching,
+    **dict.fromkeys(("nonzero", "searchsorted"), searching),
     "repeat": manipulation,
     "take": indexing,
 }

@@ -7,16 +7,19 @@ from typing import Any
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
-from ..dtypes import bool_, int64, result_type
+from ..array_hooks import operation
+from ..dtypes import bool_, float64, int64, result_type
 from ..jit.kernel import func
+from ..kernels import gather
 from ..kernels import nonzero as scans
 from ..kernels.map import MapOp, launch_map
 from ..kernels.reduce import MAX, MIN, SUM, ReduceOp, arg_extreme
+from ..kernels.search import search
 from .elementwise import not_equal
 from .statistical import as_operand, reduction
 from .ufunc import common_device, operands_of
 
-__all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "where"]
+__all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
 _WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
 
@@ -110,6 +113,54 @@ def nonzero(x: Any, /) -> tuple[ndarray, ...]:
     [[0, 1], [1, 0]]
     """
     return scans.nonzero(asarray(x))
+
+
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
+    """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
+    stays sorted: before equal elements, or behind them with `side="right"`. NaN is the largest.
+
+    `sorter` are positions that sort `x1`, where it isn't. One of both may be a number. Raises
+    `ValueError` for another rank or side, `TypeError` for complex numbers, `IndexError` for a `sorter` out of
+    range.
+
+    >>> import pyarray as pa
+    >>> pa.searchsorted(pa.asarray([1, 3, 5]), pa.asarray([0, 3, 9])).tolist()
+    [0, 1, 3]
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted(): side is 'left' or 'right', got {side!r}")
+    a, keys = comparable("searchsorted", x1, x2)
+    if a.dtype.kind == "c":
+        raise TypeError("searchsorted() is not defined for complex numbers, which have no order")
+    if a.ndim != 1:
+        raise ValueError(f"searchsorted() needs a 1-D array to search in, got shape {a.shape}")
+    if sorter is not None:
+        positions = sorter if isinstance(sorter, ndarray) else asarray(sorter, device=a.device)
+        if positions.shape != a.shape:
+            raise ValueError(f"searchsorted(): sorter has shape {positions.shape}, the array {a.shape}")
+        a = gather.take(a, (positions,))
+    flat = keys.reshape(keys.size)
+    a, flat = operation("contiguous")(a), operation("contiguous")(flat)
+    return search(a, flat, side == "right").reshape(keys.shape)
+
+
+def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
+    """Both as arrays of the type in which their elements are compared: float64 where no integer type holds
+    both. Raises `TypeError` where there is none, `ValueError` for arrays on two devices."""
+    given = operands_of(name, (x1, x2))
+    place = _device_of(given)
+    # a number that the array's type doesn't hold is compared all the same
+    given = [asarray(x, device=place) if type(x) in (bool, int) else x for x in given]
+    kinds = {x.dtype.kind for x in given if isinstance(x, ndarray)}
+    try:
+        kind = result_type(*given)
+    except TypeError:
+        if kinds != {"i", "u"}:
+            raise
+        kind = float64
+    first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in given)
+    common_device(name, (first, second))
+    return first.astype(kind, copy=False), second.astype(kind, copy=False)
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> ndarray:

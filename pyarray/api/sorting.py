@@ -90,10 +90,10 @@ def _complex_order(rows: ndarray, descending: bool) -> ndarray:
         last, least = (isnan(part).astype(int8) for part in reversed(keys))
         weight = add(add(last, last), least)
         keys.append(negative(weight) if descending else weight)
-    return _by_keys(keys, descending)
+    return by_keys(keys, descending)
 
 
-def _by_keys(keys: Sequence[ndarray], descending: bool) -> ndarray:
+def by_keys(keys: Sequence[ndarray], descending: bool = False) -> ndarray:
     """Positions that sort rows by the last key, where equal by the one before, and so on."""
     found = order_rows(keys[0], descending)
     for key in keys[1:]:
@@ -124,7 +124,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
         return asarray(0, device=given[0].device)
     along = shapes.normalize_axis(axis, len(shape))
     parts = [part for key in given for part in ((imag(key), real(key)) if key._dtype.kind == "c" else (key,))]
-    return from_lines(_by_keys([lines(part, along) for part in parts], False), shape, along)
+    return from_lines(by_keys([lines(part, along) for part in parts]), shape, along)
 
 
 def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:

@@ -1,0 +1,110 @@
+"""Binary search in sorted arrays, and what a sorted array says about which of its elements are equal."""
+
+from __future__ import annotations
+
+import functools
+
+from ..array import empty, ndarray
+from ..dtypes import bool_, int64
+from ..jit.kernel import Kernel, from_text
+from ..lang.markers import known
+
+_REAL = {
+    "left": "x < key or (key != key and x == x)",
+    "right": "not (key < x or (x != x and key == key))",
+}
+# What is NaN stands at the end, and no key is equal to it.
+_COMPLEX = "x == x and (real(x) < real(key) or (real(x) == real(key) and imag(x) < imag(key)))"
+
+
+def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
+    """For each key the number of elements of the sorted 1-D array `a` before it; with `right`, of those equal
+    to it too. NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
+    out = empty(keys._shape, int64, keys.device)
+    if out._size:
+        _search_kernel(_REAL["right" if right else "left"], False)(out, a, keys, False)
+    return out
+
+
+def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
+    """For each key whether it is in the sorted 1-D array `a`, or with `invert` whether it isn't. Both are
+    contiguous, 1-D and of one dtype."""
+    out = empty(keys._shape, bool_, keys.device)
+    if out._size:
+        _search_kernel(_COMPLEX if a._dtype.kind == "c" else _REAL["left"], True)(out, a, keys, invert)
+    return out
+
+
+@functools.cache
+def _search_kernel(before: str, found: bool) -> Kernel:
+    result = "(low < a.shape[0] and a[min(low, a.shape[0] - 1)] == key) != invert" if found else "low"
+    text = f"""def search(out, a, keys, invert: bool):
+    for t in range(out.shape[0]):
+        key = keys[t]
+        low = int64(0)
+        left = int64(a.shape[0])
+        while left > 0:
+            half = left >> 1
+            x = a[low + half]
+            if {before}:
+                low += half + 1
+                left -= half + 1
+            else:
+                left = half
+        out[t] = {result}
+"""
+    return from_text("search", text, {"int64": int64, "real": known.real, "imag": known.imag})
+
+
+def edges(x: ndarray, equal_nan: bool) -> ndarray:
+    """Whether each element of the sorted 1-D array `x` differs from the one before; the first one does."""
+    out = empty(x._shape, bool_, x.device)
+    if out._size:
+        _edges_kernel(x._dtype.kind)(out, x, equal_nan)
+    return out
+
+
+@functools.cache
+def _edges_kernel(kind: str) -> Kernel:
+    same = "x[t] == x[t - 1]"
+    if kind in "fc":
+        same += " or (equal_nan and x[t] != x[t] and x[t - 1] != x[t - 1])"
+    text = f"""def edges(out, x, equal_nan: bool):
+    for t in range(x.shape[0]):
+        out[t] = t == 0 or not ({same})
+"""
+    return from_text("edges", text, {})
+
+
+def lengths(starts: ndarray, size: int) -> ndarray:
+    """How many elements there are from each of `starts` to the next one, or to `size` (int64)."""
+    out = empty(starts._shape, int64, starts.device)
+    if out._size:
+        _lengths_kernel()(out, starts, size)
+    return out
+
+
+@functools.cache
+def _lengths_kernel() -> Kernel:
+    text = """def lengths(out, starts, size: int):
+    for k in range(out.shape[0]):
+        out[k] = (starts[k + 1] if k + 1 < out.shape[0] else size) - starts[k]
+"""
+    return from_text("lengths", text, {})
+
+
+def number_groups(order: ndarray, group: ndarray) -> ndarray:
+    """`out[order[t]] = group[t] - 1`, where `order` has each position once."""
+    out = empty(order._shape, int64, order.device)
+    if out._size:
+        _number_kernel()(out, order, group)
+    return out
+
+
+@functools.cache
+def _number_kernel() -> Kernel:
+    text = """def number_groups(out, order, group):
+    for t in range(order.shape[0]):
+        out[order[t]] = group[t] - 1
+"""
+    return from_text("number_groups", text, {})
