@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test lint bench clean
+.PHONY: all demo test lint bench conformance clean
 
 all: $(INSTALLED)
 
@@ -25,6 +25,18 @@ lint: $(INSTALLED) $(VENV)/with-dev
 
 bench: $(INSTALLED) $(VENV)/with-bench
 	$(BIN)/python -m bench $(ARGS)
+
+# The array API's own suite, from a checkout with its submodule (docs/conformance.md): make conformance SUITE=../array-api-tests
+# Against the installed package, so in an environment of its own. Fails unless all that fails is what that page explains.
+EXAMPLES ?= 200
+conformance: | $(BIN)/python
+	@test -d "$(SUITE)/array-api/src" || { echo "SUITE=$(SUITE) is no checkout of data-apis/array-api-tests with its submodule array-api"; exit 1; }
+	$(PYTHON) -m venv $(VENV)/conformance
+	rm -rf build/lib*
+	$(VENV)/conformance/bin/pip --disable-pip-version-check install --quiet . pytest-xdist --requirement "$(SUITE)/requirements.txt"
+	cd "$(SUITE)" && ARRAY_API_TESTS_MODULE=pyarray ARRAY_API_TESTS_VERSION=2025.12 $(abspath $(VENV))/conformance/bin/python -m pytest array_api_tests --quiet -rf --max-examples=$(EXAMPLES) --disable-deadline --numprocesses auto --dist worksteal $(ARGS) | tee $(abspath $(VENV))/conformance.txt
+	@grep -q ' passed' $(VENV)/conformance.txt
+	@! grep -E '^(FAILED|ERROR)' $(VENV)/conformance.txt | grep -vE 'test_special_cases.*floor_?div'
 
 clean:
 	rm -rf $(VENV) build *.egg-info pyarray/_runtime*.so

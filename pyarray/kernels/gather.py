@@ -96,7 +96,7 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
 
 def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
     """`a[mask] = scalar`, without looking for positions."""
-    if not a._size:
+    if not a._size or not mask._size:
         return
     mask = mask.copy() if _overlap(mask, a) else mask
     lead = mask._view(

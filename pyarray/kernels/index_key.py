@@ -234,7 +234,7 @@ def _not_an_index(x: Any) -> IndexError:
 
 def _check_mask(mask: ndarray, shape: tuple[int, ...], axis: int) -> None:
     for k, n in enumerate(mask._shape):
-        if shape[axis + k] != n:
+        if n not in (0, shape[axis + k]):  # 0: nothing is chosen, whatever the size of the array's axis
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + k}; "
                 f"size of axis is {shape[axis + k]} "

@@ -80,3 +80,27 @@ def test_where_without_choices():
         pa.where(pa.asarray([True]), 1)
     with pytest.raises(ValueError, match="don't broadcast"):
         pa.where(pa.asarray([True, False]), pa.ones(3), 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mask"),
+    [((0, 1), (0, 0)), ((3,), (0,)), ((3, 2), (0,)), ((3, 2), (3, 0)), ((3, 2), (0, 2)), ((3, 2, 4), (0, 2))],
+    ids=str,
+)
+def test_masks_without_elements_fit_any_size(shape, mask):
+    x, chosen = np.ones(shape), np.zeros(mask, bool)
+    a, key = pa.asarray(x.copy()), pa.asarray(chosen)
+    assert a[key].shape == x[chosen].shape
+    a[key] = 7
+    a[key] = pa.ones(x[chosen].shape)
+    assert pa.all(a == 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mask"), [((3, 2), (0, 3)), ((0, 1), (0, 2)), ((3,), (2,)), ((3,), (1,))], ids=str
+)
+def test_masks_of_another_shape(shape, mask):
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        pa.ones(shape)[pa.zeros(mask, dtype=bool)]
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        pa.ones(shape)[pa.zeros(mask, dtype=bool)] = 1
