@@ -12,6 +12,7 @@ from . import (
     elementwise,
     indexing,
     manipulation,
+    moments,
     products,
     scans,
     searching,
@@ -23,6 +24,7 @@ from . import (
 # NumPy takes the axis of these by position: a.sum(0)
 _ALONG_AXIS: dict[str, Any] = {
     **dict.fromkeys(("sum", "prod", "min", "max", "mean"), statistical),
+    **dict.fromkeys(("ptp", "std", "var"), moments),
     **dict.fromkeys(("any", "all"), utility),
     **dict.fromkeys(("argmin", "argmax"), searching),
 }
