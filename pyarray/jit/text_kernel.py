@@ -46,12 +46,14 @@ class TextKernel:
         self.__name__, self.program, self.flags, self.grid_flags = name, program, flags, grid_flags
         self.counts: Counter[str] = Counter()
         self._variants: dict[Any, Variant] = {}
+        self.plans: dict[Any, Any] = {}  # short ways of who launches it, as long as variants are kept
         self._lock = threading.Lock()
         _text_kernels.add(self)
 
     def forget(self) -> None:
         """Drop all variants."""
         self._variants.clear()
+        self.plans.clear()
 
     def cache_info(self) -> dict[str, int]:
         """As `Kernel.cache_info`; hits aren't counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import struct
 import weakref
 from typing import Any
 
@@ -84,6 +85,18 @@ class RawKernel:
         debug mode either. Raises `ValueError` for a grid, block or memory that the device doesn't have and
         for arrays on two devices, `TypeError` for arguments that the parameters in the text can't take.
         """
+        try:
+            place = (grid, block, shared_mem, mode.key, *map(_type_of, args))
+            launch, pack = self._kernel.plans[place]
+            slots = pack(*[a._ptr if isinstance(a, ndarray) else a for a in args])
+        except (LookupError, TypeError, struct.error, OverflowError):
+            self._launch_new(grid, block, args, shared_mem)
+        else:
+            launch(slots)
+
+    def _launch_new(self, grid: Any, block: Any, args: Any, shared_mem: int) -> None:
+        """A launch with all its checks, which is remembered for arguments of the same types."""
+        given = grid, block, shared_mem, mode.key
         grid, block = _sizes(self.name, "grid", grid), _sizes(self.name, "block", block)
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"{self.name}(): args is a tuple of arguments, got {type(args).__name__}")
@@ -96,17 +109,21 @@ class RawKernel:
             for n, (a, d) in zip(names, values, strict=True)
         )
         variant = self._kernel.variant(kinds, device)
-        slots, launch = rs.packed(values), self._launcher(variant)
+        slots, start, waited = rs.packed(values), self._launcher(variant), mode.debug
 
-        def run() -> None:
-            launch(grid, block, shared_mem, slots)
-            if mode.debug:
+        def launch(slots: bytes) -> None:
+            start(grid, block, shared_mem, slots)
+            if waited:
                 device.driver.synchronize()  # so that a failure is raised here
 
         if observed():
-            observe(Launch(self.name, variant, dict(zip(names, (a for a, _ in values), strict=True)), run))
-        else:
-            run()
+            named = dict(zip(names, (a for a, _ in values), strict=True))
+            observe(Launch(self.name, variant, named, lambda: launch(slots)))
+            return
+        launch(slots)
+        layout = rs.layout(args, values)
+        if layout is not None:
+            self._kernel.plans[(*given, *map(_type_of, args))] = launch, struct.Struct(layout).pack
 
     def _names(self, count: int) -> list[str]:
         known = [p.name for p in self._params or ()]
@@ -139,6 +156,10 @@ class RawKernel:
             entry = f"pa_grid_{self.name}"
         directions = {n: "INOUT" if isinstance(kind, ArrayType) else "SCALAR" for n, kind in kinds}
         return Program(self.name, text, entry, kinds, directions, (), raw=True)
+
+
+def _type_of(argument: Any) -> Any:
+    return argument._key if isinstance(argument, ndarray) else type(argument)
 
 
 class RawModule:

@@ -143,3 +143,21 @@ def packed(values: Sequence[tuple[Any, DType]]) -> bytes:
             part = np.asarray(value, dtype.numpy).tobytes()
         row += bytes(-len(row) % len(part)) + part
     return bytes(row)
+
+
+_FORMATS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
+_FORMATS |= {f"u{name}": letter.upper() for name, letter in _FORMATS.items() if "int" in name}
+
+
+def layout(args: Sequence[Any], values: Sequence[tuple[Any, DType]]) -> str | None:
+    """`struct` format that packs arguments of these types as `packed` does, or refuses what needs a look;
+    None where there is none."""
+    letters = ["@"]
+    for given, (value, dtype) in zip(args, values, strict=True):
+        if isinstance(given, ndarray):
+            letters.append("Q")
+        elif value is given and type(given) in (int, float) and dtype.name in _FORMATS:
+            letters.append(_FORMATS[dtype.name])
+        else:
+            return None
+    return "".join(letters)
