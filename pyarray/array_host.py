@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Any
 
@@ -76,13 +77,34 @@ def as_array(a: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[
     return view.copy() if copy else view
 
 
+# what reads one element in place, a tenth of the time that a NumPy array takes to make; half floats have none
+_READERS: dict[str, Any] = {
+    "bool": ctypes.c_bool,
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+    **{
+        f"{kind}{bits}": getattr(ctypes, f"c_{kind}{bits}")
+        for kind in ("int", "uint")
+        for bits in (8, 16, 32, 64)
+    },
+}
+
+
+def _only(a: Any) -> Any:
+    """The element of an array that has one."""
+    reader = _READERS.get(a._dtype.name)
+    if reader is not None and on_host(a):
+        return reader.from_address(a._ptr).value
+    return host(a).item()
+
+
 def scalar(a: Any) -> Any:
     """The one element of `a` as a Python scalar. Raises `ValueError` for any other number of elements."""
     if a._size != 1:
         raise ValueError(
             f"only an array of size 1 is turned into a Python scalar, got shape {a._shape}; index it first"
         )
-    return host(a).item()
+    return _only(a)
 
 
 def _number(a: Any, kinds: str, target: str) -> Any:
@@ -90,7 +112,7 @@ def _number(a: Any, kinds: str, target: str) -> Any:
         raise TypeError(f"{target}() takes a 0-d array, got shape {a._shape}; index it, or write a.item()")
     if a._dtype.kind not in kinds:
         raise TypeError(f"{target}() does not take an array of {a._dtype}; cast it with astype first")
-    return host(a).item()
+    return _only(a)
 
 
 def to_int(a: Any) -> int:
@@ -130,7 +152,7 @@ def truth(a: Any) -> bool:
         raise ValueError(
             f"the truth value of an array with {what} is ambiguous; use any(a), all(a) or a.size > 0"
         )
-    return bool(host(a).item())
+    return bool(_only(a))
 
 
 def item(a: Any, *index: Any) -> Any:

@@ -96,3 +96,17 @@ def test_inspection():
 )
 def test_a_dtype_equals_no_other_thing(other):
     assert pa.float32 != other
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_one_element_as_a_python_number(dtype):
+    values = {"b": [0, 1], "u": [0, 255], "c": [1.5, -2 - 0.5j, complex(math.inf, -0.0)]}.get(
+        dtype.kind, [-3, 7]
+    )
+    for value in values + ([0.5, -0.0, math.inf, math.nan] if dtype.kind == "f" else []):
+        expected = np.asarray(value).astype(dtype.numpy).item()
+        a = pa.asarray(np.asarray([0, value], dtype=dtype.numpy))[1]
+        for found in (a.item(), complex(a), *((float(a), int(a)) if dtype.kind in "biu" else ())):
+            np.testing.assert_equal(found, expected)
+        assert type(a.item()) is type(expected)
+        assert bool(a) is bool(expected)
