@@ -24,6 +24,7 @@ from .api.inspection import __array_namespace_info__ as __array_namespace_info__
 from .api.linear_algebra import *  # noqa: F403
 from .api.manipulation import *  # noqa: F403
 from .api.moments import *  # noqa: F403
+from .api.order_statistics import *  # noqa: F403
 from .api.products import *  # noqa: F403
 from .api.scans import *  # noqa: F403
 from .api.searching import *  # noqa: F403
