@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -58,12 +59,21 @@ def _compile(folder: Path, digest: str) -> None:
     )
 
 
+def _forget_old(kernels: Path) -> None:
+    """Of headers that have changed since, texts that no test has any more."""
+    kept = time.time() - 7 * 24 * 3600
+    for path in kernels.glob("*.so"):
+        if path.stat().st_mtime < kept:
+            path.unlink(missing_ok=True)
+
+
 def build() -> Path:
     """The folder with `lib/libamdhip64.so` and `lib/libhiprtc.so`, as ROCm has it. Raises
     `CalledProcessError` where they can't be compiled."""
     digest = _digest()
     home = BUILT / digest[:16]
     if (home / "lib").is_dir():
+        _forget_old(home / "kernels")
         return home
     BUILT.mkdir(parents=True, exist_ok=True)
     with (BUILT / "lock").open("w") as lock:

@@ -133,7 +133,7 @@ int broke(int device, int code, const std::string &words);
 // memory.cpp
 int allocate(size_t size, bool host, Pool *pool, Block **made);
 void open_block(Block &block);
-const int ANY_DEVICE = -1;
+const int ANY_DEVICE = -1, NO_DEVICE = -2; // whose memory can be touched
 void reach(int device);
 void release(uintptr_t start);
 Block *block_of(uintptr_t address, size_t size); // the live block that holds the range
