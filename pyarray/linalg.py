@@ -1,8 +1,8 @@
 """The array API's extension `linalg`, and NumPy's names that go with it.
 
 What is a product or a norm runs on the arrays' device. Decompositions are LAPACK's, as NumPy has it, on the
-memory of CPU arrays. On a GPU they are CuPy's where it is installed, else the arrays go through the host,
-which one warning says.
+memory of CPU arrays. On a GPU they are CuPy's where it is installed, which gives NaN where LAPACK raises
+`LinAlgError`; else the arrays go through the host, which one warning says.
 
 >>> import pyarray as pa
 >>> pa.linalg.solve(pa.asarray([[2.0, 0.0], [0.0, 4.0]]), pa.asarray([2.0, 2.0])).tolist()

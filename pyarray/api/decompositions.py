@@ -17,6 +17,7 @@ from .creation import zeros
 from .elementwise import conj, greater, multiply, reciprocal
 from .libraries import complex_of, library, lifted, real_of
 from .linear_algebra import matmul
+from .manipulation import broadcast_to
 from .searching import where
 from .statistical import max as largest
 from .statistical import sum as total
@@ -196,10 +197,9 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
         )
     stack = shapes.broadcast_shapes(a._shape[:-2], right._shape[:-2])
     kind = result_type(a, b)
-    # as many axes as the matrices have, since NumPy 1 takes one less for a stack of vectors
-    shape = (*stack, *right._shape[-2:])
-    right = right._view(0, shape, shapes.broadcast_strides(right._shape, right._strides, shape))
-    found = library("linalg", "solve", a.astype(kind, copy=False), right.astype(kind, copy=False))
+    # the same stack on both sides: NumPy 1 takes one axis less for a stack of vectors, CuPy doesn't broadcast
+    both = [broadcast_to(x.astype(kind, copy=False), stack + x._shape[-2:]) for x in (a, right)]
+    found = library("linalg", "solve", *both)
     return found[..., 0] if vector else found
 
 

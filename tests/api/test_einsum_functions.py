@@ -222,3 +222,21 @@ def test_cross(axis):
     same(pa.linalg.cross(pa.asarray(x), pa.asarray(x), axis=1), np.cross(x, x, axis=1))
     with pytest.raises(ValueError, match="3 elements"):
         pa.cross(pa.ones((2, 2)), pa.ones((2, 3)))
+
+
+def test_devices(device):
+    x, y = drawn((70, 40), np.float32), drawn((40, 3), np.float32, 1)
+    a, b = pa.asarray(x, device=device), pa.asarray(y, device=device)
+    for ours, theirs in (
+        (pa.einsum("ij,jk->ki", a, b), x.dot(y).T),
+        (pa.einsum("ij,ij->i", a, a), (x * x).sum(1)),  # inner products, long
+        (pa.vecdot(b, b), (y * y).sum(1)),  # short
+        (pa.vecdot(b, b, axis=0), (y * y).sum(0)),
+        (pa.tensordot(a, a, axes=2), np.tensordot(x, x)),
+        (pa.kron(b, b[:2]), np.kron(y, y[:2])),
+    ):
+        assert ours.device is a.device
+        np.testing.assert_array_equal(ours.get(), theirs)
+    if a.device.kind != "cpu":
+        with pytest.raises(ValueError, match="operand 2 on cpu"):
+            pa.einsum("i,i", a[0], pa.ones(40))
