@@ -9,7 +9,7 @@ import numpy as np
 from pyarray import array_host
 from pyarray import shape as shapes
 from pyarray.array import STRIDED, empty, ndarray, operations, root
-from pyarray.array_hooks import is_foreign, operation
+from pyarray.array_hooks import StandIn, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
@@ -39,6 +39,9 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     kind = None if dtype is None else asdtype(dtype)
     if isinstance(obj, ndarray):
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
+    if isinstance(obj, StandIn):
+        given = obj._as_array()
+        return given if kind is None else given.astype(kind)  # type: ignore[no-any-return]
     if is_foreign(obj):
         there = imported(obj)
         return _converted(there, kind, copy, there.device if device is None else get_device(device))

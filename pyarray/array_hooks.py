@@ -40,6 +40,26 @@ REDUCTIONS = {
 }
 
 
+class StandIn:
+    """What stands for an array while a function is traced (`api/fuse.py`). `_dtype` is its element type."""
+
+    _dtype: Any
+
+    def _as_array(self) -> Any:
+        """Itself: what `asarray` answers."""
+        return self
+
+    def _compute(self, op: Any, domain: Any, dtype: Any, operands: Any, out: Any) -> Any:
+        """What `api.ufunc.compute` answers."""
+        raise TypeError("a stand-in means something only while its function is traced")
+
+
+class StandInNumber(StandIn):
+    """What stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
+
+    _weak_type: type
+
+
 def operation(name: str) -> Callable[..., Any]:
     """The operation `name`. Raises `NotImplementedError` when nobody provided it."""
     try:

@@ -196,13 +196,16 @@ def result_type(*operands: Any) -> DType:
     >>> result_type(float32, 2.0), result_type(int8, int64)
     (float32, int64)
     """
-    scalars = [x for x in operands if type(x) in (bool, int, float, complex)]
-    strong = [asdtype(getattr(x, "dtype", x)) for x in operands if type(x) not in (bool, int, float, complex)]
+    kinds = [getattr(x, "_weak_type", type(x)) for x in operands]  # a stand-in says whose it is
+    scalars = [t for t in kinds if t in PYTHON_KIND]
+    strong = [
+        asdtype(getattr(x, "dtype", x)) for x, t in zip(operands, kinds, strict=True) if t not in PYTHON_KIND
+    ]
     if not operands:
         raise TypeError("result_type needs at least one array, dtype or scalar")
     if not strong:
-        return DEFAULT[max((PYTHON_KIND[type(x)] for x in scalars), key=_KIND_ORDER.index)]
-    return functools.reduce(promote_scalar, (type(x) for x in scalars), functools.reduce(promote, strong))
+        return DEFAULT[max((PYTHON_KIND[t] for t in scalars), key=_KIND_ORDER.index)]
+    return functools.reduce(promote_scalar, scalars, functools.reduce(promote, strong))
 
 
 def of_kinds(kinds: Iterable[str]) -> tuple[DType, ...]:

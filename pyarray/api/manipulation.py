@@ -15,7 +15,7 @@ import numpy as np
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
-from ..array_hooks import is_foreign, on_several_devices, operation
+from ..array_hooks import StandIn, is_foreign, on_several_devices, operation
 from ..dtypes import asdtype, result_type
 
 __all__ = [
@@ -53,6 +53,8 @@ def broadcast_to(x: Any, /, shape: Any) -> ndarray:
     """
     x = asarray(x)
     target = shapes.resolve_shape(shape)
+    if isinstance(x, StandIn):
+        return x._broadcast(shape)  # type: ignore[no-any-return]
     view: ndarray = x._view(0, target, shapes.broadcast_strides(x._shape, x._strides, target))
     view.setflags(write=False)
     return view

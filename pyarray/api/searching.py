@@ -12,12 +12,12 @@ from ..dtypes import bool_, float64, int64, result_type
 from ..jit.kernel import func
 from ..kernels import gather
 from ..kernels import nonzero as scans
-from ..kernels.map import MapOp, launch_map
+from ..kernels.map import MapOp
 from ..kernels.reduce import MAX, MIN, SUM, ReduceOp, arg_extreme
 from ..kernels.search import search
 from .elementwise import not_equal
 from .statistical import as_operand, reduction
-from .ufunc import common_device, operands_of
+from .ufunc import ARRAYS, common_device, compute, operands_of
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
@@ -41,16 +41,12 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         raise TypeError("where() takes a condition, or a condition and both choices; got one choice")
     where_true, *choices = operands_of("where", (condition, x1, x2))
     where_true = (
-        where_true if isinstance(where_true, ndarray) else asarray(where_true, device=_device_of(choices))
+        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=_device_of(choices))
     )
     if where_true.dtype.kind == "c":
         where_true = not_equal(where_true, 0)
-    arrays = [x for x in (where_true, *choices) if isinstance(x, ndarray)]
-    place = common_device("where", (where_true, *choices), ("condition", "x1", "x2"))
     kind = result_type(*choices)
-    out = empty(shapes.broadcast_shapes(*(a._shape for a in arrays)), kind, place)
-    launch_map(_WHERE, kind, out, (where_true, *choices))
-    return out
+    return compute(_WHERE, kind, kind, (where_true, *choices), None, ("condition", "x1", "x2"))
 
 
 where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression

@@ -8,6 +8,7 @@ from typing import Any
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
+from ..array_hooks import StandIn
 from ..array_marks import MARKED
 from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.mode import OBSERVED, mode, table
@@ -47,6 +48,9 @@ def reduction(
     `plain` says that only `x` was given, so that `whole` may do it the next time.
     Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
     """
+    if isinstance(x, StandIn):
+        given: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
+        return given
     if plain:
         _remember(op, x, dtype, kind or dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
@@ -101,7 +105,7 @@ def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:
     x = operand(name, x)
-    x = x if isinstance(x, ndarray) else asarray(x)
+    x = asarray(x)
     if x._dtype.kind not in kinds:
         raise TypeError(
             f"{name}() is not defined for {x._dtype}"
@@ -194,4 +198,4 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | 
     count = math.prod(x._shape[k] for k in axes)
     wide = SUM.accumulator(dtype)
     total = reduction(SUM, x, axis, keepdims, wide, kind=dtype)
-    return compute(ROWS["divide"].op, wide, dtype, (total, float(count)), out)
+    return compute(ROWS["divide"].op, wide, dtype, (total, 1.0 * count), out)

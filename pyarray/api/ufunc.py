@@ -16,13 +16,14 @@ from .. import dtypes
 from .. import shape as shapes
 from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
-from ..array_hooks import is_foreign, on_several_devices
+from ..array_hooks import StandIn, StandInNumber, is_foreign, on_several_devices
 from ..dtypes import DType, bool_, float32, float64
 from ..jit.kernel import Func
 from ..kernels.map import MapOp, launch_map
 from ..memory.buffer import Buffer
 
 PYTHON = (bool, int, float, complex)
+ARRAYS = (ndarray, StandIn)
 _ORDER = "biufc"
 _LARGEST_FLOAT = int(sys.float_info.max)  # as numbers are passed in float64
 
@@ -54,7 +55,7 @@ class Row:
     def domain(self, operands: Sequence[Any]) -> DType | None:
         """Type that the operands are cast to; None: compared by value, each in its own (uint64 with a signed
         integer). Raises `TypeError` for types outside `kinds`."""
-        return _domain(self, tuple([x._dtype.code if isinstance(x, ndarray) else type(x) for x in operands]))
+        return _domain(self, tuple([_type_of(x) for x in operands]))
 
     def dtype_of_result(self, domain: DType | None) -> DType:
         """Element type of the result for operands of type `domain`."""
@@ -63,6 +64,11 @@ class Row:
         if self.result == "real" and domain.kind == "c":
             return float32 if domain.itemsize == 8 else float64
         return domain
+
+
+def _type_of(x: Any) -> Any:
+    """An array's code of its dtype; Python's type of a number."""
+    return getattr(x, "_weak_type", None) or (x._dtype.code if isinstance(x, ARRAYS) else type(x))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -97,6 +103,8 @@ def operand(name: str, x: Any, device: Any = None) -> Any:
         return x
     if isinstance(x, (np.ndarray, np.generic, list, tuple)):
         return asarray(x, device=device)
+    if isinstance(x, StandIn):
+        return x
     if is_foreign(x):
         return asarray(x)
     if isinstance(x, PYTHON):  # subclasses: enumerations of integers and the like
@@ -119,7 +127,7 @@ def common_device(name: str, operands: Sequence[Any], names: Sequence[str] = ("x
 def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     """The function of a row, the general way."""
     operands = operands_of(row.name, inputs)
-    if not any(isinstance(x, ndarray) for x in operands):
+    if not any(isinstance(x, ARRAYS) and not isinstance(x, StandInNumber) for x in operands):
         operands[0] = asarray(operands[0])
     domain = row.domain(operands)
     if domain is None:
@@ -154,6 +162,8 @@ def compute(
 ) -> ndarray:
     """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
     doesn't fit."""
+    if stand_in := next((x for x in operands if isinstance(x, StandIn)), None):
+        return stand_in._compute(op, domain, dtype, operands, out)  # type: ignore[no-any-return]
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, operands, names)
     if out is None:
@@ -242,5 +252,5 @@ STRIDES = {size: Strides(size) for size in (1, 2, 4, 8, 16)}
 
 def known(kind: type) -> bool:
     """Whether operators take operands of this type."""
-    ours = (ndarray, np.ndarray, np.generic, list, tuple, *PYTHON)
+    ours = (ndarray, StandIn, np.ndarray, np.generic, list, tuple, *PYTHON)
     return issubclass(kind, ours) or is_foreign(kind)

@@ -1,0 +1,136 @@
+"""Axes as digits: how a reshape inside an expression becomes strides, so that no loop divides.
+
+An axis of size 12 that a reshape made from sizes (3, 4) is two digits, of 3 and of 4; each has a stride, and
+the axis is walked as two loops. Where two operands cut one axis differently, the cuts of both are made. That
+needs cuts that divide each other: 12 into (3, 4) and (6, 2) has none, and one operand is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .. import shape as shapes
+
+Digits = tuple[tuple[int, int], ...]  # (size, stride) from the slowest to the fastest; none of size 1
+
+
+class Spread(NamedTuple):
+    """Where the elements of an operand are: bytes of offset, and the digits of each axis."""
+
+    offset: int
+    axes: tuple[Digits, ...]
+
+
+def spread(shape: Sequence[int], strides: Sequence[int]) -> Spread:
+    """Of an array: one digit per axis.
+
+    >>> spread((3, 1, 4), (32, 32, 8)).axes
+    (((3, 32),), (), ((4, 8),))
+    """
+    return Spread(0, tuple(((n, s),) if n != 1 else () for n, s in zip(shape, strides, strict=True)))
+
+
+def size_of(digits: Digits) -> int:
+    """Number of places."""
+    return shapes.size(n for n, _ in digits)
+
+
+def joined(cuts: Iterable[Sequence[int]]) -> tuple[int, ...] | None:
+    """The coarsest sizes that refine all of these, each a factorisation of one number; None where cuts don't
+    divide each other.
+
+    >>> joined([(12,), (4, 3)]), joined([(4, 3), (2, 2, 3)]), joined([(3, 2), (2, 3)])
+    ((4, 3), (2, 2, 3), None)
+    """
+    points = {1}
+    for sizes in cuts:
+        step = 1
+        for n in reversed(sizes):
+            step *= n
+            points.add(step)
+    ordered = sorted(points)
+    pairs = list(zip(ordered, ordered[1:], strict=False))
+    if any(high % low for low, high in pairs):
+        return None
+    return tuple(high // low for low, high in reversed(pairs))
+
+
+def cut(digits: Digits, sizes: Sequence[int]) -> Digits:
+    """The same places as digits of these sizes, which refine them.
+
+    >>> cut(((6, 8),), (2, 3))
+    ((2, 24), (3, 8))
+    """
+    result: list[tuple[int, int]] = []
+    rest = list(sizes)
+    for n, stride in reversed(digits):
+        while n > 1:
+            m = rest.pop()
+            result.append((m, stride))
+            stride *= m
+            n //= m
+    return tuple(reversed(result))
+
+
+def merged(digits: Digits) -> Digits:
+    """Fewest digits with the same places in the same order.
+
+    >>> merged(((2, 24), (3, 8), (4, 0)))
+    ((6, 8), (4, 0))
+    """
+    sizes, (strides,) = shapes.collapse([n for n, _ in digits], [s for _, s in digits])
+    return tuple(zip(sizes, strides, strict=True))
+
+
+def reshaped(x: Spread, shape: Sequence[int]) -> Spread | None:
+    """In C order as another shape of the same size; None where that needs a copy."""
+    digits = merged(tuple(d for axis in x.axes for d in axis))
+    sizes = joined([[n for n, _ in digits], [n for n in shape if n != 1]])
+    if sizes is None:
+        return None
+    rest, axes = list(cut(digits, sizes)), []
+    for n in reversed(shape):
+        axis: list[tuple[int, int]] = []
+        while n > 1:
+            axis.append(rest.pop())
+            n //= axis[-1][0]
+        axes.append(merged(tuple(reversed(axis))) if axis else ())
+    return Spread(x.offset, tuple(reversed(axes)))
+
+
+def broadcast(x: Spread, shape: Sequence[int]) -> Spread:
+    """Repeated along axes of size 1, and along axes in front."""
+    lead = len(shape) - len(x.axes)
+    padded = ((),) * lead + x.axes
+    axes = (a if a or n == 1 else ((n, 0),) for a, n in zip(padded, shape, strict=True))
+    return Spread(x.offset, tuple(axes))
+
+
+def indexed(x: Spread, items: Sequence[int | slice | None]) -> Spread | None:
+    """By an index with one item for each axis, and None for a new one. None where a slice takes a part of an
+    axis of several digits."""
+    offset, axes, rest = x.offset, [], iter(x.axes)
+    for item in items:
+        if item is None:
+            axes.append(())
+            continue
+        digits = next(rest)
+        n = size_of(digits)
+        if isinstance(item, slice):
+            start, stop, step = item.indices(n)
+            count = len(range(start, stop, step))
+            if (start, count, step) == (0, n, 1):
+                axes.append(digits)
+                continue
+            if len(digits) > 1:
+                return None
+            stride = digits[0][1] if digits else 0
+            offset += start * stride
+            axes.append(((count, step * stride),) if count != 1 else ())
+        else:
+            left = item % n
+            for size, stride in reversed(digits):
+                left, digit = divmod(left, size)
+                offset += digit * stride
+    return Spread(offset, tuple(axes))
