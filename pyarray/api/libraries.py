@@ -58,7 +58,7 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
         native = [asnumpy(x) for x in arrays]
     elif hasattr(getattr(_cupy(), part, None), name):
         owner = _cupy()
-        native = [owner.from_dlpack(operation("contiguous")(x)) for x in arrays]
+        native = [owner.from_dlpack(_packed(x)) for x in arrays]
     else:
         _say(device.kind, part)
         native = [asnumpy(x) for x in arrays]
@@ -67,6 +67,11 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
     if isinstance(found, tuple):
         return tuple(asarray(each, device=device) for each in found)
     return asarray(found, device=device)
+
+
+def _packed(x: ndarray) -> ndarray:
+    """`x`, or a copy that every reader of DLPack takes."""
+    return operation("contiguous")(x) if x._writeable else x.copy()
 
 
 @functools.cache

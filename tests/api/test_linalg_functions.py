@@ -304,8 +304,9 @@ def test_gpus_with_cupy_stay_there(device, monkeypatch):
     result = pa.linalg.inv(a[::-1])
     assert result.device is a.device
     close(result, np.linalg.inv(a.get()[::-1]))
-    assert len(came) == (a.device.kind != "cpu")
-    assert all(x.device is a.device and x.flags.c_contiguous for x in came)
+    close(pa.linalg.inv(pa.broadcast_to(a, a.shape)), np.linalg.inv(a.get()))
+    assert len(came) == 2 * (a.device.kind != "cpu")
+    assert all(x.device is a.device and x.flags.c_contiguous and x.flags.writeable for x in came)
     libraries._say.cache_clear()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
