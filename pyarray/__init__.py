@@ -19,11 +19,13 @@ from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
 from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
+from .api.histograms import *  # noqa: F403
 from .api.indexing import *  # noqa: F403
 from .api.inspection import __array_namespace_info__ as __array_namespace_info__
 from .api.linear_algebra import *  # noqa: F403
 from .api.manipulation import *  # noqa: F403
 from .api.moments import *  # noqa: F403
+from .api.nan_functions import *  # noqa: F403
 from .api.order_statistics import *  # noqa: F403
 from .api.products import *  # noqa: F403
 from .api.scans import *  # noqa: F403

@@ -1,0 +1,104 @@
+"""Reductions without NaN against NumPy's: axes, layouts, types, what is NaN altogether."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+from tests.strategies import numpy_views
+
+FEW = settings(deadline=None, max_examples=30)
+pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+NAMES = ["nansum", "nanprod", "nanmin", "nanmax", "nanmean", "nanvar", "nanstd"]
+
+
+def same(ours, theirs):
+    theirs = np.asarray(theirs)
+    assert ours.shape == theirs.shape
+    assert ours.dtype.numpy == theirs.dtype
+    rtol = 1e-5 if theirs.dtype.itemsize < 8 or theirs.dtype.name == "complex64" else 1e-12
+    np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol, atol=1e-12)
+
+
+@FEW
+@given(st.lists(st.sampled_from([np.nan, 1.0, -2.0, 5.5, 0.0, np.inf]), min_size=12, max_size=12), st.data())
+def test_drawn(given_values, data):
+    x = np.array(given_values).reshape(3, 2, 2)[
+        data.draw(st.sampled_from([slice(None), slice(None, None, -2)]))
+    ]
+    x = x.transpose(data.draw(st.permutations(range(3))))
+    axis = data.draw(st.none() | st.sets(st.integers(0, 2), min_size=1).map(tuple))
+    keepdims = data.draw(st.booleans())
+    a = pa.asarray(x)
+    for name in NAMES:
+        theirs = getattr(np, name)(x, axis=axis, keepdims=keepdims)
+        same(getattr(pa, name)(a, axis=axis, keepdims=keepdims), theirs)
+    for name in ("nanvar", "nanstd"):
+        same(getattr(pa, name)(a, axis=axis, correction=1), getattr(np, name)(x, axis=axis, ddof=1))
+        same(getattr(pa, name)(a, axis=axis, ddof=5), getattr(np, name)(x, axis=axis, ddof=5))
+    for name in ("nancumsum", "nancumprod"):
+        for along in (None, 0, -1):
+            same(getattr(pa, name)(a, along), getattr(np, name)(x, along))
+    along = data.draw(st.sampled_from([None, 0, 1, 2]))
+    for name in ("nanargmin", "nanargmax"):
+        if np.isnan(x).all(axis=along).any():
+            with pytest.raises(ValueError, match="all elements are NaN"):
+                getattr(pa, name)(a, axis=along)
+        elif not np.isinf(x).any():
+            same(getattr(pa, name)(a, axis=along), getattr(np, name)(x, axis=along))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "float32", "float64", "complex64", "complex128"])
+def test_types(dtype):
+    x = np.array([[3, 1, 4], [1, 5, 9]]).astype(dtype)
+    if x.dtype.kind in "fc":
+        x[0, 1] = np.nan
+    if x.dtype.kind == "c":
+        x[1, 1] += 2j
+    for name in NAMES:
+        if x.dtype.kind == "c" and name in ("nanmin", "nanmax"):
+            with pytest.raises(TypeError, match="complex"):
+                getattr(pa, name)(pa.asarray(x))
+        else:
+            same(getattr(pa, name)(pa.asarray(x), 1), getattr(np, name)(x, 1))
+            same(getattr(np, name)(pa.asarray(x), axis=0), getattr(np, name)(x, axis=0))
+
+
+@FEW
+@given(numpy_views(dtype=pa.float32))
+def test_without_nan(x):
+    a = pa.asarray(x)
+    for name in NAMES:
+        if x.size or name in ("nansum", "nanprod"):
+            same(getattr(pa, name)(a), getattr(np, name)(x))
+
+
+def test_long():
+    x = np.random.default_rng(0).standard_normal((3, 100_001)).astype(np.float32)
+    x[x > 1] = np.nan
+    wide = x.astype(float)
+    for axis in (None, 0, 1):
+        for name in ("nanmin", "nanmax", "nanmean", "nanvar"):
+            same(
+                getattr(pa, name)(pa.asarray(x), axis),
+                np.asarray(getattr(np, name)(wide, axis)).astype(np.float32),
+            )
+        if axis != 0:
+            same(pa.nanargmax(pa.asarray(x), axis), np.nanargmax(x, axis))
+
+
+def test_corners():
+    nan = pa.asarray([np.nan, np.inf])
+    assert pa.nanargmin(nan).item() == 1
+    assert np.isnan(pa.nanmean(pa.ones(0)).item())
+    with pytest.raises(ValueError, match="no elements"):
+        pa.nanmin(pa.ones(0))
+    with pytest.raises(np.exceptions.AxisError):
+        pa.nanvar(nan, 1)
+    out = pa.zeros(())
+    assert pa.nanmax(nan, out=out) is out
+    assert out.item() == np.inf
+    assert pa.nansum(pa.asarray([1, 2], dtype=pa.uint8), dtype=pa.float32).dtype is pa.float32
+    with pa.debug():
+        assert pa.nansum(pa.asarray([1.0, np.nan])).item() == 1.0
