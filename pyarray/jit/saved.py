@@ -239,11 +239,14 @@ class SavedKernel:
 
     def _find(self, arguments: dict[str, Any]) -> tuple[_Saved, Bound]:
         checked = self._facts["debug"] if self._facts["debug"] is not None else mode.debug
+        fitting = []
         for saved in self._saved:
-            if saved.checked == checked:
-                bound = saved.bind(arguments)
-                if bound is not None:
+            if saved.checked == checked and (bound := saved.bind(arguments)) is not None:
+                if saved.facts["device"] == bound.device().kind:
                     return saved, bound
+                fitting.append((saved, bound))
+        if fitting:  # made for another kind of device, as its error will say
+            return fitting[0]
         came = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
         there = "".join(f"\n  {saved.describe()}" for saved in self._saved)
         with_checks = " with bounds checks" if checked else ""
