@@ -225,7 +225,8 @@ def _request(x: Any, source: Device, asked: tuple[int, int] | None, copy: bool |
     if copy is not None:
         wishes["copy"] = copy
     try:
-        return x.__dlpack__(**stream, **wishes), bool(copy)
+        with source.driver.current():  # torch exports only from its current device
+            return x.__dlpack__(**stream, **wishes), bool(copy)
     except TypeError:
         if asked is not None:
             raise BufferError(

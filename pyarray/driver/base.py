@@ -8,6 +8,7 @@ import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -162,6 +163,10 @@ class Driver(ABC):
         """Index of the device of this kind that an address of whomever belongs to; None if it is no memory of
         one."""
         return None
+
+    def current(self) -> AbstractContextManager[None]:
+        """For a block, the device is what other libraries in this thread take for the current one."""
+        return nullcontext()
 
     def trim(self) -> None:  # noqa: B027  (most have none)
         """Gives the system what the driver itself keeps of freed memory."""

@@ -8,6 +8,7 @@ since a call through a binding takes longer than the launch.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -15,7 +16,7 @@ import threading
 import weakref
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NoReturn
 
 from .. import config
@@ -98,16 +99,21 @@ class GpuDriver(Driver):
             self.fail(self.CALLS[name], code)
         return value
 
-    def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
-        """The same, which answers the vendor's error code, too."""
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
         before = ffi.new("uintptr_t *")
         code = lib.pa_gpu_enter(self._gpu, before)
         if code:
             self.fail("entering the device", code)
         try:
-            error, *values = self._vendor(self.CALLS[name])(*args)
+            yield
         finally:
             lib.pa_gpu_leave(self._gpu, before[0])
+
+    def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
+        """The same, which answers the vendor's error code, too."""
+        with self.current():
+            error, *values = self._vendor(self.CALLS[name])(*args)
         return int(error), values[0] if len(values) == 1 else tuple(values)
 
     def _plain(self, name: str, *args: Any) -> Any:
