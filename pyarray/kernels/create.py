@@ -40,7 +40,7 @@ def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoin
 def diagonal_ones(out: ndarray, k: int) -> None:
     """`out[i, j] = 1` where j - i = k, else 0."""
     if out._size:
-        _eye_kernel()(out, k)
+        _eye_kernel()(out, _reached(k, out))
 
 
 def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
@@ -55,9 +55,14 @@ def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
         kernel(
             bits(out)._view(0, lead + last, into + out._strides[-2:]),
             bits(x)._view(0, lead + last, source + x._strides[-2:]),
-            k,
+            _reached(k, x),
         )
     return out
+
+
+def _reached(k: int, x: ndarray) -> int:
+    """The diagonal `k` of matrices, or one just outside for any further out, which may be no 64-bit integer."""
+    return max(-x._shape[-2], min(k, x._shape[-1]))
 
 
 def _arithmetic(dtype: DType) -> DType:

@@ -110,6 +110,17 @@ def test_eye(rows, columns, k):
     same(pa.eye(rows, columns, k=k), np.eye(rows, columns, k=k))
 
 
+@pytest.mark.parametrize("k", [2**80, -(2**80), 2**63 - 1, -(2**63), 2, 3, -3, -4])
+def test_diagonals_far_outside(k):
+    x = np.ones((2, 3, 2))
+    near = max(min(k, 9), -9)
+    same(pa.eye(3, 2, k=k), np.eye(3, 2, k=near))
+    same(pa.tril(pa.asarray(x), k=k), np.tril(x, near))
+    same(pa.triu(pa.asarray(x), k=k), np.triu(x, near))
+    assert pa.linalg.diagonal(pa.asarray(x), offset=k).shape == np.diagonal(x, near, 1, 2).shape
+    assert pa.linalg.trace(pa.asarray(x), offset=k).tolist() == np.trace(x, near, 1, 2).tolist()
+
+
 @FEW
 @given(numpy_views(dtype=pa.float64), st.integers(-4, 4))
 def test_triangles_and_diagonals(x, k):
