@@ -61,7 +61,7 @@ def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
 
 
 def _reached(k: int, x: ndarray) -> int:
-    """The diagonal `k` of matrices, or one just outside for any further out, which may be no 64-bit integer."""
+    """The diagonal `k` of matrices; one just outside for any further out, which may not fit into 64 bits."""
     return max(-x._shape[-2], min(k, x._shape[-1]))
 
 
