@@ -8,6 +8,7 @@ and no torch.
 from . import cuda_interface as _cuda_interface
 from . import fft as fft
 from . import linalg as linalg
+from . import random as random
 from .annotations import In as In
 from .annotations import InOut as InOut
 from .annotations import Out as Out
@@ -19,6 +20,7 @@ from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
 from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
+from .api.fuse import *  # noqa: F403
 from .api.histograms import *  # noqa: F403
 from .api.indexing import *  # noqa: F403
 from .api.inspection import __array_namespace_info__ as __array_namespace_info__

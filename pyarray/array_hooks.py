@@ -44,6 +44,7 @@ class StandIn:
     """What stands for an array while a function is traced (`api/fuse.py`). `_dtype` is its element type."""
 
     _dtype: Any
+    _weak_type: Any = None
 
     def _as_array(self) -> Any:
         """Itself: what `asarray` answers."""
@@ -56,8 +57,6 @@ class StandIn:
 
 class StandInNumber(StandIn):
     """What stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
-
-    _weak_type: type
 
 
 def operation(name: str) -> Callable[..., Any]:

@@ -162,7 +162,8 @@ def compute(
 ) -> ndarray:
     """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
     doesn't fit."""
-    if stand_in := next((x for x in operands if isinstance(x, StandIn)), None):
+    stand_in = next((x for x in operands if isinstance(x, StandIn)), None)
+    if stand_in is not None:
         return stand_in._compute(op, domain, dtype, operands, out)  # type: ignore[no-any-return]
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, operands, names)
@@ -186,13 +187,13 @@ def result_like(arrays: Sequence[ndarray], dtype: DType, device: Any) -> ndarray
     shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
     alike = [a for a in arrays if a._shape == shape]
     like = tuple([a._strides for a in alike]) if all(a._key & STRIDED for a in alike) else ()
-    strides, size, strided = _result_layout(shape, dtype.itemsize, like)
+    strides, size, strided = result_layout(shape, dtype.itemsize, like)
     key = type_key(dtype, len(shape), strided, True, device)
     return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
 
 
 @functools.lru_cache(maxsize=4096)
-def _result_layout(
+def result_layout(
     shape: tuple[int, ...], itemsize: int, like: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[int, ...], int, bool]:
     """Strides, size, and whether strided, of a result without gaps whose axes are ordered as those of all

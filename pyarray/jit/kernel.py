@@ -414,10 +414,16 @@ def kernel(
 def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...] = ()) -> Kernel:
     """A kernel from the text of its `def`: the library's own kernels are written by rank. The text shows in
     error messages. What `scope` holds is compiled in for good."""
+    return Kernel(source_of(defined(name, text, scope)), None, False, flags, on_global_change=None)
+
+
+def defined(name: str, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    """The function that a text defines, whose source is found."""
     path = f"<pyarray kernel {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     exec(compile(text, path, "exec"), scope)
-    return Kernel(source_of(scope[name]), None, False, flags, on_global_change=None)
+    made: Callable[..., Any] = scope[name]
+    return made
 
 
-__all__ = ["Func", "Kernel", "Variant", "from_text", "func", "kernel"]
+__all__ = ["Func", "Kernel", "Variant", "defined", "from_text", "func", "kernel"]

@@ -48,7 +48,7 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
     columns = tuple(
         [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
     )
-    layout = _layout(out._shape, out._strides, out._dtype.itemsize, columns)
+    layout = walk_layout(out._shape, out._strides, out._dtype.itemsize, columns)
     if layout is None:
         return
     places, patterns, tiled = layout
@@ -67,7 +67,7 @@ def walk_launcher(
     columns = tuple(
         [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
     )
-    layout = _layout(out._shape, out._strides, out._dtype.itemsize, columns)
+    layout = walk_layout(out._shape, out._strides, out._dtype.itemsize, columns)
     if layout is None:
         return None
     places, patterns, tiled = layout
@@ -110,7 +110,7 @@ Patterns = tuple[tuple[int, ...] | None, ...]
 
 
 @functools.lru_cache(maxsize=4096)
-def _layout(
+def walk_layout(
     shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int, operands: tuple[Column, ...]
 ) -> tuple[tuple[Any, ...], Patterns, bool] | None:
     """How a launch walks: the places of the output and of each operand, the operands' patterns, and whether
@@ -210,30 +210,39 @@ def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled:
             value = f"x{n}[{', '.join(f'i{k}' for k in axes)}]"
         args.append(value if n in raw else f"kind({value})")
     index = ", ".join(f"i{k}" for k in range(ndim)) or "()"
-    store = f"out[{index}] = op({', '.join(args)})\n"
+    return head + nest(ndim, tiled, grid, [f"out[{index}] = op({', '.join(args)})"])
+
+
+def nest(ndim: int, tiled: bool, grid: bool, body: Sequence[str]) -> str:
+    """Loops i0, i1, ... over `out`'s axes with these lines inside."""
+
+    def inside(depth: int) -> str:
+        return "".join(f"{'    ' * depth}{line}\n" for line in body)
+
+    index = ", ".join(f"i{k}" for k in range(ndim))
     sizes = [f"out.shape[{k}]" for k in range(ndim)]
     if ndim == 0:
-        return head + "    " + store
+        return inside(1)
     if ndim == 1:
-        return head + f"    for i0 in range({sizes[0]}):\n        " + store
+        return f"    for i0 in range({sizes[0]}):\n{inside(2)}"
     if not tiled:
-        return head + f"    for {index} in ndrange({', '.join(sizes)}):\n        " + store
+        return f"    for {index} in ndrange({', '.join(sizes)}):\n{inside(2)}"
     outer = [f"i{k}" for k in range(ndim - 2)] + ["b0", "b1"]
     counts = sizes[:-2] + [f"({s} + {TILE - 1}) // {TILE}" for s in sizes[-2:]]
     if (
         grid
     ):  # a thread per element, threads in the order of the tiles: lines that one row leaves serve the next
         outer, counts = [*outer, "j0", "j1"], [*counts, str(TILE), str(TILE)]
-        text = head + f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
+        text = f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
         for depth, k in enumerate((ndim - 2, ndim - 1)):
             text += f"        i{k} = b{depth} * {TILE} + j{depth}\n"
-        inside = " and ".join(f"i{k} < {sizes[k]}" for k in (ndim - 2, ndim - 1))
-        return f"{text}        if {inside}:\n            {store}"
-    text = head + f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
+        fits = " and ".join(f"i{k} < {sizes[k]}" for k in (ndim - 2, ndim - 1))
+        return f"{text}        if {fits}:\n{inside(3)}"
+    text = f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
     for depth, k in enumerate((ndim - 2, ndim - 1)):
         pad = "    " * (2 + depth)
         text += f"{pad}for i{k} in range(b{depth} * {TILE}, min(b{depth} * {TILE} + {TILE}, {sizes[k]})):\n"
-    return text + "    " * 4 + store
+    return text + inside(4)
 
 
 @func

@@ -1,0 +1,257 @@
+"""`pa.fuse`: a function of array expressions as one kernel."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..array import ndarray
+from ..array_convert import asarray
+from ..array_hooks import StandIn, is_foreign
+from ..array_marks import unmarked
+from ..jit.kernel import Func
+from ..jit.mode import mode, table
+from ..lang.ir import static_key
+from ..lang.parse import Capture
+from .fuse_plan import Plan, Unfit
+from .tracing import Array, Leaf, Number, Tracer
+
+__all__ = ["fuse"]
+
+_TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
+_LAYOUTS = 4096
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))  # compared by value
+_VALUES = (*_PLAIN, tuple, frozenset, ndarray, np.ndarray, np.generic)
+# what a launch raises for numbers, sizes and shapes that don't fit: the plain function says it better
+_REFUSED = (Unfit, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
+
+
+class Fused:
+    """A function whose array expressions run as one kernel; made by `fuse`."""
+
+    def __init__(self, function: Callable[..., Any], static: tuple[str, ...]):
+        self.__wrapped__ = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+        self._signature = inspect.signature(function)
+        for name in static:
+            if name not in self._signature.parameters:
+                known = ", ".join(self._signature.parameters)
+                raise ValueError(f"fuse(): {self.__name__}() has no parameter {name!r}; it has {known}")
+        names = list(self._signature.parameters)
+        self._static = frozenset([*static, *(names.index(name) for name in static)])
+        self._plans: dict[Any, Any] = {}
+        self._layouts: dict[Any, Any] = table()
+        self._captures: tuple[Capture, ...] | None = None
+        self._counts = {"traces": 0, "unfused": 0}
+        self._lock = threading.RLock()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<fused {self.__name__}>"
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The function's results."""
+        if self._captures is not None and not all(c.read() is c.value for c in self._captures):
+            self._forget()
+        given = [*enumerate(args), *options.items()]
+        if any(isinstance(x, StandIn) for _, x in given):
+            return self.__wrapped__(*args, **options)  # inside another one
+        call = _Call(self, args, given, tuple(options))
+        if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
+            return self._plain(call)
+        try:
+            known = self._layouts.get(call.layout)
+            if known is None:
+                known = self._prepared(call)
+            plan, results, run = known
+            return results(run(plan.environment(call.arrays, call.numbers)))
+        except _REFUSED:
+            return self._plain(call)
+
+    def _plain(self, call: _Call) -> Any:
+        """Without fusing: of empty arrays, and of what doesn't fit, for the error."""
+        self._counts["unfused"] += 1
+        return self.__wrapped__(*call.args, **call.options)
+
+    def _prepared(self, call: _Call) -> tuple[Any, ...]:
+        with self._lock:
+            found = self._plans.get(call.types)
+            if found is None:
+                found = self._plans[call.types] = self._traced(call)
+                self._counts["traces"] += 1
+        plan, results = found
+        run = plan.prepare(plan.environment(call.arrays, call.numbers))
+        if mode.key is False and not plan.shaped_by_numbers:
+            if len(self._layouts) >= _LAYOUTS:
+                self._layouts.clear()
+            self._layouts[call.layout] = plan, results, run
+        return plan, results, run
+
+    def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
+        if self._captures is None:
+            self._captures = tuple(_captures(self.__wrapped__))
+        tracer = Tracer(self.__name__, call.arrays[0].device, len(call.arrays))
+        args, options = call.stand_ins(tracer)
+        answer = self.__wrapped__(*args, **options)
+        several = type(answer) in (tuple, list)
+        outputs = [x._as_array() if isinstance(x, Number) else x for x in (answer if several else (answer,))]
+        for x in outputs:
+            if not isinstance(x, Array):
+                tracer.fail(
+                    f"a result is {type(x).__name__}, which is no array expression of the arguments",
+                    "return arrays, or a tuple of arrays",
+                )
+        kind = type(answer)
+        plan = Plan(tracer, [x._node for x in outputs])
+        return plan, (lambda made: kind(made)) if several else (lambda made: made[0])
+
+    def _forget(self) -> None:
+        """Drop what was traced with captured values that have changed since."""
+        with self._lock:
+            captures = self._captures or ()
+            if not all(_same(c.read(), c.value) for c in captures):
+                self._plans.clear()
+                self._layouts.clear()
+            self._captures = tuple(Capture(c.owner, c.name, c.read()) for c in captures)
+
+    def cache_info(self) -> dict[str, int]:
+        """`traces` (runs of the function on stand-ins), `unfused` (calls that the plain function answered),
+        `layouts` (combinations of shapes and strides whose launch is remembered)."""
+        return {**self._counts, "layouts": len(self._layouts)}
+
+
+class _Call:
+    """The arguments of one call, taken apart: `arrays` and `numbers` in order, the key of their types and the
+    key of their shapes and strides. Other values are part of both."""
+
+    __slots__ = ("_given", "_names", "_order", "args", "arrays", "layout", "numbers", "options", "types")
+
+    def __init__(
+        self, fused: Fused, args: tuple[Any, ...], given: list[tuple[Any, Any]], names: tuple[str, ...]
+    ):
+        self.arrays: list[ndarray] = []
+        self.numbers: list[Any] = []
+        self._given: list[Any] = []
+        kinds: list[Any] = [names]
+        layout: list[Any] = [mode.key, names]
+        for place, x in given:
+            kind = type(x)
+            if not isinstance(x, ndarray) and (isinstance(x, (np.ndarray, np.generic)) or is_foreign(x)):
+                x = asarray(x)
+            if isinstance(x, ndarray):
+                x = unmarked(x)
+                self.arrays.append(x)
+                kinds.append(x._key & _TYPE)
+                layout.append((x._key, x._shape, x._strides))
+            elif kind in (int, float, complex) and place not in fused._static:
+                self.numbers.append(x)
+                kinds.append(kind)
+                layout.append(kind)
+            else:
+                kinds.append(_value_key(fused, place, x))
+                layout.append(kinds[-1])
+            self._given.append(x)
+        self.types, self.layout = tuple(kinds), tuple(layout)
+        self._names = names
+        self._order = [place in fused._static for place, _ in given]
+        count = len(args)
+        self.args = self._given[:count]
+        self.options = dict(zip(names, self._given[count:], strict=True))
+
+    def stand_ins(self, tracer: Tracer) -> tuple[list[Any], dict[str, Any]]:
+        """What the function is called with for a trace."""
+        made: list[Any] = []
+        arrays = numbers = 0
+        for x, static in zip(self._given, self._order, strict=True):
+            if isinstance(x, ndarray):
+                made.append(Array(tracer, Leaf(x._dtype, x.ndim, arrays)))
+                arrays += 1
+            elif type(x) in (int, float, complex) and not static:
+                made.append(Number(tracer, type(x), lambda e, k=numbers: e.numbers[k], True))
+                numbers += 1
+            else:
+                made.append(x)
+        count = len(made) - len(self._names)
+        return made[:count], dict(zip(self._names, made[count:], strict=True))
+
+
+def _same(now: Any, then: Any) -> bool:
+    if now is then:
+        return True
+    plain = isinstance(now, _PLAIN) and isinstance(then, _PLAIN)
+    return plain and bool(static_key(now) == static_key(then))
+
+
+def _value_key(fused: Fused, place: Any, x: Any) -> Any:
+    try:
+        hash(x)
+    except TypeError:
+        what = f"argument {place!r} is a {type(x).__name__}, neither array nor number, and can't be hashed"
+        raise TypeError(f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples") from None
+    return type(x), static_key(x)
+
+
+def _captures(function: Any) -> Iterable[Capture]:
+    """Names of globals and closures that the function, and Python functions that it calls, read values
+    from."""
+    rest, seen = [function], []
+    while rest:
+        one = rest.pop()
+        code = one.__code__
+        seen.append(code)
+        found: list[tuple[Any, Any]] = [(one.__globals__, n) for n in _names_of(code) if n in one.__globals__]
+        found += [(cell, n) for n, cell in zip(code.co_freevars, one.__closure__ or (), strict=True)]
+        for owner, name in found:
+            capture = Capture(owner, name, None)
+            value = capture.read()
+            if isinstance(value, (Fused, Func)):
+                yield Capture(owner, name, value)
+                value = value.__wrapped__
+            if isinstance(value, types.FunctionType) and not value.__module__.startswith("pyarray."):
+                rest += [value] if value.__code__ not in seen else []
+            elif isinstance(value, _VALUES):
+                yield Capture(owner, name, value)
+
+
+def _names_of(code: Any) -> set[str]:
+    inner = [_names_of(x) for x in code.co_consts if isinstance(x, types.CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
+    """A function of array expressions as one kernel: elements are read once and go through all operations.
+
+    The function runs once for each combination of dtypes and ranks, on stand-ins: elementwise functions and
+    operators with broadcasting, `where`, `clip`, `astype`, `reshape`, transposes and basic indices, the
+    reductions `sum prod min max mean any all`. What is elementwise is one kernel and gives what the function
+    gives by itself, to the bit; a reduction ends a kernel. No size is compiled in. It returns an array, or a
+    tuple of them, all of them new.
+
+    Python numbers among the arguments are passed at the launch; bools, strings, None and the parameters named
+    in `static` are compiled in, and so are numbers and arrays from globals and closures, until another value
+    is assigned to them. A function that decides by elements or sizes, changes arrays, or calls what can't be
+    fused raises `CompileError` with its line.
+
+    >>> import pyarray as pa
+    >>> @pa.fuse
+    ... def damped(x, t):
+    ...     return pa.sum(pa.exp(-t * x) * x, axis=-1)
+    >>> damped(pa.ones((2, 3)), 0.0).tolist()
+    [3.0, 3.0]
+    """
+
+    def make(f: Any) -> Fused:
+        plain = f.__wrapped__ if isinstance(f, (Fused, Func)) else f
+        if not isinstance(plain, types.FunctionType):
+            raise TypeError(f"fuse takes a Python function, got {type(f).__name__}")
+        return Fused(plain, tuple([static] if isinstance(static, str) else static))
+
+    return make if function is None else make(function)

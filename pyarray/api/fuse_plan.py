@@ -1,0 +1,297 @@
+"""From the graph of a traced function to launches: which nodes one kernel computes, and its text."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+from .. import shape as shapes
+from ..array import STRIDED, ndarray
+from ..kernels import axis_split, fused_launch
+from ..kernels.axis_split import Spread
+from ..kernels.fused import Element, number_types
+from ..kernels.fused_launch import Launch, Result
+from .manipulation import broadcast_to
+from .tracing import Apply, Leaf, Node, Number, Reduce, Tracer, View
+from .ufunc import result_layout
+
+Chain = tuple[Node, ...]  # how an operand is seen: views, and operations to whose shape it is broadcast
+
+
+class Unfit(Exception):
+    """A launch that the plain function must answer: empty arrays, numbers and shapes that don't fit."""
+
+
+class Environment:
+    """The arrays and numbers of one launch."""
+
+    def __init__(self, arrays: list[ndarray], numbers: Sequence[Any], place: Callable[[Node], int]):
+        self.arrays, self.numbers, self.place = arrays, numbers, place
+        self._shapes: dict[Node, tuple[int, ...]] = {}
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Sizes of a node's axes."""
+        if node not in self._shapes:
+            self._shapes[node] = self._shape(node)
+        return self._shapes[node]
+
+    def _shape(self, node: Node) -> tuple[int, ...]:
+        if isinstance(node, Leaf):
+            return self.arrays[self.place(node)]._shape
+        if isinstance(node, Apply):
+            return shapes.broadcast_shapes(*(self.shape(x) for x in node.operands if isinstance(x, Node)))
+        if isinstance(node, Reduce):
+            return tuple(n for k, n in enumerate(self.shape(node.source)) if k not in node.axes)
+        assert isinstance(node, View)
+        given, items = self.shape(node.source), self.items(node)
+        if node.how == "permute":
+            return tuple(given[k] for k in items)
+        if node.how == "index":
+            return shapes.basic_index(given, (0,) * len(given), items)[1]
+        if node.how == "broadcast":
+            shapes.broadcast_strides(given, (0,) * len(given), items)
+            return items
+        return shapes.resolve_shape(items, shapes.size(given))
+
+    def items(self, view: View) -> tuple[Any, ...]:
+        """What a view is made with, now that sizes are known."""
+        return tuple(self._known(x) for x in view.items)
+
+    def _known(self, item: Any) -> Any:
+        if isinstance(item, slice):
+            return slice(self._known(item.start), self._known(item.stop), self._known(item.step))
+        return item.value(self) if isinstance(item, Number) else item
+
+    def spread(self, leaf: Node, chain: Chain) -> Spread | None:
+        """An operand's elements as its chain shows them; None where that takes a copy."""
+        array = self.arrays[self.place(leaf)]
+        seen: Spread | None = axis_split.spread(array._shape, array._strides)
+        for step in chain:
+            if seen is None:
+                return None
+            if not isinstance(step, View) or step.how == "broadcast":
+                seen = axis_split.broadcast(seen, self.shape(step))
+            elif step.how == "permute":
+                seen = Spread(seen.offset, tuple(seen.axes[k] for k in step.items))
+            elif step.how == "index":
+                seen = axis_split.indexed(seen, self.items(step))
+            else:
+                seen = axis_split.reshaped(seen, self.shape(step))
+        return seen
+
+    def copied(self, leaf: Node, chain: Chain) -> ndarray:
+        """An operand as its chain shows it, by views and copies of arrays."""
+        array: Any = self.arrays[self.place(leaf)]
+        for step in chain:
+            if not isinstance(step, View) or step.how == "broadcast":
+                array = broadcast_to(array, self.shape(step))
+            elif step.how == "permute":
+                array = array.transpose(step.items)
+            elif step.how == "index":
+                array = array[(*self.items(step), ...)]
+            else:
+                array = array.reshape(self.shape(step))
+        return array  # type: ignore[no-any-return]
+
+
+
+Step = Callable[[Environment], list[ndarray]]
+
+
+class Lowering:
+    """The text of what one kernel computes: `nodes` from `operands` and `numbers`."""
+
+    def __init__(self, name: str, nodes: Sequence[Node]):
+        self.operands: list[tuple[Node, Chain]] = []
+        self.numbers: list[Number] = []
+        self._lines: list[str] = []
+        self._scope: dict[str, Any] = {}
+        self._known: dict[tuple[Node, Chain], str] = {}
+        self._fresh = itertools.count()
+        results = tuple(f"{self._dtype(x.dtype)}({self._value(x, (), True)})" for x in nodes)
+        types = tuple(x._weak_type for x in self.numbers)
+        self._scope |= number_types(types)
+        self.element = Element(name, tuple(self._lines), results, len(self.operands), types, self._scope)
+
+    def _dtype(self, dtype: Any) -> str:
+        self._scope[f"{dtype.name}_t"] = dtype
+        return f"{dtype.name}_t"
+
+    def _value(self, node: Node, chain: Chain, root: bool = False) -> str:
+        if (node, chain) not in self._known:
+            self._known[node, chain] = self._made(node, chain, root)
+        return self._known[node, chain]
+
+    def _made(self, node: Node, chain: Chain, root: bool) -> str:
+        if isinstance(node, View):
+            return self._value(node.source, (node, *chain))
+        if not isinstance(node, Apply):
+            self.operands.append((node, chain))
+            return f"v{len(self.operands) - 1}"
+        given = [self._operand(node, k, x, chain) for k, x in enumerate(node.operands)]
+        function = node.op.function
+        names = [n for n, f in self._scope.items() if f is function]
+        called = names[0] if names else f"f{next(self._fresh)}"
+        self._scope[called] = function
+        name = f"t{next(self._fresh)}"
+        self._lines.append(f"{name} = {self._dtype(node.dtype)}({called}({', '.join(given)}))")
+        return name
+
+    def _operand(self, node: Apply, place: int, x: Any, chain: Chain) -> str:
+        if isinstance(x, Node):
+            value = self._value(x, (node, *chain) if chain else ())
+        elif isinstance(x, Number):
+            value = self._number(x)
+        else:
+            value = f"c{next(self._fresh)}"
+            self._scope[value] = x
+        return value if place in node.op.raw else f"{self._dtype(node.domain)}({value})"
+
+    def _number(self, x: Number) -> str:
+        for k, known in enumerate(self.numbers):
+            if known is x:
+                return f"s{k}"
+        self.numbers.append(x)
+        return f"s{len(self.numbers) - 1}"
+
+
+class Plan:
+    """What a function does with arguments of these types."""
+
+    def __init__(self, tracer: Tracer, outputs: Sequence[Node]):
+        self._tracer, self._outputs = tracer, tuple(outputs)
+        needed = _needed(outputs)
+        self._reductions = [r for r in tracer.reductions if r in needed]
+        first = tracer.arguments + len(tracer.captured)
+        self._places: dict[Node, int] = {r: first + k for k, r in enumerate(self._reductions)}
+        self._lowered = functools.cache(lambda *nodes: Lowering(tracer.name, nodes))
+        parts = [p for n in needed if isinstance(n, View) for item in n.items for p in _parts(item)]
+        self.shaped_by_numbers = any(isinstance(x, Number) and x.scalars for x in parts)
+
+    def _place(self, node: Node) -> int:
+        if not isinstance(node, Leaf):
+            return self._places[node]
+        return node.place if node.place >= 0 else self._tracer.arguments - node.place - 1
+
+    def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
+        """For these arguments. Raises `Unfit`."""
+        made = Environment([*arrays, *self._tracer.captured], numbers, self._place)
+        for number, low, high in self._tracer.limits:
+            if not low <= number.value(made) <= high:
+                raise Unfit
+        return made
+
+    def prepare(self, environment: Environment) -> Callable[[Environment], list[ndarray]]:
+        """What computes the outputs of arguments of these shapes and strides. Raises `Unfit`."""
+        steps: list[Step] = []
+        for node in self._reductions:
+            steps.append(self._step(environment, [node.source], node))
+            environment.arrays += steps[-1](environment)
+        last = len(environment.arrays)
+        shown = {k: chain for k, node in enumerate(self._outputs) if (chain := _of_reduction(node))}
+        order: dict[int, int] = {}
+        for group in self._groups(environment, shown):
+            steps.append(self._step(environment, [self._outputs[k] for k in group], None))
+            order |= {k: last + n for n, k in enumerate(group, len(order))}
+
+        def run(environment: Environment) -> list[ndarray]:
+            arrays = environment.arrays
+            for step in steps:
+                arrays += step(environment)
+            return [
+                environment.copied(*shown[k]) if k in shown else arrays[order[k]]
+                for k in range(len(self._outputs))
+            ]
+
+        return run
+
+    def _groups(self, environment: Environment, shown: Container[int]) -> list[list[int]]:
+        """Numbers of the outputs that are computed together: those of one shape."""
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for k, node in enumerate(self._outputs):
+            if k not in shown:
+                by_shape.setdefault(environment.shape(node), []).append(k)
+        return list(by_shape.values())
+
+    def _step(self, environment: Environment, nodes: Sequence[Node], reduction: Reduce | None) -> Step:
+        """How nodes of one shape are computed, or the reduction of one."""
+        lowering, shape = self._lowered(*nodes), environment.shape(nodes[0])
+        if 0 in shape or not lowering.operands:
+            raise Unfit
+        spreads: list[Any] = [environment.spread(*x) for x in lowering.operands]
+        columns = None if None in spreads else fused_launch.columns_of(shape, spreads)
+        copied: set[int] = set()
+        if columns is None:  # an axis can't be cut for these, so that they are copied as they are seen
+            copied = {k for k, x in enumerate(spreads) if x is None or any(len(axis) > 1 for axis in x.axes)}
+            for k in copied:
+                array = environment.copied(*lowering.operands[k])
+                spreads[k] = axis_split.spread(array._shape, array._strides)
+            columns = fused_launch.columns_of(shape, spreads)
+            assert columns is not None  # all axes are whole now
+        places = [
+            None if k in copied else self._place(leaf) for k, (leaf, _) in enumerate(lowering.operands)
+        ]
+        device, offsets = self._tracer.device, [x.offset for x in spreads]
+        sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
+        element = lowering.element
+        if reduction is None:
+            results = [Result(shape, *_layout(shape, x, lowering, environment), x.dtype) for x in nodes]
+            launch = fused_launch.map_launch(element, results, columns, offsets, sizes, device)
+        else:
+            out = environment.shape(reduction)
+            result = Result(out, shapes.contiguous_strides(out, reduction.dtype.itemsize), reduction.dtype)
+            launch = fused_launch.reduce_launch(
+                element, reduction.op, reduction.axes, result, reduction.kind, columns, offsets, device
+            )
+        return self._runner(environment, lowering, places, launch)
+
+    def _runner(
+        self, environment: Environment, lowering: Lowering, places: Sequence[int | None], launch: Launch
+    ) -> Step:
+        def operands(environment: Environment) -> list[ndarray]:
+            return [
+                environment.arrays[place] if place is not None else environment.copied(*lowering.operands[k])
+                for k, place in enumerate(places)
+            ]
+
+        def numbers(environment: Environment) -> list[Any]:
+            return [x.value(environment) for x in lowering.numbers]
+
+        run = launch.prepared(operands(environment), numbers(environment))
+        return lambda environment: run(operands(environment), numbers(environment))
+
+
+def _layout(
+    shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment
+) -> tuple[tuple[int, ...]]:
+    """Strides of an output: as the operands of its shape are laid out where all of them agree."""
+    given = [environment.arrays[environment.place(leaf)] for leaf, chain in lowering.operands if not chain]
+    alike = [a for a in given if a._shape == shape]
+    like = tuple(a._strides for a in alike) if all(a._key & STRIDED for a in alike) else ()
+    return (result_layout(shape, node.dtype.itemsize, like)[0],)
+
+
+def _needed(outputs: Sequence[Node]) -> set[Node]:
+    found: set[Node] = set()
+    rest = list(outputs)
+    while rest:
+        node = rest.pop()
+        if node not in found:
+            found.add(node)
+            rest += [x for x in getattr(node, "operands", ()) if isinstance(x, Node)]
+            rest += [node.source] if isinstance(node, (View, Reduce)) else []
+    return found
+
+
+def _of_reduction(node: Node) -> tuple[Node, Chain] | None:
+    """A reduction and the views of it that `node` is; None for other nodes."""
+    chain: Chain = ()
+    while isinstance(node, View):
+        node, chain = node.source, (node, *chain)
+    return (node, chain) if isinstance(node, Reduce) else None
+
+
+def _parts(item: Any) -> tuple[Any, ...]:
+    return (item.start, item.stop, item.step) if isinstance(item, slice) else (item,)

@@ -1,0 +1,124 @@
+"""Kernels of traced functions (`api/fuse.py`): one pass over the operands, whose elements go through several
+operations before they are stored, or added up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..dtypes import DType, complex128, float32, float64, int64
+from ..jit.kernel import Kernel, defined, from_text, func
+from ..lang.markers import ndrange, unordered
+from .map import nest
+from .reduce import ReduceOp, _columns_text, _rows_text, _threads_text
+
+_TYPES: dict[type, DType] = {int: int64, float: float64, complex: complex128}
+_ELEMENT = re.compile(r"\bx\[([^\]]*)\]")
+_SIZE = re.compile(r"\bx\.shape\[(\d+)\]")
+
+Patterns = tuple[tuple[int, ...], ...]  # the axes that each array really has
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """What is computed of one place: `lines` of the kernel language over the operands' elements v0, v1, ...
+    and the numbers s0, s1, ... (of the types `numbers`), then the `results`. `scope` holds what they name."""
+
+    name: str
+    lines: tuple[str, ...]
+    results: tuple[str, ...]
+    arrays: int
+    numbers: tuple[type, ...]
+    scope: dict[str, Any]
+    _kernels: dict[Any, Kernel] = field(default_factory=dict)
+
+    def map_kernel(self, ndim: int, patterns: Patterns, tiled: bool, grid: bool) -> Kernel:
+        """`(out, further outputs, operands, numbers)`: `patterns` are of all but the first."""
+        key = ndim, patterns, tiled, grid
+        if key not in self._kernels:
+            self._kernels[key] = self._made(self.name, self._map_text(*key), {})
+        return self._kernels[key]
+
+    def reduce_kernel(
+        self, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
+    ) -> Kernel:
+        """`(out, operands, sizes, numbers)` as the kernels of `reduce.py` that have this form: `sizes` are
+        those of the axes that no operand has (`missing`), kept axes first."""
+        key = op, keep, reduced, form, patterns, kind
+        if key not in self._kernels:
+            scope = {
+                "acc_t": op.accumulator(kind), "kind": kind, "unordered": unordered,
+                "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
+                "element": func(self._function()),
+            }  # fmt: skip
+            name = f"{self.name}_{op.name}"
+            self._kernels[key] = self._made(name, self._reduce_text(name, *key), scope)
+        return self._kernels[key]
+
+    def _made(self, name: str, text: str, scope: dict[str, Any]) -> Kernel:
+        return from_text(name, text, self.scope | scope | {"ndrange": ndrange})
+
+    def _scalars(self) -> list[str]:
+        return [f"s{n}: s{n}_t" for n in range(len(self.numbers))]
+
+    def _map_text(self, ndim: int, patterns: Patterns, tiled: bool, grid: bool) -> str:
+        more = len(self.results) - 1
+        outs = ["out", *(f"out{n}" for n in range(1, more + 1))]
+        arrays = [f"x{n}" for n in range(self.arrays)]
+        head = f"def {self.name}({', '.join([*outs, *arrays, *self._scalars()])}):\n"
+        places = [", ".join(f"i{k}" for k in axes) or "()" for axes in patterns]
+        whole = ", ".join(f"i{k}" for k in range(ndim)) or "()"
+        body = []
+        for n, place in enumerate(places[more:]):
+            line = f"v{n} = x{n}[{place}]"
+            if place == "()":
+                head += f"    {line}\n"
+            else:
+                body.append(line)
+        stores = zip(outs, [whole, *places[:more]], self.results, strict=True)
+        body += [*self.lines, *(f"{out}[{place}] = {value}" for out, place, value in stores)]
+        return head + nest(ndim, tiled, grid, body)
+
+    def _function(self) -> Any:
+        names = [f"v{n}" for n in range(self.arrays)] + [f"s{n}" for n in range(len(self.numbers))]
+        text = f"def element({', '.join(names)}):\n"
+        text += "".join(f"    {line}\n" for line in (*self.lines, f"return {self.results[0]}"))
+        return defined("element", text, dict(self.scope))
+
+    def _reduce_text(
+        self, name: str, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
+    ) -> str:
+        write = {"rows": _rows_text, "columns": _columns_text, "threads": _threads_text}[form]
+        lines = write(op, keep, reduced, kind).splitlines(keepends=True)[1:]
+        sizes = [f"n{k}: n_t" for k in missing(keep + reduced, patterns)]
+        arrays = [f"x{n}" for n in range(self.arrays)]
+        head = f"def {name}({', '.join(['out', *arrays, *sizes, *self._scalars()])}):\n"
+        places = [(k, next((n for n, axes in enumerate(patterns) if k in axes), None)) for k in range(64)]
+
+        def size(found: re.Match[str]) -> str:
+            k, n = places[int(found[1])]
+            return f"n{k}" if n is None else f"x{n}.shape[{patterns[n].index(k)}]"
+
+        def element(found: re.Match[str]) -> str:
+            index = found[1].split(", ")
+            read = [f"x{n}[{', '.join(index[k] for k in a) or '()'}]" for n, a in enumerate(patterns)]
+            return f"element({', '.join([*read, *(f's{n}' for n in range(len(self.numbers)))])})"
+
+        return head + _ELEMENT.sub(element, _SIZE.sub(size, "".join(lines)))
+
+
+def missing(ndim: int, patterns: Patterns) -> tuple[int, ...]:
+    """Axes that no operand has."""
+    return tuple(k for k in range(ndim) if not any(k in axes for axes in patterns))
+
+
+def number_types(numbers: Sequence[type]) -> dict[str, DType]:
+    """Names in the scope of an `Element` for the types of its numbers."""
+    return {f"s{n}_t": _TYPES[t] for n, t in enumerate(numbers)} | {"n_t": int64}
+
+
+def pattern(strides: Sequence[int]) -> tuple[int, ...]:
+    """Axes with a stride."""
+    return tuple(k for k, step in enumerate(strides) if step)

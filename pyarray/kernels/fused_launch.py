@@ -1,0 +1,240 @@
+"""Where a kernel of a traced function walks: the operands as digits of the output's axes, merged as far as all
+of them allow; what is launched then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .. import shape as shapes
+from ..array import fresh, ndarray, type_key
+from ..dtypes import DType
+from ..jit.kernel import Kernel
+from ..jit.launch import make_walk
+from ..jit.mode import mode
+from ..memory.buffer import Buffer
+from . import axis_split
+from .axis_split import Spread
+from .fused import Element, missing, pattern
+from .map import walk_layout
+from .reduce import COLUMNS, ReduceOp, pieces_of, reduce_into
+
+Place = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides of a window
+
+
+class Result(NamedTuple):
+    """An array that a launch makes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+
+    def made(self, device: Any) -> ndarray:
+        """A fresh one."""
+        size = shapes.size(self.shape)
+        strided = not shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
+        key = type_key(self.dtype, len(self.shape), strided, True, device)
+        buffer = Buffer.allocate(device, size * self.dtype.itemsize)
+        return fresh(buffer, self.shape, self.strides, size, self.dtype, key)
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A launch for operands of known shapes and strides: `places` are the windows of all arrays, made ones
+    first, `offsets` (bytes) those of the operands, `sizes` further arguments. `finish` makes the results
+    from what was made."""
+
+    kernel: Kernel
+    device: Any
+    results: tuple[Result, ...]
+    places: tuple[Place, ...]
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    finish: Callable[[list[ndarray]], list[ndarray]] | None = None
+
+    def run(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> list[ndarray]:
+        """The results for these operands. Every way in: debug checks, observers."""
+        made = [result.made(self.device) for result in self.results]
+        self.kernel(*self._windows(made, operands), *self.sizes, *numbers)
+        return made if self.finish is None else self.finish(made)
+
+    def _windows(self, made: Sequence[ndarray], operands: Sequence[ndarray]) -> list[ndarray]:
+        arrays = [*made, *operands]
+        offsets = [*(0 for _ in made), *self.offsets]
+        return [x._view(offset, *place) for x, offset, place in zip(arrays, offsets, self.places, strict=True)]
+
+    def prepared(
+        self, operands: Sequence[ndarray], numbers: Sequence[Any]
+    ) -> Callable[[Sequence[ndarray], Sequence[Any]], list[ndarray]]:
+        """`run` without looking anything up, where nothing observes it."""
+        made = [result.made(self.device) for result in self.results]
+        windows = self._windows(made, operands)
+        variant = self.kernel.variant((*windows, *self.sizes, *numbers))
+        known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
+        walk = make_walk(variant.program.params, known, self.device.driver.launcher(variant.artifact.function))
+        offsets, sizes, finish, device = self.offsets, self.sizes, self.finish, self.device
+        specs = [(x.nbytes, (x._shape, x._strides, x._size, x._dtype, x._key)) for x in made]
+
+        def run(operands: Sequence[ndarray], numbers: Sequence[Any]) -> list[ndarray]:
+            made = [fresh(Buffer.allocate(device, nbytes), *facts) for nbytes, facts in specs]
+            walk(
+                *[x._ptr for x in made],
+                *[x._ptr + offset for x, offset in zip(operands, offsets, strict=True)],
+                *sizes,
+                *numbers,
+            )
+            return made if finish is None else finish(made)
+
+        return run if mode.key is False else self.run
+
+
+class Columns(NamedTuple):
+    """Digits of the axes that all operands have in common, and the operands' strides along them."""
+
+    digits: tuple[tuple[int, ...], ...]  # sizes, per axis
+    strides: tuple[tuple[tuple[int, ...], ...], ...]  # per operand and axis
+
+
+def columns_of(shape: Sequence[int], operands: Sequence[Spread]) -> Columns | None:
+    """None where two operands cut an axis in ways that don't fit."""
+    spreads = [axis_split.broadcast(x, shape) for x in operands]
+    digits: list[tuple[int, ...]] = []
+    for k, n in enumerate(shape):
+        sizes = axis_split.joined([[n] if n != 1 else [], *([m for m, _ in x.axes[k]] for x in spreads)])
+        if sizes is None:
+            return None
+        digits.append(sizes)
+    strides = tuple(
+        tuple(tuple(s for _, s in axis_split.cut(axis, sizes)) for axis, sizes in zip(x.axes, digits, strict=True))
+        for x in spreads
+    )
+    return Columns(tuple(digits), strides)
+
+
+def _flat(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(n for part in parts for n in part)
+
+
+def _own(shape: Sequence[int], strides: Sequence[int], digits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Strides of an array along the digits of its axes."""
+    spread = axis_split.spread(shape, strides)
+    return [
+        tuple(s for _, s in axis_split.cut(axis, sizes)) for axis, sizes in zip(spread.axes, digits, strict=True)
+    ]
+
+
+def map_launch(
+    element: Element,
+    results: Sequence[Result],
+    columns: Columns,
+    offsets: Sequence[int],
+    itemsizes: Sequence[int],
+    device: Any,
+) -> Launch:
+    """Of an elementwise kernel. All results have one shape, whose axes `columns` cuts."""
+    sizes = _flat(columns.digits)
+    first, *more = [_flat(_own(r.shape, r.strides, columns.digits)) for r in results]
+    given = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
+    given += [(sizes, _flat(s), n) for s, n in zip(columns.strides, itemsizes, strict=True)]
+    layout = walk_layout(sizes, first, results[0].dtype.itemsize, tuple(given))
+    assert layout is not None  # sizes of 0 don't come here
+    places, patterns, tiled = layout
+    kernel = element.map_kernel(len(places[0].shape), patterns, tiled, device.driver.grid)  # type: ignore[arg-type]
+    windows = tuple((place.shape, place.strides) for place in places)
+    return Launch(kernel, device, tuple(results), windows, tuple(offsets), ())
+
+
+def reduce_launch(
+    element: Element,
+    op: ReduceOp,
+    axes: Sequence[int],
+    result: Result,
+    kind: DType,
+    columns: Columns,
+    offsets: Sequence[int],
+    device: Any,
+) -> Launch:
+    """Of a reduction of what `element` computes over `axes`; the shape of `result` is that of the others."""
+    keep = [k for k in range(len(columns.digits)) if k not in axes]
+    kept = _flat([columns.digits[k] for k in keep])
+    own = _flat(_own(result.shape, result.strides, [columns.digits[k] for k in keep]))
+    outer, (steps, *x_outer) = shapes.collapse(kept, own, *(_flat([s[k] for k in keep]) for s in columns.strides))
+    inner, x_inner = shapes.collapse(
+        _flat([columns.digits[k] for k in axes]), *(_flat([s[k] for k in axes]) for s in columns.strides)
+    )
+    if not inner:
+        inner, x_inner = (1,), tuple((0,) for _ in columns.strides)
+    by_columns = bool(outer) and _nearest(x_outer) < _nearest(x_inner)
+    work = _Reduction(element, op, result, kind, device, outer, steps, inner)
+    if by_columns:
+        strides = [o[:-1] + i + o[-1:] for o, i in zip(x_outer, x_inner, strict=True)]
+        return work.columns(strides, tuple(offsets))
+    return work.rows([o + i for o, i in zip(x_outer, x_inner, strict=True)], tuple(offsets))
+
+
+def _nearest(strides: Sequence[Sequence[int]]) -> float:
+    return min((abs(s) for steps in strides for s in steps if s), default=math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduction:
+    element: Element
+    op: ReduceOp
+    result: Result
+    kind: DType
+    device: Any
+    outer: tuple[int, ...]
+    steps: tuple[int, ...]
+    inner: tuple[int, ...]
+
+    def rows(self, strides: Sequence[tuple[int, ...]], offsets: tuple[int, ...]) -> Launch:
+        outer, total = self.outer, math.prod(self.outer + self.inner)
+        pieces = pieces_of(self.inner[0], math.prod(outer), total, self.device.driver.grid)
+        target: Place = ((*outer, 1), (*self.steps, 0))
+        partial = None if pieces == 1 else (*outer, pieces)
+        return self._launch("rows", len(outer), target, partial, outer + self.inner, strides, offsets)
+
+    def columns(self, strides: Sequence[tuple[int, ...]], offsets: tuple[int, ...]) -> Launch:
+        outer, inner, grid = self.outer, self.inner, self.device.driver.grid
+        blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
+        pieces = min(pieces_of(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
+        pieces = -(-inner[0] // -(-inner[0] // pieces))
+        target: Place = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
+        fits = pieces == 1 and self.result.dtype is self.op.accumulator(self.kind)
+        partial = None if fits else (*outer[:-1], pieces, outer[-1])
+        form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
+        return self._launch(form, len(outer) - 1, target, partial, shape, strides, offsets)
+
+    def _launch(
+        self,
+        form: str,
+        keep: int,
+        target: Place,
+        partial: tuple[int, ...] | None,
+        shape: tuple[int, ...],
+        strides: Sequence[tuple[int, ...]],
+        offsets: tuple[int, ...],
+    ) -> Launch:
+        patterns = tuple(pattern(s) for s in strides)
+        kernel = self.element.reduce_kernel(self.op, keep, len(self.inner), form, patterns, self.kind)
+        windows = [
+            (tuple(shape[k] for k in axes), tuple(s[k] for k in axes)) for axes, s in zip(patterns, strides, strict=True)
+        ]
+        sizes = tuple(shape[k] for k in missing(len(shape), patterns))
+        if partial is None:
+            return Launch(kernel, self.device, (self.result,), (target, *windows), offsets, sizes)
+        accumulator = self.op.accumulator(self.kind)
+        packed = shapes.contiguous_strides(partial, accumulator.itemsize)
+        made = Result(partial, packed, accumulator)
+
+        def finish(parts: list[ndarray]) -> list[ndarray]:
+            out = self.result.made(self.device)
+            view = out._view(0, self.outer, self.steps)
+            reduce_into(self.op, view, parts[0], (keep,), accumulator)
+            return [out]
+
+        return Launch(kernel, self.device, (made,), ((partial, packed), *windows), offsets, sizes, finish)
+
+
