@@ -187,7 +187,7 @@ def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> ndarray:
     standard deviations.
 
     >>> import pyarray as pa
-    >>> pa.corrcoef(pa.asarray([[0.0, 2.0], [2.0, 0.0]])).tolist()
+    >>> pa.corrcoef(pa.asarray([[0.0, 2.0, 1.0], [4.0, 0.0, 2.0]])).round().tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     found = cov(x, y, rowvar)
