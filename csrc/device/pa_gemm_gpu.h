@@ -1,8 +1,11 @@
 /* pa_gemm_gpu.h: C = A B on a grid, for any strides, batches and tails. Included once per type, with the macros of pa_gemm.h:
    PA_T, PA_ACC, PA_KIND, and PA_LOAD and PA_STORE where memory and computing differ.
-   A block of 256 threads computes a tile of 128 x 128 (64 x 64 for types above 4 bytes). Slices of A and B go through shared
-   memory while the next slice is on its way into registers; each thread keeps a square of C in registers. Tiles are numbered
-   through all batches, and the grid strides over them. */
+   A block computes a tile of C, slice after slice of A and B, which go through shared memory: several slices are on their way
+   while one is in use. Each thread keeps a rectangle of C in registers, made of parts of 16 bytes. Tiles are numbered through
+   all batches, and the grid strides over them.
+   Slices are fetched in vectors of four elements where an operand lies so, else in single elements, neighbours in memory by
+   neighbouring threads. Nothing but the walk of a thread over its elements differs between row-major, transposed, strided and
+   misaligned operands. */
 #ifndef PA_GEMM_GPU_H
 #define PA_GEMM_GPU_H
 #include "pa_complex.h"
@@ -18,7 +21,7 @@
 #endif
 
 typedef struct pa_gemm_grid {
-    int64_t m, n, k, nb;
+    int64_t m, n, k;
     const char *a, *b;
     char *c;
     int64_t ras, cas, rbs, cbs, rcs, ccs; /* bytes between rows and columns */
@@ -47,22 +50,54 @@ PA_FN double pa_fused(double a, double b, double c) { return __fma_rn(a, b, c); 
 #define PA_G_MAC(c, a, b) ((c) = (PA_ACC)((c) | ((a) & (b))))
 #endif
 #endif
-#ifndef PA_LOAD
+
+/* Copies from memory to shared memory that pass no register, where the target has them and nothing is converted. */
+#ifdef PA_LOAD
+#define PA_G_ASYNC 0
+#else
 #define PA_LOAD(x) (x)
 #define PA_STORE(x) (x)
+#if !defined(PA_G_ASYNC)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && PA_BYTES == 4
+#define PA_G_ASYNC 1
+#else
+#define PA_G_ASYNC 0
+#endif
+#endif
 #endif
 
-/* A thread's square of C is made of 2 x 2 smaller ones, so that its rows and columns are read as vectors of PA_G_PART. */
-#define PA_G_PART (sizeof(PA_G_ELEMENT) > 4 ? 2 : 4)
-#define PA_G_SIDE (2 * PA_G_PART)
-#define PA_G_HALF (16 * PA_G_PART)  /* between the halves of a tile */
-#define PA_G_TILE (2 * PA_G_HALF)   /* of a block */
-#define PA_G_DEPTH 16               /* of a slice */
-#define PA_G_LOADS (PA_G_TILE * PA_G_DEPTH / 256) /* elements of a slice that a thread fetches */
-#define PA_G_PAD (sizeof(PA_G_ELEMENT) > 8 ? 1 : 16 / sizeof(PA_G_ELEMENT))
+/* PA_G_SMALL: tiles of 64 x 64, for matrices of which there would be too few to go round.
+   The rectangle of a thread: PA_G_TM x PA_G_TN. 32 threads in PA_G_LANES rows make a warp's; PA_G_DOWN of these below each other
+   and as many side by side as there are threads make the tile. */
+enum {
+    PA_G_SIZE = sizeof(PA_G_ELEMENT),
+    PA_G_PART = PA_G_SIZE > 8 ? 1 : PA_G_SIZE > 4 ? 2 : 4, /* neighbours that a thread has */
+#ifndef PA_G_SHAPE
+    PA_G_THREADS = 256,
+    PA_G_TM = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : PA_G_SIZE > 4 ? 8 : 16,
+    PA_G_TN = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : 8,
+    PA_G_LANES = 4,
+    PA_G_DOWN = 4,
+    PA_G_DEPTH = PA_G_SMALL && PA_G_SIZE <= 8 ? 16 : 8, /* of a slice */
+    PA_G_STAGES = PA_G_ASYNC ? 3 : 2,
+    PA_G_BLOCKS = PA_G_SMALL && PA_G_SIZE <= 4 ? 2 : 1, /* of a processor at the same time */
+#else
+    PA_G_SHAPE,
+#endif
+    PA_G_ROWS = PA_G_DOWN * PA_G_LANES * PA_G_TM, /* of a tile */
+    PA_G_COLUMNS = PA_G_THREADS / 32 / PA_G_DOWN * (32 / PA_G_LANES) * PA_G_TN,
+    PA_G_PAD = PA_G_SIZE > 8 ? 1 : 16 / PA_G_SIZE,
+    PA_G_VECTOR = PA_G_SIZE > 8 ? 1 : 4 /* elements fetched at once */
+};
 
-struct alignas(sizeof(PA_G_ELEMENT) * PA_G_PART < 16 ? sizeof(PA_G_ELEMENT) * PA_G_PART : 16) pa_gemm_part {
+struct alignas(PA_G_SIZE * PA_G_PART < 16 ? PA_G_SIZE * PA_G_PART : 16) pa_gemm_part {
     PA_G_ELEMENT v[PA_G_PART];
+};
+struct alignas(sizeof(PA_T) * PA_G_PART < 16 ? sizeof(PA_T) * PA_G_PART : 16) pa_gemm_stored {
+    PA_T v[PA_G_PART];
+};
+struct alignas(sizeof(PA_T) * PA_G_VECTOR < 16 ? sizeof(PA_T) * PA_G_VECTOR : 16) pa_gemm_vector {
+    PA_T v[PA_G_VECTOR];
 };
 
 #ifdef PA_DEBUG_CHECKS
@@ -76,53 +111,212 @@ PA_FN bool pa_gemm_inside(const pa_gemm_grid *g, pa_runtime *rt, int which, cons
     return false;
 }
 #define PA_G_INSIDE(which, p) pa_gemm_inside(g, rt, which, p, tile)
+/* Whether an operand's tile is inside its buffer as a whole, so that no element needs to ask. */
+PA_FN bool pa_gemm_sure(const pa_gemm_grid *g, int which, const char *first, int64_t rows, int64_t rs, int64_t depths, int64_t cs)
+{
+    const int64_t down = (rows - 1) * rs, along = (depths - 1) * cs;
+    const char *low = first + (down < 0 ? down : 0) + (along < 0 ? along : 0);
+    const char *high = first + (down < 0 ? 0 : down) + (along < 0 ? 0 : along) + sizeof(PA_T);
+    return low >= g->range[which][0] && high <= g->range[which][1];
+}
+#define PA_G_SURE(which, first, rows, rs, depths, cs) pa_gemm_sure(g, which, first, rows, rs, depths, cs)
 #else
 #define PA_G_INSIDE(which, p) true
+#define PA_G_SURE(which, first, rows, rs, depths, cs) true
 #endif
 
-/* How a thread walks over an operand's slices: it fetches PA_G_LOADS elements, `row_step` and `depth_step` apart. Neighbours in
-   memory go to neighbouring threads, along the depth if that is `deep`. */
-struct pa_gemm_walk {
-    const char *at; /* the first of them, in the next slice */
-    int64_t step;   /* bytes to the next of them */
-    int row, depth, row_step, depth_step;
+#if PA_G_ASYNC
+/* Copies that nothing waits for; `go` is a predicate, so that no branch cuts the arithmetic around it into pieces. */
+template <int N> PA_FN void pa_copy_async(unsigned to, const char *from, bool go)
+{
+    if (N == 16) asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(to), "l"(from), "r"((int)go));
+    else asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], %3; }" ::"r"(to), "l"(from), "r"((int)go), "n"(N));
+}
+template <int N> PA_FN void pa_copy_or_zero(unsigned to, const char *from, bool inside)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(inside ? N : 0), "n"(N));
+}
+PA_FN void pa_copies_close(void) { asm volatile("cp.async.commit_group;" ::); }
+template <int N> PA_FN void pa_copies_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
+#endif
+
+/* How a thread walks over the slices of an operand, of which a tile has `ROWS` rows (columns, for B): ELEMENTS in each, in vectors
+   where `wide`. `deep`: neighbours in memory lie along the depth. */
+template <int ROWS> struct pa_gemm_walk {
+    enum { ELEMENTS = PA_G_DEPTH * ROWS / PA_G_THREADS, LINE = ROWS + PA_G_PAD };
+    const char *at;    /* element 0 in the next slice */
+    int64_t next, far; /* bytes to the next slice, and to the next element or vector */
+    int spot, apart;   /* elements in shared memory: of element 0, and to the next element or vector */
+    bool wide, deep, whole;
+
+    __device__ inline void start(const char *base, int64_t rows, int64_t rs, int64_t cs, bool along)
+    {
+        const uint64_t mask = alignof(pa_gemm_vector) - 1;
+        deep = along;
+        wide = (along ? cs : rs) == (int64_t)sizeof(PA_T) && (((uint64_t)base | (uint64_t)(along ? rs : cs)) & mask) == 0 &&
+               !(PA_G_ASYNC && deep);
+        whole = rows >= ROWS;
+        const int step = wide ? PA_G_VECTOR : 1, row = row_of(0), depth = depth_of(0);
+        spot = depth * LINE + row;
+        apart = (depth_of(step) - depth) * LINE + row_of(step) - row;
+        far = (depth_of(step) - depth) * cs + (row_of(step) - row) * rs;
+        next = PA_G_DEPTH * cs;
+        at = base + row * rs + depth * cs;
+    }
+    /* Places of element e in the slice along the axis of neighbours and along the other one. The numbers are powers of two. */
+    __device__ inline int group() const { return (deep ? (int)PA_G_DEPTH : ROWS) / (wide ? (int)PA_G_VECTOR : 1); }
+    __device__ inline int quick(int e) const
+    {
+        const int t = (int)threadIdx.x & (group() - 1);
+        return wide ? t * PA_G_VECTOR + e % PA_G_VECTOR : t;
+    }
+    __device__ inline int slow(int e) const
+    {
+        const int shift = 31 - __clz(group());
+        return ((int)threadIdx.x >> shift) + (wide ? e / PA_G_VECTOR : e) * (PA_G_THREADS >> shift);
+    }
+    __device__ inline int row_of(int e) const { return deep ? slow(e) : quick(e); }
+    __device__ inline int depth_of(int e) const { return deep ? quick(e) : slow(e); }
 };
 
-PA_FN pa_gemm_walk pa_gemm_start(const char *base, int64_t row0, int64_t rs, int64_t cs, bool deep)
+/* The next slice where some of it may be outside the matrix, of which `rows` and `depths` are left: zeros there. */
+template <int ROWS>
+PA_FN void pa_gemm_rest(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_t tile, const pa_gemm_walk<ROWS> *w, int64_t rows,
+                        int64_t depths, int64_t rs, int64_t cs, PA_G_ELEMENT *to)
 {
-    pa_gemm_walk w;
-    const int t = (int)threadIdx.x;
-    w.row = deep ? t / PA_G_DEPTH : t % PA_G_TILE;
-    w.depth = deep ? t % PA_G_DEPTH : t / PA_G_TILE;
-    w.row_step = deep ? 256 / PA_G_DEPTH : 0;
-    w.depth_step = deep ? 0 : 256 / PA_G_TILE;
-    w.step = w.row_step * rs + w.depth_step * cs;
-    w.at = base + (row0 + w.row) * rs + w.depth * cs;
-    return w;
+#pragma unroll 1
+    for (int e = 0; e < pa_gemm_walk<ROWS>::ELEMENTS; ++e) {
+        const int row = w->row_of(e), depth = w->depth_of(e);
+        const char *p = w->at + (row - w->row_of(0)) * rs + (depth - w->depth_of(0)) * cs;
+        bool inside = false;
+        if (row < rows && depth < depths) inside = PA_G_INSIDE(which, p);
+        PA_G_ELEMENT *place = to + depth * pa_gemm_walk<ROWS>::LINE + row;
+#if PA_G_ASYNC
+        pa_copy_or_zero<PA_G_SIZE>((unsigned)__cvta_generic_to_shared(place), p, inside);
+#else
+        if (inside) *place = PA_LOAD(*(const PA_T *)p);
+        else PA_G_ZERO(*place);
+#endif
+    }
 }
 
-/* The next slice into registers; elements outside the matrix are 0. `rows` and `depths` are those that are left. */
-PA_FN void pa_gemm_fetch(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_t tile, const pa_gemm_walk *w, int64_t rows,
-                         int64_t depths, PA_G_ELEMENT *to)
+#if PA_G_ASYNC
+/* What is sent of the next slice, `go` if all of it is inside, beside step `d` of the arithmetic; `to` as cp.async names it. */
+template <int ROWS> PA_FN void pa_gemm_send(const pa_gemm_walk<ROWS> *w, int d, bool go, unsigned to)
 {
-    const char *p = w->at;
-    const bool whole = rows >= PA_G_TILE && depths >= PA_G_DEPTH;
+    typedef pa_gemm_walk<ROWS> walk;
 #pragma unroll
-    for (int i = 0; i < PA_G_LOADS; ++i, p += w->step) {
-        const bool inside = whole || (w->row + i * w->row_step < rows && w->depth + i * w->depth_step < depths);
-        if (inside && PA_G_INSIDE(which, p)) to[i] = PA_LOAD(*(const PA_T *)p);
-        else PA_G_ZERO(to[i]);
+    for (int e = 0; e < walk::ELEMENTS; ++e)
+        if (e * (PA_G_DEPTH - 1) / walk::ELEMENTS == d) {
+            pa_copy_async<PA_G_SIZE>(to + (w->spot + e * w->apart) * PA_G_SIZE, w->at + e * w->far, go && !w->wide);
+            if (e % PA_G_VECTOR == 0)
+                pa_copy_async<16>(to + (w->spot + e / PA_G_VECTOR * w->apart) * PA_G_SIZE, w->at + e / PA_G_VECTOR * w->far,
+                                  go && w->wide);
+        }
+}
+#else
+/* The next slice into registers: all of it is inside. */
+template <int ROWS> PA_FN void pa_gemm_fetch(const pa_gemm_walk<ROWS> *w, PA_G_ELEMENT *to)
+{
+    typedef pa_gemm_walk<ROWS> walk;
+    if (w->wide) {
+#pragma unroll
+        for (int e = 0; e < walk::ELEMENTS; e += PA_G_VECTOR) {
+            const pa_gemm_vector x = *(const pa_gemm_vector *)(w->at + e / PA_G_VECTOR * w->far);
+#pragma unroll
+            for (int j = 0; j < PA_G_VECTOR; ++j) to[e + j] = PA_LOAD(x.v[j]);
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < walk::ELEMENTS; ++e) to[e] = PA_LOAD(*(const PA_T *)(w->at + e * w->far));
+    }
+}
+
+/* What was fetched, into shared memory. */
+template <int ROWS> PA_FN void pa_gemm_keep(const pa_gemm_walk<ROWS> *w, const PA_G_ELEMENT *from, PA_G_ELEMENT *to)
+{
+    typedef pa_gemm_walk<ROWS> walk;
+    to += w->spot;
+    if (w->wide && !w->deep) {
+#pragma unroll
+        for (int e = 0; e < walk::ELEMENTS; e += PA_G_PART)
+            *(pa_gemm_part *)(to + e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR) = *(const pa_gemm_part *)(from + e);
+    } else if (w->wide) {
+#pragma unroll
+        for (int e = 0; e < walk::ELEMENTS; ++e) to[e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR * walk::LINE] = from[e];
+    } else {
+#pragma unroll
+        for (int e = 0; e < walk::ELEMENTS; ++e) to[e * w->apart] = from[e];
+    }
+}
+#endif
+
+struct pa_gemm_sums { PA_G_ELEMENT v[PA_G_TM][PA_G_TN]; };
+
+/* What a step of the depth needs of a slice; `a` and `b` are this thread's first elements. */
+struct pa_gemm_parts {
+    pa_gemm_part x[PA_G_TM / PA_G_PART], y[PA_G_TN / PA_G_PART];
+
+    __device__ inline void read(const PA_G_ELEMENT *a, const PA_G_ELEMENT *b, int d)
+    {
+        enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
+#pragma unroll
+        for (int i = 0; i < PA_G_TM / PA_G_PART; ++i) x[i] = *(const pa_gemm_part *)(a + d * (PA_G_ROWS + PA_G_PAD) + i * ABOVE);
+#pragma unroll
+        for (int j = 0; j < PA_G_TN / PA_G_PART; ++j) y[j] = *(const pa_gemm_part *)(b + d * (PA_G_COLUMNS + PA_G_PAD) + j * ASIDE);
+    }
+    __device__ inline void multiply(pa_gemm_sums *sum) const
+    {
+#pragma unroll
+        for (int i = 0; i < PA_G_TM; ++i)
+#pragma unroll
+            for (int j = 0; j < PA_G_TN; ++j)
+                PA_G_MAC(sum->v[i][j], x[i / PA_G_PART].v[i % PA_G_PART], y[j / PA_G_PART].v[j % PA_G_PART]);
+    }
+};
+
+/* The sums to C; (row, col) is this thread's first element. */
+PA_FN void pa_gemm_finish(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col, bool sure,
+                          const pa_gemm_sums *sum)
+{
+    enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
+    const bool wide = sure && g->ccs == (int64_t)sizeof(PA_T) &&
+                      (((uint64_t)(c + col * g->ccs) | (uint64_t)g->rcs) & (alignof(pa_gemm_stored) - 1)) == 0;
+#pragma unroll
+    for (int i = 0; i < PA_G_TM; ++i) {
+        const int64_t r = row + i % PA_G_PART + i / PA_G_PART * ABOVE;
+        char *line = c + r * g->rcs;
+        if (r < g->m) {
+#pragma unroll
+            for (int j = 0; j < PA_G_TN; j += PA_G_PART) {
+                const int64_t s = col + j / PA_G_PART * ASIDE;
+                if (wide && s + PA_G_PART <= g->n) {
+                    pa_gemm_stored x;
+#pragma unroll
+                    for (int e = 0; e < PA_G_PART; ++e) x.v[e] = PA_STORE(sum->v[i][j + e]);
+                    *(pa_gemm_stored *)(line + s * (int64_t)sizeof(PA_T)) = x;
+                } else {
+#pragma unroll
+                    for (int e = 0; e < PA_G_PART; ++e) {
+                        char *p = line + (s + e) * g->ccs;
+                        if (s + e < g->n && (sure || PA_G_INSIDE(2, p))) *(PA_T *)p = PA_STORE(sum->v[i][j + e]);
+                    }
+                }
+            }
+        }
     }
 }
 
 PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
 {
-    __shared__ __align__(16) PA_G_ELEMENT sa[PA_G_DEPTH][PA_G_TILE + PA_G_PAD], sb[PA_G_DEPTH][PA_G_TILE + PA_G_PAD];
-    const int64_t across = (g->n + PA_G_TILE - 1) / PA_G_TILE, down = (g->m + PA_G_TILE - 1) / PA_G_TILE;
+    enum { LINE_A = PA_G_ROWS + PA_G_PAD, LINE_B = PA_G_COLUMNS + PA_G_PAD };
+    __shared__ __align__(16) PA_G_ELEMENT sa[PA_G_STAGES][PA_G_DEPTH * LINE_A], sb[PA_G_STAGES][PA_G_DEPTH * LINE_B];
+    const int64_t across = (g->n + PA_G_COLUMNS - 1) / PA_G_COLUMNS, down = (g->m + PA_G_ROWS - 1) / PA_G_ROWS;
     int64_t rest = tile / (across * down), place = tile % (across * down);
     const char *a = g->a, *b = g->b;
     char *c = g->c;
-    for (int64_t d = g->nb; d-- > 0;) {
+#pragma unroll
+    for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
         const int64_t i = rest % g->batch[d];
         rest /= g->batch[d];
         a += i * g->batch_a[d], b += i * g->batch_b[d], c += i * g->batch_c[d];
@@ -130,59 +324,112 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
     const int64_t strip = place / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
     const int64_t in_strip = place % (8 * across);
-    const int64_t row0 = (8 * strip + in_strip % high) * PA_G_TILE, col0 = in_strip / high * PA_G_TILE;
-    pa_gemm_walk wa = pa_gemm_start(a, row0, g->ras, g->cas, g->cas <= g->ras && g->cas >= -g->ras);
-    pa_gemm_walk wb = pa_gemm_start(b, col0, g->cbs, g->rbs, g->rbs < g->cbs);
-    const int tx = threadIdx.x % 16 * PA_G_PART, ty = threadIdx.x / 16 * PA_G_PART;
-    PA_G_ELEMENT sum[PA_G_SIDE][PA_G_SIDE], next_a[PA_G_LOADS], next_b[PA_G_LOADS];
+    int64_t row0 = (8 * strip + in_strip % high) * PA_G_ROWS, col0 = in_strip / high * PA_G_COLUMNS;
+    /* the last ones move inwards and compute some elements once more, which is faster than to ask where the matrix ends */
+    if (g->m >= PA_G_ROWS && row0 > g->m - PA_G_ROWS) row0 = g->m - PA_G_ROWS;
+    if (g->n >= PA_G_COLUMNS && col0 > g->n - PA_G_COLUMNS) col0 = g->n - PA_G_COLUMNS;
+    pa_gemm_walk<PA_G_ROWS> wa;
+    pa_gemm_walk<PA_G_COLUMNS> wb;
+    const char *first_a = a + row0 * g->ras, *first_b = b + col0 * g->cbs;
+    wa.start(first_a, g->m - row0, g->ras, g->cas, g->cas <= g->ras && g->cas >= -g->ras);
+    wb.start(first_b, g->n - col0, g->cbs, g->rbs, g->rbs < g->cbs);
+    const bool whole = wa.whole && wb.whole && PA_G_SURE(0, first_a, PA_G_ROWS, g->ras, g->k, g->cas) &&
+                       PA_G_SURE(1, first_b, PA_G_COLUMNS, g->cbs, g->k, g->rbs);
+    const bool sure = PA_G_SURE(2, c, g->m, g->rcs, g->n, g->ccs);
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int first_row = warp % PA_G_DOWN * PA_G_LANES * PA_G_TM + lane / (32 / PA_G_LANES) * PA_G_PART;
+    const int first_col = warp / PA_G_DOWN * (32 / PA_G_LANES) * PA_G_TN + lane % (32 / PA_G_LANES) * PA_G_PART;
+    pa_gemm_sums sum;
 #pragma unroll
-    for (int i = 0; i < PA_G_SIDE; ++i)
+    for (int i = 0; i < PA_G_TM; ++i)
 #pragma unroll
-        for (int j = 0; j < PA_G_SIDE; ++j) PA_G_ZERO(sum[i][j]);
+        for (int j = 0; j < PA_G_TN; ++j) PA_G_ZERO(sum.v[i][j]);
+    int64_t ahead = g->k; /* depths that are not on their way yet */
+    int stage = 0, sending = 0;
+    pa_gemm_parts parts[2];
+#if PA_G_ASYNC
+    const unsigned to_a = (unsigned)__cvta_generic_to_shared(sa), to_b = (unsigned)__cvta_generic_to_shared(sb);
+#pragma unroll
+    for (; sending < PA_G_STAGES - 1; ++sending) {
+        const bool go = whole && ahead >= PA_G_DEPTH;
+        if (!go && ahead > 0) {
+            pa_gemm_rest(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[sending]);
+            pa_gemm_rest(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[sending]);
+        }
+#pragma unroll
+        for (int d = 0; d < PA_G_DEPTH; ++d) {
+            pa_gemm_send(&wa, d, go, to_a + sending * sizeof(sa[0]));
+            pa_gemm_send(&wb, d, go, to_b + sending * sizeof(sb[0]));
+        }
+        pa_copies_close();
+        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH;
+    }
+    pa_copies_wait<PA_G_STAGES - 2>();
+    __syncthreads();
+    parts[0].read(sa[0] + first_row, sb[0] + first_col, 0);
+    for (int64_t left = g->k; left > 0; left -= PA_G_DEPTH) {
+        const bool go = whole && ahead >= PA_G_DEPTH;
+        if (!go && ahead > 0) {
+            pa_gemm_rest(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[sending]);
+            pa_gemm_rest(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[sending]);
+        }
+        const unsigned slice_a = to_a + sending * sizeof(sa[0]), slice_b = to_b + sending * sizeof(sb[0]);
+        const PA_G_ELEMENT *at_a = sa[stage] + first_row, *at_b = sb[stage] + first_col;
+        stage = stage == PA_G_STAGES - 1 ? 0 : stage + 1, sending = sending == PA_G_STAGES - 1 ? 0 : sending + 1;
+#pragma unroll
+        for (int d = 0; d < PA_G_DEPTH; ++d) {
+            if (d < PA_G_DEPTH - 1) {
+                parts[(d + 1) % 2].read(at_a, at_b, d + 1);
+            } else { /* the next slice: its first step is read while the last one of this is computed */
+                pa_copies_close();
+                pa_copies_wait<PA_G_STAGES - 2>();
+                __syncthreads();
+                parts[0].read(sa[stage] + first_row, sb[stage] + first_col, 0);
+            }
+            pa_gemm_send(&wa, d, go, slice_a);
+            pa_gemm_send(&wb, d, go, slice_b);
+            parts[d % 2].multiply(&sum);
+        }
+        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH;
+    }
+#else
+    PA_G_ELEMENT next_a[pa_gemm_walk<PA_G_ROWS>::ELEMENTS], next_b[pa_gemm_walk<PA_G_COLUMNS>::ELEMENTS];
     for (int64_t left = g->k + PA_G_DEPTH; left > 0; left -= PA_G_DEPTH) {
-        const int64_t depths = left - PA_G_DEPTH; /* from the next slice on */
-        if (depths > 0) {
-            pa_gemm_fetch(g, rt, 0, tile, &wa, g->m - row0, depths, next_a);
-            pa_gemm_fetch(g, rt, 1, tile, &wb, g->n - col0, depths, next_b);
-            wa.at += PA_G_DEPTH * g->cas, wb.at += PA_G_DEPTH * g->rbs;
+        const bool go = whole && ahead >= PA_G_DEPTH;
+        if (go) {
+            pa_gemm_fetch(&wa, next_a);
+            pa_gemm_fetch(&wb, next_b);
+        } else if (ahead > 0) {
+            pa_gemm_rest(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[sending]);
+            pa_gemm_rest(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[sending]);
         }
         if (left <= g->k) {
 #pragma unroll
-            for (int d = 0; d < PA_G_DEPTH; ++d) {
-                const pa_gemm_part x[2] = {*(const pa_gemm_part *)&sa[d][ty], *(const pa_gemm_part *)&sa[d][ty + PA_G_HALF]};
-                const pa_gemm_part y[2] = {*(const pa_gemm_part *)&sb[d][tx], *(const pa_gemm_part *)&sb[d][tx + PA_G_HALF]};
-#pragma unroll
-                for (int i = 0; i < PA_G_SIDE; ++i)
-#pragma unroll
-                    for (int j = 0; j < PA_G_SIDE; ++j)
-                        PA_G_MAC(sum[i][j], x[i / PA_G_PART].v[i % PA_G_PART], y[j / PA_G_PART].v[j % PA_G_PART]);
+            for (int d = 0; d < PA_G_DEPTH - 1; ++d) {
+                parts[(d + 1) % 2].read(sa[stage] + first_row, sb[stage] + first_col, d + 1);
+                parts[d % 2].multiply(&sum);
             }
+            stage ^= 1;
+        }
+        if (go) {
+            pa_gemm_keep(&wa, next_a, sa[sending]);
+            pa_gemm_keep(&wb, next_b, sb[sending]);
         }
         __syncthreads();
-        if (depths > 0) {
-#pragma unroll
-            for (int i = 0; i < PA_G_LOADS; ++i) {
-                sa[wa.depth + i * wa.depth_step][wa.row + i * wa.row_step] = next_a[i];
-                sb[wb.depth + i * wb.depth_step][wb.row + i * wb.row_step] = next_b[i];
-            }
-        }
-        __syncthreads();
+        parts[0].read(sa[stage] + first_row, sb[stage] + first_col, 0);
+        if (left <= g->k) parts[1].multiply(&sum);
+        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH, sending ^= 1;
     }
-#pragma unroll
-    for (int i = 0; i < PA_G_SIDE; ++i)
-#pragma unroll
-        for (int j = 0; j < PA_G_SIDE; ++j) {
-            const int64_t row = row0 + ty + i % PA_G_PART + i / PA_G_PART * PA_G_HALF;
-            const int64_t col = col0 + tx + j % PA_G_PART + j / PA_G_PART * PA_G_HALF;
-            char *p = c + row * g->rcs + col * g->ccs;
-            if (row < g->m && col < g->n && PA_G_INSIDE(2, p)) *(PA_T *)p = PA_STORE(sum[i][j]);
-        }
+#endif
+    pa_gemm_finish(g, rt, tile, c, row0 + first_row, col0 + first_col, sure, &sum);
+    __syncthreads(); /* before the next tile overwrites the slices */
 }
 
 PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
 {
-    int64_t tiles = ((g->n + PA_G_TILE - 1) / PA_G_TILE) * ((g->m + PA_G_TILE - 1) / PA_G_TILE);
-    for (int64_t d = 0; d < g->nb; ++d) tiles *= g->batch[d];
+    int64_t tiles = ((g->n + PA_G_COLUMNS - 1) / PA_G_COLUMNS) * ((g->m + PA_G_ROWS - 1) / PA_G_ROWS);
+#pragma unroll
+    for (int d = 0; d < PA_GEMM_BATCHES; ++d) tiles *= g->batch[d];
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) pa_gemm_tile(g, rt, tile);
 }
 

@@ -29,18 +29,19 @@ void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before)
     if (before != device->context && !(before == 0 && device->usual)) ((set_fn)device->set_context)(before);
 }
 
-/* Blocks of a step, 0 if it has no iteration. The product may overflow: then the grid fills the device, as for any large one. */
+/* Blocks of a step, 0 if it has no iteration. Without a bound each thread has its share and ends: blocks that come in order read
+   memory in order, faster than those of a full grid that stride. */
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     if (step->threads == 0) return 1;
-    int64_t most = device->full_grid, count = step->width;
-    if (step->factors < 0) return (unsigned)most;
+    int64_t most = step->filling ? device->full_grid : INT32_MAX, count = step->width;
+    if (step->factors < 0) return (unsigned)device->full_grid;
     const int64_t *values = (const int64_t *)slots;
     for (int k = 0; k < step->factors; ++k)
         if (values[step->slot[k]] <= 0) return 0;
     for (int k = 0; k < step->factors; ++k)
         if (__builtin_mul_overflow(count, values[step->slot[k]], &count)) return (unsigned)most;
-    int64_t blocks = (count - 1) / step->threads + 1;
+    int64_t blocks = (count - 1) / ((int64_t)step->threads * step->share) + 1;
     return (unsigned)(blocks < most ? blocks : most);
 }
 

@@ -28,7 +28,7 @@ typedef struct pa_gpu_device {
     uintptr_t synchronize;
     uintptr_t context;  /* made current on the calling thread for the time of a call */
     uintptr_t end_mark; /* what ends the `extra` list of a launch: CU_LAUNCH_PARAM_END is 0, HIP_LAUNCH_PARAM_END is 3 */
-    int64_t full_grid;  /* blocks that fill the device; more would only queue */
+    int64_t full_grid;  /* blocks that fill the device, for launches of which only the device knows the size */
     int32_t number;     /* below PA_GPU_DEVICES, of this device alone */
     int32_t alive;      /* 0 in a process forked from the one that opened the device */
     int32_t blocking;   /* each launch is waited for */
@@ -39,11 +39,14 @@ typedef struct pa_gpu_device {
 } pa_gpu_device;
 
 /* One kernel of a launch. `factors` slots hold the sizes whose product is the number of iterations; -1: only the device knows,
-   and the grid fills it. `threads` per block; 0: one thread in all. `width` threads share an iteration. */
+   and the grid fills it. `threads` per block; 0: one thread in all. `width` threads share an iteration, a thread takes
+   `share` of them; with `filling` the grid has no more blocks than fill the device. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;
     int32_t width;
+    int32_t share;
+    int32_t filling;
     int32_t factors;
     int32_t slot[6];
 } pa_gpu_step;

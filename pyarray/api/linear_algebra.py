@@ -9,7 +9,7 @@ from .. import shape as shapes
 from ..array import fresh, ndarray, type_key
 from ..array_marks import MARKED
 from ..jit.mode import mode, table
-from ..kernels.gemm import gemm, variant_2d
+from ..kernels.gemm import gemm, launcher_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
 from .ufunc import STRIDES, common_device, compute_out, operands_of
@@ -89,7 +89,7 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
         and not (a._key | b._key) & MARKED
     ):
         _plans[mode.key, a._key, b._key] = (
-            variant_2d(dtype, target.device).launch,
+            launcher_2d(dtype, target.device),
             dtype,
             type_key(dtype, 2, False, True, target.device),
         )

@@ -14,12 +14,12 @@ from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.mode import OBSERVED, mode, table
 from ..kernels.map import apart
 from ..kernels.reduce import (
+    BLOCK_PIECE,
     MAX,
     MIN,
     PIECE,
     PROD,
     SUM,
-    WARP_PIECE,
     ReduceOp,
     pieces_of,
     reduce_into,
@@ -82,7 +82,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
     device = x._buffer.device
     out = fresh(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
     grid = device.driver.grid
-    if size < 2 * (WARP_PIECE if grid else PIECE):
+    if size < 2 * (BLOCK_PIECE if grid else PIECE):
         failure = plan.direct(out, x)
     else:
         launch, source, failure = plan.first, x, None

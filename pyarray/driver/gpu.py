@@ -237,14 +237,16 @@ class GpuDriver(Driver):
 
     def function(self, module: int, name: str) -> int:
         """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
-        slots whose product is the number of iterations, * if only the device knows it, . for one thread; a w
-        behind them says that each iteration is a warp's."""
+        slots whose product is the number of iterations, * if only the device knows it, . for one thread.
+        Behind them: b if an iteration is a block's, x and a number if a thread takes so many."""
         parts = [part.rpartition("=") for part in name.split(";") if part]  # none: a kernel of nothing
         steps = ffi.new("pa_gpu_step[]", len(parts))
         for step, (symbol, _, factors) in zip(steps, parts, strict=True):
             step.function = self.symbol(module, symbol)
-            step.width = self.warp if factors.endswith("w") else 1
-            factors = factors.removesuffix("w")
+            factors, _, share = factors.partition("x")
+            step.share, step.filling = int(share or 1), factors.endswith("b")
+            factors = factors.removesuffix("b")
+            step.width = THREADS if step.filling else 1
             step.threads = 0 if factors == "." else THREADS
             slots = [] if factors in ("*", ".") else [int(f) for f in factors.split(",") if f]
             step.factors = -1 if factors == "*" else len(slots)

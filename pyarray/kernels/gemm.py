@@ -4,12 +4,12 @@ csrc/device/pa_gemm.h."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from .. import shape as shapes
 from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
-from ..jit.kernel import Variant
 from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
 from ..lang.check import Site
@@ -34,6 +34,7 @@ _TYPES["uint8"] = _TYPES["int8"]
 for _bits in (16, 32, 64):
     _TYPES[f"int{_bits}"] = _TYPES[f"uint{_bits}"] = (f"uint{_bits}_t", f"uint{_bits}_t", "INT", None, None)
 
+SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
 _NAMES = ("a", "b", "c")
 _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
 
@@ -43,6 +44,7 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
     broadcast to that of `c`."""
     batch = c._shape[:-2]
     a, b = apart_from(a, c), apart_from(b, c)
+    a, b, c = _oriented(a, b, c)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in (a, b, c)]
     batch, merged = shapes.collapse(batch, *columns)
     views = [
@@ -50,13 +52,36 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
         for x, steps in zip((a, b, c), merged, strict=True)
     ]
     extra = [end for x in (a, b, c) for end in _memory(x)] if mode.debug else []
-    _KERNEL.launch((c.dtype.name, len(batch)), c.device, *views, *extra)
+    _KERNEL.launch((c.dtype.name, len(batch), _small(c)), c.device, *views, *extra)
 
 
-def variant_2d(dtype: DType, device: Any) -> Variant:
-    """What multiplies two matrices of one type without checks; its launcher takes (a, b, c), of any
-    strides."""
-    return _KERNEL.variant((dtype.name, 0), device)
+def _oriented(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """The operands, or for a grid those of `c.T = b.T @ a.T` if neighbours in `c` are along its columns: it
+    is written by rows."""
+    if abs(c._strides[-2]) >= abs(c._strides[-1]) or not c._buffer.device.driver.grid:
+        return a, b, c
+    return _turned(b), _turned(a), _turned(c)
+
+
+def _turned(x: ndarray) -> ndarray:
+    shape, steps = x._shape, x._strides
+    return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
+
+
+def _small(c: ndarray) -> bool:
+    """Whether a grid needs small tiles, since there would be too few large ones for all of its processors."""
+    return c._buffer.device.driver.grid and c._size < SMALL
+
+
+def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
+    """What multiplies two matrices of one type without checks, a function of (a, b, c), of any strides."""
+    if not device.driver.grid:
+        return _KERNEL.variant((dtype.name, 0, False), device).launch
+
+    def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
+        return _KERNEL.variant((dtype.name, 0, c._size < SMALL), device).launch(*_oriented(a, b, c))
+
+    return launch
 
 
 def apart_from(x: ndarray, c: ndarray) -> ndarray:
@@ -70,8 +95,8 @@ def _memory(x: ndarray) -> tuple[Address, Address]:
     return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
-def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
-    name, nb = key
+def _program(key: tuple[str, int, bool], target: str, debug: bool) -> Program:
+    name, nb, small = key
     dtype = BY_NAME[name]
     kind = ArrayType(dtype, nb + 2, strided=True)
     params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
@@ -80,8 +105,10 @@ def _program(key: tuple[str, int], target: str, debug: bool) -> Program:
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in _NAMES)
     directions = {"a": "IN", "b": "IN", "c": "OUT"}
-    write = _text if DIALECTS[target].blocks else _grid_text
-    text, entry = write(dtype, nb, kind, debug)
+    if DIALECTS[target].blocks:
+        text, entry = _text(dtype, nb, kind, debug)
+    else:
+        text, entry = _grid_text(dtype, nb, kind, debug, small)
     return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
 
 
@@ -92,7 +119,7 @@ def _head(dtype: DType, kind: ArrayType, debug: bool) -> tuple[str, str]:
     slots += "".join(f"    int64_t {n};\n" for n in _RANGES) if debug else ""
     defines = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
     defines += f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
-    defines += f"#define PA_KIND PA_GEMM_{family}\n"
+    defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
     return defines, slots
@@ -134,31 +161,33 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
     return text, "kernel_matmul"
 
 
-def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> tuple[str, str]:
+def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, small: bool) -> tuple[str, str]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h), and what to launch."""
     defines, slots = _head(dtype, kind, debug)
-    body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1}, g.nb = {nb};\n"
+    body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for place, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
         body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(nb))
         if debug:
             body += f"    g.range[{place}][0] = (const char *)s->{n}_low;\n"
             body += f"    g.range[{place}][1] = (const char *)s->{n}_high;\n"
-    body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb))
+    body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n"
     if debug:
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
     text = f"""#include "pa_base.h"
-{defines}#define PA_GEMM_BATCHES {max(nb, 1)}
+{defines}#define PA_G_SMALL {int(small)}
+#define PA_GEMM_BATCHES {max(nb, 1)}
 #include "pa_gemm_gpu.h"
 
 typedef struct {{
 {slots}}} matmul_slots;
 
-extern "C" __global__ void __launch_bounds__(256) kernel_matmul(const matmul_slots memory)
+extern "C" __global__ void __launch_bounds__(PA_G_THREADS, PA_G_BLOCKS)
+kernel_matmul(const matmul_slots memory)
 {{
     const matmul_slots *s = &memory;
-    pa_gemm_grid g;
+    pa_gemm_grid g = {{0}};
     pa_runtime run = {{0}};
 {body}    pa_gemm(&g, &run);
 }}

@@ -225,19 +225,10 @@ def nest(ndim: int, tiled: bool, grid: bool, body: Sequence[str]) -> str:
         return inside(1)
     if ndim == 1:
         return f"    for i0 in range({sizes[0]}):\n{inside(2)}"
-    if not tiled:
+    if not tiled or grid:  # lang/emit_tile.py makes the tiles of grids
         return f"    for {index} in ndrange({', '.join(sizes)}):\n{inside(2)}"
     outer = [f"i{k}" for k in range(ndim - 2)] + ["b0", "b1"]
     counts = sizes[:-2] + [f"({s} + {TILE - 1}) // {TILE}" for s in sizes[-2:]]
-    if (
-        grid
-    ):  # a thread per element, threads in the order of the tiles: lines that one row leaves serve the next
-        outer, counts = [*outer, "j0", "j1"], [*counts, str(TILE), str(TILE)]
-        text = f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
-        for depth, k in enumerate((ndim - 2, ndim - 1)):
-            text += f"        i{k} = b{depth} * {TILE} + j{depth}\n"
-        fits = " and ".join(f"i{k} < {sizes[k]}" for k in (ndim - 2, ndim - 1))
-        return f"{text}        if {fits}:\n{inside(3)}"
     text = f"    for {', '.join(outer)} in ndrange({', '.join(counts)}):\n"
     for depth, k in enumerate((ndim - 2, ndim - 1)):
         pad = "    " * (2 + depth)

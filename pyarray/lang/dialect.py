@@ -88,8 +88,26 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d);
     return u.value;
 }
-/* first iteration of this block when each thread takes 4 */
-PA_FN int64_t pa_chunk(void) { return (int64_t)blockIdx.x * blockDim.x * 4; }
+#define PA_WARPS 32 /* of a block, at most */
+PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
+PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
+PA_FN void pa_team_sync(bool whole)
+{
+    if (whole) __syncthreads();
+    else pa_warp_sync();
+}
+/* this thread's first iteration when each takes `share` of them, a block's width apart */
+PA_FN int64_t pa_chunk(int share) { return (int64_t)blockIdx.x * blockDim.x * share + threadIdx.x; }
+/* whether tiles of 32 x 32 have more elements inside the matrix than outside */
+PA_FN bool pa_in_tiles(int64_t rows, int64_t columns)
+{
+    return (rows + 31) / 32 * ((columns + 31) / 32) * 512 <= rows * columns;
+}
+/* whether neighbours in memory are along the first of two axes */
+PA_FN bool pa_nearer(int64_t a, int64_t b)
+{
+    return a != 0 && (a < 0 ? -a : a) < (b < 0 ? -b : b);
+}
 PA_FN bool pa_aligned(const void *p, int64_t size)
 {
     return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;

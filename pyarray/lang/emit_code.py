@@ -131,7 +131,7 @@ class Code:
         self.renamed: dict[str, str] = {}
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
-        self.at: dict[tuple[str, str], str] = {}  # (array, loop variable): where that element is already
+        self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
         self.counters = 0
 
     def promised(self, name: str, kind: Any, view: str) -> list[str]:
@@ -240,8 +240,8 @@ class Code:
     def place(self, node: Load | Store | Atomic) -> str:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
-        if self.at and isinstance(node, Load) and isinstance(node.array, Local) and len(node.index) == 1:
-            held = self.at.get((node.array.name, getattr(node.index[0], "name", "")))
+        if self.at and isinstance(node, Load) and isinstance(node.array, Local):
+            held = self.at.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
             if held is not None:
                 return held
         self.use(kind)

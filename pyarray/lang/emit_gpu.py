@@ -2,25 +2,48 @@
 
 What stands outside the loops runs once. Where it only computes with sizes and numbers each thread computes it
 anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. An
-iteration with an unordered reduction belongs to a warp. The second part of the answer lists the kernels as
-`symbol=slots`, which driver/gpu.py reads.
+iteration with an unordered reduction belongs to a team: a block, or a warp where there is little to reduce.
+In debug mode each loop is tested as a whole; if all of its indices are inside it runs as in release. The
+second part of the answer lists the kernels as `symbol=slots`, which driver/gpu.py reads.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from ..dtypes import int64
+from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions
 from .emit_code import Code, cname, constant, ctype
 from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
-from .emit_wide import wide_loop
+from .emit_tile import ROWS, in_tiles, tile_loop
+from .emit_wide import filled, share, wide_arrays, wide_loop
 from .hoist import Hoist
-from .ir import Atomic, Expr, For, Function, Invoke, Load, Local, Range, Size, Store, Tree, assigned, walk
+from .ir import (
+    ArrayType,
+    Atomic,
+    Const,
+    Expr,
+    For,
+    Function,
+    Invoke,
+    Load,
+    Local,
+    Range,
+    ScalarType,
+    Size,
+    Store,
+    Tree,
+    assigned,
+    walk,
+)
 from .pins import Pins
-from .streaming import streamed
 
 _FRAME = "frame"
+_IN_FLIGHT = 16  # loads of a thread in a reduction, before it waits for the first
+_BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
 
 
 def emit_gpu(
@@ -28,11 +51,12 @@ def emit_gpu(
 ) -> tuple[str, str]:
     """(text, the kernels to launch)."""
     code, kernel = GridCode(dialect, debug, pins), tree.kernel
-    helpers = helper_functions(code, tree, Hoist(tree) if debug else None)
-    code.hoisted = frozenset()  # of a loop's own accesses; those of its functions are asked for with `inside`
+    hoist = Hoist(tree) if debug else None
+    helpers = helper_functions(code, tree, hoist)
+    code.hoisted = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
-    program = _Grid(code, tree)
+    program = _Grid(code, tree, hoist)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), ";".join(program.launches)
@@ -48,16 +72,17 @@ def _plain(node: Any) -> bool:
 
 
 class GridCode(Code):
-    """`warp`: the lanes of a warp share an iteration. They all run it with the same values, share out the
-    loops of unordered reductions among them, and the first one stores."""
+    """`team`: its threads share an iteration. They all run it with the same values, share out the loops of
+    unordered reductions among them, and the first one stores."""
 
-    warp = False
+    team = False
 
     def write_For(self, s: For, pad: str, indent: int) -> str:
-        if not (self.warp and s.reductions):
+        if not (self.team and s.reductions):
             return super().write_For(s, pad, indent)
         (variable,), (reach,) = s.variables, s.ranges
-        types = {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
+        nodes = [n for st in s.body for n in walk(st)]
+        types = {n.name: n.type for n in nodes if isinstance(n, Local)}
         start = self.expr(reach.start) if reach.start is not None else "0"
         stop = self.expr(reach.stop)  # type: ignore[arg-type]
         self.counters += 1
@@ -71,33 +96,47 @@ class GridCode(Code):
             text += f"{inner}{dtype.ctype} {lanes[acc]} = {first};\n"
         saved = dict(self.renamed)
         self.renamed |= lanes
-        text += f"{inner}#pragma unroll 4\n"
-        text += f"{inner}for (int64_t {k} = {start} + pa_lane(); {k} < {k}_stop; {k} += warpSize) {{\n"
-        text += (
-            f"{inner}    const int64_t {cname(variable)} = {k};\n{self.block(s.body, indent + 2)}{inner}}}\n"
-        )
-        text += f"{inner}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
-        tail = ""
-        for acc, op in s.reductions:
-            lane, kind = lanes[acc], types[acc]
-            other = f"pa_shuffle({lane}, d)"
-            text += f"{inner}    {lane} = {self.merged(op, kind, s.loc, lane, other)};\n"
-            tail += f"{inner}{cname(acc)} = {self.merged(op, kind, s.loc, cname(acc), lane)};\n"
+        loads = sum(isinstance(n, Load) for n in nodes)
+        text += f"{inner}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
+        text += f"{inner}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
+        text += f"{inner}    const int64_t {cname(variable)} = {k};\n{self.block(s.body, indent + 2)}"
+        text += f"{inner}}}\n{self.joined(s, lanes, types, inner)}"
         self.renamed = saved
-        return f"{text}{inner}}}\n{tail}{pad}}}\n"
+        return f"{text}{pad}}}\n"
+
+    def joined(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
+        """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""
+
+        def each(make: Any) -> str:
+            return "".join(make(acc, op, lanes[acc], types[acc]) for acc, op in s.reductions)
+
+        def both(op: str, kind: Any, a: str, b: str) -> str:
+            return self.merged(op, kind, s.loc, a, b)
+
+        text = f"{pad}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}    {x} = {both(op, kind, x, f'pa_shuffle({x}, d)')};\n")
+        text += f"{pad}}}\n{pad}if (whole) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
+        text += f"{pad}    __syncthreads(); /* the ones before have been read */\n"
+        text += f"{pad}    if (pa_lane() == 0) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x / warpSize] = {x};\n")
+        text += f"{pad}    }}\n{pad}    __syncthreads();\n"
+        text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[0];\n")
+        text += f"{pad}    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}        {x} = {both(op, kind, x, f'all_{x}[w]')};\n")
+        text += f"{pad}    }}\n{pad}}}\n"
+        return text + each(lambda acc, op, x, kind: f"{pad}{cname(acc)} = {both(op, kind, cname(acc), x)};\n")
 
     def write_Store(self, s: Store, pad: str, indent: int) -> str:
         text = super().write_Store(s, pad, indent)
-        if not self.warp:
-            return text
-        return f"{pad}if (pa_lane() == 0) {{\n{text}{pad}}}\n{pad}pa_warp_sync();\n"
+        return f"{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(whole);\n" if self.team else text
 
 
 class _Grid:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: GridCode, tree: Tree):
-        self.code, self.kernel = code, tree.kernel
+    def __init__(self, code: GridCode, tree: Tree, hoist: Hoist | None):
+        self.code, self.kernel, self.hoist = code, tree.kernel, hoist
         kernel = self.kernel
         self.pure = {f.symbol for f in tree.functions if not _changes(f)}
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
@@ -166,24 +205,31 @@ class _Grid:
     def load(self) -> str:
         return "".join(f"    {ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};\n" for n, k in self.outer)
 
-    def by_warps(self, loop: For) -> bool:
-        """Whether the lanes of a warp share each iteration: it reduces, and all else can be done by all."""
+    def by_teams(self, loop: For) -> bool:
+        """Whether a team shares each iteration: it reduces, and all else can be done by all."""
         nodes = [n for s in loop.body for n in walk(s)]
         calls = {n.function for n in nodes if isinstance(n, Invoke)}
-        whole = calls <= self.pure and not any(isinstance(n, Atomic) for n in nodes)
-        return whole and any(isinstance(n, For) and n.reductions for n in nodes)
+        only = calls <= self.pure and not any(isinstance(n, Atomic) for n in nodes)
+        return only and any(isinstance(n, For) and n.reductions for n in nodes)
 
     def loop(self, loop: For, before: list[Any]) -> str:
         code, number = self.code, loop.loop
         assert number is not None
-        warp = self.by_warps(loop)
-        factors = ("*" if self.framed else self.factors(loop)) + ("w" if warp else "")
-        text = self.open(f"{self.symbol}_{number}", factors, number)
+        lines = list[str]()
+        if self.hoist is not None:
+            known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in assigned(*loop.body)}
+            code.hoisted, lines = self.hoist.loop(loop, known)
+        ways, how = self.ways(loop)
+        text = self.open(
+            f"{self.symbol}_{number}", ("*" if self.framed else self.factors(loop)) + how, number
+        )
         if self.framed:
             text += self.load()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
         else:
+            code.hoisted, held = frozenset(), code.hoisted
             text += declarations(self.outer, "    ") + "".join(code.statement(s, 1) for s in before)
+            code.hoisted = held
             for field, x in bounds(loop):
                 value = length(code, x) if isinstance(x, Range) else code.expr(x)
                 text += f"    const int64_t {field} = {value};\n"
@@ -191,20 +237,58 @@ class _Grid:
         single = _count(loop) if self.framed else self.count(loop)
         count = " * ".join(fields) if len(loop.ranges) > 1 else single
         text += f"    const int64_t count = {count};\n"
-        filled = None if code.debug or warp else streamed(self.kernel, loop)
-        if filled is not None:
-            return text + wide_loop(code, self.kernel, loop, filled[0]) + "}\n\n"
-        unit = " / warpSize" if warp else ""
-        text += f"    for (int64_t t = pa_thread(){unit}; t < count; t += pa_threads(){unit}) {{\n"
+        if not lines:
+            return text + ways + "}\n\n"
+        tests = "".join(f"    {line}\n" for line in lines).replace("env->", "")
+        text += f"    if (count <= 0) return;\n    const int64_t begin = 0, end = count;\n{tests}"
+        text += f"    if (inside) {{\n    const bool inside = true;\n{ways}    }} else {{\n"
+        code.hoisted = frozenset()
+        return f"{text}{self.threads(loop)}    }}\n}}\n\n"
+
+    def ways(self, loop: For) -> tuple[str, str]:
+        """The loop's text, and how its grid differs from a thread for each iteration."""
+        code, kernel = self.code, self.kernel
+        if self.by_teams(loop):
+            return self.teams(loop), "b"
+        store = filled(code, kernel, loop, self.pure)
+        if store is None or (len(loop.ranges) > 1 and not in_tiles(loop)):
+            return self.threads(loop), ""
+        if len(loop.ranges) > 1:
+            return tile_loop(code, kernel, loop, store, self.threads(loop)), f"x{ROWS}"
+        wide = wide_arrays(code, kernel, loop)
+        return wide_loop(code, kernel, loop, store), f"x{share(kernel, loop, store, wide)}"
+
+    def teams(self, loop: For) -> str:
+        """A block for each iteration if there are a thousand elements for each, else a warp."""
+        sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
+        most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
+        self.code.team = True
+        body = self.iteration(loop)
+        self.code.team = False
+        return f"""\
+    const bool whole = count < {most} / {_BLOCKS_WORTH};
+    const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
+    const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
+    for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {{
+{body}    }}
+"""
+
+    def threads(self, loop: For) -> str:
+        """An iteration for each thread, and more where there are more."""
+        return (
+            "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
+            + self.iteration(loop)
+            + "    }\n"
+        )
+
+    def iteration(self, loop: For) -> str:
+        code, inner = self.code, assigned(*loop.body)
+        text = ""
         if code.debug:
             text += "        at->tid = t;\n" + frames(code, loop.body, "0").replace("    ", "        ", 1)
-        inner = assigned(*loop.body)
         text += self.places(loop)
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
-        code.warp = warp
-        text += code.block(loop.body, 2) + "    }\n}\n\n"
-        code.warp = False
-        return text
+        return text + code.block(loop.body, 2)
 
     def count(self, loop: For, place: str = "") -> str:
         """Number of iterations; what `bounds` hold is read from `place`."""
@@ -231,13 +315,16 @@ class _Grid:
     def factors(self, loop: For) -> str:
         """Slots whose product is the number of iterations, `*` where it isn't that simple."""
         found, places, position = [], {}, 0
+        kinds = {n: k for n, k in self.kernel.params if n not in assigned(*self.kernel.body)}
         for name, kind in self.kernel.params:
             places[name] = position
             position += _slot_count(kind, self.code.debug)
-        for reach in loop.ranges:
-            if reach.start is not None or reach.step is not None:
+        for reach in loop.ranges:  # a start above 0 or a step leave iterations out
+            if not all(
+                x is None or (isinstance(x, Const) and x.value >= 0) for x in (reach.start, reach.step)
+            ):
                 return "*"
-            slot = _slot(reach.stop, places, dict(self.kernel.params), self.code.debug)
+            slot = _slot(reach.stop, places, kinds, self.code.debug)
             if slot is None:
                 return "*"
             found.append(str(slot))
@@ -264,4 +351,5 @@ def _slot_count(kind: Any, debug: bool) -> int:
 def _slot(stop: Expr | None, places: dict[str, int], kinds: dict[str, Any], debug: bool) -> int | None:
     if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in places:
         return places[stop.array.name] + 1 + debug + stop.axis
-    return None
+    kind = kinds.get(stop.name) if isinstance(stop, Local) else None
+    return places[stop.name] if isinstance(kind, ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]

@@ -50,7 +50,13 @@ def test_the_kernel_at_fault_is_found(tmp_path, wrong, parsed):
 
 
 def test_headers_that_are_read_once_per_type(tmp_path):
-    keys = [("float32", 0), ("complex64", 2), ("bool", 1), ("bfloat16", 0)]
+    keys = [
+        ("float32", 0, False),
+        ("float32", 0, True),
+        ("complex64", 2, True),
+        ("bool", 1, False),
+        ("bfloat16", 0, False),
+    ]
     programs = [_program(key, "cuda", checked) for key in keys for checked in (False, True)]
     kernels = [Emitted(f"{n:016x}", "", program.text) for n, program in enumerate(programs)]
     assert not refused("sm_90", joined(kernels, True), tmp_path, True)

@@ -1,0 +1,167 @@
+"""GPUs: bandwidth of elementwise kernels, transposes and reductions next to a copy's; matrix products.
+
+`python -m bench.gpu [--json PATH]`; nothing is measured where there is no GPU. Times are medians between
+events of the device, on arrays that the libraries share. torch is needed, for events and as a peer.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import pyarray as pa
+
+from . import peers
+from .timing import Row, Times, aligned
+
+SIZE, SIDE = 1 << 28, 1 << 14
+PRODUCTS = (
+    ("float32", (1024, 1024, 1024)), ("float32", (4096, 4096, 4096)), ("float32", (8192, 8192, 8192)),
+    ("float32", (4095, 4097, 4099)), ("float64", (4096, 4096, 4096)), ("float16", (4096, 4096, 4096)),
+    ("bfloat16", (4096, 4096, 4096)),
+)  # fmt: skip
+# least ratios to reach: to the copy, or to torch
+OF_COPY = {
+    "add": 0.97,
+    "sliced add": 0.97,
+    "one kernel": 0.97,
+    "sum": 0.95,
+    "sum axis 0": 0.95,
+    "sum axis 1": 0.95,
+}
+OF_TORCH = {"a.T copied": 1.7, "a.T + b": 1.7}
+DEBUG = 0.8  # of release
+
+
+@pa.kernel
+def wave(a, b, c):
+    for i in range(c.size):
+        c[i] = a[i] * b[i] + pa.sin(a[i]) * pa.exp(-b[i] * b[i])
+
+
+@pa.kernel
+def scale(v, factor):
+    for i in range(v.size):
+        v[i] = v[i] * factor
+
+
+def timer(torch: Any, quick: bool) -> Callable[[Callable[[], Any]], Times]:
+    """Seconds of a call on the device: least and median of several."""
+
+    def measure(call: Callable[[], Any]) -> Times:
+        call()
+        seconds = []
+        for _ in range(5 if quick else 15):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            call()
+            end.record()
+            end.synchronize()
+            seconds.append(start.elapsed_time(end) * 1e-3)
+        return Times(min(seconds), statistics.median(seconds), len(seconds), 1)
+
+    return measure
+
+
+def elementwise(torch: Any) -> list[tuple[str, int, Callable[[], Any], dict[str, Callable[[], Any]]]]:
+    """(name, bytes, ours, peers' calls)."""
+    ta, tb = (torch.rand(SIZE, device="cuda") for _ in range(2))
+    tc = torch.empty_like(ta)
+    a, b, c = (pa.from_dlpack(t) for t in (ta, tb, tc))
+    m, n, o = (v.reshape(SIDE, SIDE) for v in (a, b, c))
+    tm, tn, to = (v.view(SIDE, SIDE) for v in (ta, tb, tc))
+    once = SIZE * 4
+    cases = [
+        ("add", 3 * once, lambda: pa.add(a, b, out=c), lambda: torch.add(ta, tb, out=tc)),
+        (
+            "sliced add",
+            3 * once,
+            lambda: pa.add(a[1:-1], b[:-2], out=c[:-2]),
+            lambda: torch.add(ta[1:-1], tb[:-2], out=tc[:-2]),
+        ),
+        ("one kernel", 3 * once, lambda: wave(a, b, c), lambda: ta * tb + ta.sin() * (-tb * tb).exp()),
+        ("half scaled", once, lambda: scale(a[: SIZE // 2], 1.5), lambda: ta[: SIZE // 2].mul_(1.5)),
+        ("a.T copied", 2 * once, lambda: o.__setitem__(..., m.T), lambda: to.copy_(tm.T)),
+        ("a.T + b", 3 * once, lambda: pa.add(m.T, n, out=o), lambda: torch.add(tm.T, tn, out=to)),
+        ("sum", once, lambda: pa.sum(b), lambda: tb.sum()),
+        ("sum axis 0", once, lambda: pa.sum(n, axis=0), lambda: tn.sum(0)),
+        ("sum axis 1", once, lambda: pa.sum(n, axis=1), lambda: tn.sum(1)),
+    ]
+    found = [(name, size, ours, {"torch": theirs}) for name, size, ours, theirs in cases]
+    cupy = peers.peer("cupy")
+    if cupy is not None:
+        ca, cb, cc = (cupy.from_dlpack(t) for t in (ta, tb, tc))
+        found[0][3]["cupy"] = lambda: cupy.add(ca, cb, out=cc)
+        found[6][3]["cupy"] = lambda: cb.sum()
+    found.insert(0, ("copy", 2 * once, lambda: tc.copy_(ta), {"torch": lambda: tc.copy_(ta)}))
+    return found
+
+
+def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> list[Row]:
+    """Prints GB/s, ratios to the copy and to torch, and debug mode's to release."""
+    rows, lines = list[Row](), [["float32, 2^28", "GB/s", "of copy", "torch", "cupy", "of torch", "debug"]]
+    copy = 0.0
+    for name, size, ours, others in elementwise(torch):
+        times: dict[str, Times | None] = {"pyarray": measure(ours)}
+        times |= {peer: measure(call) for peer, call in others.items()}
+        speed = {who: size / t.median / 1e9 for who, t in times.items() if t is not None}
+        if name == "copy":
+            copy = speed["torch"]
+            lines.append([name, "", "", f"{copy:.0f}", "", "", ""])
+            continue
+        with pa.debug():
+            checked = measure(ours)
+        debug = times["pyarray"].median / checked.median  # type: ignore[union-attr]
+        of_copy, of_torch = speed["pyarray"] / copy, speed["pyarray"] / speed["torch"]
+        low = of_copy < OF_COPY.get(name, 0) or of_torch < OF_TORCH.get(name, 0)
+        line = [
+            name,
+            f"{speed['pyarray']:.0f}",
+            f"{of_copy:.3f}{' <' if low else '  '}",
+            f"{speed['torch']:.0f}",
+        ]
+        line += [f"{speed['cupy']:.0f}" if "cupy" in speed else "-", f"{of_torch:.2f}"]
+        lines.append([*line, f"{debug:.2f}{' <' if debug < DEBUG else '  '}"])
+        facts = {"of_copy": of_copy, "of_torch": of_torch, "debug": debug}
+        rows.append(Row("gpu", name, times, OF_TORCH.get(name), None, SIZE, ("torch",), facts))
+    print(aligned(lines) + "\n", flush=True)
+    return rows
+
+
+def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+    """Prints TFLOP/s of matrix products, and the ratio to torch's library."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    rows, lines = list[Row](), [["matrix product", "TFLOP/s", "torch", "ratio"]]
+    for dtype, (m, k, n) in PRODUCTS[:2] if quick else PRODUCTS:
+        x, y = (torch.randn(s, device="cuda").to(getattr(torch, dtype)) for s in ((m, k), (k, n)))
+        z = torch.empty((m, n), device="cuda", dtype=x.dtype)
+        a, b, c = (pa.from_dlpack(t) for t in (x, y, z))
+        own = measure(lambda a=a, b=b, c=c: pa.matmul(a, b, out=c))
+        other = measure(lambda x=x, y=y, z=z: torch.mm(x, y, out=z))
+        work, name = 2.0 * m * k * n, f"{dtype} {m}x{k}x{n}"
+        rates = [f"{work / t.median / 1e12:.1f}" for t in (own, other)]
+        lines.append([name, *rates, f"{other.median / own.median:.3f}"])
+        rows.append(Row("gpu", name, {"pyarray": own, "torch": other}, None, work))
+    print(aligned(lines) + "\n", flush=True)
+    return rows
+
+
+def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+    """All of it, printed as it comes; no rows without a GPU that torch and pyarray both see."""
+    torch = peers.peer("torch")
+    if torch is None or not torch.cuda.is_available():
+        print("(no GPU that torch sees: nothing is measured)\n")
+        return [], {}
+    measure = timer(torch, quick)
+    facts = {"device": torch.cuda.get_device_name()}
+    print(f"{facts['device']}; < is below the target\n")
+    rows = bandwidths(torch, measure)
+    torch.cuda.empty_cache()
+    return rows + products(torch, measure, quick), facts
+
+
+if __name__ == "__main__":
+    from .__main__ import alone
+
+    alone("gpu")

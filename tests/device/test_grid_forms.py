@@ -1,0 +1,115 @@
+"""Layouts that take ways of their own on a grid: vectors, tiles, turned operands, teams of threads. Each
+against NumPy, with checks and without."""
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+
+DTYPES = ("int8", "float32", "complex128")
+
+
+def drawn(shape, dtype="float32"):
+    return (np.random.default_rng(7).standard_normal(shape) * 5).astype(dtype)
+
+
+@pytest.fixture(params=[False, True], ids=["release", "debug"], autouse=True)
+def mode(request):
+    with pa.debug(request.param):
+        yield
+
+
+def same(got, want, rtol=1e-5):
+    np.testing.assert_allclose(pa.asnumpy(got), want, rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_misaligned_and_turned(device, dtype):
+    x = drawn((65, 90), dtype)
+    a = pa.asarray(x, device=device)
+    flat, whole = a.reshape(-1), x.ravel()
+    same(flat[1:] + flat[:-1], whole[1:] + whole[:-1])
+    same(a.T.copy(), x.T)
+    same(a[::-1, 1::2].T.copy(), x[::-1, 1::2].T)
+    same(a.T + pa.ones((90, 65), dtype=dtype, device=device), x.T + np.ones(1, dtype))
+    out = pa.zeros((90, 65), dtype=dtype, device=device)
+    pa.add(a, a, out=out.T)
+    same(out, (x + x).T)
+
+
+def test_axes_around_the_tile(device):
+    x = drawn((3, 40, 50), "float64")
+    a = pa.asarray(x, device=device)
+    same(pa.permute_dims(a, (0, 2, 1)) + 1, x.transpose(0, 2, 1) + 1)
+    same(pa.permute_dims(a, (2, 1, 0)) + 1, x.transpose(2, 1, 0) + 1)
+    same(a[:, 1:-1, :-1] * a[:, 2:, 1:], x[:, 1:-1, :-1] * x[:, 2:, 1:])
+    same(a[:, :, :3] + a[:, :, 1:4], x[:, :, :3] + x[:, :, 1:4])  # too narrow for tiles
+
+
+@pa.kernel
+def turned_sum(x, o):
+    for i, j in pa.ndrange(o.shape[0], o.shape[1]):
+        t = x[j, i] * 2
+        if t > 0:
+            t = t + x[j, i]
+        o[i, j] = t + o[i, j]
+
+
+@pa.kernel
+def turned_out(x, o):
+    for i, j in pa.ndrange(x.shape[0], x.shape[1]):
+        o[j, i] = x[i, j]
+
+
+@pa.kernel
+def scale(v, f, n):
+    for i in range(1, n):
+        v[i] = v[i] * f
+
+
+def test_user_kernels(device):
+    x = drawn((70, 130))
+    a, o = pa.asarray(x, device=device), pa.ones((130, 70), dtype="float32", device=device)
+    turned_sum(a, o)
+    twice = x.T * 2
+    same(o, np.where(twice > 0, twice + x.T, twice) + 1)
+    turned_out(a, o)
+    same(o, x.T)
+    v = a.reshape(-1).copy()
+    scale(v, 2.0, 1000)
+    want = x.ravel().copy()
+    want[1:1000] *= 2
+    same(v, want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((100003,), 0),
+        ((70, 1300), 0),
+        ((70, 1300), 1),
+        ((4, 3, 5000), (0, 2)),
+        ((7, 1300, 3), 1),
+        ((40000, 2), 0),
+    ],
+)
+def test_reductions(device, shape, axes):
+    for dtype in ("float32", "float64"):
+        x = drawn(shape, dtype)
+        a = pa.asarray(x, device=device)
+        same(pa.sum(a, axis=axes, dtype=a.dtype), x.sum(axes, dtype=dtype), 1e-3)
+        same(pa.max(a, axis=axes), x.max(axes))
+    same(pa.argmin(a.reshape(-1)), np.argmin(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex128"])
+def test_products(device, dtype):
+    for m, k, n in ((3, 5, 7), (300, 33, 140), (257, 129, 131), (64, 0, 5)):
+        x, y = drawn((m, k), dtype), drawn((k, n), dtype)
+        a, b = pa.asarray(x, device=device), pa.asarray(y, device=device)
+        same(a @ b, x @ y, 1e-3)
+        turned = (pa.asarray(np.ascontiguousarray(z.T), device=device).T for z in (x, y))
+        same(next(turned) @ next(turned), x @ y, 1e-3)
+        out = pa.zeros((n, m), dtype=dtype, device=device)
+        pa.matmul(a, b, out=out.T)
+        same(out, (x @ y).T, 1e-3)
