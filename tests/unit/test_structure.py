@@ -22,7 +22,7 @@ ORDER = (
     {"jit"},
     {"kernels"},
     {"api"},
-    {"linalg", "fft"},
+    {"linalg", "fft", "random", "testing"},
     {"debug"},
     {"interop"},
     {"__init__", "__main__"},

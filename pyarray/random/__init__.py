@@ -1,0 +1,35 @@
+"""Random numbers that are the same on every device: `default_rng(seed)` as in NumPy, on Philox 4x32-10.
+
+A draw takes a run of the generator's places, and what an element gets depends on its place alone: the same
+seed and calls give the same bits on every device, whatever its threads do. (Numbers are not NumPy's for the
+seed.) Floats too are the same bits, because they are made of nothing but + - * / and sqrt; parameters given
+as arrays are multiplied and added as operators do.
+
+>>> import pyarray as pa
+>>> rng = pa.random.default_rng(7)
+>>> rng.integers(1, 7, size=5).tolist()
+[3, 1, 2, 5, 6]
+"""
+
+from .bit_generator import Philox4x3210
+from .generator import Generator, default_rng
+from .legacy import (
+    choice,
+    exponential,
+    normal,
+    permutation,
+    rand,
+    randint,
+    randn,
+    random,
+    random_sample,
+    seed,
+    shuffle,
+    standard_normal,
+    uniform,
+)
+
+__all__ = [
+    "Generator", "Philox4x3210", "choice", "default_rng", "exponential", "normal", "permutation", "rand",
+    "randint", "randn", "random", "random_sample", "seed", "shuffle", "standard_normal", "uniform",
+]  # fmt: skip

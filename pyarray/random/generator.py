@@ -1,0 +1,374 @@
+"""`Generator`: the distributions."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from .. import shape as shapes
+from ..api.elementwise import multiply
+from ..api.indexing import take, take_along_axis
+from ..api.searching import searchsorted
+from ..api.sorting import argsort
+from ..array import empty, ndarray
+from ..array_convert import asarray, asnumpy
+from ..driver.base import get_device
+from ..dtypes import asdtype, float32, float64, int64, uint64
+from ..kernels import rng, variates
+from .bit_generator import Philox4x3210
+from .operands import (
+    cast,
+    check_bounds,
+    column,
+    common,
+    delivered,
+    integers_between,
+    is_number,
+    parameters,
+    probabilities,
+    target,
+    whole,
+)
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A new `Generator`. `seed` is as for `Philox4x3210`; a `Philox4x3210` is used as it is, and a
+    `Generator` given back.
+
+    >>> default_rng(1).random(2).shape
+    (2,)
+    """
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(seed if isinstance(seed, Philox4x3210) else Philox4x3210(seed))
+
+
+class Generator:
+    """Variates of many distributions, as NumPy's `Generator`. `size` is a shape, None for a 0-d array (or the
+    shape of the parameters); `device` is where the result is, the default one unless parameters are arrays.
+
+    Methods raise `ValueError` for parameters outside the distribution's range and for sizes that don't fit,
+    `TypeError` for other dtypes than they say.
+    """
+
+    def __init__(self, bit_generator: Philox4x3210):
+        if not isinstance(bit_generator, Philox4x3210):
+            raise TypeError(
+                f"Generator takes a Philox4x3210, got {type(bit_generator).__name__}; "
+                "write pyarray.random.default_rng(seed)"
+            )
+        self.bit_generator = bit_generator
+
+    def __repr__(self) -> str:
+        return f"Generator(Philox4x32-10) at counter {self.bit_generator.state['counter']}"
+
+    def spawn(self, count: int) -> list[Generator]:
+        """`count` new generators, independent of this one and of each other.
+
+        >>> len(default_rng(1).spawn(3))
+        3
+        """
+        return [Generator(child) for child in self.bit_generator.spawn(count)]
+
+    # ---- what is made of words
+
+    def random(
+        self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
+    ) -> ndarray:
+        """Uniform variates in [0, 1): multiples of 2**-53, of 2**-24 for float32.
+
+        >>> default_rng(1).random(3, dtype="float32").dtype
+        float32
+        """
+        return self._drawn("uniform", size, dtype, out, device, 0.0, 1.0)
+
+    def uniform(
+        self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = float64, *, device: Any = None
+    ) -> ndarray:
+        """Uniform variates from `low` up to `high`, which rounding may reach.
+
+        >>> import pyarray as pa
+        >>> bool(pa.all(default_rng(1).uniform(2, 3, 100) >= 2))
+        True
+        """
+        low, high = parameters("uniform", low=low, high=high)
+        return self._drawn("uniform", size, dtype, None, device, low, high - low)
+
+    def standard_normal(
+        self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
+    ) -> ndarray:
+        """Normal variates of mean 0 and standard deviation 1, by inversion (float32: of 32 bits, up to 6.2
+        either way; float64: of 52 bits, up to 8.1).
+
+        >>> default_rng(1).standard_normal((2, 3)).shape
+        (2, 3)
+        """
+        return self._drawn("normal", size, dtype, out, device, 0.0, 1.0)
+
+    def normal(
+        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *, device: Any = None
+    ) -> ndarray:
+        """Normal variates of mean `loc` and standard deviation `scale`, 0 or more.
+
+        >>> default_rng(1).normal(5.0, 0.0).item()
+        5.0
+        """
+        loc, scale = parameters("normal", loc=loc, scale_0=scale)
+        return self._drawn("normal", size, dtype, None, device, loc, scale)
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
+    ) -> ndarray:
+        """Exponential variates of mean 1.
+
+        >>> bool(default_rng(1).standard_exponential() > 0)
+        True
+        """
+        return self._drawn("exponential", size, dtype, out, device, 0.0, 1.0)
+
+    def exponential(
+        self, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *, device: Any = None
+    ) -> ndarray:
+        """Exponential variates of mean `scale`, 0 or more.
+
+        >>> default_rng(1).exponential(0.0).item()
+        0.0
+        """
+        (scale,) = parameters("exponential", scale_0=scale)
+        return self._drawn("exponential", size, dtype, None, device, 0.0, scale)
+
+    def bytes(self, length: int) -> bytes:
+        """`length` random bytes of the host.
+
+        >>> len(default_rng(1).bytes(5))
+        5
+        """
+        words = self.words(-(-operator.index(length) // 4), 32, device="cpu")
+        return asnumpy(words).tobytes()[:length]
+
+    def words(self, size: Any, width: int = 64, *, device: Any = None) -> ndarray:
+        """Random bits: uint32 or uint64, as `width` is 32 or 64.
+
+        >>> default_rng(1).words(2, 32).dtype
+        uint32
+        """
+        return self._drawn("words", size, f"uint{width}", None, device, 0.0, 1.0)
+
+    def _drawn(
+        self, kind: str, size: Any, dtype: Any, out: Any, device: Any, shift: Any, scale: Any
+    ) -> ndarray:
+        row = asdtype(dtype)
+        if kind != "words" and row not in (float32, float64):
+            raise TypeError(f"{kind} variates are float32 or float64, got {row}; cast them with astype")
+        given = [x for x in (shift, scale) if isinstance(x, ndarray)]
+        if given:
+            shape, place = common(kind, size, device, given)
+            result = self._drawn(kind, shape, row, None, place, 0.0, 1.0)
+            result *= cast(scale, row)
+            result += cast(shift, row)
+            return result
+        count = rng.FORMS[kind, 8 * row.itemsize].per_block
+        result, padded = target(size, row, out, device, count)
+        if padded.size:
+            place = self.bit_generator.reserve(padded.size // count)
+            rng.fill(kind, padded, place, shift, scale)
+        return delivered(result, out)
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False,
+        *, device: Any = None,
+    ) -> ndarray:  # fmt: skip
+        """Integers from `low` up to, but without, `high` (with it if `endpoint`), all equally likely; from 0
+        up to `low` where only that is given. dtype is an integer one or bool. Bounds may be arrays.
+
+        >>> sorted(set(default_rng(1).integers(3, size=100).tolist()))
+        [0, 1, 2]
+        """
+        if high is None:
+            low, high = 0, low
+        row = asdtype(dtype)
+        if row.kind not in "biu":
+            raise TypeError(f"integers(): dtype is an integer one or bool, got {row}")
+        arrays = [x for x in (low, high) if not is_number(x)]
+        if arrays:
+            return integers_between(self.bit_generator, low, high, size, row, endpoint, device)
+        first, last = whole("integers", "low", low), whole("integers", "high", high) - (not endpoint)
+        check_bounds(first, last, row)
+        words = last - first < 1 << 32
+        result, padded = target(size, row, None, device, 4 if words else 1)
+        if padded.size and words:
+            place = self.bit_generator.reserve(padded.size // 4)
+            variates.fill_words(padded, place, first, last - first + 1)
+        elif padded.size:
+            place = self.bit_generator.reserve(padded.size)
+            limits = (asarray([n % (1 << 64)], uint64, device=padded.device) for n in (first, last - first))
+            variates.fill_between(padded, place, *limits)
+        return result
+
+    # ---- what is tried again
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *,
+              device: Any = None) -> ndarray:  # fmt: skip
+        """Gamma variates of this `shape` and `scale`, both 0 or more.
+
+        >>> default_rng(1).gamma(2.0, size=3).shape
+        (3,)
+        """
+        given = parameters("gamma", shape_0=shape, scale_0=scale)
+        return self._variates("gamma", size, dtype, device, given)
+
+    def standard_gamma(
+        self, shape: Any, size: Any = None, dtype: Any = float64, *, device: Any = None
+    ) -> ndarray:
+        """`gamma` of scale 1."""
+        return self.gamma(shape, 1.0, size, dtype, device=device)
+
+    def chisquare(self, df: Any, size: Any = None, *, device: Any = None) -> ndarray:
+        """Sums of the squares of `df` (more than 0) standard normal variates.
+
+        >>> default_rng(1).chisquare(3, size=2).shape
+        (2,)
+        """
+        (df,) = parameters("chisquare", df_positive=df)
+        return self.gamma(df * 0.5, 2.0, size, device=device)
+
+    def beta(self, a: Any, b: Any, size: Any = None, *, device: Any = None) -> ndarray:
+        """Beta variates, in [0, 1]; `a` and `b` are more than 0.
+
+        >>> default_rng(1).beta(2.0, 3.0, size=(2, 2)).shape
+        (2, 2)
+        """
+        given = parameters("beta", a_positive=a, b_positive=b)
+        return self._variates("beta", size, float64, device, given)
+
+    def lognormal(
+        self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, device: Any = None
+    ) -> ndarray:
+        """exp of normal variates of mean `mean` and standard deviation `sigma`, 0 or more.
+
+        >>> default_rng(1).lognormal(0.0, 0.0).item()
+        1.0
+        """
+        given = parameters("lognormal", mean=mean, sigma_0=sigma)
+        return self._variates("lognormal", size, float64, device, given)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
+        """How many events happen where `lam` (0 to 2**53) are expected, as int64.
+
+        >>> default_rng(1).poisson(0.0, size=2).tolist()
+        [0, 0]
+        """
+        return self._variates("poisson", size, int64, device, parameters("poisson", lam_count=lam))
+
+    def binomial(self, n: Any, p: Any, size: Any = None, *, device: Any = None) -> ndarray:
+        """How many of `n` (0 to 2**53) trials succeed, each with probability `p`, as int64.
+
+        >>> default_rng(1).binomial(5, 1.0).item()
+        5
+        """
+        given = parameters("binomial", n_count=n, p_probability=p)
+        return self._variates("binomial", size, int64, device, given)
+
+    def _variates(self, kind: str, size: Any, dtype: Any, device: Any, given: list[Any]) -> ndarray:
+        row = asdtype(dtype)
+        if row not in (float32, float64, int64):
+            raise TypeError(f"{kind} variates are float32 or float64, got {row}; cast them with astype")
+        shape, place = common(kind, size, device, given)
+        result = empty(shape, row, place)
+        if result.size:
+            columns = [column(x, shape, float64, result.device) for x in given]
+            start = self.bit_generator.reserve(result.size)
+            variates.fill_variates(kind, result.reshape(result.size), start, columns)
+        return result
+
+    # ---- order
+
+    def permutation(self, x: Any, axis: int = 0, *, device: Any = None) -> ndarray:
+        """A copy of `x` with its slices along `axis` in random order; of an int, the order itself (int64).
+
+        >>> sorted(default_rng(1).permutation(4).tolist())
+        [0, 1, 2, 3]
+        """
+        if is_number(x):
+            return argsort(self.words(whole("permutation", "x", x), device=device))
+        x = asarray(x, device=device)
+        k = shapes.normalize_axis(axis, x.ndim)
+        return take(x, self.permutation(x.shape[k], device=x.device), axis=k)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Brings the slices of the array `x` along `axis` into random order, in place. A NumPy array on the
+        CPU is shuffled too.
+
+        >>> import pyarray as pa
+        >>> x = pa.arange(5)
+        >>> default_rng(1).shuffle(x)
+        >>> sorted(x.tolist())
+        [0, 1, 2, 3, 4]
+        """
+        if not isinstance(x, (ndarray, np.ndarray)):
+            raise TypeError(f"shuffle() takes an array, got {type(x).__name__}; use permutation for a copy")
+        there = x if isinstance(x, ndarray) else asarray(x, copy=False, device="cpu")
+        there[...] = self.permutation(there, axis)
+
+    def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> ndarray:
+        """A copy of `x` with each line along `axis` in a random order of its own; all elements for None.
+
+        >>> default_rng(1).permuted([[1, 1], [1, 1]], axis=1).tolist()
+        [[1, 1], [1, 1]]
+        """
+        x = asarray(x)
+        if axis is None:
+            result = self.permutation(x.reshape(x.size)).reshape(x.shape)
+        else:
+            order = argsort(self.words(x.shape, device=x.device), axis=axis)
+            result = take_along_axis(x, order, axis=axis)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
+        shuffle: bool = True, *, device: Any = None,
+    ) -> ndarray:  # fmt: skip
+        """Slices of `a` along `axis`, or numbers below the int `a`, drawn with replacement or without,
+        equally likely or with the probabilities `p`. Without replacement the order is random whatever
+        `shuffle` says.
+
+        >>> default_rng(1).choice([5, 5, 5], 2).tolist()
+        [5, 5]
+        """
+        pool = None if is_number(a) else asarray(a, device=device)
+        along = 0 if pool is None else shapes.normalize_axis(axis, pool.ndim)
+        count = whole("choice", "a", a) if pool is None else pool.shape[along]
+        place = get_device(device) if pool is None else pool.device
+        shape = () if size is None else shapes.resolve_shape(size)
+        index = self._chosen(count, shape, replace, p, place)
+        return index if pool is None else take(pool, index, axis=along)
+
+    def _chosen(self, count: int, shape: tuple[int, ...], replace: bool, p: Any, device: Any) -> ndarray:
+        wanted = math.prod(shape)
+        if count < 1 and wanted:
+            raise ValueError("choice(): there is nothing to choose from; a is empty")
+        if p is None and replace:
+            return self.integers(max(count, 1), size=shape, device=device)
+        odds = None if p is None else probabilities(p, count)
+        possible = count if odds is None else int(np.count_nonzero(odds))
+        if not replace and wanted > possible:
+            raise ValueError(
+                f"choice(): {wanted} elements can't be drawn without replacement from {possible}; "
+                "pass replace=True"
+            )
+        if odds is None:
+            return self.permutation(count, device=device)[:wanted].reshape(shape)
+        if replace:  # sums are the host's, so that they are the same for every device
+            steps = np.cumsum(odds)
+            edges = asarray(steps / steps[-1] if count else steps, device=device)
+            return searchsorted(edges, self.random(shape, device=device), side="right")
+        with np.errstate(divide="ignore"):
+            rarity = asarray(1.0 / odds, device=device)
+        keys = multiply(self.standard_exponential(count, device=device), rarity)
+        return argsort(keys)[:wanted].reshape(shape)
