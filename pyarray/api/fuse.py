@@ -13,7 +13,8 @@ import numpy as np
 from ..array import ndarray
 from ..array_convert import asarray
 from ..array_hooks import StandIn, is_foreign
-from ..array_marks import unmarked
+from ..array_marks import MARKED, unmarked
+from ..buffer_view import BufferView
 from ..jit.kernel import Func
 from ..jit.mode import mode, table
 from ..lang.ir import static_key
@@ -24,6 +25,7 @@ from .tracing import Array, Leaf, Number, Tracer
 __all__ = ["fuse"]
 
 _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
+_ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))  # compared by value
 _VALUES = (*_PLAIN, tuple, frozenset, ndarray, np.ndarray, np.generic)
@@ -47,6 +49,7 @@ class Fused:
         self._static = frozenset([*static, *(names.index(name) for name in static)])
         self._plans: dict[Any, Any] = {}
         self._layouts: dict[Any, Any] = table()
+        self._quick: dict[Any, Any] = table()  # those of arrays and numbers that one kernel answers
         self._captures: tuple[Capture, ...] | None = None
         self._counts = {"traces": 0, "unfused": 0}
         self._lock = threading.RLock()
@@ -59,8 +62,21 @@ class Fused:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The function's results."""
-        if self._captures is not None and not all(c.read() is c.value for c in self._captures):
-            self._forget()
+        if self._captures:
+            for c in self._captures:
+                if c.read() is not c.value:
+                    self._forget()
+                    break
+        if not options:
+            layout = [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in args]
+            if quick := self._quick.get((mode.key, *layout)):
+                try:
+                    return quick(args)
+                except _REFUSED:
+                    pass  # a number that packing refuses
+        return self._call(args, options)
+
+    def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         given = [*enumerate(args), *options.items()]
         if any(isinstance(x, StandIn) for _, x in given):
             return self.__wrapped__(*args, **options)  # inside another one
@@ -92,7 +108,11 @@ class Fused:
         if mode.key is False and not plan.shaped_by_numbers:
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
+                self._quick.clear()
             self._layouts[call.layout] = plan, results, run
+            quick = None if call.options else plan.quick(run, call.args)
+            if quick is not None and not any(x._key & MARKED for x in call.arrays):
+                self._quick[call.layout[0], *call.layout[2:]] = lambda args: results(quick(args))
         return plan, results, run
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
@@ -120,6 +140,7 @@ class Fused:
             if not all(_same(c.read(), c.value) for c in captures):
                 self._plans.clear()
                 self._layouts.clear()
+                self._quick.clear()
             self._captures = tuple(Capture(c.owner, c.name, c.read()) for c in captures)
 
     def cache_info(self) -> dict[str, int]:
@@ -176,6 +197,7 @@ class _Call:
                 arrays += 1
             elif type(x) in (int, float, complex) and not static:
                 made.append(Number(tracer, type(x), lambda e, k=numbers: e.numbers[k], True))
+                made[-1].argument = numbers
                 numbers += 1
             else:
                 made.append(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .. import shape as shapes
@@ -81,6 +82,17 @@ class Environment:
                 seen = axis_split.reshaped(seen, self.shape(step))
         return seen
 
+    def operands(self, lowering: Lowering, places: Sequence[int | None]) -> list[ndarray]:
+        """The arrays that a kernel is given."""
+        return [
+            self.arrays[place] if place is not None else self.copied(*lowering.operands[k])
+            for k, place in enumerate(places)
+        ]
+
+    def values(self, lowering: Lowering) -> list[Any]:
+        """The numbers that a kernel is given."""
+        return [x.value(self) for x in lowering.numbers]
+
     def copied(self, leaf: Node, chain: Chain) -> ndarray:
         """An operand as its chain shows it, by views and copies of arrays."""
         array: Any = self.arrays[self.place(leaf)]
@@ -96,8 +108,6 @@ class Environment:
         return array  # type: ignore[no-any-return]
 
 
-
-Step = Callable[[Environment], list[ndarray]]
 
 
 class Lowering:
@@ -157,6 +167,38 @@ class Lowering:
         return f"s{len(self.numbers) - 1}"
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One launch. `places` are those of the operands among a launch's arrays, None for one that is copied."""
+
+    lowering: Lowering
+    places: tuple[int | None, ...]
+    run: Callable[[Sequence[ndarray], Sequence[Any]], list[ndarray]]
+
+    def __call__(self, environment: Environment) -> list[ndarray]:
+        operands = environment.operands(self.lowering, self.places)
+        return self.run(operands, environment.values(self.lowering))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """All launches for arguments of known shapes and strides. An output is what a step made (its place in
+    `order`), or a view of a reduction (`shown`)."""
+
+    steps: tuple[Step, ...]
+    shown: dict[int, tuple[Node, Chain]]
+    order: tuple[int, ...]
+
+    def __call__(self, environment: Environment) -> list[ndarray]:
+        arrays = environment.arrays
+        for step in self.steps:
+            arrays += step(environment)
+        shown = self.shown
+        return [
+            environment.copied(*shown[k]) if k in shown else arrays[place] for k, place in enumerate(self.order)
+        ]
+
+
 class Plan:
     """What a function does with arguments of these types."""
 
@@ -183,7 +225,7 @@ class Plan:
                 raise Unfit
         return made
 
-    def prepare(self, environment: Environment) -> Callable[[Environment], list[ndarray]]:
+    def prepare(self, environment: Environment) -> Run:
         """What computes the outputs of arguments of these shapes and strides. Raises `Unfit`."""
         steps: list[Step] = []
         for node in self._reductions:
@@ -196,16 +238,27 @@ class Plan:
             steps.append(self._step(environment, [self._outputs[k] for k in group], None))
             order |= {k: last + n for n, k in enumerate(group, len(order))}
 
-        def run(environment: Environment) -> list[ndarray]:
-            arrays = environment.arrays
-            for step in steps:
-                arrays += step(environment)
-            return [
-                environment.copied(*shown[k]) if k in shown else arrays[order[k]]
-                for k in range(len(self._outputs))
-            ]
+        return Run(tuple(steps), shown, tuple(order.get(k, -1) for k in range(len(self._outputs))))
 
-        return run
+    def quick(self, run: Run, args: Sequence[Any]) -> Callable[[Sequence[Any]], list[ndarray]] | None:
+        """The way for plain arguments: the launch itself, where there is but one and it takes them as they
+        are."""
+        step = run.steps[0]
+        whole = [chain for _, chain in run.shown.values()] == [()] if run.shown else True
+        if len(run.steps) > 1 or self._tracer.limits or self._tracer.captured or not whole:
+            return None
+        if not all(isinstance(x, ndarray) or type(x) in (int, float, complex) for x in args):
+            return None
+        arrays = [k for k, x in enumerate(args) if isinstance(x, ndarray)]
+        numbers = [k for k, x in enumerate(args) if not isinstance(x, ndarray)]
+        names = [x.argument for x in step.lowering.numbers]
+        if None in step.places or None in names:
+            return None
+        picked = ", ".join(f"args[{arrays[place]}]" for place in step.places if place is not None)
+        passed = ", ".join(f"args[{numbers[k]}]" for k in names if k is not None)
+        text = f"lambda args: run(({picked},), ({passed}{',' if passed else ''}))"
+        made: Callable[[Sequence[Any]], list[ndarray]] = eval(text, {"run": step.run})
+        return made
 
     def _groups(self, environment: Environment, shown: Container[int]) -> list[list[int]]:
         """Numbers of the outputs that are computed together: those of one shape."""
@@ -245,22 +298,9 @@ class Plan:
             launch = fused_launch.reduce_launch(
                 element, reduction.op, reduction.axes, result, reduction.kind, columns, offsets, device
             )
-        return self._runner(environment, lowering, places, launch)
+        operands, numbers = environment.operands(lowering, places), environment.values(lowering)
+        return Step(lowering, tuple(places), launch.prepared(operands, numbers))
 
-    def _runner(
-        self, environment: Environment, lowering: Lowering, places: Sequence[int | None], launch: Launch
-    ) -> Step:
-        def operands(environment: Environment) -> list[ndarray]:
-            return [
-                environment.arrays[place] if place is not None else environment.copied(*lowering.operands[k])
-                for k, place in enumerate(places)
-            ]
-
-        def numbers(environment: Environment) -> list[Any]:
-            return [x.value(environment) for x in lowering.numbers]
-
-        run = launch.prepared(operands(environment), numbers(environment))
-        return lambda environment: run(operands(environment), numbers(environment))
 
 
 def _layout(

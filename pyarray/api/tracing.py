@@ -109,12 +109,13 @@ def _symbolic(compute: Callable[..., Any]) -> Callable[..., Any]:
 class Number(StandInNumber):
     """A Python number that is known at the launch: an argument, a size, or computed from them."""
 
-    __slots__ = ("_tracer", "_weak_type", "scalars", "value")
+    __slots__ = ("_tracer", "_weak_type", "argument", "scalars", "value")
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 
     def __init__(self, tracer: Tracer, kind: type, value: Callable[[Any], Any], scalars: bool):
         self._tracer, self._weak_type, self.value, self.scalars = tracer, kind, value, scalars
+        self.argument: int | None = None  # its number among those of a launch, where it is one of them
 
     @classmethod
     def of(cls, tracer: Tracer, compute: Callable[..., Any], *operands: Any) -> Number:

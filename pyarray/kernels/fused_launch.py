@@ -40,6 +40,9 @@ class Result(NamedTuple):
         return fresh(buffer, self.shape, self.strides, size, self.dtype, key)
 
 
+_RUN = "def run(operands, numbers):\n"
+
+
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A launch for operands of known shapes and strides: `places` are the windows of all arrays, made ones
@@ -74,20 +77,23 @@ class Launch:
         variant = self.kernel.variant((*windows, *self.sizes, *numbers))
         known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
         walk = make_walk(variant.program.params, known, self.device.driver.launcher(variant.artifact.function))
-        offsets, sizes, finish, device = self.offsets, self.sizes, self.finish, self.device
-        specs = [(x.nbytes, (x._shape, x._strides, x._size, x._dtype, x._key)) for x in made]
-
-        def run(operands: Sequence[ndarray], numbers: Sequence[Any]) -> list[ndarray]:
-            made = [fresh(Buffer.allocate(device, nbytes), *facts) for nbytes, facts in specs]
-            walk(
-                *[x._ptr for x in made],
-                *[x._ptr + offset for x, offset in zip(operands, offsets, strict=True)],
-                *sizes,
-                *numbers,
-            )
-            return made if finish is None else finish(made)
-
-        return run if mode.key is False else self.run
+        if mode.key is not False:
+            return self.run
+        text, scope = _RUN, {"walk": walk, "allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
+        addresses = []
+        for k, x in enumerate(made):
+            scope[f"facts{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
+            text += f"    out{k} = fresh(allocate(device, {x.nbytes}), *facts{k})\n"
+            addresses.append(f"out{k}._ptr")
+        addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
+        addresses += [*map(str, self.sizes), "*numbers"]
+        text += f"    walk({', '.join(addresses)})\n"
+        outs = f"[{', '.join(f'out{k}' for k in range(len(made)))}]"
+        text += f"    return finish({outs})\n" if self.finish else f"    return {outs}\n"
+        scope["finish"] = self.finish
+        exec(compile(text, f"<pyarray {self.kernel.__name__}>", "exec"), scope)
+        run: Callable[..., list[ndarray]] = scope["run"]
+        return run
 
 
 class Columns(NamedTuple):
