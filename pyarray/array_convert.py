@@ -8,7 +8,7 @@ import numpy as np
 
 from pyarray import array_host
 from pyarray import shape as shapes
-from pyarray.array import STRIDED, empty, ndarray, operations, root
+from pyarray.array import MAX_NDIM, STRIDED, empty, fresh, ndarray, operations, root, type_key
 from pyarray.array_hooks import StandIn, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
@@ -147,9 +147,14 @@ def window(
 ) -> ndarray:
     """An array whose first element is at `ptr`, in memory of `owner`, which stays alive as long. Checks
     nothing but the rank."""
-    low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
-    buffer = Buffer.wrap(device, ptr + low, high - low, owner)
-    return root(buffer, ptr, shape, strides, dtype, writeable)
+    contiguous, size = shapes.facts(shape, strides, dtype.itemsize)
+    if not contiguous or len(shape) > MAX_NDIM:
+        low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
+        return root(Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable)
+    buffer = Buffer.wrap(device, ptr, size * dtype.itemsize, owner)
+    a = fresh(buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device))
+    a._writeable = writeable
+    return a
 
 
 def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:

@@ -53,9 +53,6 @@ _make_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_vo
     ("PyCapsule_New", _api)
 )
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(("PyCapsule_IsValid", _api))
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-    ("PyCapsule_GetPointer", _api)
-)
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(("PyCapsule_SetName", _api))
 
 
@@ -203,16 +200,24 @@ def _negotiate(x: Any, target: Device | None) -> tuple[Device, tuple[int, int] |
     away = target is not None and target.kind == "cpu" and int(code) not in _DEVICES["cpu"].imports
     if away:
         return get_device("cpu"), (1, 0)
-    return _device(int(code), int(index)), None
+    return _device(code, index), None
 
 
 def _device(code: int, index: int) -> Device:
+    try:
+        return _places[code, index]
+    except KeyError:
+        pass
     if code not in _KIND_OF:
         raise BufferError(
-            f"DLPack device type {code} is none of {', '.join(_DEVICES)}; copy to the CPU first"
+            f"DLPack device type {int(code)} is none of {', '.join(_DEVICES)}; copy to the CPU first"
         )
     kind = _KIND_OF[code]
-    return get_device(kind if kind == "cpu" else f"{kind}:{index}")
+    place = _places[int(code), index] = get_device(kind if kind == "cpu" else f"{kind}:{index}")
+    return place
+
+
+_places: dict[tuple[int, int], Device] = {}  # a memo: get_device takes a text
 
 
 def _request(x: Any, source: Device, asked: tuple[int, int] | None, copy: bool | None) -> tuple[Any, bool]:
@@ -237,59 +242,60 @@ def _request(x: Any, source: Device, asked: tuple[int, int] | None, copy: bool |
 
 def _import(capsule: Any) -> ndarray:
     """The array of a capsule, which is marked as consumed once nothing can fail any more."""
-    for versioned, kind in ((1, "DLManagedTensorVersioned *"), (0, "DLManagedTensor *")):
-        if _is_capsule(capsule, _NAMES[versioned]):
-            managed = ffi.cast(kind, _pointer_of(capsule, _NAMES[versioned]))
-            break
-    else:
+    read = lib.pa_dlpack_read(id(capsule))
+    if read == ffi.NULL:
         used = any(_is_capsule(capsule, name) for name in _NAMES[2:])
         what = "was consumed before; ask its producer for another" if used else "is none of DLPack's"
         raise BufferError(f"the capsule {what}")
-    if versioned and managed.version.major != VERSION[0]:
-        found = f"{managed.version.major}.{managed.version.minor}"
+    facts = ffi.unpack(read, _FACTS + 16)
+    managed, versioned, major, minor, flags, data, offset, kind, index, code, bits, lanes, ndim, strided = (
+        facts[:_FACTS]
+    )
+    if versioned and major != VERSION[0]:
         raise BufferError(
-            f"the producer speaks DLPack {found}, this reads 1.x and before; ask for max_version={VERSION}"
+            f"the producer speaks DLPack {major}.{minor}, this reads 1.x and before; ask for "
+            f"max_version={VERSION}"
         )
-    tensor = managed.dl_tensor
-    dtype, device = _dtype(tensor.dtype), _device(tensor.device.device_type, tensor.device.device_id)
-    shape, strides = _axes(tensor, dtype.itemsize)
-    ptr = _address(tensor.data) + tensor.byte_offset
-    low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
-    if high > low and not _address(tensor.data):
+    dtype, device = _dtype(code, bits, lanes), _device(kind, index)
+    if not 0 <= ndim <= MAX_NDIM:
+        raise BufferError(f"an array has 0 to {MAX_NDIM} dimensions, the tensor has {ndim}; reshape it first")
+    if ndim > 8:
+        facts = ffi.unpack(read, _FACTS + 2 * ndim)
+    shape, itemsize = tuple(facts[_FACTS : _FACTS + ndim]), dtype.itemsize
+    if min(shape, default=0) < 0:
+        raise BufferError(f"sizes of a shape are 0 or more, the tensor has {shape}")
+    if strided:
+        strides = tuple([n * itemsize for n in facts[_FACTS + ndim : _FACTS + 2 * ndim]])
+    else:
+        strides = shapes.contiguous_strides(shape, itemsize)
+    if not data and 0 not in shape:
         raise BufferError(
             f"the tensor of shape {shape} has no memory; only one without elements may have a NULL pointer"
         )
-    writeable = not (versioned and managed.flags & READ_ONLY)
+    ptr, writeable = data + offset, not (versioned and flags & READ_ONLY)
     free = lib.pa_dlpack_delete_versioned if versioned else lib.pa_dlpack_delete
     _rename(capsule, _NAMES[versioned + 2])
-    result = window(device, ptr, shape, strides, dtype, writeable, ffi.gc(managed, free))
-    return result if ptr % dtype.numpy.alignment == 0 or high == low else _aligned(result)
+    owner = ffi.gc(ffi.cast(_TYPES[versioned], managed), free)
+    result = window(device, ptr, shape, strides, dtype, writeable, owner)
+    return result if ptr % dtype.numpy.alignment == 0 or 0 in shape else _aligned(result)
 
 
-def _dtype(code: Any) -> dtypes.DType:
-    if code.lanes != 1:
+_FACTS = 14  # PA_DLPACK_FACTS
+_TYPES = tuple(map(ffi.typeof, ("DLManagedTensor *", "DLManagedTensorVersioned *")))
+
+
+def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:
+    if lanes != 1:
         raise BufferError(
-            f"dtypes of {code.lanes} lanes are not supported; a vector's elements are a trailing axis"
+            f"dtypes of {lanes} lanes are not supported; a vector's elements are a trailing axis"
         )
     try:
-        return _DTYPES[code.code, code.bits]
+        return _DTYPES[code, bits]
     except KeyError:
         names = ", ".join(map(str, _CODES))
         raise BufferError(
-            f"DLPack dtype code {code.code} of {code.bits} bits is not supported; there are {names}"
+            f"DLPack dtype code {code} of {bits} bits is not supported; there are {names}"
         ) from None
-
-
-def _axes(tensor: Any, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    ndim = tensor.ndim
-    if not 0 <= ndim <= MAX_NDIM:
-        raise BufferError(f"an array has 0 to {MAX_NDIM} dimensions, the tensor has {ndim}; reshape it first")
-    shape = tuple(tensor.shape[axis] for axis in range(ndim))
-    if min(shape, default=0) < 0:
-        raise BufferError(f"sizes of a shape are 0 or more, the tensor has {shape}")
-    if tensor.strides == ffi.NULL:
-        return shape, shapes.contiguous_strides(shape, itemsize)
-    return shape, tuple(tensor.strides[axis] * itemsize for axis in range(ndim))
 
 
 def _aligned(a: ndarray) -> ndarray:

@@ -57,6 +57,41 @@ DLManagedTensorVersioned *pa_dlpack_new_versioned(uintptr_t owner, int32_t ndim)
     return tensor;
 }
 
+static void read_tensor(const DLTensor *tensor, int64_t *facts) {
+    const int64_t known[] = {(int64_t)(uintptr_t)tensor->data, (int64_t)tensor->byte_offset, tensor->device.device_type,
+                             tensor->device.device_id, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes,
+                             tensor->ndim, tensor->strides != NULL};
+    for (int k = 0; k < 9; ++k) facts[k] = known[k];
+    if (tensor->ndim < 0 || tensor->ndim > PA_DLPACK_NDIM) return;
+    for (int axis = 0; axis < tensor->ndim; ++axis) {
+        facts[9 + axis] = tensor->shape[axis];
+        facts[9 + tensor->ndim + axis] = tensor->strides ? tensor->strides[axis] : 0;
+    }
+}
+
+const int64_t *pa_dlpack_read(uintptr_t capsule) {
+    static _Thread_local int64_t facts[PA_DLPACK_FACTS + 2 * PA_DLPACK_NDIM];
+    void *pointer = NULL;
+    int versioned = 0;
+    PyGILState_STATE state = PyGILState_Ensure();
+    for (versioned = 1; versioned >= 0; --versioned)
+        if (PyCapsule_IsValid((PyObject *)capsule, pa_dlpack_names[versioned])) {
+            pointer = PyCapsule_GetPointer((PyObject *)capsule, pa_dlpack_names[versioned]);
+            break;
+        }
+    PyGILState_Release(state);
+    if (!pointer) return NULL;
+    const DLManagedTensorVersioned *held = versioned ? pointer : NULL;
+    facts[0] = (int64_t)(uintptr_t)pointer;
+    facts[1] = versioned;
+    facts[2] = held ? held->version.major : 0;
+    facts[3] = held ? held->version.minor : 0;
+    if (held && held->version.major != 1) return facts;
+    facts[4] = held ? (int64_t)held->flags : 0;
+    read_tensor(held ? &held->dl_tensor : &((const DLManagedTensor *)pointer)->dl_tensor, facts + 5);
+    return facts;
+}
+
 void pa_dlpack_delete(DLManagedTensor *tensor) {
     if (tensor->deleter) tensor->deleter(tensor);
 }

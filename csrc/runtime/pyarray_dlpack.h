@@ -43,6 +43,15 @@ extern const char *const pa_dlpack_names[4];
 DLManagedTensor *pa_dlpack_new(uintptr_t owner, int32_t ndim);
 DLManagedTensorVersioned *pa_dlpack_new_versioned(uintptr_t owner, int32_t ndim);
 
+/* What a capsule that nobody has consumed holds, as numbers of this thread, valid until its next call: the address of the
+   managed tensor, versioned or not, major and minor version (0 without), flags, address of the data, byte offset, device type,
+   device, dtype code, bits, lanes, rank, whether strides are given; then the sizes, then the strides in elements. Of another
+   major version than 1 only the first four, of a rank outside 0 to PA_DLPACK_NDIM only those before the sizes. NULL: the
+   object at that address is no such capsule. The caller holds a reference to it. */
+#define PA_DLPACK_NDIM 64
+#define PA_DLPACK_FACTS 14
+const int64_t *pa_dlpack_read(uintptr_t capsule);
+
 /* Call the deleter, where there is one. */
 void pa_dlpack_delete(DLManagedTensor *tensor);
 void pa_dlpack_delete_versioned(DLManagedTensorVersioned *tensor);
