@@ -17,7 +17,7 @@ from .elementwise import ROWS, divide, equal, isnan, subtract
 from .moments import std, var
 from .searching import where
 from .statistical import as_operand, reduction
-from .ufunc import compute
+from .ufunc import compute, compute_out
 from .utility import all as all_of
 from .utility import any as any_of
 
@@ -107,16 +107,16 @@ def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray 
 
 
 def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: ndarray | None) -> ndarray:
-    """An infinity stands for NaN, and where that is the answer there may have been NaN alone."""
+    """Where a NaN is found, an infinity stands for it; slices of nothing else stay NaN."""
     x = as_operand(name, x, "biuf")
-    if x._dtype.kind != "f":
-        return reduction(op, x, axis, keepdims, x._dtype, out=out)
-    worst = math.inf if op is MIN else -math.inf
-    found = reduction(op, _filled(x, worst), axis, keepdims, x._dtype, out=out)
-    if any_of(equal(found, worst)):
-        nothing = all_of(isnan(x), axis=axis, keepdims=keepdims)
-        found[...] = where(nothing, math.nan, found)
-    return found
+    found = reduction(op, x, axis, keepdims, x._dtype)
+    if x._dtype.kind == "f" and any_of(isnan(found)):
+        numbers = reduction(op, _filled(x, math.inf if op is MIN else -math.inf), axis, keepdims, x._dtype)
+        found = where(all_of(isnan(x), axis=axis, keepdims=keepdims), math.nan, numbers)
+    if out is None:
+        return found
+    compute_out(name, out, found._shape, x._dtype, x.device)[...] = found
+    return out
 
 
 def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import shape as shapes
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import int8, int64
 from ..kernels import sort as kernels
+from ..kernels.scratch import scratch
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
 from .utility import any as any_of
@@ -42,7 +43,7 @@ def sort(
     """
     x, along = _operand("sort", x, axis, kind, order)
     rows = lines(x, along)
-    out = empty(rows._shape, x._dtype, x.device)
+    out = scratch(rows._shape, x._dtype, x._buffer.device)
     if out._size and x._dtype.kind == "c":
         kernels.gather_rows(out, rows, _complex_order(rows, bool(descending)))
     elif out._size:
@@ -77,7 +78,7 @@ def order_rows(rows: ndarray, descending: bool = False) -> ndarray:
     """Positions (int64) that sort each row of a contiguous 2-D array."""
     if rows._size and rows._dtype.kind == "c":
         return _complex_order(rows, descending)
-    out = empty(rows._shape, int64, rows.device)
+    out = scratch(rows._shape, int64, rows._buffer.device)
     if out._size:
         kernels.argsort_rows(out, rows, descending)
     return out
@@ -97,7 +98,7 @@ def by_keys(keys: Sequence[ndarray], descending: bool = False) -> ndarray:
     """Positions that sort rows by the last key, where equal by the one before, and so on."""
     found = order_rows(keys[0], descending)
     for key in keys[1:]:
-        moved, step = empty(key._shape, key._dtype, key.device), empty(key._shape, int64, key.device)
+        moved, step = scratch(key._shape, key._dtype, key.device), scratch(key._shape, int64, key.device)
         kernels.gather_rows(moved, key, found)
         kernels.gather_rows(step, found, order_rows(moved, descending))
         found = step
@@ -190,7 +191,8 @@ def lines(x: ndarray, axis: int) -> ndarray:
 def from_lines(rows: ndarray, shape: tuple[int, ...], axis: int) -> ndarray:
     """The array of which these are the `lines`, in C order; its length along the axis is theirs."""
     front = (*shape[:axis], *shape[axis + 1 :], rows._shape[1])
-    found = rows.reshape(front)
+    found: ndarray = rows._view(0, front, shapes.contiguous_strides(front, rows.itemsize))
+    found._base = None
     if axis == len(shape) - 1:
         return found
     order = (*range(axis), len(shape) - 1, *range(axis, len(shape) - 1))

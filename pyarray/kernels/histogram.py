@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..dtypes import DType, float64, int64
 from ..jit.kernel import Kernel, from_text
 from .reduce import SUM, on_grid, reduce_into
+from .scratch import scratch
 
 BLOCK = 1 << 15  # elements that make another block worth while
 BLOCKS = 64
@@ -55,7 +56,7 @@ def count_into(
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = max(min(-(-x._size // least), most, BINS // max(bins, 1)), 1)
     block = -(-max(x._size, 1) // blocks)
-    found = empty((blocks, bins), out._dtype, x.device)
+    found = scratch((blocks, bins), out._dtype, x.device)
     kind = x._dtype if form == "value" else edges._dtype
     _count_kernel(form, kind, weights is not None)(
         found, x, edges, x if weights is None else weights, block, scale

@@ -15,11 +15,12 @@ import functools
 import math
 
 from .. import shape as shapes
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..dtypes import DType
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
 from .reduce import ReduceOp, on_grid
+from .scratch import scratch
 
 BLOCK = 1 << 15  # elements of a line that make another block, and with it a thread, worth while
 BLOCKS = 64
@@ -54,7 +55,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = min(-(-n // least), max(most // max(math.prod(lead), 1), 1))
     wide = op.accumulator(kind)
-    totals = empty((*lead, blocks), wide, x.device)
+    totals = scratch((*lead, blocks), wide, x.device)
     form = "line" if blocks == 1 else "blocks"
     _kernel(op, len(lead), form, wide, kind)(out, x, totals, -(-n // blocks))
 

@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import functools
 
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..dtypes import bool_, int64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import known
+from .scratch import scratch
 
-_REAL = {
-    "left": "x < key or (key != key and x == x)",
-    "right": "not (key < x or (x != x and key == key))",
+# Whether x is before the key, without branches: half of them would be guessed wrong. NaN is the largest.
+_BEFORE = {
+    ("i", "left"): "x < key",
+    ("i", "right"): "x <= key",
+    ("f", "left"): "(x < key) | ((key != key) & (x == x))",
+    ("f", "right"): "(x <= key) | (key != key)",
+    # what is NaN stands at the end, and no key is equal to it
+    ("c", "left"): "(x == x) & ((real(x) < real(key)) | ((real(x) == real(key)) & (imag(x) < imag(key))))",
 }
-# What is NaN stands at the end, and no key is equal to it.
-_COMPLEX = "x == x and (real(x) < real(key) or (real(x) == real(key) and imag(x) < imag(key)))"
 
 
 def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
     """For each key the number of elements of the sorted 1-D array `a` before it; with `right`, of those equal
     to it too. NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
-    out = empty(keys._shape, int64, keys.device)
+    out = scratch(keys._shape, int64, keys.device)
     if out._size:
-        _search_kernel(_REAL["right" if right else "left"], False)(out, a, keys, False)
+        _search_kernel(a._dtype.kind, "right" if right else "left", False)(out, a, keys, False)
     return out
 
 
 def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
     """For each key whether it is in the sorted 1-D array `a`, or with `invert` whether it isn't. Both are
     contiguous, 1-D and of one dtype."""
-    out = empty(keys._shape, bool_, keys.device)
+    out = scratch(keys._shape, bool_, keys.device)
     if out._size:
-        _search_kernel(_COMPLEX if a._dtype.kind == "c" else _REAL["left"], True)(out, a, keys, invert)
+        _search_kernel(a._dtype.kind, "left", True)(out, a, keys, invert)
     return out
 
 
 @functools.cache
-def _search_kernel(before: str, found: bool) -> Kernel:
+def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
+    before = _BEFORE[kind if kind in "fc" else "i", side]
     result = "(low < a.shape[0] and a[min(low, a.shape[0] - 1)] == key) != invert" if found else "low"
     text = f"""def search(out, a, keys, invert: bool):
     for t in range(out.shape[0]):
@@ -44,13 +49,10 @@ def _search_kernel(before: str, found: bool) -> Kernel:
         low = int64(0)
         left = int64(a.shape[0])
         while left > 0:
-            half = left >> 1
-            x = a[low + half]
-            if {before}:
-                low += half + 1
-                left -= half + 1
-            else:
-                left = half
+            half = (left + 1) >> 1
+            x = a[low + half - 1]
+            low += half * int64({before})
+            left -= half
         out[t] = {result}
 """
     return from_text("search", text, {"int64": int64, "real": known.real, "imag": known.imag})
@@ -58,7 +60,7 @@ def _search_kernel(before: str, found: bool) -> Kernel:
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:
     """Whether each element of the sorted 1-D array `x` differs from the one before; the first one does."""
-    out = empty(x._shape, bool_, x.device)
+    out = scratch(x._shape, bool_, x.device)
     if out._size:
         _edges_kernel(x._dtype.kind)(out, x, equal_nan)
     return out
@@ -78,7 +80,7 @@ def _edges_kernel(kind: str) -> Kernel:
 
 def lengths(starts: ndarray, size: int) -> ndarray:
     """How many elements there are from each of `starts` to the next one, or to `size` (int64)."""
-    out = empty(starts._shape, int64, starts.device)
+    out = scratch(starts._shape, int64, starts.device)
     if out._size:
         _lengths_kernel()(out, starts, size)
     return out
@@ -95,7 +97,7 @@ def _lengths_kernel() -> Kernel:
 
 def number_groups(order: ndarray, group: ndarray) -> ndarray:
     """`out[order[t]] = group[t] - 1`, where `order` has each position once."""
-    out = empty(order._shape, int64, order.device)
+    out = scratch(order._shape, int64, order.device)
     if out._size:
         _number_kernel()(out, order, group)
     return out

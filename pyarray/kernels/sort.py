@@ -14,9 +14,10 @@ import functools
 from typing import NamedTuple
 
 from .. import array_host
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..dtypes import DType, bool_, int32, int64, uint8
 from .nonzero import bits
+from .scratch import scratch
 from .sort_text import INSERTED, gather_kernel, keys_kernel, neighbours_kernel, pass_kernel, rows_kernel
 
 DIGIT = (
@@ -66,7 +67,7 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
         return
     keys, low, high, minus = _keys(source, order, False)
     if minus and order.zero:  # 0.0 and -0.0 are equal and stay in their order
-        places = empty(x._shape, int64, x.device)
+        places = scratch(x._shape, int64, x.device)
         argsort_rows(places, x, descending)
         gather_rows(target, source, places)
         return
@@ -101,17 +102,17 @@ def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> Non
     rows, n = x._shape
     workers = min(rows, GRID_MANY if _grid(x) else WORKERS)
     number = int32 if n < 1 << 31 else int64
-    keys = empty((workers, 2, n), x._dtype, x.device)
-    counts = empty((workers, 256 if n > INSERTED else 0), number, x.device)
-    more = (empty((workers, 2, n), number, x.device),) if positions else ()
+    keys = scratch((workers, 2, n), x._dtype, x.device)
+    counts = scratch((workers, 256 if n > INSERTED else 0), number, x.device)
+    more = (scratch((workers, 2, n), number, x.device),) if positions else ()
     rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order, *more)
 
 
 def _keys(x: ndarray, order: Order, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
     """The keys, the smallest and the largest of them, and whether there is a -0.0. Waits for the device."""
-    keys = empty(x._shape, x._dtype, x.device)
+    keys = scratch(x._shape, x._dtype, x.device)
     block = max(BLOCK, -(-x._size // (GRID_BLOCKS if _grid(x) else BLOCKS)))
-    found = empty((3, -(-x._size // block)), x._dtype, x.device)
+    found = scratch((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
     keys_kernel(x._dtype)(*flat, found, block, *order, blank)
@@ -131,7 +132,7 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, posi
         passes = -(-enough // DIGIT)
         keys, places = _sort_digits(keys, None, low, width - passes * DIGIT, passes, positions)
         block = GRID_BLOCK if _grid(keys) else BLOCK
-        wrong = empty((keys._shape[0], -(-keys._shape[1] // block)), int32, keys.device)
+        wrong = scratch((keys._shape[0], -(-keys._shape[1] // block)), int32, keys.device)
         tail = (out, keys, wrong, low, width - passes * DIGIT, block)
         neighbours_kernel(keys._dtype, positions)(*tail, *((places,) if positions else order[:2]))
         if not array_host.host(wrong).any():
@@ -158,8 +159,8 @@ def _sort_digits(
     least, most = (GRID_BLOCK, GRID_BLOCKS) if _grid(keys) else (BLOCK, BLOCKS)
     block = max(least, -(-n * rows // most))
     number = int32 if n < 1 << 31 else int64
-    counts = empty((rows, -(-n // block), 1 << digit), number, keys.device)
-    totals = empty((rows, 1 << digit), number, keys.device)
+    counts = scratch((rows, -(-n // block), 1 << digit), number, keys.device)
+    totals = scratch((rows, 1 << digit), number, keys.device)
     key_spare = place_spare = None
     for k in range(passes):
         args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
@@ -167,10 +168,10 @@ def _sort_digits(
         if out is not None and order is not None and k == passes - 1:
             pass_kernel(keys._dtype, positions, True)(out, *args, *(given if positions else order[:2]))
             break
-        target = empty(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
+        target = scratch(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
         kernel = pass_kernel(keys._dtype, positions, False)
         if positions:
-            to = empty(keys._shape, number, keys.device) if place_spare is None else place_spare
+            to = scratch(keys._shape, number, keys.device) if place_spare is None else place_spare
             kernel(target, *args, *given, to)
             places, place_spare = to, places
         else:

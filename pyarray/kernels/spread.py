@@ -7,12 +7,13 @@ import math
 from typing import Any
 
 from .. import shape as shapes
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..dtypes import DType, float64
 from ..jit.kernel import Kernel, from_text, func
 from ..lang.markers import known, ndrange, unordered
 from .map import MapOp, launch_map
 from .reduce import SUM, on_grid, pieces_of, reduce_into
+from .scratch import scratch
 
 CHUNK = 256  # elements in 16 accumulators, which are added up before they grow
 
@@ -40,7 +41,7 @@ def squares_into(out: ndarray, x: ndarray, mean: ndarray, axes: tuple[int, ...],
     keep = [k for k in range(x.ndim) if k not in axes]
     inner, (steps,) = shapes.collapse([x._shape[k] for k in axes], [x._strides[k] for k in axes])
     if x._dtype.kind == "c" or len(inner) > 1 or (inner and steps[0] != x.itemsize):
-        apart = empty(x._shape, kept, x.device)
+        apart = scratch(x._shape, kept, x.device)
         launch_map(_COMPLEX if x._dtype.kind == "c" else _REAL, float64, apart, (x, mean), fresh=True)
         reduce_into(SUM, out, apart, axes, kept)
         return
@@ -49,7 +50,7 @@ def squares_into(out: ndarray, x: ndarray, mean: ndarray, axes: tuple[int, ...],
     )
     n = inner[0] if inner else 1
     pieces = pieces_of(n, math.prod(lead), x._size, on_grid(x))
-    partial = empty((*lead, pieces), float64, x.device)
+    partial = scratch((*lead, pieces), float64, x.device)
     source = x._view(0, (*lead, n), (*x_lead, x.itemsize))
     _squares_kernel(len(lead))(partial, source, mean._view(0, lead, mean_lead))
     target = partial.reshape((*(x._shape[k] for k in keep), pieces))
