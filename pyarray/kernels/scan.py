@@ -35,6 +35,9 @@ def scan_into(op: ReduceOp, out: ndarray, x: ndarray, axis: int, kind: DType) ->
     shape and share no memory."""
     if not x._size:
         return
+    if x.ndim == 1:
+        _rows(op, out, x, kind)
+        return
     order = [k for k in range(x.ndim) if k != axis]
     sizes, columns = [x._shape[k] for k in order], [[a._strides[k] for k in order] for a in (out, x)]
     lead, (out_lead, x_lead) = shapes.collapse(sizes, *columns)
@@ -55,9 +58,11 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = min(-(-n // least), max(most // max(math.prod(lead), 1), 1))
     wide = op.accumulator(kind)
-    totals = scratch((*lead, blocks), wide, x.device)
-    form = "line" if blocks == 1 else "blocks"
-    _kernel(op, len(lead), form, wide, kind)(out, x, totals, -(-n // blocks))
+    if blocks == 1:
+        _kernel(op, len(lead), "line", wide, kind)(out, x)
+    else:
+        totals = scratch((*lead, blocks), wide, x.device)
+        _kernel(op, len(lead), "blocks", wide, kind)(out, x, totals, -(-n // blocks))
 
 
 @functools.cache
@@ -78,7 +83,7 @@ def _line_text(op: ReduceOp, rank: int) -> str:
     at = ", ".join([*ks, "t"])
     more = op.expression.format("acc", f"acc_t(kind(x[{at}]))")
     head = _loop(ks, [f"x.shape[{n}]" for n in range(rank)]) if rank else "for once in range(1):"
-    return f"""def running_{op.name}(out, x, totals, block: int):
+    return f"""def running_{op.name}(out, x):
     {head}
         acc = acc_t({op.start})
         for t in range(x.shape[{rank}]):
