@@ -232,9 +232,9 @@ def test_products_in_overlapping_memory(device, places, order):
 def test_the_ways_of_an_inner_loop(device):
     accumulated(*(on(device, np.ones((3, 3))) for _ in range(3)))
     if device == "cpu":
-        assert "__restrict__" in accumulated.source()
+        assert "__restrict__" in accumulated.source(device)
         own_elements(*(on(device, np.ones(3)) for _ in range(3)))
-        assert "__restrict__" not in own_elements.source()
+        assert "__restrict__" not in own_elements.source(device)
 
 
 @kernel
