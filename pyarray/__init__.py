@@ -9,17 +9,20 @@ from . import cuda_interface as _cuda_interface
 from . import fft as fft
 from . import linalg as linalg
 from . import random as random
+from . import testing as testing
 from .annotations import In as In
 from .annotations import InOut as InOut
 from .annotations import Out as Out
 from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
+from .api.calculus import *  # noqa: F403
 from .api.constants import *  # noqa: F403
 from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
 from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
+from .api.files import *  # noqa: F403
 from .api.fuse import *  # noqa: F403
 from .api.histograms import *  # noqa: F403
 from .api.indexing import *  # noqa: F403
@@ -29,6 +32,7 @@ from .api.manipulation import *  # noqa: F403
 from .api.moments import *  # noqa: F403
 from .api.nan_functions import *  # noqa: F403
 from .api.order_statistics import *  # noqa: F403
+from .api.padding import *  # noqa: F403
 from .api.products import *  # noqa: F403
 from .api.scans import *  # noqa: F403
 from .api.searching import *  # noqa: F403

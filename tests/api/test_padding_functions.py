@@ -1,0 +1,81 @@
+"""Padding against NumPy's: every mode, widths, layouts, axes without elements, arguments that don't fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+from tests.strategies import numpy_views
+
+FEW = settings(deadline=None, max_examples=60)
+MODES = (
+    "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap",
+)  # fmt: skip
+
+
+def same(ours, theirs):
+    assert ours.dtype.numpy == theirs.dtype
+    np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6, atol=1e-9)
+
+
+@FEW
+@given(numpy_views(dtype=pa.float32), st.sampled_from(MODES), st.data())
+def test_modes(x, mode, data):
+    width = [tuple(data.draw(st.integers(0, 9)) for _ in range(2)) for _ in range(x.ndim)]
+    options = {}
+    if mode in ("maximum", "mean", "median", "minimum") and data.draw(st.booleans()):
+        options = {"stat_length": data.draw(st.integers(1, 3))}
+    if mode in ("reflect", "symmetric"):
+        options = {"reflect_type": data.draw(st.sampled_from(["even", "odd"]))}
+    if mode in ("constant", "linear_ramp"):
+        name = "constant_values" if mode == "constant" else "end_values"
+        options = {name: [tuple(data.draw(st.integers(-5, 5)) for _ in range(2)) for _ in range(x.ndim)] or 3}
+    if not x.ndim:
+        width, options = 0, {}
+    try:
+        expected = np.pad(x, width, mode, **options)
+    except ValueError:
+        with pytest.raises(ValueError, match="pad"):
+            pa.pad(pa.asarray(x), width, mode, **options)
+        return
+    if mode == "linear_ramp" and not x.size:
+        return
+    same(pa.pad(pa.asarray(x), width, mode, **options), expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["int8", "int64", "complex64"])
+def test_types(mode, dtype, device):
+    if dtype == "complex64" and mode in ("maximum", "median", "minimum"):
+        return
+    x = np.array([[1, 5, 2, 7], [3, 3, 9, 4]]).astype(dtype)
+    same(pa.pad(pa.asarray(x, device=device), ((1, 2), (3, 4)), mode), np.pad(x, ((1, 2), (3, 4)), mode))
+
+
+@pytest.mark.parametrize("width", [2, (1, 2), ((1, 2),), ((1, 2), (0, 3)), {1: (2, 0)}, {-2: 3}, [[1], [2]]])
+def test_widths(width):
+    x = np.arange(6).reshape(2, 3)
+    same(pa.pad(x, width, "reflect"), np.pad(x, width, "reflect"))
+
+
+def test_empty_mode_leaves_the_middle():
+    x = pa.arange(6).reshape(2, 3)
+    y = pa.pad(x, 2, mode="empty")
+    assert y.shape == (6, 7)
+    assert y[2:4, 2:5].tolist() == x.tolist()
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="linear_ramp"):
+        pa.pad([1], 1, mode="lineer")
+    with pytest.raises(TypeError, match="constant_values"):
+        pa.pad([1], 1, end_values=3)
+    with pytest.raises(ValueError, match="0 or more"):
+        pa.pad([1], -1)
+    with pytest.raises(TypeError, match="integers"):
+        pa.pad([1], 1.5)
+    with pytest.raises(ValueError, match="each of 1 axes"):
+        pa.pad([1], (1, 2, 3))
+    with pytest.raises(ValueError, match="even"):
+        pa.pad([1, 2], 1, mode="reflect", reflect_type="strange")
