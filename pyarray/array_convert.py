@@ -41,7 +41,7 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
     if isinstance(obj, StandIn):
         given = obj._as_array()
-        return given if kind is None else given.astype(kind)  # type: ignore[no-any-return]
+        return given if kind is None else given.astype(kind)
     if is_foreign(obj):
         there = imported(obj)
         return _converted(there, kind, copy, there.device if device is None else get_device(device))

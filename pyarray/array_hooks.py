@@ -45,6 +45,9 @@ class StandIn:
 
     _dtype: Any
     _weak_type: Any = None
+    dtype: Any
+    _reduce: Any
+    _broadcast: Any
 
     def _as_array(self) -> Any:
         """Itself: what `asarray` answers."""

@@ -19,7 +19,7 @@ from ..jit.kernel import Func
 from ..jit.mode import mode, table
 from ..lang.ir import static_key
 from ..lang.parse import Capture
-from .fuse_plan import Plan, Unfit
+from .fuse_plan import Plan, Run, Unfit
 from .tracing import Array, Leaf, Number, Tracer
 
 __all__ = ["fuse"]
@@ -83,11 +83,10 @@ class Fused:
         call = _Call(self, args, given, tuple(options))
         if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
             return self._plain(call)
+        known = self._layouts.get(call.layout)
+        plan, results = known[:2] if known else self._plan(call)
         try:
-            known = self._layouts.get(call.layout)
-            if known is None:
-                known = self._prepared(call)
-            plan, results, run = known
+            run = known[2] if known else self._prepared(call, plan, results)
             return results(run(plan.environment(call.arrays, call.numbers)))
         except _REFUSED:
             return self._plain(call)
@@ -97,13 +96,15 @@ class Fused:
         self._counts["unfused"] += 1
         return self.__wrapped__(*call.args, **call.options)
 
-    def _prepared(self, call: _Call) -> tuple[Any, ...]:
+    def _plan(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
         with self._lock:
-            found = self._plans.get(call.types)
-            if found is None:
-                found = self._plans[call.types] = self._traced(call)
+            if call.types not in self._plans:
+                self._plans[call.types] = self._traced(call)
                 self._counts["traces"] += 1
-        plan, results = found
+            found: tuple[Plan, Callable[[list[ndarray]], Any]] = self._plans[call.types]
+            return found
+
+    def _prepared(self, call: _Call, plan: Plan, results: Callable[[list[ndarray]], Any]) -> Run:
         run = plan.prepare(plan.environment(call.arrays, call.numbers))
         if mode.key is False and not plan.shaped_by_numbers:
             if len(self._layouts) >= _LAYOUTS:
@@ -113,14 +114,20 @@ class Fused:
             quick = None if call.options else plan.quick(run, call.args)
             if quick is not None and not any(x._key & MARKED for x in call.arrays):
                 self._quick[call.layout[0], *call.layout[2:]] = lambda args: results(quick(args))
-        return plan, results, run
+        return run
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
         if self._captures is None:
             self._captures = tuple(_captures(self.__wrapped__))
         tracer = Tracer(self.__name__, call.arrays[0].device, len(call.arrays))
         args, options = call.stand_ins(tracer)
-        answer = self.__wrapped__(*args, **options)
+        try:
+            answer = self.__wrapped__(*args, **options)
+        except Exception as error:
+            if (explained := tracer.explained(error)) is None:
+                raise
+            self.__wrapped__(*call.args, **call.options)  # what it refuses it refuses in its own words
+            raise explained from None
         several = type(answer) in (tuple, list)
         outputs = [x._as_array() if isinstance(x, Number) else x for x in (answer if several else (answer,))]
         for x in outputs:
@@ -196,8 +203,7 @@ class _Call:
                 made.append(Array(tracer, Leaf(x._dtype, x.ndim, arrays)))
                 arrays += 1
             elif type(x) in (int, float, complex) and not static:
-                made.append(Number(tracer, type(x), lambda e, k=numbers: e.numbers[k], True))
-                made[-1].argument = numbers
+                made.append(Number.given(tracer, type(x), numbers))
                 numbers += 1
             else:
                 made.append(x)
@@ -217,7 +223,9 @@ def _value_key(fused: Fused, place: Any, x: Any) -> Any:
         hash(x)
     except TypeError:
         what = f"argument {place!r} is a {type(x).__name__}, neither array nor number, and can't be hashed"
-        raise TypeError(f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples") from None
+        raise TypeError(
+            f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples"
+        ) from None
     return type(x), static_key(x)
 
 

@@ -13,7 +13,7 @@ from ..array import STRIDED, ndarray
 from ..kernels import axis_split, fused_launch
 from ..kernels.axis_split import Spread
 from ..kernels.fused import Element, number_types
-from ..kernels.fused_launch import Launch, Result
+from ..kernels.fused_launch import Result
 from .manipulation import broadcast_to
 from .tracing import Apply, Leaf, Node, Number, Reduce, Tracer, View
 from .ufunc import result_layout
@@ -105,9 +105,8 @@ class Environment:
                 array = array[(*self.items(step), ...)]
             else:
                 array = array.reshape(self.shape(step))
-        return array  # type: ignore[no-any-return]
-
-
+        seen: ndarray = array
+        return seen
 
 
 class Lowering:
@@ -120,21 +119,28 @@ class Lowering:
         self._scope: dict[str, Any] = {}
         self._known: dict[tuple[Node, Chain], str] = {}
         self._fresh = itertools.count()
-        results = tuple(f"{self._dtype(x.dtype)}({self._value(x, (), True)})" for x in nodes)
+        results = tuple(f"{self._dtype(x.dtype)}({self._value(x, ())})" for x in nodes)
         types = tuple(x._weak_type for x in self.numbers)
         self._scope |= number_types(types)
-        self.element = Element(name, tuple(self._lines), results, len(self.operands), types, self._scope)
+        self.element = Element(
+            f"fused_{name}" if name.isidentifier() else "fused",
+            tuple(self._lines),
+            results,
+            len(self.operands),
+            types,
+            self._scope,
+        )
 
     def _dtype(self, dtype: Any) -> str:
         self._scope[f"{dtype.name}_t"] = dtype
         return f"{dtype.name}_t"
 
-    def _value(self, node: Node, chain: Chain, root: bool = False) -> str:
+    def _value(self, node: Node, chain: Chain) -> str:
         if (node, chain) not in self._known:
-            self._known[node, chain] = self._made(node, chain, root)
+            self._known[node, chain] = self._made(node, chain)
         return self._known[node, chain]
 
-    def _made(self, node: Node, chain: Chain, root: bool) -> str:
+    def _made(self, node: Node, chain: Chain) -> str:
         if isinstance(node, View):
             return self._value(node.source, (node, *chain))
         if not isinstance(node, Apply):
@@ -195,7 +201,8 @@ class Run:
             arrays += step(environment)
         shown = self.shown
         return [
-            environment.copied(*shown[k]) if k in shown else arrays[place] for k, place in enumerate(self.order)
+            environment.copied(*shown[k]) if k in shown else arrays[place]
+            for k, place in enumerate(self.order)
         ]
 
 
@@ -283,9 +290,7 @@ class Plan:
                 spreads[k] = axis_split.spread(array._shape, array._strides)
             columns = fused_launch.columns_of(shape, spreads)
             assert columns is not None  # all axes are whole now
-        places = [
-            None if k in copied else self._place(leaf) for k, (leaf, _) in enumerate(lowering.operands)
-        ]
+        places = [None if k in copied else self._place(leaf) for k, (leaf, _) in enumerate(lowering.operands)]
         device, offsets = self._tracer.device, [x.offset for x in spreads]
         sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
         element = lowering.element
@@ -300,7 +305,6 @@ class Plan:
             )
         operands, numbers = environment.operands(lowering, places), environment.values(lowering)
         return Step(lowering, tuple(places), launch.prepared(operands, numbers))
-
 
 
 def _layout(

@@ -39,6 +39,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise TypeError("where() takes a condition, or a condition and both choices; got one choice")
+    where_true: Any
     where_true, *choices = operands_of("where", (condition, x1, x2))
     where_true = (
         where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=_device_of(choices))

@@ -1,5 +1,5 @@
-"""Stand-ins: what a traced function (`fuse.py`) gets in the place of arrays and numbers, and what it does with
-them, as nodes of a graph.
+"""Stand-ins: what a traced function (`fuse.py`) gets in the place of arrays and numbers, and what it does
+with them, as nodes of a graph.
 
 Functions of the namespace meet a stand-in in `asarray`, `ufunc.compute` and `statistical.reduction`, which
 hand on to its methods; so all that is made of these can be traced. Sizes are numbers that are not known yet.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -20,7 +19,7 @@ from ..array_convert import to_device
 from ..array_hooks import StandIn, StandInNumber, call_function, call_ufunc
 from ..dtypes import DType, asdtype, result_type
 from ..errors import CompileError
-from ..jit.report import caller
+from ..jit.report import caller, is_ours
 from ..kernels.map import COPY, MapOp
 from ..kernels.reduce import ReduceOp
 from .ufunc import PYTHON
@@ -83,12 +82,34 @@ class Tracer:
     reductions: list[Reduce] = field(default_factory=list)
     # a number, its least and largest value: of another one the plain function knows what to say
     limits: list[tuple[Number, float, float]] = field(default_factory=list)
+    knew: bool = False  # whether a function of the library said itself what is wrong
 
     def fail(self, what: str, instead: str) -> NoReturn:
         """Raises `CompileError` with the user's line."""
-        path, line = caller() or (None, None)
-        where = f"{path}:{line}: " if path else ""
-        raise CompileError(f"{where}{self.name}(): {what}; {instead}", path, line)
+        raise self.error(caller() or ("", 0), what, instead)
+
+    def error(self, place: tuple[str, int], what: str, instead: str) -> CompileError:
+        """The exception for what the line at `place` does."""
+        path, line = place
+        return CompileError(f"{path}:{line}: {self.name}(): {what}; {instead}", path, line)
+
+    def explained(self, error: Exception) -> CompileError | None:
+        """What a function of the library that failed on a stand-in has to say: that it can't be traced. None
+        where the user's own line met the stand-in, or the function knew."""
+        if isinstance(error, CompileError) and self.knew:
+            return None
+        trace, place, called = error.__traceback__, None, None
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if is_ours(code.co_filename):
+                called = called or code
+            else:
+                place, called = (code.co_filename, trace.tb_lineno), None
+            trace = trace.tb_next
+        if place is None or called is None or called.co_filename == __file__:
+            return None
+        what = f"{called.co_name}() can't be traced: it isn't elementwise, and no reduction that fuse knows"
+        return self.error(place, what, "call it before or after the fused function")
 
     def capture(self, array: ndarray) -> Leaf:
         """An array that the function has from elsewhere."""
@@ -130,6 +151,13 @@ class Number(StandInNumber):
             return found
 
         return cls(tracer, kind, value, any(x.scalars for x in operands if isinstance(x, Number)))
+
+    @classmethod
+    def given(cls, tracer: Tracer, kind: type, argument: int) -> Number:
+        """The launch's number with this number."""
+        made = cls(tracer, kind, lambda environment: environment.numbers[argument], True)
+        made.argument = argument
+        return made
 
     def _as_array(self) -> Array:
         kind = result_type(self._weak_type(1))
@@ -179,7 +207,7 @@ class Array(StandIn):
     # what is known
 
     @property
-    def _dtype(self) -> DType:  # type: ignore[override]
+    def _dtype(self) -> DType:
         return self._node.dtype
 
     dtype = _dtype
@@ -260,6 +288,7 @@ class Array(StandIn):
 
     def squeeze(self, axis: Any = None) -> Array:
         if axis is None:
+            self._tracer.knew = True
             self._tracer.fail("which sizes are 1 is not known", "name the axes: squeeze(axis=...)")
         axes = shapes.normalize_axes(axis, self.ndim)
         sizes = tuple(1 if k in axes else self._size(k) for k in range(self.ndim))
@@ -282,7 +311,8 @@ class Array(StandIn):
             plain = item is None or item is Ellipsis or isinstance(item, (int, slice))
             if not plain or isinstance(item, bool):
                 self._tracer.fail(
-                    f"an index by {type(item).__name__} can't be traced", "index before or after, or use pa.where"
+                    f"an index by {type(item).__name__} can't be traced",
+                    "index before or after, or use pa.where",
                 )
         used = sum(item is not None and item is not Ellipsis for item in items)
         if used > self.ndim:
@@ -300,7 +330,7 @@ class Array(StandIn):
         if name in _METHODS and method is not None:
             return lambda *args, **options: method(self, *args, **options)
         self._tracer.fail(
-            f"{_called() or '.' + name} can't be traced, it isn't elementwise and no reduction that fuse knows",
+            f".{name} can't be traced: it isn't elementwise, and no reduction that fuse knows",
             "call it before or after the fused function",
         )
 
@@ -322,6 +352,10 @@ class Array(StandIn):
 _METHODS = frozenset(("sum", "prod", "min", "max", "mean", "any", "all", "clip", "conj", "round"))
 
 
+def _swapped(compute: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda y, x: compute(x, y)
+
+
 def _install() -> None:
     arithmetic = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
     bits = ("and", "or", "xor", "lshift", "rshift")
@@ -331,7 +365,7 @@ def _install() -> None:
         setattr(Array, f"__i{name}__", Array._changed)
         compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(Number, f"__{name}__", _symbolic(compute))
-        setattr(Number, f"__r{name}__", _symbolic(lambda y, x, compute=compute: compute(x, y)))
+        setattr(Number, f"__r{name}__", _symbolic(_swapped(compute)))
     for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "matmul", "rmatmul"):
         setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
 
@@ -339,16 +373,9 @@ def _install() -> None:
 _install()
 
 
-def _called() -> str | None:
-    """The public function that the user's line calls."""
-    user, frame, name = caller(), sys._getframe(1), None
-    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != user:
-        name, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
-    return None if name is None or name.startswith("_") else f"{name}()"
-
-
 def _no_out(tracer: Tracer, out: Any) -> None:
     if out is not None:
+        tracer.knew = True
         tracer.fail("out= has no meaning in a fused function", "return the result")
 
 
@@ -357,9 +384,7 @@ def _sizes(shape: Any) -> tuple[Any, ...]:
     return tuple(n if isinstance(n, Number) else operator.index(n) for n in sizes)
 
 
-def apply(
-    tracer: Tracer, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
-) -> Array:
+def apply(tracer: Tracer, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
     """The node of an elementwise operation, as `ufunc.compute` was asked for it."""
     _no_out(tracer, out)
     given: list[Any] = []
@@ -375,7 +400,7 @@ def apply(
         elif isinstance(x, ndarray):
             given.append(tracer.capture(x))
         elif op.name == "pow" and k == 1 and domain.kind in "fc":
-            given.append(Number(tracer, type(x), lambda _, x=x: x, False))  # compiled in, it rounds otherwise
+            given.append(Number.of(tracer, operator.pos, x))  # compiled in, it rounds otherwise
         else:
             given.append(x)
     ndim = max((x.ndim for x in given if isinstance(x, Node)), default=0)

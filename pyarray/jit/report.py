@@ -20,11 +20,15 @@ def caller() -> tuple[str, int] | None:
     """Path and line of the user's call: the nearest frame outside this package."""
     frame = sys._getframe(1)
     while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith(_PACKAGE) and not path.startswith("<pyarray"):
-            return path, frame.f_lineno
+        if not is_ours(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def is_ours(path: str) -> bool:
+    """Whether a code's file is one of this package, or its text is generated."""
+    return path.startswith((_PACKAGE, "<pyarray"))
 
 
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:

@@ -7,6 +7,7 @@ needs cuts that divide each other: 12 into (3, 4) and (6, 2) has none, and one o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -50,7 +51,7 @@ def joined(cuts: Iterable[Sequence[int]]) -> tuple[int, ...] | None:
             step *= n
             points.add(step)
     ordered = sorted(points)
-    pairs = list(zip(ordered, ordered[1:], strict=False))
+    pairs = list(itertools.pairwise(ordered))
     if any(high % low for low, high in pairs):
         return None
     return tuple(high // low for low, high in reversed(pairs))
@@ -110,7 +111,8 @@ def broadcast(x: Spread, shape: Sequence[int]) -> Spread:
 def indexed(x: Spread, items: Sequence[int | slice | None]) -> Spread | None:
     """By an index with one item for each axis, and None for a new one. None where a slice takes a part of an
     axis of several digits."""
-    offset, axes, rest = x.offset, [], iter(x.axes)
+    offset, rest = x.offset, iter(x.axes)
+    axes: list[Digits] = []
     for item in items:
         if item is None:
             axes.append(())

@@ -1,5 +1,5 @@
-"""Where a kernel of a traced function walks: the operands as digits of the output's axes, merged as far as all
-of them allow; what is launched then."""
+"""Where a kernel of a traced function walks: the operands as digits of the output's axes, merged as far as
+all of them allow; what is launched then."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ class Launch:
     def _windows(self, made: Sequence[ndarray], operands: Sequence[ndarray]) -> list[ndarray]:
         arrays = [*made, *operands]
         offsets = [*(0 for _ in made), *self.offsets]
-        return [x._view(offset, *place) for x, offset, place in zip(arrays, offsets, self.places, strict=True)]
+        return [
+            x._view(offset, *place) for x, offset, place in zip(arrays, offsets, self.places, strict=True)
+        ]
 
     def prepared(
         self, operands: Sequence[ndarray], numbers: Sequence[Any]
@@ -76,7 +78,9 @@ class Launch:
         windows = self._windows(made, operands)
         variant = self.kernel.variant((*windows, *self.sizes, *numbers))
         known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
-        walk = make_walk(variant.program.params, known, self.device.driver.launcher(variant.artifact.function))
+        walk = make_walk(
+            variant.program.params, known, self.device.driver.launcher(variant.artifact.function)
+        )
         if mode.key is not False:
             return self.run
         text, scope = _RUN, {"walk": walk, "allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
@@ -113,7 +117,10 @@ def columns_of(shape: Sequence[int], operands: Sequence[Spread]) -> Columns | No
             return None
         digits.append(sizes)
     strides = tuple(
-        tuple(tuple(s for _, s in axis_split.cut(axis, sizes)) for axis, sizes in zip(x.axes, digits, strict=True))
+        tuple(
+            tuple(s for _, s in axis_split.cut(axis, sizes))
+            for axis, sizes in zip(x.axes, digits, strict=True)
+        )
         for x in spreads
     )
     return Columns(tuple(digits), strides)
@@ -123,11 +130,14 @@ def _flat(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(n for part in parts for n in part)
 
 
-def _own(shape: Sequence[int], strides: Sequence[int], digits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _own(
+    shape: Sequence[int], strides: Sequence[int], digits: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
     """Strides of an array along the digits of its axes."""
     spread = axis_split.spread(shape, strides)
     return [
-        tuple(s for _, s in axis_split.cut(axis, sizes)) for axis, sizes in zip(spread.axes, digits, strict=True)
+        tuple(s for _, s in axis_split.cut(axis, sizes))
+        for axis, sizes in zip(spread.axes, digits, strict=True)
     ]
 
 
@@ -166,7 +176,9 @@ def reduce_launch(
     keep = [k for k in range(len(columns.digits)) if k not in axes]
     kept = _flat([columns.digits[k] for k in keep])
     own = _flat(_own(result.shape, result.strides, [columns.digits[k] for k in keep]))
-    outer, (steps, *x_outer) = shapes.collapse(kept, own, *(_flat([s[k] for k in keep]) for s in columns.strides))
+    outer, (steps, *x_outer) = shapes.collapse(
+        kept, own, *(_flat([s[k] for k in keep]) for s in columns.strides)
+    )
     inner, x_inner = shapes.collapse(
         _flat([columns.digits[k] for k in axes]), *(_flat([s[k] for k in axes]) for s in columns.strides)
     )
@@ -226,7 +238,8 @@ class _Reduction:
         patterns = tuple(pattern(s) for s in strides)
         kernel = self.element.reduce_kernel(self.op, keep, len(self.inner), form, patterns, self.kind)
         windows = [
-            (tuple(shape[k] for k in axes), tuple(s[k] for k in axes)) for axes, s in zip(patterns, strides, strict=True)
+            (tuple(shape[k] for k in axes), tuple(s[k] for k in axes))
+            for axes, s in zip(patterns, strides, strict=True)
         ]
         sizes = tuple(shape[k] for k in missing(len(shape), patterns))
         if partial is None:
@@ -242,5 +255,3 @@ class _Reduction:
             return [out]
 
         return Launch(kernel, self.device, (made,), ((partial, packed), *windows), offsets, sizes, finish)
-
-
