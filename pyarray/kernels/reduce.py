@@ -202,7 +202,7 @@ def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
 
 
 @functools.cache
-def _find_kernel(rank: int, grid: bool) -> Kernel:
+def _find_kernel(rank: int, grid: bool = False) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
     sizes = ", ".join(f"out.shape[{n}]" for n in range(rank + 1))
     places = f"{', '.join([*ks, 'piece'])} in ndrange({sizes})" if rank else f"piece in range({sizes})"
