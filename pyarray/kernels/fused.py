@@ -12,7 +12,7 @@ from ..dtypes import DType, complex128, float32, float64, int64
 from ..jit.kernel import Kernel, defined, from_text, func
 from ..lang.markers import ndrange, unordered
 from .map import nest
-from .reduce_text import ReduceOp, columns_text, rows_text, threads_text
+from .reduce_text import ReduceOp, columns_text, rows_text, teams_text, threads_text
 
 _TYPES: dict[type, DType] = {int: int64, float: float64, complex: complex128}
 _ELEMENT = re.compile(r"\bx\[([^\]]*)\]")
@@ -90,7 +90,7 @@ class Element:
     def _reduce_text(
         self, name: str, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
     ) -> str:
-        write = {"rows": rows_text, "columns": columns_text, "threads": threads_text}[form]
+        write = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}[form]
         lines = write(op, keep, reduced, kind).splitlines(keepends=True)[1:]
         sizes = [f"n{k}: n_t" for k in missing(keep + reduced, patterns)]
         arrays = [f"x{n}" for n in range(self.arrays)]

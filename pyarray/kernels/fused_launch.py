@@ -212,7 +212,8 @@ class _Reduction:
         pieces = pieces_of(self.inner[0], math.prod(outer), total, self.device.driver.grid)
         target: Place = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
-        return self._launch("rows", len(outer), target, partial, outer + self.inner, strides, offsets)
+        form = "teams" if self.device.driver.grid else "rows"
+        return self._launch(form, len(outer), target, partial, outer + self.inner, strides, offsets)
 
     def columns(self, strides: Sequence[tuple[int, ...]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.device.driver.grid
