@@ -64,7 +64,7 @@ def test_kernels_take_host_arrays_there():
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "cuda:-1", "", "hip:"])
 def test_what_is_no_device(name, monkeypatch):
     for use in (pa.set_default_device, pa.get_device, lambda name: pa.empty(2, device=name)):
-        with pytest.raises(ValueError, match=f"unknown device '{name}': expected one of 'cpu', 'cuda:0', 'hip"):
+        with pytest.raises(ValueError, match=f"unknown device '{name}': expected one of 'cpu', 'cuda:0', "):
             use(name)
     with pytest.raises(ValueError, match="unknown device"), pa.default_device(name):
         pass
