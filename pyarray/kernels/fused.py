@@ -90,8 +90,8 @@ class Element:
     def _reduce_text(
         self, name: str, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
     ) -> str:
-        write = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}[form]
-        lines = write(op, keep, reduced, kind).splitlines(keepends=True)[1:]
+        forms = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}
+        lines = forms[form](op, keep, reduced, kind).splitlines(keepends=True)[1:]
         sizes = [f"n{k}: n_t" for k in missing(keep + reduced, patterns)]
         arrays = [f"x{n}" for n in range(self.arrays)]
         head = f"def {name}({', '.join(['out', *arrays, *sizes, *self._scalars()])}):\n"
