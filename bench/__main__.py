@@ -10,7 +10,7 @@ from pathlib import Path
 from . import peers
 from .timing import machine, write_json
 
-PARTS = ("launch", "elementwise", "functions", "gemm", "pinned", "debug", "gpu")
+PARTS = ("launch", "elementwise", "functions", "gemm", "pinned", "debug", "gpu", "gpu_launch")
 # read by the libraries when they are imported
 THREADS = (
     "PYARRAY_NUM_THREADS",

@@ -1,0 +1,94 @@
+"""Host time of launches on a GPU: a kernel with a fresh view, `a + b`; next to the bare driver call and peers.
+
+`python -m bench.gpu_launch [--json PATH]`; nothing is measured where there is no NVIDIA GPU. The bare call is
+cuLaunchKernel through cuda-bindings, of the very same kernel with arguments that are packed already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pyarray as pa
+from pyarray.driver.base import devices
+
+from . import peers
+from .timing import Row, race, table
+
+N = 32
+GOAL = 0.8  # of the bare call's time over ours: 1.25 times as long at most
+RAW = """extern "C" __global__ void scale(float *v, int n, float f)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) v[i] *= f; }"""
+
+
+@pa.kernel
+def scale(v: pa.BufferView[pa.float32], factor: pa.float32):
+    for i in range(v.size):
+        v[i] = v[i] * factor
+
+
+def bare(data: Any) -> Callable[[], Any]:
+    """cuLaunchKernel of `scale`, whose arguments are packed once."""
+    from cuda.bindings import driver
+
+    scale(data, 1.0)
+    device = data.device.driver
+    module = next(reversed(device._modules.values()))
+    _, function = driver.cuModuleGetFunction(module, b"kernel_scale_0")
+    slots = ctypes.create_string_buffer(struct.pack("Qqd", data._ptr, N, 1.0))
+    size = ctypes.c_size_t(24)
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(slots), 2, ctypes.addressof(size), 0)
+    driver.cuCtxSetCurrent(device._context)
+    launch, place = driver.cuLaunchKernel, ctypes.addressof(extra)
+    kept = slots, size, extra
+    return lambda: launch(function, 1, 1, 1, 256, 1, 1, 0, 0, 0, place) if kept else None
+
+
+def cases(name: str) -> list[tuple[str, dict[str, Callable[[], Any] | None], float | None]]:
+    """(name, candidates, ratio to reach)."""
+    data = pa.ones(2 * N, dtype="float32", device=name)
+    out, view = pa.empty_like(data), data[:N]
+    fresh: dict[str, Any] = {"pyarray": lambda: scale(data[8 : 8 + N], 1.0), "bare": bare(view)}
+    held: dict[str, Any] = {"pyarray": lambda: scale(view, 1.0), "bare": fresh["bare"]}
+    add: dict[str, Any] = {"pyarray": lambda: data + data, "bare": fresh["bare"]}
+    kept: dict[str, Any] = {"pyarray": lambda: pa.add(data, data, out=out), "bare": fresh["bare"]}
+    torch, cupy = peers.peer("torch"), peers.peer("cupy")
+    if torch is not None and torch.cuda.is_available():
+        t = torch.ones(2 * N, device="cuda")
+        u = torch.empty_like(t)
+        fresh["torch"] = lambda: t[8 : 8 + N].mul_(1.0)
+        add["torch"], kept["torch"] = lambda: t + t, lambda: torch.add(t, t, out=u)
+    if cupy is not None:
+        c, raw = cupy.ones(2 * N, dtype="float32"), cupy.RawKernel(RAW, "scale")
+        d, factor = cupy.empty_like(c), cupy.float32(1)
+        fresh["cupy"] = lambda: raw((1,), (256,), (c[8 : 8 + N], N, factor))
+        add["cupy"], kept["cupy"] = lambda: c + c, lambda: cupy.add(c, c, out=d)
+    return [
+        ("kernel, fresh view", fresh, GOAL),
+        ("kernel, held view", held, GOAL),
+        ("a + b", add, None),
+        ("a + b, out=", kept, GOAL),
+    ]
+
+
+def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+    """All of it, printed as it comes."""
+    found = devices("cuda")
+    if not found:
+        print("no NVIDIA GPU: nothing to measure")
+        return [], {}
+    rows = []
+    for name, calls, goal in cases(str(found[0])):
+        times = race(calls, 0.1 if quick else 0.5)
+        rows.append(Row("gpu_launch", name, times, goal, n=N, against=("bare",)))
+        pa.synchronize(found[0])
+    print(f"{found[0].driver.name()}, host time, n = {N}: minimum (median)\n{table(rows)}\n", flush=True)
+    return rows, {"device": found[0].driver.name()}
+
+
+if __name__ == "__main__":
+    from .__main__ import alone
+
+    alone("gpu_launch")
