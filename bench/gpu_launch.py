@@ -1,4 +1,4 @@
-"""Host time of launches on a GPU: a kernel with a fresh view, `a + b`; next to the bare driver call and peers.
+"""Host time of launches on a GPU: a kernel with a fresh view, `a + b`; next to the bare call and to peers.
 
 `python -m bench.gpu_launch [--json PATH]`; nothing is measured where there is no NVIDIA GPU. The bare call is
 cuLaunchKernel through cuda-bindings, of the very same kernel with arguments that are packed already.
