@@ -62,6 +62,10 @@ class StandInNumber(StandIn):
     """What stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
 
 
+# methods of ufuncs that go along an axis: the ufunc -> our function
+_ALONG = {"reduce": REDUCTIONS, "accumulate": {"add": "cumsum", "multiply": "cumprod"}}
+
+
 def operation(name: str) -> Callable[..., Any]:
     """The operation `name`. Raises `NotImplementedError` when nobody provided it."""
     try:
@@ -96,24 +100,41 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
     no equal here."""
     name = ufunc.__name__
     out = kwargs.pop("out", None)
-    out = out[0] if isinstance(out, tuple) else out
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     full = name if method == "__call__" else f"{name}.{method}"
-    if method == "reduce" and name in REDUCTIONS:
-        name = REDUCTIONS[name]
-        kwargs = {
-            "axis": 0,
-            **{key: value for key, value in kwargs.items() if value is not None or key == "axis"},
-        }
+    given = [_on_device(self, item) for item in inputs]
+    options = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}
+    if method in _ALONG:
+        name = _ALONG[method].get(name, full)
+        if method == "accumulate" and len(given) > 1:
+            options["axis"] = given.pop(1)
+        options = {"axis": 0} | options
+    elif method == "outer" and len(given) == 2:
+        given = _outer(*given)
     elif method != "__call__":
         name = full
     if name not in numpy_functions:
         raise _missing(full, "ufunc")
-    if method == "__call__" and kwargs:
-        raise TypeError(
-            f"numpy.{full} of pyarray arrays takes out= and no other keyword, got {', '.join(kwargs)}"
-        )
-    result = numpy_functions[name](*(_on_device(self, item) for item in inputs), **kwargs)
+    refused = [key for key in options if key not in ("axis", "keepdims", "dtype") or method not in _ALONG]
+    if refused:
+        raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {_instead(refused[0])}")
+    result = numpy_functions[name](*given, **options)
     return result if out is None else _store_out(out, result)
+
+
+def _outer(x: Any, y: Any) -> list[Any]:
+    """Operands that broadcast as those of `ufunc.outer`."""
+    ndim = getattr(y, "ndim", 0)
+    return [x.reshape(*x.shape, *(1,) * ndim) if ndim and hasattr(x, "shape") else x, y]
+
+
+def _instead(keyword: str) -> str:
+    ways = {
+        "where": "choose with pyarray.where(mask, result, other)",
+        "dtype": "cast the operands or the result with astype",
+        "initial": "combine the result with the initial value",
+    }
+    return ways.get(keyword, "it takes out= and no other keyword")
 
 
 def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -7,15 +7,19 @@ from typing import Any
 from ..array_hooks import numpy_functions
 from ..lang.builtins import ALIASES
 from . import (
+    calculus,
     creation,
+    data_types,
     einsum,
     elementwise,
     histograms,
+    indexing,
     linear_algebra,
     manipulation,
     moments,
     nan_functions,
     order_statistics,
+    padding,
     products,
     scans,
     searching,
@@ -41,6 +45,7 @@ _OTHER = {
     "around": "round",
 }
 _CHAPTERS = (
+    calculus,
     creation,
     einsum,
     elementwise,
@@ -50,6 +55,7 @@ _CHAPTERS = (
     moments,
     nan_functions,
     order_statistics,
+    padding,
     products,
     scans,
     searching,
@@ -58,12 +64,20 @@ _CHAPTERS = (
     statistical,
     utility,
 )
+# of other chapters what NumPy hands to arrays, and attributes that NumPy has functions for
+_SINGLE: dict[str, Any] = {
+    "astype": data_types.astype, "can_cast": data_types.can_cast, "result_type": data_types.result_type,
+    "take": indexing.take, "take_along_axis": indexing.take_along_axis, "trace": products.trace,
+    "ndim": lambda a: a.ndim, "shape": lambda a: a.shape,
+    "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "copy": lambda a, order="K", subok=False: a.copy(),
+}  # fmt: skip
 
 
 def install(**extensions: Any) -> None:
     """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of
     modules that NumPy has under the same name."""
-    ours: dict[str, Any] = {"trace": products.trace}
+    ours = dict(_SINGLE)
     for chapter in _CHAPTERS:
         ours |= {name: getattr(chapter, name) for name in chapter.__all__}
     numpy_functions.update(ours)

@@ -39,6 +39,19 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
         lambda m, a: m.sqrt(a),
         lambda m, a: m.any(a > 3),
         lambda m, a: m.clip(a, 1, 3),
+        lambda m, a: m.add.accumulate(a, axis=1),
+        lambda m, a: m.add.accumulate(a, 1),
+        lambda m, a: m.multiply.accumulate(a),
+        lambda m, a: m.subtract.outer(a, a[0]),
+        lambda m, a: m.add.reduce(a, dtype=np.float64),
+        lambda m, a: m.linalg.norm(a),
+        lambda m, a: m.linalg.norm(a, axis=1),
+        lambda m, a: m.pad(a, 1),
+        lambda m, a: m.gradient(a[0]),
+        lambda m, a: m.interp(a, a[0], a[1]),
+        lambda m, a: m.take(a, [2, 0], axis=1),
+        lambda m, a: m.fft.fft(a),
+        lambda m, a: m.copy(a),
     ],
 )
 def test_computed_here(call):
@@ -46,6 +59,20 @@ def test_computed_here(call):
     assert type(ours) is pa.ndarray
     assert ours.dtype.numpy == theirs.dtype
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6)
+
+
+def test_facts_about_arrays():
+    a = pa.asarray(X)
+    assert (np.ndim(a), np.shape(a), np.size(a), np.size(a, 1)) == (2, (2, 3), 6, 3)
+    assert np.result_type(a, a) is pa.float32
+
+
+def test_refused_keywords_say_what_to_write():
+    a = pa.asarray(X)
+    with pytest.raises(TypeError, match=r"takes no where=; choose with pyarray.where"):
+        np.add(a, 1, where=np.array([True]))
+    with pytest.raises(TypeError, match=r"takes no dtype=; cast"):
+        np.add(a, 1, dtype=np.float64)
 
 
 def test_out():
@@ -61,11 +88,14 @@ def test_out():
     [
         lambda a: np.linalg.tensorinv(a),
         lambda a: np.spacing(a),
-        lambda a: np.add.accumulate(a),
-        lambda a: np.add.outer(a, a),
+        lambda a: np.maximum.accumulate(a),
+        lambda a: np.add.at(a, [0], 1),
+        lambda a: np.add.reduceat(a, [0]),
+        lambda a: np.frexp(a),
         lambda a: np.add(a, 1, where=np.array([True])),
         lambda a: np.add(a, 1, dtype=np.float64),
-        lambda a: np.gradient(a),
+        lambda a: np.add.reduce(a, initial=3),
+        lambda a: np.apply_along_axis(np.sum, 0, a),
     ],
 )
 def test_refused(call):
