@@ -56,10 +56,10 @@ $(VENV)/with-demo: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[demo]'
 	touch $@
 
-# torch and dask only widen the tests, which skip what is absent.
+# torch, dask, scipy and scikit-learn only widen the tests, which skip what is absent.
 $(VENV)/with-test: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[test]'
-	$(PIP) torch==2.13.0 'dask[array]' || echo 'no torch or dask here: the interop tests will be skipped'
+	$(PIP) torch==2.13.0 'dask[array]' scipy scikit-learn array-api-compat || echo 'not all of torch, dask, scipy and scikit-learn here: their tests will be skipped'
 	touch $@
 
 $(VENV)/with-dev: pyproject.toml | $(INSTALLED)
