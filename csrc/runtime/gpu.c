@@ -55,19 +55,21 @@ static void remember(pa_gpu_device *device, pa_gpu_stream *stream, int64_t funct
 /* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE are 1 and 2 in both worlds */
 #define EXTRA(device, slots, nbytes) {(void *)1, (void *)slots, (void *)2, &nbytes, (void *)device->end_mark}
 
-int pa_gpu_launch(pa_gpu_device *device, const pa_gpu_step *steps, int count, const char *slots, size_t nbytes, int64_t function)
+int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
 {
     uintptr_t before;
+    pa_gpu_device *device = plan->device;
+    const pa_gpu_step *steps = plan->steps;
     pa_gpu_stream *stream = pa_gpu_current(device);
     int error = pa_gpu_enter(device, &before);
     if (error) return error;
     void *extra[] = EXTRA(device, slots, nbytes);
-    for (int k = 0; k < count && !error; ++k) {
+    for (int64_t k = 0; k < plan->count && !error; ++k) {
         unsigned blocks = blocks_of(device, &steps[k], slots), threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
         if (blocks)
             error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, 0, stream->handle, 0, extra);
     }
-    remember(device, stream, function);
+    remember(device, stream, plan->function);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave(device, before);
     return error;

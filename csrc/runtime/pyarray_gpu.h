@@ -61,10 +61,18 @@ void pa_gpu_use(pa_gpu_device *device, pa_gpu_stream *stream);
 int pa_gpu_enter(const pa_gpu_device *device, uintptr_t *before);
 void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before);
 
+/* All of a launch but its arguments; `steps` stays the caller's. `function` is what is remembered as recent. */
+typedef struct pa_gpu_plan {
+    pa_gpu_device *device;
+    const pa_gpu_step *steps;
+    int64_t count;
+    int64_t function;
+} pa_gpu_plan;
+
 /* Enqueues the steps in order on the current stream with the same packed arguments, of `nbytes` bytes, which are copied before
-   the return. A step without an iteration is left out. `function` is what is remembered as recent. 0, or the first error code
-   of the vendor; -1 if the device is not alive. */
-int pa_gpu_launch(pa_gpu_device *device, const pa_gpu_step *steps, int count, const char *slots, size_t nbytes, int64_t function);
+   the return. A step without an iteration is left out. 0, or the first error code of the vendor; -1 if the device is not
+   alive. */
+int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes);
 
 /* One kernel with a grid of the caller's: blocks (gx, gy, gz) of (bx, by, bz) threads, `shared` bytes of dynamic memory. */
 int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *grid, const unsigned *block, unsigned shared,

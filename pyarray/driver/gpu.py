@@ -265,14 +265,16 @@ class GpuDriver(Driver):
         return number
 
     def launcher(self, function: int) -> Launcher:
-        run, gpu, fail, length = lib.pa_gpu_launch, self._gpu, self.fail, len
+        run, fail, length = lib.pa_gpu_launch, self.fail, len
         steps, count, _ = self._functions[function]
+        plan = ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function))
 
         def launch(slots: bytes) -> None:
-            code = run(gpu, steps, count, slots, length(slots), function)
+            code = run(plan, slots, length(slots))
             if code:
                 fail("a launch", code)
 
+        vars(launch)["holds"] = function, steps  # the module, and what the plan points to
         alone = any(not step.threads for step in steps[0:count])  # a kernel of one thread, for the others
         return self._turns.taken(launch) if alone else launch
 
