@@ -16,13 +16,17 @@ from .annotations import Out as Out
 from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
+from .api.aliases import *  # noqa: F403
 from .api.calculus import *  # noqa: F403
+from .api.choosing import *  # noqa: F403
+from .api.comparing import *  # noqa: F403
 from .api.constants import *  # noqa: F403
 from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
 from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
 from .api.files import *  # noqa: F403
+from .api.further_elementwise import *  # noqa: F403
 from .api.fuse import *  # noqa: F403
 from .api.histograms import *  # noqa: F403
 from .api.indexing import *  # noqa: F403
@@ -34,8 +38,10 @@ from .api.nan_functions import *  # noqa: F403
 from .api.order_statistics import *  # noqa: F403
 from .api.padding import *  # noqa: F403
 from .api.products import *  # noqa: F403
+from .api.rearranging import *  # noqa: F403
 from .api.scans import *  # noqa: F403
 from .api.searching import *  # noqa: F403
+from .api.sequences import *  # noqa: F403
 from .api.sets import *  # noqa: F403
 from .api.sorting import *  # noqa: F403
 from .api.statistical import *  # noqa: F403

@@ -162,4 +162,14 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
 
 clip.__pyarray_func__ = _CLIP.function.__pyarray_func__  # type: ignore[attr-defined]
 
-__all__ = [*ROWS, "clip"]
+# all rows of this file and clip, written out for type checkers
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt",
+    "ceil", "clip", "conj", "copysign", "cos", "cosh", "divide", "equal", "exp", "exp2", "expm1", "floor",
+    "floor_divide", "fmod", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan",
+    "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
+    "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh",
+    "sqrt", "square", "subtract", "tan", "tanh", "trunc",
+]  # fmt: skip

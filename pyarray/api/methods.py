@@ -8,8 +8,10 @@ from typing import Any
 from ..array import ndarray, root
 from ..dtypes import float32, float64
 from . import (
+    choosing,
     creation,
     elementwise,
+    further_elementwise,
     indexing,
     manipulation,
     moments,
@@ -29,12 +31,14 @@ _ALONG_AXIS: dict[str, Any] = {
     **dict.fromkeys(("argmin", "argmax"), searching),
 }
 _PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("clip", "conj", "round"), elementwise),
+    **dict.fromkeys(("choose", "put"), choosing),
+    **dict.fromkeys(("clip", "conj"), elementwise),
     **dict.fromkeys(("diagonal", "dot", "trace"), products),
     **dict.fromkeys(("argpartition", "argsort"), sorting),
     **dict.fromkeys(("cumprod", "cumsum"), scans),
     **dict.fromkeys(("nonzero", "searchsorted"), searching),
     "repeat": manipulation,
+    "round": further_elementwise,
     "take": indexing,
 }
 
@@ -73,6 +77,11 @@ def _imag(self: ndarray) -> ndarray:
     )
 
 
+def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray:
+    """`pyarray.compress(condition, self, axis)`."""
+    return choosing.compress(condition, self, axis)
+
+
 def install() -> None:
     """Give `ndarray` these methods."""
     for name, chapter in (_ALONG_AXIS | _PLAIN).items():
@@ -83,7 +92,12 @@ def install() -> None:
             f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
         )
         setattr(ndarray, name, method)
-    for name, method in (("sort", sorting.sort_in_place), ("partition", sorting.partition_in_place)):
+    for name, method in (
+        ("sort", sorting.sort_in_place),
+        ("partition", sorting.partition_in_place),
+        ("compress", _compress),
+        ("conjugate", ndarray.conj),
+    ):
         setattr(ndarray, name, method)
     for name, part in (("real", _real), ("imag", _imag)):
         setattr(ndarray, name, property(part))
