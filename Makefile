@@ -22,6 +22,7 @@ test: $(INSTALLED) $(VENV)/with-test
 lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+	$(BIN)/basedpyright --level error
 
 bench: $(INSTALLED) $(VENV)/with-bench
 	$(BIN)/python -m bench $(ARGS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from pyarray.array_hooks import numpy_functions, operation, operations
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype, float64
 from pyarray.memory.buffer import Buffer
+
+if TYPE_CHECKING:
+    from pyarray.array_operators import Operators
+else:
+    Operators = object  # they are installed by `api`
 
 __all__ = ["empty", "fresh", "ndarray", "numpy_functions", "operations", "register_run", "type_key"]
 
@@ -116,7 +121,7 @@ def is_advanced(key: Any) -> bool:
     return False
 
 
-class ndarray:
+class ndarray(Operators):
     """An array of one dtype on one device. Made by `asarray`, `empty` and their like; indexing gives views,
     as in NumPy.
 
@@ -406,8 +411,8 @@ class ndarray:
     __float__ = array_host.to_float
     __complex__ = array_host.to_complex
     __index__ = array_host.to_index
-    __repr__ = array_format.representation
-    __str__ = array_format.text
+    __repr__ = array_format.representation  # pyright: ignore[reportAssignmentType]
+    __str__ = array_format.text  # pyright: ignore[reportAssignmentType]
 
     # other libraries
 

@@ -36,7 +36,8 @@ def resolve_shape(shape: Any, total: int | None = None) -> Ints:
     if type(shape) is int and shape >= 0 and total is None:
         return (shape,)
     try:
-        sizes = tuple(map(operator.index, shape)) if hasattr(shape, "__iter__") else (operator.index(shape),)
+        several: Any = shape if hasattr(shape, "__iter__") else (shape,)
+        sizes = tuple(map(operator.index, several))
     except TypeError:
         raise TypeError(f"a shape is an integer or a sequence of integers, got {shape!r}") from None
     unknown = sizes.count(-1) if total is not None else 0
@@ -98,9 +99,7 @@ def permute(axes: Any, *sequences: Sequence[int]) -> tuple[Ints, ...]:
     ndim = len(sequences[0])
     order = tuple(range(ndim - 1, -1, -1)) if axes is None else normalize_axes(tuple(axes), ndim)
     if len(order) != ndim:
-        raise ValueError(
-            f"axes {tuple(axes)} don't match an array of {ndim} dimensions; name every axis once"
-        )
+        raise ValueError(f"axes {order} don't match an array of {ndim} dimensions; name every axis once")
     return tuple(tuple(sequence[axis] for axis in order) for sequence in sequences)
 
 

@@ -59,6 +59,11 @@ def shift(v: pa.BufferView[pa.float32]):
 class Network:
     """Layers as views of `flat`: the same code lays out parameters and gradients."""
 
+    w1: pa.ndarray
+    b1: pa.ndarray
+    w2: pa.ndarray
+    b2: pa.ndarray
+
     def __init__(self, flat):
         sizes = [("w1", (64, HIDDEN)), ("b1", (HIDDEN,)), ("w2", (HIDDEN, CLASSES)), ("b2", (CLASSES,))]
         self.flat, offset = flat, 0

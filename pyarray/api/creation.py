@@ -128,7 +128,7 @@ def linspace(
         wide = np.complex128 if is_complex else np.float64
         divisor = count - 1 if endpoint else count
         with np.errstate(all="ignore"):
-            a, b = wide(first), wide(last)
+            a, b = wide(first), wide(last)  # pyright: ignore[reportArgumentType]
             step = (b - a) / divisor if divisor else wide(0)
             create.line(out, a.item(), b.item(), step.item(), float(divisor or 1), endpoint and count > 1)
     return out

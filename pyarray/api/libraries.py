@@ -41,7 +41,7 @@ def _lift(x: ndarray) -> ndarray:
 
 def real_of(dtype: DType) -> DType:
     """The type of a complex type's components; a real type itself."""
-    return asdtype(np.empty(0, dtype.numpy).real.dtype)
+    return asdtype(np.empty(0, dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def complex_of(dtype: DType) -> DType:

@@ -7,13 +7,14 @@ from typing import Any
 
 from .. import shape as shapes
 from ..array import empty, ndarray
-from ..dtypes import DType, complex64, complex128, float32, float64, int64
+from ..dtypes import complex64, complex128, float32, float64, int64
 from ..jit.kernel import func
 from ..kernels.map import MapOp, launch_map
 from ..kernels.reduce import MAX, MIN, SUM, ReduceOp
 from ..lang.markers import known
 from . import scans, searching, statistical
 from .elementwise import ROWS, divide, equal, isnan, subtract
+from .libraries import real_of
 from .moments import std, var
 from .searching import where
 from .statistical import as_operand, reduction
@@ -253,5 +254,5 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     left = subtract(count, float(correction))
     if not keepdims:
         total, left = total.squeeze(axes), left.squeeze(axes)
-    kind: DType = {"complex64": float32, "complex128": float64}.get(x._dtype.name, x._dtype)
+    kind = real_of(x._dtype)
     return compute(_LAST[name], float64, kind, (total, left), out)

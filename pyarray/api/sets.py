@@ -119,7 +119,7 @@ def unique(
         (return_counts, found.counts()),
     )
     wanted = tuple(part for asked, part in parts if asked)
-    return wanted if len(wanted) > 1 else wanted[0]
+    return wanted if len(wanted) > 1 else wanted[0]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool = True) -> Any:

@@ -148,7 +148,7 @@ def scalar_facts(kind: ScalarType, value: Any, arrays: Mapping[str, ndarray]) ->
             for end, place in (("low", a._buffer.ptr), ("high", a._buffer.ptr + a._buffer.nbytes)):
                 if place == value:
                     return {"kind": "address", "dtype": kind.dtype.name, "argument": name, "end": end}
-    number = value.item() if hasattr(value, "item") else value
+    number = value.item() if hasattr(value, "item") else value  # pyright: ignore[reportAttributeAccessIssue]
     parts = (number.real, number.imag) if kind.dtype.kind == "c" else (number,)
     bits = scalar_slot(kind).pack(*parts)
     return {"kind": "scalar", "dtype": kind.dtype.name, "value": repr(number), "bits": bits.hex()}

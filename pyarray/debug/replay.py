@@ -124,7 +124,9 @@ def _type(facts: Mapping[str, Any]) -> Any:
 
 
 def _site(row: Mapping[str, Any]) -> Site:
-    return Site(**{name: _tuples(value) for name, value in row.items()} | {"loc": Loc(**row["loc"])})
+    facts: dict[str, Any] = {name: _tuples(value) for name, value in row.items()}
+    facts["loc"] = Loc(**row["loc"])
+    return Site(**facts)
 
 
 def _tuples(value: Any) -> Any:

@@ -351,7 +351,7 @@ def get_device(spec: str | Device | None = None) -> Device:
     'cpu'
     """
     if spec.__class__ is Device:
-        return spec
+        return spec  # pyright: ignore[reportReturnType]
     if spec is None:
         return chosen.get() or _from_settings()
     if not isinstance(spec, str):

@@ -111,7 +111,7 @@ class _Reader:
         inner = get_args(annotation) if get_origin(annotation) is tuple else ()
         kind = tuple if get_origin(annotation) is tuple else annotation
         wrong = not isinstance(value, kind) or isinstance(value, type)
-        if wrong or (inner and len(value) != len(inner)):
+        if wrong or (inner and len(value) != len(inner)):  # pyright: ignore[reportArgumentType]
             wanted = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
             came = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
             raise TypeError(f"{self.kernel}(): {path!r} must be {wanted}, got {came}")

@@ -196,7 +196,8 @@ def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -
     if len(loop.ranges) > 1:
         count = " * ".join(fields.values())
     else:
-        count = length(code, loop.ranges[0], fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
+        (reach,) = loop.ranges  # pyright: ignore
+        count = length(code, reach, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     text += "".join(f"    env.{cname(n)} = {cname(n)};\n" for n in copied)
     factor = promised_factor(code, loop)
     whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""

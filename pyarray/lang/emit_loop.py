@@ -52,7 +52,7 @@ def bounds(loop: For) -> list[tuple[str, Range | Any]]:
     as they were before the first one. A `Range` stands for its length."""
     if len(loop.ranges) > 1:
         return [(f"size{loop.loop}_{axis}", reach) for axis, reach in enumerate(loop.ranges)]
-    reach = loop.ranges[0]
+    reach = loop.ranges[0]  # pyright: ignore[reportGeneralTypeIssues]
     known = (("from", reach.start), ("step", reach.step))
     return [(f"{name}{loop.loop}", x) for name, x in known if x is not None and not isinstance(x, Const)]
 

@@ -43,7 +43,7 @@ class Assignments(Calls):
             self.source.fail(where, "this call returns nothing that could be assigned")
         self.set_group(where, name, value)
         kind = self.set_type(where, name, value.type)
-        self.assigned.add(name)
+        self.assigned.add(name)  # pyright: ignore[reportAttributeAccessIssue]
         return [Assign(self.loc(where), name, self.coerce(where, value, kind))]
 
     def bind_group(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:

@@ -87,7 +87,7 @@ class Calls(Accesses):
             dtype = asdtype(function)
         except TypeError:
             self.refuse(node, function)
-        return self.coerce(node, value, ScalarType(dtype, _is_weak(function)))
+        return self.coerce(node, value, ScalarType(dtype, _is_weak(function)))  # pyright: ignore
 
     # ---- @func
 

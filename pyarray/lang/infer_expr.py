@@ -229,7 +229,7 @@ class Expressions:
             return tuple(self.lift(node, item) for item in value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             items = tuple(self.lift(node, item) for item in value)
-            return Record(type(value), tuple(value._fields), items)
+            return Record(type(value), tuple(value._fields), items)  # pyright: ignore
         return Static(value)
 
     def eval_Constant(self, node: ast.Constant) -> Any:

@@ -129,7 +129,7 @@ class FunctionBody(Assignments):
             if isinstance(part, Static) and is_group(value):
                 continue
             part = part if self.is_array(part) else self.number(node, part)
-            parts.append(self.coerce(node, part, self.set_type(node, path, part.type)))
+            parts.append(self.coerce(node, part, self.set_type(node, path, part.type)))  # pyright: ignore
         if not is_group(value):
             return [*result, Return(loc, parts[0])]
         if not parts:
@@ -258,7 +258,7 @@ class FunctionBody(Assignments):
             if isinstance(callee, Static) and callee.value is range:
                 return (self.range_of(node, node.args),), None, False
         if not isinstance(node, ast.Call) or (
-            isinstance(callee, Static) and hasattr(callee.value, "__pyarray_func__")
+            isinstance(callee, Static) and hasattr(callee.value, "__pyarray_func__")  # pyright: ignore
         ):
             value = self.value(node)
             if self.is_array(value):
@@ -267,7 +267,8 @@ class FunctionBody(Assignments):
                     self.source.fail(node, what, "loop over range(a.shape[0])")
                 value = value if isinstance(value, Local) else self.held(value, before)
                 return (Range(None, Size(self.loc(node), INDEX, value, 0), None),), value, False
-        advice = advice_for(callee.value) if isinstance(node, ast.Call) and isinstance(callee, Static) else ""
+        known = isinstance(node, ast.Call) and isinstance(callee, Static)  # pyright: ignore
+        advice = advice_for(callee.value) if known else ""  # pyright: ignore
         self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
 
     def range_of(self, node: ast.AST, args: list[ast.expr]) -> Range:

@@ -38,7 +38,7 @@ def whole(name: str, parameter: str, x: Any) -> int:
     if isinstance(x, float) and x.is_integer():
         return int(x)
     try:
-        return operator.index(x)
+        return operator.index(x)  # pyright: ignore
     except TypeError:
         raise TypeError(f"{name}(): {parameter} is an integer, got {type(x).__name__} {x!r}") from None
 

@@ -16,8 +16,8 @@ ORDER = (
     {"dtypes", "shape", "annotations"},
     {"driver", "lang"},
     {"memory"},
-    {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_views"}
-    | {"buffer_view"},
+    {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}
+    | {"array_views", "buffer_view"},
     {"dlpack", "cuda_interface"},
     {"jit"},
     {"kernels"},
