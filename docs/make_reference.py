@@ -103,10 +103,12 @@ def functions() -> str:
         ]
         title = first_sentence(chapter).partition(":")[0].rstrip(".")
         parts += [f"## {title}", table(("name", "what it is"), rows)]
-    for module in (pa.linalg, pa.fft):
+    for module in (pa.linalg, pa.fft, pa.random, pa.testing):
         calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
         rows = [(f"`{signature(n, v)}`", summary(n, v)) for n, v in sorted(calls.items())]
         parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]
+    own = {n: v for n, v in vars(pa.random.Generator).items() if not n.startswith("_")}
+    parts += ["A `Generator` has:", table(("name", "what it is"), _members(pa.random.Generator, own))]
     further = [(f"`{_further(n)}`", first_sentence(getattr(pa, n))) for n in FURTHER]
     parts += ["## Arrays, kernels and devices", table(("name", "what it is"), further)]
     parts += ["## What an array has", table(("name", "what it is"), _members(pa.ndarray))]

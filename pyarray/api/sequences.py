@@ -65,8 +65,8 @@ def geomspace(
     and for real numbers of opposite signs.
 
     >>> import pyarray as pa
-    >>> pa.geomspace(1, 256, 9, dtype="int64").tolist()
-    [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    >>> pa.geomspace(1, 1000, 4).tolist()
+    [1.0, 10.0, 100.0, 1000.0]
     """
     if not start or not stop:
         raise ValueError(f"geomspace(): a geometric sequence has no 0, got {start!r} and {stop!r}")
