@@ -103,7 +103,7 @@ def functions() -> str:
         ]
         title = first_sentence(chapter).partition(":")[0].rstrip(".")
         parts += [f"## {title}", table(("name", "what it is"), rows)]
-    for module in (pa.linalg, pa.fft, pa.random, pa.testing):
+    for module in (pa.linalg, pa.fft, pa.testing, pa.random):
         calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
         rows = [(f"`{signature(n, v)}`", summary(n, v)) for n, v in sorted(calls.items())]
         parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]
