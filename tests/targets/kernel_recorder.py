@@ -11,15 +11,14 @@ import pytest
 GPU = "cuda"  # one text for all GPUs
 
 
-def pytest_addoption(parser):
-    group = parser.getgroup("kernels")
-    group.addoption("--record-kernels", metavar="FOLDER", help="write the GPU text of every kernel there")
-    group.addoption("--compile-kernels", metavar="FOLDER", help="compile what was recorded there")
+# Folders: where to write the GPU text of every kernel, and where what was recorded is compiled. Environment
+# variables, since the workers of xdist read their command line before this file.
+RECORD, COMPILE = "PYARRAY_TEST_RECORD", "PYARRAY_TEST_COMPILE"
 
 
 def pytest_sessionstart(session):
     config = session.config
-    folder = config.getoption("record_kernels")
+    folder = os.environ.get(RECORD)
     if folder is None:
         return
     if not hasattr(config, "workerinput"):  # the workers of xdist write into what their controller has made

@@ -1,9 +1,11 @@
 """The second step of `make test`: what the first has recorded compiles for every kind of GPU."""
 
+import os
 import re
 
 import pytest
 from kernel_batch import culprit, joined, recorded
+from kernel_recorder import COMPILE
 from target_compilers import TARGETS, missing, refused
 
 SAMPLED = 32  # of so many kernels one is compiled to the end
@@ -11,7 +13,7 @@ SAMPLED = 32  # of so many kernels one is compiled to the end
 
 @pytest.fixture(scope="session")
 def kernels(request):
-    found = recorded(request.config.getoption("compile_kernels"))
+    found = recorded(os.environ.get(COMPILE))
     assert found, "no kernels were recorded"
     return found
 
