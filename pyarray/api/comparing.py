@@ -85,7 +85,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> bool:
     x, y = (asarray(v) for v in operands_of("array_equal", (a, b)))
     if x.shape != y.shape:
         return False
-    if (equal_nan and "f" in (kinds := x.dtype.kind + y.dtype.kind)) or (equal_nan and "c" in kinds):
+    if equal_nan and not {x.dtype.kind, y.dtype.kind}.isdisjoint("fc"):
         return bool(all_of(isclose(x, y, 0.0, 0.0, True)))
     return bool(all_of(equal(x, y)))
 

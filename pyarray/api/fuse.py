@@ -230,8 +230,8 @@ def _value_key(fused: Fused, place: Any, x: Any) -> Any:
 
 
 def _captures(function: Any) -> Iterable[Capture]:
-    """Names of globals and closures that the function, and Python functions that it calls, read values
-    from."""
+    """Names of globals and closures that the function reads values from, and other functions of its package
+    that it calls."""
     rest, seen = [function], []
     while rest:
         one = rest.pop()
@@ -245,10 +245,14 @@ def _captures(function: Any) -> Iterable[Capture]:
             if isinstance(value, (Fused, Func)):
                 yield Capture(owner, name, value)
                 value = value.__wrapped__
-            if isinstance(value, types.FunctionType) and not value.__module__.startswith("pyarray."):
+            if isinstance(value, types.FunctionType) and _package(value) == _package(function):
                 rest += [value] if value.__code__ not in seen else []
             elif isinstance(value, _VALUES):
                 yield Capture(owner, name, value)
+
+
+def _package(function: Any) -> str:
+    return str(function.__module__).partition(".")[0]
 
 
 def _names_of(code: Any) -> set[str]:
