@@ -35,7 +35,7 @@ class Philox4x3210:
         """Where a draw of so many blocks begins; nobody else gets them."""
         with self._lock:
             place = self._place
-            self._place = place._replace(start=(place.start + blocks) % (1 << 64))
+            self._place = rng.Place(place.key, (place.start + blocks) % (1 << 64), place.stream)
         return place
 
     @property

@@ -16,7 +16,7 @@ from ..array_hooks import is_foreign, operation
 from ..driver.base import get_device
 from ..dtypes import DType, bool_, float64, int64, uint64
 from ..kernels import variates
-from ..memory.buffer import Buffer
+from ..kernels.scratch import scratch
 from .bit_generator import Philox4x3210
 
 _LARGEST = 2.0**53  # counts that float64 tells apart
@@ -109,12 +109,15 @@ def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tupl
         shape = out.shape
     else:
         shape, place = (() if size is None else shapes.resolve_shape(size)), get_device(device)
-    count, width = math.prod(shape), kind.itemsize
+    count = math.prod(shape)
     more = -(-count // multiple) * multiple
-    buffer = Buffer.allocate(place, more * width)
+    if more == count:
+        result = scratch(shape, kind, place)
+        return result, result if len(shape) == 1 else result.reshape(count)
+    padded = scratch((more,), kind, place)
     key = type_key(kind, len(shape), False, True, place)
-    result = fresh(buffer, shape, shapes.contiguous_strides(shape, width), count, kind, key)
-    return result, fresh(buffer, (more,), (width,), more, kind, type_key(kind, 1, False, True, place))
+    strides = shapes.contiguous_strides(shape, kind.itemsize)
+    return fresh(padded._buffer, shape, strides, count, kind, key), padded
 
 
 def _check_out(out: Any, size: Any, kind: DType, device: Any) -> Any:
