@@ -6,6 +6,7 @@ torch reads the very same memory. Run it with `make demo`, or: python docs/examp
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -149,7 +150,8 @@ def draw(path, curve, net, test_x, test_labels):
 
 def main():
     began = time.perf_counter()
-    digits, rng = load_digits(), np.random.default_rng(0)
+    digits: Any = load_digits()
+    rng = np.random.default_rng(0)
     order = rng.permutation(len(digits.target))
     images = pa.asarray((digits.data[order] / 16).astype(np.float32))
     labels = pa.asarray(digits.target[order].astype(np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +24,7 @@ def library_path() -> str:
 def cuda() -> Any:
     """cuda.bindings.driver, initialised; None where there is no NVIDIA driver or no binding."""
     try:
-        from cuda.bindings import driver
+        driver = importlib.import_module("cuda.bindings.driver")
     except ImportError:
         return None
     try:

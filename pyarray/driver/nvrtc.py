@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +48,9 @@ class Nvrtc:
 @functools.cache
 def _nvrtc() -> Any:
     try:
-        from cuda.bindings import nvrtc
+        return importlib.import_module("cuda.bindings.nvrtc")
     except ImportError:
         raise DeviceError("kernels for cuda need NVRTC: pip install 'pyarray[cuda]'") from None
-    return nvrtc
 
 
 @functools.cache
