@@ -30,7 +30,18 @@ def _lcm(x: Any, y: Any) -> Any:
     a, b = x, y
     while b != 0:
         a, b = b, a - b * (a // b)
-    return k.abs(x // (a if a != 0 else a + 1) * y)
+    return k.abs(x) // (k.abs(a) if a != 0 else a + 1) * k.abs(y)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    top = max(x, y)
+    return top + 1 if x == y else top + k.log1p(k.exp2(min(x, y) - top)) * (1 / math.log(2))
+
+
+def _sinc(x: Any) -> Any:
+    n = k.round(k.real(x))  # the sine of what is left of a whole number is exact where that of pi x is not
+    sign = 1 - 2 * (n - 2 * k.floor(n / 2))
+    return sign * k.sin((x - n) * math.pi) / (x * math.pi) if x != 0 else x + 1
 
 
 # fmt: off
@@ -48,11 +59,9 @@ isposinf = row("isposinf", REAL, lambda x: k.isinf(x) and x > 0, "bool", float64
                "whether x is plus infinity")
 lcm = row("lcm", INT, _lcm, doc="least common multiple of |x1| and |x2|")
 logaddexp2 = row("logaddexp2", "f",
-                 lambda x, y: k.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2),
-                 lift=float64, doc="log2(2**x1 + 2**x2) without overflow")
+                 _logaddexp2, lift=float64, doc="log2(2**x1 + 2**x2) without overflow")
 rad2deg = row("rad2deg", "f", lambda x: x * (180 / math.pi), lift=float64, doc="radians in degrees")
-sinc = row("sinc", "fc", lambda x: k.sin(x * math.pi) / (x * math.pi) if x != 0 else x + 1, lift=float64,
-           doc="sin(pi x) / (pi x); 1 at 0")
+sinc = row("sinc", "fc", _sinc, lift=float64, doc="sin(pi x) / (pi x); 1 at 0")
 _angle = row("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument in radians")
 # fmt: on
 fix, radians, degrees = trunc, deg2rad, rad2deg
