@@ -17,7 +17,6 @@ from ..lang.dialect import DIALECTS
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
-from .dot import dots
 from .map import apart
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
@@ -36,8 +35,6 @@ for _bits in (16, 32, 64):
     _TYPES[f"int{_bits}"] = _TYPES[f"uint{_bits}"] = (f"uint{_bits}_t", f"uint{_bits}_t", "INT", None, None)
 
 SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
-COLUMNS = 128  # of a large tile
-EDGE = 4  # columns beyond whole tiles that inner products compute sooner than another column of tiles
 _NAMES = ("a", "b", "c")
 _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
 
@@ -48,8 +45,6 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
     batch = c._shape[:-2]
     a, b = apart_from(a, c), apart_from(b, c)
     a, b, c = _oriented(a, b, c)
-    if _has_edge(a, c):
-        b, c = _without_edge(a, b, c)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in (a, b, c)]
     batch, merged = shapes.collapse(batch, *columns)
     views = [
@@ -68,25 +63,6 @@ def _oriented(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, nda
     return _turned(b), _turned(a), _turned(c)
 
 
-def _has_edge(a: ndarray, c: ndarray) -> bool:
-    """Whether a few columns stand beyond whole tiles of a large product, which inner products compute sooner:
-    for them alone, tiles would take as long as for any others."""
-    grid, beyond = c._buffer.device.driver.grid, c._shape[-1] % COLUMNS
-    return grid and 0 < beyond <= EDGE and c._size >= SMALL and c.ndim == 2 and a._strides[1] == a.itemsize
-
-
-def _without_edge(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray]:
-    """Computes these columns; the right operand and the output without them."""
-    (m, k), n = a._shape, c._shape[1]
-    whole = n - n % COLUMNS
-    (ras, cas), (rbs, cbs), (rcs, ccs) = a._strides, b._strides, c._strides
-    shape = m, n - whole
-    out = c._view(whole * ccs, shape, (rcs, ccs))
-    right = b._view(whole * cbs, (*shape, k), (0, cbs, rbs))
-    dots(out, a._view(0, (*shape, k), (ras, 0, cas)), right)
-    return b._view(0, (k, whole), b._strides), c._view(0, (m, whole), c._strides)
-
-
 def _turned(x: ndarray) -> ndarray:
     shape, steps = x._shape, x._strides
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
@@ -103,10 +79,7 @@ def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
         return _KERNEL.variant((dtype.name, 0, False), device).launch
 
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
-        a, b, c = _oriented(a, b, c)
-        if _has_edge(a, c):
-            b, c = _without_edge(a, b, c)
-        return _KERNEL.variant((dtype.name, 0, c._size < SMALL), device).launch(a, b, c)
+        return _KERNEL.variant((dtype.name, 0, c._size < SMALL), device).launch(*_oriented(a, b, c))
 
     return launch
 

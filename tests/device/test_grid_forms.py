@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.kernels import gemm
 
 DTYPES = ("int8", "float32", "complex128")
 
@@ -114,18 +113,3 @@ def test_products(device, dtype):
         out = pa.zeros((n, m), dtype=dtype, device=device)
         pa.matmul(a, b, out=out.T)
         same(out, (x @ y).T, 1e-3)
-
-
-@pytest.mark.parametrize("columns", [128, 129, 132, 133, 257])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
-def test_products_with_columns_beyond_whole_tiles(device, dtype, columns, monkeypatch):
-    monkeypatch.setattr(gemm, "SMALL", 1000)
-    rng = np.random.default_rng(columns)
-    a, b = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((70, 33), (33, columns)))
-    expected = a.astype("float64") @ b.astype("float64")
-    there = [pa.asarray(x, device=device) for x in (a, b)]
-    np.testing.assert_array_equal(pa.asnumpy(pa.matmul(*there)), expected)
-    np.testing.assert_array_equal(pa.asnumpy(pa.matmul(*there)), expected)  # the short way
-    out = pa.empty((columns, 70), dtype=dtype, device=device).T
-    pa.matmul(*there, out=out)
-    np.testing.assert_array_equal(pa.asnumpy(out), expected)
