@@ -143,7 +143,8 @@ def test_a_device_that_is_absent_says_why(machine):
 
 
 def test_a_gpu_without_a_compiler(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    for name in ("cuda.bindings", "cuda.bindings.nvrtc"):
+        monkeypatch.setitem(sys.modules, name, None)
     nvrtc._nvrtc.cache_clear()
     nvrtc.version.cache_clear()
     try:
