@@ -61,7 +61,13 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> ndarr
     widths = _pairs("pad_width", pad_width, x.ndim)
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError(f"pad(): widths are 0 or more, got {pad_width!r}")
+    bare = not x.size and mode not in ("constant", "empty")
+    for axis, pair in enumerate(widths):
+        if bare and any(pair) and not x.shape[axis]:
+            raise ValueError(f"pad(): axis {axis} is empty, so that mode {mode!r} has nothing to take")
     out = empty(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), x.dtype, x.device)
+    if bare:
+        return out
     inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
     if x.size:
         operation("assign")(out[(*inner, ...)], x)
@@ -69,8 +75,6 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> ndarr
         if (before or after) and mode != "empty":
             # behind this axis only the middle has been filled
             around = (slice(None),) * axis, inner[axis + 1 :]
-            if mode not in ("constant", "linear_ramp") and not x.shape[axis] and out.size:
-                raise ValueError(f"pad(): axis {axis} is empty, so that mode {mode!r} has nothing to take")
             _pad_axis(out, axis, inner[axis], around, mode, options)
     return out
 
