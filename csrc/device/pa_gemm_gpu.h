@@ -66,7 +66,8 @@ PA_FN double pa_fused(double a, double b, double c) { return __fma_rn(a, b, c); 
 #endif
 #endif
 
-/* PA_G_SMALL: tiles of 64 x 64, for matrices of which there would be too few to go round.
+/* PA_G_SMALL: tiles of 64 x 64, for matrices of which there would be too few to go round. Others are 256 x 128, with PA_G_WIDE
+   128 x 256; 128 x 128 for types of 8 bytes.
    The rectangle of a thread: PA_G_TM x PA_G_TN. 32 threads in PA_G_LANES rows make a warp's; PA_G_DOWN of these below each other
    and as many side by side as there are threads make the tile. */
 enum {
@@ -74,9 +75,9 @@ enum {
     PA_G_PART = PA_G_SIZE > 8 ? 1 : PA_G_SIZE > 4 ? 2 : 4, /* neighbours that a thread has */
 #ifndef PA_G_SHAPE
     PA_G_THREADS = 256,
-    PA_G_TM = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : PA_G_SIZE > 4 ? 8 : 16,
-    PA_G_TN = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : 8,
-    PA_G_LANES = 4,
+    PA_G_TM = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : 8,
+    PA_G_TN = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : PA_G_SIZE > 4 ? 8 : 16,
+    PA_G_LANES = PA_G_SIZE > 4 || PA_G_SMALL || PA_G_WIDE ? 4 : 8,
     PA_G_DOWN = 4,
     PA_G_DEPTH = PA_G_SMALL && PA_G_SIZE <= 8 ? 16 : 8, /* of a slice */
     PA_G_STAGES = PA_G_ASYNC ? 3 : 2,

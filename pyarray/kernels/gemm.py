@@ -52,7 +52,7 @@ def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
         for x, steps in zip((a, b, c), merged, strict=True)
     ]
     extra = [end for x in (a, b, c) for end in _memory(x)] if mode.debug else []
-    _KERNEL.launch((c.dtype.name, len(batch), _small(c)), c.device, *views, *extra)
+    _KERNEL.launch((c.dtype.name, len(batch), _tiles(c)), c.device, *views, *extra)
 
 
 def _oriented(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
@@ -68,18 +68,28 @@ def _turned(x: ndarray) -> ndarray:
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
 
 
-def _small(c: ndarray) -> bool:
-    """Whether a grid needs small tiles, since there would be too few large ones for all of its processors."""
-    return c._buffer.device.driver.grid and c._size < SMALL
+def _tiles(c: ndarray) -> int:
+    """Which tiles a grid takes: 1, small ones, where there would be too few large ones for all processors;
+    else those, tall (0) or wide (2), that are done in fewer rounds of all processors."""
+    driver = c._buffer.device.driver
+    if not driver.grid or c._size < SMALL:
+        return int(driver.grid)
+    m, n = c._shape[-2:]
+    tall, wide = (
+        -(-m // rows) * -(-n // columns) * (c._size // (m * n)) for rows, columns in ((256, 128), (128, 256))
+    )
+    processors = driver.properties()["processors"]
+    return 2 if c.itemsize <= 4 and -(-wide // processors) <= -(-tall // processors) else 0
 
 
 def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
     """What multiplies two matrices of one type without checks, a function of (a, b, c), of any strides."""
     if not device.driver.grid:
-        return _KERNEL.variant((dtype.name, 0, False), device).launch
+        return _KERNEL.variant((dtype.name, 0, 0), device).launch
 
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
-        return _KERNEL.variant((dtype.name, 0, c._size < SMALL), device).launch(*_oriented(a, b, c))
+        a, b, c = _oriented(a, b, c)
+        return _KERNEL.variant((dtype.name, 0, _tiles(c)), device).launch(a, b, c)
 
     return launch
 
@@ -95,8 +105,8 @@ def _memory(x: ndarray) -> tuple[Address, Address]:
     return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
-def _program(key: tuple[str, int, bool], target: str, debug: bool) -> Program:
-    name, nb, small = key
+def _program(key: tuple[str, int, int], target: str, debug: bool) -> Program:
+    name, nb, tiles = key
     dtype = BY_NAME[name]
     kind = ArrayType(dtype, nb + 2, strided=True)
     params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
@@ -108,7 +118,7 @@ def _program(key: tuple[str, int, bool], target: str, debug: bool) -> Program:
     if DIALECTS[target].blocks:
         text, entry = _text(dtype, nb, kind, debug)
     else:
-        text, entry = _grid_text(dtype, nb, kind, debug, small)
+        text, entry = _grid_text(dtype, nb, kind, debug, tiles)
     return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
 
 
@@ -161,7 +171,7 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
     return text, "kernel_matmul"
 
 
-def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, small: bool) -> tuple[str, str]:
+def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int) -> tuple[str, str]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h), and what to launch."""
     defines, slots = _head(dtype, kind, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
@@ -176,7 +186,8 @@ def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, small: bool)
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
     text = f"""#include "pa_base.h"
-{defines}#define PA_G_SMALL {int(small)}
+{defines}#define PA_G_SMALL {int(tiles == 1)}
+#define PA_G_WIDE {int(tiles == 2)}
 #define PA_GEMM_BATCHES {max(nb, 1)}
 #include "pa_gemm_gpu.h"
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray.kernels import gemm
 
 DTYPES = ("int8", "float32", "complex128")
 
@@ -113,3 +114,17 @@ def test_products(device, dtype):
         out = pa.zeros((n, m), dtype=dtype, device=device)
         pa.matmul(a, b, out=out.T)
         same(out, (x @ y).T, 1e-3)
+
+
+@pytest.mark.parametrize("shape", [(300, 33, 140), (140, 33, 300), (257, 20, 129), (128, 64, 256)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "complex64"])
+def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
+    monkeypatch.setattr(gemm, "SMALL", 1000)
+    m, k, n = shape
+    rng = np.random.default_rng(m)
+    a, b = (rng.integers(-2, 3, size).astype(dtype) for size in ((m, k), (k, n)))
+    wide = "complex128" if dtype == "complex64" else "float64"
+    expected = (a.astype(wide) @ b.astype(wide)).astype(dtype)
+    there = [pa.asarray(x, device=device) for x in (a, b)]
+    for _ in range(2):  # the second one goes the short way
+        np.testing.assert_array_equal(pa.asnumpy(pa.matmul(*there)), expected)
