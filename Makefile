@@ -17,7 +17,7 @@ demo: $(INSTALLED) $(VENV)/with-demo
 # First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets.
 test: $(INSTALLED) $(VENV)/with-test
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
-	-PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
+	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
 lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m ruff check .
