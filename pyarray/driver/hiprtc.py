@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CompileError, DeviceError
+from ..errors import DeviceError
 from .cc import include_dirs
+from .runtime_compiler import call, compiled
 
 # -ffp-contract=off: a * b + c must round as NumPy does. -fno-strict-aliasing: views of another dtype share
 # memory.
@@ -50,19 +51,12 @@ class Hiprtc:
         version()  # says what is missing, if anything is
         options = [f"--offload-arch={self.target}", *FLAGS, *extra_flags]
         options += [f"-I{folder}" for folder in include_dirs()]
-        program = _call("hiprtcCreateProgram", text.encode(), b"kernel.hip", 0, [], [])
+        rtc = _hiprtc()
+        program = call(rtc, "hiprtcCreateProgram", text.encode(), b"kernel.hip", 0, [], [])
         try:
-            (code,) = _hiprtc().hiprtcCompileProgram(program, len(options), [o.encode() for o in options])
-            if int(code):
-                log = bytearray(_call("hiprtcGetProgramLogSize", program))
-                _call("hiprtcGetProgramLog", program, log)
-                words = bytes(log).rstrip(b"\0").decode(errors="replace")
-                raise CompileError(f"hiprtc refused the kernel for {self.target}:\n{words}")
-            binary = bytearray(_call("hiprtcGetCodeSize", program))
-            _call("hiprtcGetCode", program, binary)
-            return bytes(binary)
+            return compiled(rtc, "hiprtc", program, options, self.target, "Code")
         finally:
-            _hiprtc().hiprtcDestroyProgram(program.createRef())
+            rtc.hiprtcDestroyProgram(program.createRef())
 
 
 def _hiprtc() -> Any:
@@ -76,19 +70,12 @@ def _hiprtc() -> Any:
 def version() -> str:
     """Of the library, and of the runtime that it belongs to: its own has been 9.0 for years. Raises
     `DeviceError` without it."""
-    _hiprtc()
+    rtc = _hiprtc()
     try:
-        major, minor = _call("hiprtcVersion")
+        major, minor = call(rtc, "hiprtcVersion")
         _, runtime = binding("hip").hipRuntimeGetVersion()
     except DeviceError:
         raise
     except Exception as error:  # the binding's own: the library is not there
         raise DeviceError(f"hiprtc can't be loaded ({error}); it is a part of ROCm") from None
     return f"{major}.{minor} (HIP {runtime})"
-
-
-def _call(name: str, *args: Any) -> Any:
-    code, *values = getattr(_hiprtc(), name)(*args)
-    if int(code):
-        raise DeviceError(f"{name} failed: {code}")
-    return values[0] if len(values) == 1 else tuple(values)

@@ -7,8 +7,9 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CompileError, DeviceError
+from ..errors import DeviceError
 from .cc import include_dirs
+from .runtime_compiler import call, compiled
 
 # --fmad=false: a * b + c must round as NumPy does
 FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
@@ -30,17 +31,9 @@ class Nvrtc:
         rtc = _nvrtc()
         options = [f"--gpu-architecture={self.target}", *FLAGS, *extra_flags]
         options += [f"--include-path={folder}" for folder in include_dirs()]
-        program = _call("nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
+        program = call(rtc, "nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
         try:
-            (code,) = rtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
-            if int(code):
-                log = bytearray(_call("nvrtcGetProgramLogSize", program))
-                _call("nvrtcGetProgramLog", program, log)
-                words = bytes(log).rstrip(b"\0").decode(errors="replace")
-                raise CompileError(f"NVRTC refused the kernel for {self.target}:\n{words}")
-            binary = bytearray(_call("nvrtcGetCUBINSize", program))
-            _call("nvrtcGetCUBIN", program, binary)
-            return bytes(binary)
+            return compiled(rtc, "nvrtc", program, options, self.target, "CUBIN")
         finally:
             rtc.nvrtcDestroyProgram(program)
 
@@ -57,16 +50,9 @@ def _nvrtc() -> Any:
 def version() -> str:
     """Of the library. Raises `DeviceError` without it."""
     try:
-        major, minor = _call("nvrtcVersion")
+        major, minor = call(_nvrtc(), "nvrtcVersion")
     except DeviceError:
         raise
     except Exception as error:  # the binding's own: the library is not there
         raise DeviceError(f"NVRTC can't be loaded ({error}); pip install nvidia-cuda-nvrtc") from None
     return f"{major}.{minor}"
-
-
-def _call(name: str, *args: Any) -> Any:
-    code, *values = getattr(_nvrtc(), name)(*args)
-    if int(code):
-        raise DeviceError(f"{name} failed: {code}")
-    return values[0] if len(values) == 1 else tuple(values)

@@ -1,0 +1,33 @@
+"""What NVRTC and hiprtc do alike: text to a binary in the process. Their calls differ in names only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import CompileError, DeviceError
+
+
+def call(library: Any, name: str, *args: Any) -> Any:
+    """What `name` of the binding `library` answers. Raises `DeviceError` for any code but success."""
+    code, *values = getattr(library, name)(*args)
+    if int(code):
+        raise DeviceError(f"{name} failed: {code}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def compiled(library: Any, vendor: str, program: Any, options: list[str], target: str, made: str) -> bytes:
+    """The binary of `program` for `target`; the functions' names start with `vendor`, and `made` is what
+    they call a binary. Raises `CompileError` with the compiler's words."""
+    words = [option.encode() for option in options]
+    (code,) = getattr(library, f"{vendor}CompileProgram")(program, len(words), words)
+    if int(code):
+        log = _read(library, f"{vendor}GetProgramLog", program).rstrip(b"\0").decode(errors="replace")
+        raise CompileError(f"{vendor} refused the kernel for {target}:\n{log}")
+    return _read(library, f"{vendor}Get{made}", program)
+
+
+def _read(library: Any, name: str, program: Any) -> bytes:
+    """What a call writes whose size another one says."""
+    room = bytearray(call(library, f"{name}Size", program))
+    call(library, name, program, room)
+    return bytes(room)
