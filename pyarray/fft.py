@@ -135,7 +135,7 @@ def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> 
     >>> pa.fft.fftn(pa.ones((2, 2)))[0, 0].item()
     (4+0j)
     """
-    return _computed("fftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+    return _over_axes("fftn", x, complex_of, s, axes, norm)
 
 
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
@@ -158,7 +158,7 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") ->
     >>> pa.fft.ifftn(pa.ones((2, 2)))[0, 0].item()
     (1+0j)
     """
-    return _computed("ifftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+    return _over_axes("ifftn", x, complex_of, s, axes, norm)
 
 
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
@@ -181,7 +181,7 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") ->
     >>> pa.fft.rfftn(pa.ones((4, 4))).shape
     (4, 3)
     """
-    return _computed("rfftn", x, complex_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+    return _over_axes("rfftn", x, complex_of, s, axes, norm)
 
 
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
@@ -204,7 +204,7 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -
     >>> pa.fft.irfftn(pa.ones((4, 3))).shape
     (4, 4)
     """
-    return _computed("irfftn", x, real_of, norm, s=_sizes(s), axes=_axes(x, s, axes))
+    return _over_axes("irfftn", x, real_of, s, axes, norm)
 
 
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
@@ -217,19 +217,17 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
-def _sizes(s: Any) -> Any:
-    return None if s is None else tuple(s)
-
-
-def _axes(x: Any, s: Any, axes: Any) -> Any:
-    """Each axis by its number, since NumPy is to drop the choice of the last ones."""
-    ndim = asarray(x).ndim
+def _over_axes(name: str, x: Any, result: Callable[[DType], DType], s: Any, axes: Any, norm: Any) -> ndarray:
+    """NumPy gets each axis by its number, since it is to drop the choice of the last ones."""
+    ndim, sizes = asarray(x).ndim, None if s is None else tuple(s)
     if axes is not None:
-        return _shapes.normalize_axes(tuple(axes), ndim)
-    count = ndim if s is None else len(tuple(s))
-    if count > ndim:
-        raise ValueError(f"s has {count} sizes, the array only {ndim} dimensions")
-    return tuple(range(ndim - count, ndim))
+        chosen = _shapes.normalize_axes(tuple(axes), ndim)
+    else:
+        count = ndim if sizes is None else len(sizes)
+        if count > ndim:
+            raise ValueError(f"{name}(): s has {count} sizes, the array only {ndim} dimensions")
+        chosen = tuple(range(ndim - count, ndim))
+    return _computed(name, x, result, norm, s=sizes, axes=chosen)
 
 
 def _points(name: str, n: Any, dtype: Any) -> tuple[int, DType]:
