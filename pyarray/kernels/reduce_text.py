@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,50 +44,22 @@ class ReduceOp:
 def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
     chunks."""
-    ks = [f"k{n}" for n in range(keep)]
-    rs = [f"r{n}" for n in range(reduced)]
-    sizes = [f"out.shape[{n}]" for n in range(keep + 1)]
     exact = op.name == "sum" and kind.kind in "fc"
-    lines = [
-        f"def {op.name}_rows(out, x):",
-        f"    step = (x.shape[{keep}] + out.shape[{keep}] - 1) // out.shape[{keep}]",
-    ]
-    if exact and reduced == 1:  # pieces of whole chunks; the last ones may be left with nothing
-        lines.append(f"    step = (step + {4 * RUN - 1}) // {4 * RUN} * {4 * RUN}")
-    lines.append(
-        f"    for {', '.join([*ks, 'piece'])} in ndrange({', '.join(sizes)}):"
-        if keep
-        else f"    for piece in range({sizes[0]}):"
-    )
-    cut = f"x.shape[{keep}]"
-    lines += [f"        low = min(piece * step, {cut})", f"        high = min(low + step, {cut})"]
-    first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
-    start = f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"
-    lines.append(f"        acc = {start}")
-    if exact:
-        lines.append("        lost = acc_t(0)")
-    pad = "        "
-    for n in range(reduced - 1):
-        bounds = "low, high" if n == 0 else f"x.shape[{keep + n}]"
-        lines.append(f"{pad}for r{n} in range({bounds}):")
-        pad += "    "
-    low, high = ("low", "high") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
-    before = "".join(f"{name}, " for name in ks + rs[:-1])
-    if exact:
-        lines += [pad + line for line in _sum_lines(before, low, high)]
-    else:
+
+    def inner(before: str, low: str, high: str) -> list[str]:
+        if exact:
+            return _sum_lines(before, low, high)
         part = "acc" if op.start is None else f"acc_t({op.start})"
-        lines += [
-            f"{pad}for c in range({low}, {high}, {CHUNK}):",
-            f"{pad}    part = {part}",
-            f"{pad}    for r in unordered(range(c, min(c + {CHUNK}, {high}))):",
-            f"{pad}        part = {op.expression.format('part', f'acc_t(kind(x[{before}r]))')}",
-            f"{pad}    acc = {op.expression.format('acc', 'part')}",
+        return [
+            f"for c in range({low}, {high}, {CHUNK}):",
+            f"    part = {part}",
+            f"    for r in unordered(range(c, min(c + {CHUNK}, {high}))):",
+            f"        part = {op.expression.format('part', f'acc_t(kind(x[{before}r]))')}",
+            f"    acc = {op.expression.format('acc', 'part')}",
         ]
-    # beyond the largest number `lost` is NaN, and `acc` says it all
-    value = "acc + lost if lost == lost else acc" if exact else "acc"
-    lines.append(f"        out[{', '.join([*ks, 'piece'])}] = {value}")
-    return "\n".join(lines) + "\n"
+
+    # pieces of whole chunks; the last ones may be left with nothing
+    return _pieces_text(f"{op.name}_rows", op, keep, reduced, exact, inner, 4 * RUN if exact else 1)
 
 
 _ADD = [  # TwoSum
@@ -100,33 +73,18 @@ _ADD = [  # TwoSum
 
 def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """As `rows_text` for a grid: a team of threads takes a piece, its neighbours neighbouring elements."""
-    ks, rs = [f"k{n}" for n in range(keep)], [f"r{n}" for n in range(reduced)]
-    sizes, cut = ", ".join(f"out.shape[{n}]" for n in range(keep + 1)), f"x.shape[{keep}]"
     exact = op.name == "sum" and kind is op.accumulator(kind) and kind.kind in "fc"
-    first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
-    lines = [
-        f"def {op.name}_teams(out, x):",
-        f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",
-        f"    for {', '.join([*ks, 'piece'])} in ndrange({sizes}):"
-        if keep
-        else f"    for piece in range({sizes}):",
-        f"        low = min(piece * step, {cut})",
-        f"        high = min(low + step, {cut})",
-        "        acc = " + (f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"),
-    ]
-    lines += ["        lost = acc_t(0)"] * exact
-    pad = "        "
-    for n in range(reduced - 1):
-        bounds = "low, high" if n == 0 else f"x.shape[{keep + n}]"
-        lines.append(f"{pad}for r{n} in range({bounds}):")
-        pad += "    "
-    low, high = ("low", "high") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
-    before = "".join(f"{name}, " for name in ks + rs[:-1])
-    if exact:
+
+    def inner(before: str, low: str, high: str) -> list[str]:
+        if not exact:
+            return [
+                f"for r in unordered(range({low}, {high})):",
+                f"    acc = {op.expression.format('acc', f'acc_t(kind(x[{before}r]))')}",
+            ]
         fours = "({} + {}) + ({} + {})".format(
             *(f"kind(x[{before}r + {n * BLOCK_SUMMED // 4}])" for n in range(4))
         )
-        text = [
+        return [
             f"for c in range({low}, {high} - {BLOCK_SUMMED - 1}, {BLOCK_SUMMED}):",
             "    part = acc_t(0)",
             f"    for r in unordered(range(c, c + {BLOCK_SUMMED // 4})):",
@@ -139,15 +97,54 @@ def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
             f"        part = part + kind(x[{before}r])",
             *_ADD,
         ]
-    else:
-        text = [
-            f"for r in unordered(range({low}, {high})):",
-            f"    acc = {op.expression.format('acc', f'acc_t(kind(x[{before}r]))')}",
-        ]
-    lines += [pad + line for line in text]
+
+    return _pieces_text(f"{op.name}_teams", op, keep, reduced, exact, inner, 1)
+
+
+def _pieces_text(
+    name: str,
+    op: ReduceOp,
+    keep: int,
+    reduced: int,
+    exact: bool,
+    inner: Callable[[str, str, str], list[str]],
+    multiple: int,
+) -> str:
+    """`inner` has the lines that add x[before..., low:high] to `acc`, with `exact` to `acc + lost`. Of one
+    axis, pieces have a `multiple` of elements."""
+    ks = [f"k{n}" for n in range(keep)]
+    sizes, cut = ", ".join(f"out.shape[{n}]" for n in range(keep + 1)), f"x.shape[{keep}]"
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
+    lines = [f"def {name}(out, x):", f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]"]
+    if multiple > 1 and reduced == 1:
+        lines.append(f"    step = (step + {multiple - 1}) // {multiple} * {multiple}")
+    lines += [
+        f"    for {', '.join([*ks, 'piece'])} in ndrange({sizes}):"
+        if keep
+        else f"    for piece in range({sizes}):",
+        f"        low = min(piece * step, {cut})",
+        f"        high = min(low + step, {cut})",
+        "        acc = " + (f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"),
+    ]
+    lines += ["        lost = acc_t(0)"] * exact
+    loops, pad, low, high = _loops(keep, reduced, "high")
+    before = "".join(f"{index}, " for index in [*ks, *(f"r{n}" for n in range(reduced - 1))])
+    lines += loops + [pad + line for line in inner(before, low, high)]
+    # beyond the largest number `lost` is NaN, and `acc` says it all
     value = "acc + lost if lost == lost else acc" if exact else "acc"
     lines.append(f"        out[{', '.join([*ks, 'piece'])}] = {value}")
     return "\n".join(lines) + "\n"
+
+
+def _loops(keep: int, reduced: int, stop: str) -> tuple[list[str], str, str, str]:
+    """Loops over all reduced axes but the last, what stands before the lines in them, and the bounds of the
+    last axis; those of the first one are `low` and `stop`."""
+    lines, pad = [], "        "
+    bounds = [("low", stop), *(("0", f"x.shape[{keep + n}]") for n in range(1, reduced))]
+    for n, (low, high) in enumerate(bounds[:-1]):
+        lines.append(f"{pad}for r{n} in range({high if n else f'{low}, {high}'}):")
+        pad += "    "
+    return lines, pad, *bounds[-1]
 
 
 def _sum_lines(before: str, low: str, high: str) -> list[str]:
@@ -190,12 +187,8 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
         "        for c in range(left, right):",
         f"            out[{place}] = acc_t({start})",
     ]
-    pad = "        "
-    for n in range(reduced - 1):
-        lines.append(f"{pad}for r{n} in range({'low, high' if n == 0 else f'x.shape[{keep + n}]'}):")
-        pad += "    "
+    loops, pad, low, high = _loops(keep, reduced, "high")
     last = rs.pop()
-    low, high = ("low", "high") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
 
     def combined(*rows: str) -> str:
         elements = [f"acc_t(kind(x[{', '.join([*ks, *rs, row, 'c'])}]))" for row in rows]
@@ -203,6 +196,7 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
         return op.expression.format(f"out[{place}]", f"({total})")
 
     lines += [
+        *loops,
         f"{pad}for {last} in range({low}, {high} - {ROWS - 1}, {ROWS}):",
         f"{pad}    for c in range(left, right):",
         f"{pad}        out[{place}] = {combined(last, *(f'{last} + {n}' for n in range(1, ROWS)))}",
@@ -227,15 +221,8 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
         "        low = piece * step",
         f"        acc = acc_t({start})",
     ]
-    pad = "        "
-    for n in range(reduced - 1):
-        bounds = f"low, min(low + step, {cut})" if n == 0 else f"x.shape[{keep + n}]"
-        lines.append(f"{pad}for r{n} in range({bounds}):")
-        pad += "    "
+    loops, pad, begin, end = _loops(keep, reduced, f"min(low + step, {cut})")
     last = rs.pop()
-    begin, end = (
-        ("low", f"min(low + step, {cut})") if reduced == 1 else ("0", f"x.shape[{keep + reduced - 1}]")
-    )
 
     def tree(rows: list[str]) -> str:
         if len(rows) == 1:
@@ -245,6 +232,7 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
 
     rows = [last, *(f"{last} + {n}" for n in range(1, THREAD_ROWS))]
     lines += [
+        *loops,
         f"{pad}begin = {begin}",
         f"{pad}end = {end}",
         f"{pad}for {last} in range(begin, end - {THREAD_ROWS - 1}, {THREAD_ROWS}):",
