@@ -35,31 +35,10 @@ from . import (
 )
 
 _CHAPTERS = (
-    aliases,
-    calculus,
-    choosing,
-    comparing,
-    creation,
-    einsum,
-    elementwise,
-    further_elementwise,
-    histograms,
-    linear_algebra,
-    manipulation,
-    moments,
-    nan_functions,
-    order_statistics,
-    padding,
-    products,
-    rearranging,
-    scans,
-    searching,
-    sequences,
-    sets,
-    sorting,
-    statistical,
-    utility,
-)
+    aliases, calculus, choosing, comparing, creation, einsum, elementwise, further_elementwise, histograms,
+    linear_algebra, manipulation, moments, nan_functions, order_statistics, padding, products, rearranging,
+    scans, searching, sequences, sets, sorting, statistical, utility,
+)  # fmt: skip
 # of other chapters what NumPy hands to arrays, and attributes that NumPy has functions for
 _SINGLE: dict[str, Any] = {
     "astype": data_types.astype, "can_cast": data_types.can_cast, "result_type": data_types.result_type,
