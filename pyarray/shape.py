@@ -88,6 +88,17 @@ def normalize_axes(axes: Any, ndim: int) -> Ints:
     return found
 
 
+@functools.lru_cache(maxsize=4096)
+def reduced(shape: Ints, axes: Ints) -> tuple[Ints, Ints]:
+    """`shape` without `axes`, and with size 1 there.
+
+    >>> reduced((2, 3, 4), (1,))
+    ((2, 4), (2, 1, 4))
+    """
+    kept = tuple(n for k, n in enumerate(shape) if k not in axes)
+    return kept, tuple(1 if k in axes else n for k, n in enumerate(shape))
+
+
 def permute(axes: Any, *sequences: Sequence[int]) -> tuple[Ints, ...]:
     """Each of `sequences` (all as long as the rank) reordered by `axes`; `axes` None reverses.
 

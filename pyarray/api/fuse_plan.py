@@ -44,7 +44,7 @@ class Environment:
         if isinstance(node, Apply):
             return shapes.broadcast_shapes(*(self.shape(x) for x in node.operands if isinstance(x, Node)))
         if isinstance(node, Reduce):
-            return tuple(n for k, n in enumerate(self.shape(node.source)) if k not in node.axes)
+            return shapes.reduced(self.shape(node.source), node.axes)[0]
         assert isinstance(node, View)
         given, items = self.shape(node.source), self.items(node)
         if node.how == "permute":

@@ -73,12 +73,12 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     kind = x._dtype if x._dtype.kind in "fc" else float64
     wide = complex128 if kind.kind == "c" else float64
     middle = divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
-    kept = tuple(n for k, n in enumerate(x._shape) if k not in axes)
+    kept, full = shapes.reduced(x._shape, axes)
     squares = empty(kept, float64, x.device)
     result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
     squares_into(squares, x, middle, axes, result if result.itemsize > 2 else float32)
     if keepdims:
-        squares = squares.reshape(tuple(1 if k in axes else n for k, n in enumerate(x._shape)))
+        squares = squares.reshape(full)
     left = float(count - correction) if count > correction else 0.0
     if name == "var":
         return compute(ROWS["divide"].op, float64, result, (squares, left), out)

@@ -171,8 +171,7 @@ def _quantile(
     x = as_operand(name, x, "biuf" if name.endswith("median") else "iuf")
     fractions = _fractions(name, q, whole)
     axes = shapes.normalize_axes(axis, x.ndim)
-    kept = tuple(n for k, n in enumerate(x._shape) if k not in axes)
-    full = tuple(1 if k in axes else n for k, n in enumerate(x._shape))
+    kept, full = shapes.reduced(x._shape, axes)
     dtype = x._dtype if x._dtype.kind == "f" or fraction in _EXACT else float64
     rows = _rows(x, axes, math.prod(kept))
     shape = (*fractions.shape, *(full if keepdims else kept))

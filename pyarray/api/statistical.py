@@ -54,8 +54,7 @@ def reduction(
     if plain:
         _remember(op, x, dtype, kind or dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
-    kept = tuple(n for k, n in enumerate(x._shape) if k not in axes)
-    full = tuple(1 if k in axes else n for k, n in enumerate(x._shape))
+    kept, full = shapes.reduced(x._shape, axes)
     result = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
     target = result
     if keepdims:

@@ -124,7 +124,8 @@ class ReductionKernel:
         types: dict[str, DType],
         device: Device,
     ) -> list[Any]:
-        sizes = tuple(1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes)
+        kept, full = shapes.reduced(shape, axes)
+        sizes = full if keepdims else kept
         for p, a in zip(self.out_params, given, strict=False):
             if a._shape != sizes:
                 raise ValueError(
