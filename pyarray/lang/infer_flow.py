@@ -296,14 +296,25 @@ class FunctionBody(Assignments):
 
 def _rebound_names(node: ast.AST) -> frozenset[str]:
     """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
-    loops = [n for n in ast.walk(node) if isinstance(n, ast.For)]
-    within = ((loop, inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.For))
-    again = (_names(loop.target) & _names(inner.target) for loop, inner in within if inner is not loop)
-    targets = [n.target for n in loops]
-    of_loops = {id(n) for t in targets for n in ast.walk(t)}
-    stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    arguments = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-    return frozenset(n.id for n in stores if id(n) not in of_loops).union(arguments, *again)
+    found: set[str] = set()
+
+    def visit(node: ast.AST, outer: set[str]) -> None:
+        """`outer`: the names of the loops around."""
+        own = None
+        if isinstance(node, ast.For):
+            own, names = node.target, _names(node.target)
+            found.update(names & outer)
+            outer = outer | names
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        for child in ast.iter_child_nodes(node):
+            if child is not own:
+                visit(child, outer)
+
+    visit(node, set())
+    return frozenset(found)
 
 
 def _names(target: ast.AST) -> set[str]:

@@ -7,6 +7,8 @@ it down.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -374,20 +376,33 @@ class Tree:
 # ---- the one traversal
 
 
-def children(node: Any) -> Iterator[Any]:
+@functools.cache
+def _parts(kind: type) -> tuple[str, ...] | None:
+    """Names of the fields of a class of nodes that may hold nodes; None for other classes. Trees are walked by
+    the thousand nodes for each kernel, and `fields` looks for them anew each time."""
+    if not is_dataclass(kind) or issubclass(kind, (Loc, *TYPES)):
+        return None
+    return tuple(field.name for field in fields(kind) if field.name not in ("loc", "type"))
+
+
+def children(node: Any) -> list[Any]:
     """Direct sub-nodes, in source order."""
-    for field in fields(node):
-        value = getattr(node, field.name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(item) and not isinstance(item, (Loc, *TYPES)):
-                yield item
+    found = []
+    for name in _parts(type(node)) or ():
+        value = getattr(node, name)
+        for item in value if type(value) is tuple else (value,):
+            if _parts(type(item)) is not None:
+                found.append(item)
+    return found
 
 
 def walk(node: Any) -> Iterator[Any]:
     """`node` and everything below it, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    rest = [node]
+    while rest:
+        node = rest.pop()
+        yield node
+        rest += reversed(children(node))
 
 
 def assigned(*nodes: Any) -> set[str]:
@@ -400,15 +415,14 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
 
     def visit(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(visit(item) for item in value)
-        if is_dataclass(value) and not isinstance(value, (Loc, *TYPES)):
-            return rewrite(value, change)
-        return value
+            made = tuple([visit(item) for item in value])
+            return value if all(map(operator.is_, made, value)) else made
+        return value if _parts(type(value)) is None else rewrite(value, change)
 
     updates = {}
-    for field in fields(node):
-        old = getattr(node, field.name)
+    for name in _parts(type(node)) or ():
+        old = getattr(node, name)
         new = visit(old)
         if new is not old and new != old:
-            updates[field.name] = new
+            updates[name] = new
     return change(replace(node, **updates) if updates else node)
