@@ -67,11 +67,11 @@ _ALONG = {"reduce": REDUCTIONS, "accumulate": {"add": "cumsum", "multiply": "cum
 
 
 def operation(name: str) -> Callable[..., Any]:
-    """The operation `name`. Raises `NotImplementedError` when nobody provided it."""
+    """The operation `name`. Raises `RuntimeError` when nobody provided it."""
     try:
         return operations[name]
     except KeyError:
-        raise NotImplementedError(
+        raise RuntimeError(
             f"operation {name!r} is provided by pyarray as a whole; import pyarray first"
         ) from None
 

@@ -177,12 +177,12 @@ def _read_names(value: Any, reads: Reads) -> tuple[str, ...]:
     """Attributes of an object that a kernel reads, itself or in a `@pa.func` of the object's class. Methods
     aren't values."""
     names = dict.fromkeys(reads)
-    for name in (todo := list(names)):  # which grows on the way
+    for name in (queue := list(names)):  # which grows on the way
         source = getattr(inspect.getattr_static(value, name, None), "__pyarray_func__", None)
         if source is not None:
             first = next(iter(source.signature.parameters), "")
-            todo += [n for n in attributes_read(source).get(first, {}) if n not in names]
-            names |= dict.fromkeys(todo)
+            queue += [n for n in attributes_read(source).get(first, {}) if n not in names]
+            names |= dict.fromkeys(queue)
     found = ((name, getattr(value, name, types.MethodType)) for name in names)
     return tuple(n for n, x in found if x is not types.MethodType and not isinstance(x, types.MethodType))
 

@@ -83,6 +83,11 @@ def ctype(kind: Any) -> str:
     return views.view_name(kind) if isinstance(kind, ArrayType) else str(kind.dtype.ctype)
 
 
+def start_of(accumulator: str, op: str, dtype: DType) -> str:
+    """What a part of a reduction starts from, as C text: of min, max, and, or the value itself."""
+    return constant({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(accumulator)
+
+
 def constant(value: Any, dtype: DType) -> str:
     """A number as C text of that type."""
     if dtype.kind == "b":
@@ -404,10 +409,9 @@ class Code:
         lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         for acc, op in s.reductions:
             dtype = types[acc].dtype
-            # min, max, and, or: starting from the value itself changes nothing, so no identity is needed
-            identity = constant({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(acc)
+            first = start_of(acc, op, dtype)
             text += f"{inner}{dtype.ctype} {lanes[acc]}[{LANES}];\n"
-            text += f"{inner}for (int lane = 0; lane < {LANES}; ++lane) {lanes[acc]}[lane] = {identity};\n"
+            text += f"{inner}for (int lane = 0; lane < {LANES}; ++lane) {lanes[acc]}[lane] = {first};\n"
         saved = dict(self.renamed)
         self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
         body = self.block(s.body, indent + 3)

@@ -16,7 +16,7 @@ from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions
-from .emit_code import Code, cname, constant, ctype
+from .emit_code import Code, cname, ctype, start_of
 from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
 from .emit_tile import ROWS, in_tiles, tile_loop
 from .emit_wide import filled, share, wide_arrays, wide_loop
@@ -91,9 +91,7 @@ class GridCode(Code):
         lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         for acc, op in s.reductions:
             dtype = types[acc].dtype
-            # min, max, and, or: starting from the value itself changes nothing, so no identity is needed
-            first = constant({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(acc)
-            text += f"{inner}{dtype.ctype} {lanes[acc]} = {first};\n"
+            text += f"{inner}{dtype.ctype} {lanes[acc]} = {start_of(acc, op, dtype)};\n"
         saved = dict(self.renamed)
         self.renamed |= lanes
         loads = sum(isinstance(n, Load) for n in nodes)

@@ -136,26 +136,26 @@ def _tile(code: Code, kernel: Function, loop: For, store: Store, walks: list[_Wa
     text = "".join(f"            {w.kind.dtype.ctype} own{w.number}[{ROWS}];\n" for w in read)
     text += "".join(_each(f"{pad}if ({w.inside}) own{w.number}[k] = {w.element};\n") for w in read)
     for w in read:
-        if w.turns is not None:
-            text += f"            if (turn{w.number}) {{\n"
-            text += _each(f"{pad}tile{w.number}[{_OTHER}][tile_x] = own{w.number}[k];\n")
-            text += "            __syncthreads();\n"
-            text += _each(f"{pad}own{w.number}[k] = tile{w.number}[tile_x][{_OTHER}];\n")
-            text += "            __syncthreads();\n            }\n"
+        text += _turned(w, f"own{w.number}")
     i, j = (cname(v) for v in loop.variables[-2:])
     held = {(w.name, w.place): f"own{w.number}[k]" for w in read}
     inner = f"{pad}const int64_t {i} = top + {_OTHER}, {j} = left + tile_x;\n"
     inner += f"{pad}if ({_OTHER} < high && tile_x < wide) {{\n"
     inner += f"{pad}at->tid = {_number(loop)};\n" if code.debug else ""
     inner += body(code, kernel, loop, None, held) + f"{pad}}}\n"
-    text += f"            {out.kind.dtype.ctype} value[{ROWS}];\n{_each(inner)}"
-    if out.turns is not None:
-        text += f"            if (turn{out.number}) {{\n"
-        text += _each(f"{pad}tile{out.number}[{_OTHER}][tile_x] = value[k];\n")
-        text += "            __syncthreads();\n"
-        text += _each(f"{pad}value[k] = tile{out.number}[tile_x][{_OTHER}];\n")
-        text += "            __syncthreads();\n            }\n"
+    text += f"            {out.kind.dtype.ctype} value[{ROWS}];\n{_each(inner)}{_turned(out, 'value')}"
     return text + _each(f"{pad}if ({out.inside}) {out.element} = value[k];\n")
+
+
+def _turned(w: _Walk, values: str) -> str:
+    """Where an array's tile is turned, each thread's `values` go to the thread across the diagonal, through
+    shared memory."""
+    if w.turns is None:
+        return ""
+    pad, wait = "                ", "            __syncthreads();\n"
+    given = _each(f"{pad}tile{w.number}[{_OTHER}][tile_x] = {values}[k];\n")
+    taken = _each(f"{pad}{values}[k] = tile{w.number}[tile_x][{_OTHER}];\n")
+    return f"            if (turn{w.number}) {{\n{given}{wait}{taken}{wait}            }}\n"
 
 
 def _number(loop: For) -> str:

@@ -49,9 +49,7 @@ def builtin(name: str) -> Marker:
     def host(*args: Any) -> Any:
         function: Any = getattr(np, _NUMPY.get(name, name), None)
         if function is None:
-            raise NotImplementedError(
-                f"{name}() is for kernels; NumPy, which would stand in for it, has none"
-            )
+            raise RuntimeError(f"{name}() works in kernels only: on the host NumPy stands in, which has none")
         return function(*args)
 
     return Marker(name, host, row.doc)

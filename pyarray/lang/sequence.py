@@ -61,7 +61,7 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
         if sites < 2 and not (effects and sum(map(bool, shown)) > 1):
             return node
         last = max(k for k, s in enumerate(shown) if s)
-        names: dict[int, Expr] = {}
+        names: dict[int, Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
         lets = []
         for k, (operand, shows) in enumerate(zip(operands, shown, strict=True)):
             if shows and (k != last or isinstance(node, Store)):

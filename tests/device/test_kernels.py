@@ -607,7 +607,7 @@ def test_every_function_of_the_table_links(device, dtype):
             try:
                 with np.errstate(all="ignore"):
                     expected = getattr(known, row.name)(*[x] * row.arity)
-            except NotImplementedError:
+            except RuntimeError:  # NumPy has none
                 continue
             np.testing.assert_allclose(out[n], expected, rtol=1e-5, err_msg=row.name)
 
