@@ -7,6 +7,7 @@ and no torch.
 
 from . import cuda_interface as _cuda_interface
 from . import fft as fft
+from . import keywords as _keywords
 from . import linalg as linalg
 from . import random as random
 from . import testing as testing
@@ -115,6 +116,9 @@ __array_api_version__ = "2025.12"
 
 _operators.install()
 _methods.install()
+for _module in (globals(), vars(linalg), vars(fft), vars(random)):
+    _keywords.install(_module)
+_keywords.install_methods(random.Generator)
 _numpy_names.install(linalg=linalg, fft=fft)
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(

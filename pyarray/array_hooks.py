@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from pyarray.keywords import INSTEAD
+
 operations: dict[str, Callable[..., Any]] = {}
 numpy_functions: dict[str, Callable[..., Any]] = {}
 
@@ -117,7 +119,8 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
         raise _missing(full, "ufunc")
     refused = [key for key in options if key not in ("axis", "keepdims", "dtype") or method not in _ALONG]
     if refused:
-        raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {_instead(refused[0])}")
+        what = INSTEAD.get(refused[0], "it takes out= and no other keyword")
+        raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {what}")
     result = numpy_functions[name](*given, **options)
     return result if out is None else _store_out(out, result)
 
@@ -126,15 +129,6 @@ def _outer(x: Any, y: Any) -> list[Any]:
     """Operands that broadcast as those of `ufunc.outer`."""
     ndim = getattr(y, "ndim", 0)
     return [x.reshape(*x.shape, *(1,) * ndim) if ndim and hasattr(x, "shape") else x, y]
-
-
-def _instead(keyword: str) -> str:
-    ways = {
-        "where": "choose with pyarray.where(mask, result, other)",
-        "dtype": "cast the operands or the result with astype",
-        "initial": "combine the result with the initial value",
-    }
-    return ways.get(keyword, "it takes out= and no other keyword")
 
 
 def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

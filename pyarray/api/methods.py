@@ -7,6 +7,7 @@ from typing import Any
 
 from ..array import ndarray, root
 from ..dtypes import float32, float64
+from ..keywords import install_methods, refuse
 from . import (
     choosing,
     creation,
@@ -45,14 +46,22 @@ _PLAIN: dict[str, Any] = {
 
 def _along_axis(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: ndarray, axis: Any = None, **options: Any) -> Any:
-        return function(self, axis=axis, **options)
+        try:
+            return function(self, axis=axis, **options)
+        except TypeError:
+            refuse(function, options)
+            raise
 
     return method
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: ndarray, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
+        try:
+            return function(self, *args, **options)
+        except TypeError:
+            refuse(function, options)
+            raise
 
     return method
 
@@ -101,3 +110,4 @@ def install() -> None:
         setattr(ndarray, name, method)
     for name, part in (("real", _real), ("imag", _imag)):
         setattr(ndarray, name, property(part))
+    install_methods(ndarray)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..array_hooks import numpy_functions
+from ..keywords import checked
 from . import (
     aliases,
     calculus,
@@ -54,7 +55,7 @@ def install(**extensions: Any) -> None:
     modules that NumPy has under the same name."""
     ours: dict[str, Any] = {}
     for chapter in _CHAPTERS:
-        ours |= {name: getattr(chapter, name) for name in chapter.__all__}
+        ours |= {name: checked(getattr(chapter, name)) for name in chapter.__all__}
     numpy_functions.update(ours | _SINGLE)
     for part, module in extensions.items():
         numpy_functions.update({f"{part}.{name}": getattr(module, name) for name in module.__all__})

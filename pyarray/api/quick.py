@@ -19,6 +19,7 @@ from ..array_marks import MARKED
 from ..buffer_view import BufferView
 from ..jit.mode import mode, table
 from ..kernels.map import map_kernel, walk_launcher
+from ..keywords import declare, refuse
 from ..lang.builtins import FUNCTIONS
 from ..memory.buffer import Buffer
 from .ufunc import PYTHON, STRIDES, Row, call, known, result_like
@@ -214,6 +215,7 @@ def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
     made.__name__ = made.__qualname__ = row.name
     made.__doc__ = row.doc
     made.__module__ = "pyarray"
+    declare(made)
     # in kernels it is the language's own function, or the row's expression
     if row.name in FUNCTIONS:
         made.__pyarray_builtin__ = row.name  # type: ignore[attr-defined]
@@ -226,7 +228,9 @@ def _make_unary(row: Row, foreign: bool) -> Callable[..., Any]:
     ways = _Ways(row)
     types = ways.types
 
-    def function(x: Any, /, *, out: ndarray | None = None) -> Any:
+    def function(x: Any, /, *, out: ndarray | None = None, **unknown: Any) -> Any:
+        if unknown:
+            refuse(function, unknown)
         kind = type(x)
         if (kind is ndarray or kind is BufferView) and out is None:
             quick = types.get((mode.key, x._key, _NOTHING))
@@ -241,7 +245,9 @@ def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
     ways = _Ways(row)
     types = ways.types
 
-    def function(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> Any:
+    def function(x1: Any, x2: Any, /, *, out: ndarray | None = None, **unknown: Any) -> Any:
+        if unknown:
+            refuse(function, unknown)
         t1, t2 = type(x1), type(x2)
         k1 = x1._key if t1 is ndarray or t1 is BufferView else t1
         k2 = x2._key if t2 is ndarray or t2 is BufferView else t2

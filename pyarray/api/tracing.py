@@ -25,6 +25,7 @@ from ..kernels.reduce import ReduceOp
 from .ufunc import PYTHON
 
 _FULL = slice(None)
+_WRAPPERS = ("keywords.py", "repeat.py")  # files of what is around functions of the library
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class Tracer:
         while trace is not None:
             code = trace.tb_frame.f_code
             if is_ours(code.co_filename):
-                called = called or code
+                called = called or (None if code.co_filename.endswith(_WRAPPERS) else code)
             else:
                 place, called = (code.co_filename, trace.tb_lineno), None
             trace = trace.tb_next

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "pyarray"
 
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
-    {"config", "errors", "_runtime"},
+    {"config", "errors", "keywords", "_runtime"},
     {"dtypes", "shape", "annotations"},
     {"driver", "lang"},
     {"memory"},

@@ -1,0 +1,129 @@
+"""Keywords that a function doesn't have: the error names the nearest one that it has, and what NumPy's others
+become here.
+
+Python refuses an unknown keyword before the function runs, in its own words; so what is public is called by
+way of `checked`, or takes `**unknown` itself (`api/quick.py`), and `refuse` is asked only when something is
+wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+# NumPy's keywords that functions here may lack, and what to write
+INSTEAD = {
+    "where": "choose with pyarray.where(mask, result, other)",
+    "dtype": "cast the operands or the result with astype",
+    "initial": "combine the result with the initial value",
+    "order": "new arrays are in C order; a transpose of one has the other",
+    "casting": "cast with astype, which casts everything",
+    "subok": "there are no subclasses of arrays",
+    "like": "name the place with device=",
+    "out": "assign the result, out[...] = result",
+    "ndmin": "add axes of size 1 by an index, a[None]",
+    "axes": "move the axes first, with moveaxis",
+    "allow_pickle": "objects are no elements of these arrays",
+    "kind": "all sorts are stable",
+}
+
+CHECKED = "__pyarray_keywords__"  # marks what refuses unknown keywords already
+_signatures: dict[types.CodeType, inspect.Signature] = {}  # of functions that differ in closures only
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def refuse(function: Callable[..., Any], options: Iterable[str], skip: int = 0) -> None:
+    """Raises `TypeError` when one of the keywords `options` is none of `function`'s, whose first `skip`
+    parameters have no names for callers."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    known = [p.name for p in list(parameters)[skip:] if p.kind in _NAMED]
+    for option in options:
+        if option not in known:
+            raise TypeError(_message(function.__name__, option, known, parameters)) from None
+
+
+def declare(function: Callable[..., Any]) -> None:
+    """Of a function that takes `**unknown` and refuses it: its signature is what stands before that."""
+    if (known := _signatures.get(function.__code__)) is None:
+        found = inspect.signature(function)
+        known = found.replace(parameters=list(found.parameters.values())[:-1])
+        _signatures[function.__code__] = known
+    setattr(function, CHECKED, True)
+    function.__signature__ = known  # type: ignore[attr-defined]
+
+
+def _message(name: str, option: str, known: list[str], parameters: Iterable[inspect.Parameter]) -> str:
+    what = f"{name}() has no keyword {option!r}"
+    operands = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.name not in known]
+    taken = f"it takes {', '.join(known)}" if known else "it takes none"
+    if option in operands:
+        return f"{what}: give {', '.join(operands)} by position; {taken}"
+    distances = sorted((_distance(option, other), k) for k, other in enumerate(known))
+    near = distances and distances[0][0] <= max(1, (len(option) + 1) // 3)
+    if option in INSTEAD and not near:
+        return f"{what}; {INSTEAD[option]}; {taken}"
+    if near or len(known) > 1:
+        return f"{what}; did you mean {known[distances[0][1]]!r}? {taken[0].upper()}{taken[1:]}"
+    return f"{what}; {taken}"
+
+
+def _distance(a: str, b: str) -> int:
+    """How many letters are to be changed, left out, put in or exchanged with the next."""
+    rows = [list(range(len(b) + 1))]
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (x != y)))
+            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
+                row[-1] = min(row[-1], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+@functools.cache
+def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
+    """The function, which refuses unknown keywords in our words. What checks by itself, or has no keywords of
+    its own, stays as it is."""
+    if not isinstance(function, types.FunctionType) or hasattr(function, CHECKED):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if not options:
+            return function(*args)
+        try:
+            return function(*args, **options)
+        except TypeError:
+            refuse(function, options, skip)
+            raise
+
+    setattr(call, CHECKED, True)
+    return call
+
+
+def install(namespace: dict[str, Any]) -> None:
+    """Put checked functions in the place of all public ones of a module."""
+    for name in namespace.get("__all__") or list(namespace):
+        found = namespace[name]
+        public = name[0] != "_" and isinstance(found, types.FunctionType) and not hasattr(found, CHECKED)
+        if public and "lang" not in found.__module__:  # kernels know those of the language by themselves
+            namespace[name] = made = checked(found)
+            made.__module__ = namespace["__name__"]  # under which pickles find it
+
+
+def install_methods(kind: type) -> None:
+    """The same for the public methods of a class that have keywords."""
+    for name, method in list(vars(kind).items()):
+        if isinstance(method, types.FunctionType) and not name.startswith("_") and _has_keywords(method):
+            setattr(kind, name, checked(method, 1))
+
+
+def _has_keywords(method: types.FunctionType) -> bool:
+    code = method.__code__
+    first = 1 if code.co_posonlyargcount == 0 else code.co_posonlyargcount
+    return code.co_argcount + code.co_kwonlyargcount > first
