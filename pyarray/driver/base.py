@@ -150,10 +150,6 @@ class Driver(ABC):
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         """Device to host, after all launches so far; the data is there at the return."""
 
-    @abstractmethod
-    def copy_within(self, target: int, source: int, nbytes: int) -> None:
-        """Device to the same device, in order with launches; the ranges may overlap."""
-
     def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
         """From another device, in order with both current streams. False, and nothing done, where there is no
         direct way."""

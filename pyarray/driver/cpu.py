@@ -78,11 +78,8 @@ class CpuDriver(Driver):
         ctypes.memmove(host, ptr, nbytes)
 
     def copy_apart(self, target: int, source: int, nbytes: int) -> None:
-        """As `copy_within`, for ranges that share nothing, by all cores."""
+        """Between ranges that share nothing, by all cores."""
         lib.pa_memory_copy(self._pool, ffi.cast("void *", target), ffi.cast("void *", source), nbytes)
-
-    def copy_within(self, target: int, source: int, nbytes: int) -> None:
-        ctypes.memmove(target, source, nbytes)
 
     def compiler(self) -> cc.Toolchain:
         return cc.toolchain()

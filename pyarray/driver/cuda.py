@@ -55,7 +55,6 @@ class CudaDriver(GpuDriver):
             "fill": "cuMemsetD8Async",
             "copy_in": "cuMemcpyHtoDAsync",
             "copy_out": "cuMemcpyDtoHAsync",
-            "copy_within": "cuMemcpyDtoDAsync",
             "copy_across": "cuMemcpyPeerAsync",
             "locate": "cuPointerGetAttribute",
             "load": "cuModuleLoadData",

@@ -195,18 +195,6 @@ class GpuDriver(Driver):
         self._staging.copy_out(host, ptr, nbytes, self.current_stream())
         self._good = max(self._good, self._seen())
 
-    def copy_within(self, target: int, source: int, nbytes: int) -> None:
-        stream = self._working()
-        if (
-            target < source + nbytes and source < target + nbytes
-        ):  # the vendor's copy asks for disjoint ranges
-            scratch = self.allocate(nbytes)
-            self.call("copy_within", scratch, source, nbytes, stream)
-            self.call("copy_within", target, scratch, nbytes, stream)
-            self.free(scratch, nbytes)
-            return
-        self.call("copy_within", target, source, nbytes, stream)
-
     def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
         if type(other) is not type(self):
             return False

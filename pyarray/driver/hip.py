@@ -63,7 +63,6 @@ class HipDriver(GpuDriver):
             "fill": "hipMemsetD8Async",
             "copy_in": "hipMemcpyHtoDAsync",
             "copy_out": "hipMemcpyDtoHAsync",
-            "copy_within": "hipMemcpyDtoDAsync",
             "copy_across": "hipMemcpyPeerAsync",
             "load": "hipModuleLoadData",
             "unload": "hipModuleUnload",

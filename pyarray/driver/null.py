@@ -85,9 +85,6 @@ class NullDriver(Driver):
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         self._record("copy_out", host, ptr, nbytes)
 
-    def copy_within(self, target: int, source: int, nbytes: int) -> None:
-        self._record("copy_within", target, source, nbytes)
-
     def compiler(self) -> NullCompiler:
         return self._compiler
 

@@ -215,7 +215,7 @@ class SavedKernel:
 
     def __init__(self, facts: dict[str, Any], blobs: bytes):
         self.__name__ = facts["kernel"]
-        self._facts, self._blobs = facts, blobs
+        self._facts = facts
         self._saved = [_Saved(self.__name__, v, blobs) for v in facts["variants"]]
         self._signature = inspect.Signature([_parameter(p) for p in facts["parameters"]])
 

@@ -326,17 +326,6 @@ EXPORT int hipMemcpyDtoHAsync(void *to, void *from, size_t size, void *stream_ha
     return size ? copy(stream, to, from, size, stream->device) : Success;
 }
 
-EXPORT int hipMemcpyDtoDAsync(void *to, void *from, size_t size, void *stream_handle)
-{
-    BEGIN;
-    STREAM(stream, stream_handle);
-    if (!size) return Success;
-    const char *a = (const char *)to, *b = (const char *)from;
-    if (a < b + size && b < a + size) return InvalidValue; // the real one answers nonsense
-    if (!within(to, size, false, stream->device) || !within(from, size, false, stream->device)) return InvalidValue;
-    return copy(stream, to, from, size, stream->device);
-}
-
 EXPORT int hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, void *stream_handle)
 {
     BEGIN;
