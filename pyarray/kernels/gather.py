@@ -19,6 +19,7 @@ from ..dtypes import int64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange
 from .index_key import Plan, only_mask, plan_of
+from .map import check_device
 from .nonzero import as_bits, bits, check_range, nonzero
 
 # Elements of a row that one iteration copies on the CPU; elsewhere neighbours are neighbouring threads.
@@ -142,11 +143,7 @@ def _broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
 def _source(a: ndarray, value: Any) -> ndarray:
     """What is written into `a`: an array of its dtype that shares no memory with it."""
     if isinstance(value, ndarray):
-        if value.device is not a.device:
-            raise ValueError(
-                f"assignment between devices: target on {a.device}, value on {value.device}; "
-                "move it with .to_device(...)"
-            )
+        check_device(a, value)
         if value._dtype is a._dtype:
             return value.copy() if _overlap(value, a) else value
     elif type(value) not in (bool, int, float, complex):

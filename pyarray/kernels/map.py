@@ -244,14 +244,19 @@ def _copy(x: Any) -> Any:
 COPY = MapOp("copy", _copy)
 
 
+def check_device(out: ndarray, value: ndarray) -> None:
+    """Raises `ValueError` unless `value`, to be assigned to `out`, is on its device."""
+    if value.device is not out.device:
+        raise ValueError(
+            f"assignment between devices: target on {out.device}, value on {value.device}; "
+            "move it with .to_device(...)"
+        )
+
+
 def assign(out: ndarray, value: Any) -> None:
     """`out[...] = value` with NumPy's broadcasting and cast; `value` is an array or a Python number."""
     if isinstance(value, ndarray):
-        if value.device is not out.device:
-            raise ValueError(
-                f"assignment between devices: target on {out.device}, value on {value.device}; "
-                "move it with .to_device(...)"
-            )
+        check_device(out, value)
         if value._dtype.kind == "c" and out._dtype.kind != "c":
             raise TypeError(
                 f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first"
