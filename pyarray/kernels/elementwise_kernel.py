@@ -9,10 +9,7 @@ from typing import Any
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..driver.base import Device
-from ..driver.cc import CPP
 from ..dtypes import DType, int64
-from ..jit.report import caller
-from ..jit.text_kernel import TextKernel
 from ..lang.dialect import DIALECTS, Dialect
 from ..lang.emit_code import cname
 from ..lang.ir import ScalarType
@@ -24,7 +21,7 @@ from .text_frame import Layout, Lines
 _SIZE = "_n"  # parameters with the sizes that are walked; users' names don't begin with _
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(tp.Declared):
     """A kernel that computes the elements of its outputs one by one, from C++ text for the body of the loop.
 
     `in_params` and `out_params` are lists like `"float32 x, T y, raw T table"`: a dtype, or a letter that
@@ -55,22 +52,12 @@ class ElementwiseKernel:
         after_loop: str = "",
         options: tuple[str, ...] = (),
     ):
-        self.name = self.__name__ = tp.check_name(name)
-        self.in_params = tp.parse_params(name, in_params, out=False)
-        self.out_params = tp.parse_params(name, out_params, out=True)
-        self.params = self.in_params + self.out_params
-        self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
-        tp.check_distinct(name, self.params)
+        self._declare(name, in_params, out_params, options)
         self.operation, self.preamble = operation, preamble
         self.loop_prep, self.after_loop = loop_prep, after_loop
         self.reduce_dims, self.no_return, self.return_tuple = reduce_dims, no_return, return_tuple
-        options = tp.check_options(name, options)
         texts = " ".join((operation, preamble, loop_prep, after_loop))
         self._ordered = bool(re.search(r"\b(i|_ind)\b", texts))  # whether the order of elements matters
-        self._place = caller() or ("", 0)
-        self._kernel = TextKernel(
-            name, self._program, flags=(*CPP, *tp.host_options(options)), grid_flags=options
-        )
 
     def __repr__(self) -> str:
         return f"<ElementwiseKernel {self.name!r}>"

@@ -9,10 +9,7 @@ from typing import Any
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..driver.base import Device
-from ..driver.cc import CPP
 from ..dtypes import DType
-from ..jit.report import caller
-from ..jit.text_kernel import TextKernel
 from ..lang.dialect import DIALECTS
 from ..lang.pipeline import Program
 from . import text_frame as tf
@@ -23,7 +20,7 @@ PIECE = 1 << 12  # elements that make another piece worth while on a grid
 PIECES = 1 << 9
 
 
-class ReductionKernel:
+class ReductionKernel(tp.Declared):
     """A kernel that reduces arrays over axes, from expressions in C++.
 
     `in_params` and `out_params` are lists as `ElementwiseKernel` takes them. `map_expr` is an expression of
@@ -54,23 +51,13 @@ class ReductionKernel:
         preamble: str = "",
         options: tuple[str, ...] = (),
     ):
-        self.name = self.__name__ = tp.check_name(name)
-        self.in_params = tp.parse_params(name, in_params, out=False)
-        self.out_params = tp.parse_params(name, out_params, out=True)
-        self.params = self.in_params + self.out_params
-        self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
-        tp.check_distinct(name, self.params)
+        self._declare(name, in_params, out_params, options)
         if not self.nout or any(p.raw for p in self.out_params):
             raise ValueError(f"{name}: a reduction has at least one output, and none is raw: {out_params!r}")
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
         self.identity = "" if identity is None else str(identity)
         self.reduce_type, self.reduce_dims, self.preamble = reduce_type, reduce_dims, preamble
-        options = tp.check_options(name, options)
         self._ordered = bool(re.search(r"\b(_J|_j|_in_ind)\b", " ".join((map_expr, post_map_expr, preamble))))
-        self._place = caller() or ("", 0)
-        self._kernel = TextKernel(
-            name, self._program, flags=(*CPP, *tp.host_options(options)), grid_flags=options
-        )
 
     def __repr__(self) -> str:
         return f"<ReductionKernel {self.name!r}>"

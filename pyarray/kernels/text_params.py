@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,12 @@ from .. import shape as shapes
 from ..array import ndarray
 from ..array_hooks import on_several_devices
 from ..driver.base import Device, get_device
+from ..driver.cc import CPP
 from ..dtypes import DType, asdtype
+from ..jit.report import caller
 from ..jit.signature import as_argument, check_number, is_readonly
+from ..jit.text_kernel import TextKernel
+from ..lang.pipeline import Program
 from .map import apart
 
 CTYPES = {
@@ -89,6 +94,28 @@ def _param(kernel: str, part: str, out: bool) -> Param:
         raise ValueError(
             f"{kernel}: the type of {part.strip()!r} is no letter and no dtype: {error}"
         ) from None
+
+
+class Declared(ABC):
+    """What kernels whose parameters are CuPy's lists begin with."""
+
+    def _declare(self, name: str, in_params: str, out_params: str, options: Any) -> None:
+        """Raises `ValueError` for a name or a list that can't be, `TypeError` for options that are no
+        strings."""
+        self.name = self.__name__ = check_name(name)
+        self.in_params = parse_params(name, in_params, out=False)
+        self.out_params = parse_params(name, out_params, out=True)
+        self.params = self.in_params + self.out_params
+        self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
+        check_distinct(name, self.params)
+        options = check_options(name, options)
+        self._place = caller() or ("", 0)
+        flags = (*CPP, *host_options(options))
+        self._kernel = TextKernel(name, self._program, flags=flags, grid_flags=options)
+
+    @abstractmethod
+    def _program(self, key: Any, target: str, debug: bool) -> Program:
+        """The text for a key that the kernel is launched with."""
 
 
 def check_distinct(kernel: str, params: Sequence[Param]) -> None:
