@@ -13,6 +13,7 @@ from pyarray.array_hooks import StandIn, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
+from pyarray.memory.touch import touch
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, device: Any = None) -> ndarray:
@@ -74,6 +75,7 @@ def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
     target = get_device(device)
     if target == a.device:
         return a
+    touch.seen = True
     result = empty(a.shape, a.dtype, target)
     packed = operation("contiguous")(a) if a._key & STRIDED else a
     if not a.size or target.driver.copy_across(result._ptr, a.device.driver, packed._ptr, a.nbytes):
@@ -165,6 +167,7 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
         with np.errstate(all="ignore"):
             np.copyto(array_host.numpy_view(result), values, casting="unsafe")
     else:
+        touch.seen = True
         packed = np.ascontiguousarray(values, dtype=kind.numpy)
         device.driver.copy_in(result._ptr, packed.__array_interface__["data"][0], result.nbytes)
     return result
@@ -173,6 +176,7 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
 def _download(a: ndarray) -> np.ndarray[Any, Any]:
     values = np.empty(a.shape, dtype=a.dtype.numpy)
     if a.size:
+        touch.seen = True
         packed = operation("contiguous")(a) if a._key & STRIDED else a
         a.device.driver.copy_out(values.__array_interface__["data"][0], packed._ptr, a.nbytes)
     return values

@@ -20,6 +20,7 @@ from pyarray._runtime import ffi, lib
 from pyarray.array import MAX_NDIM, ndarray, operations
 from pyarray.array_convert import window
 from pyarray.driver.base import Device, get_device
+from pyarray.memory.touch import touch
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
@@ -148,6 +149,7 @@ def _element_strides(a: ndarray) -> tuple[int, ...]:
 
 
 def _describe(tensor: Any, a: ndarray, steps: tuple[int, ...]) -> None:
+    touch.seen = True
     tensor.data = ffi.cast("void *", a._ptr if a._size else 0)
     tensor.device.device_type, tensor.device.device_id = dlpack_device(a)
     tensor.dtype.code, tensor.dtype.bits = _CODES[a._dtype]

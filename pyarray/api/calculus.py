@@ -11,6 +11,7 @@ from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation
 from ..dtypes import bool_, complex128, float64, int64, result_type
+from ..jit.repeat import repeatable
 from ..kernels.interpolation import convolve as convolve_kernel
 from ..kernels.interpolation import interpolate
 from .elementwise import add, conj, divide, imag, multiply, real, remainder, subtract
@@ -23,6 +24,7 @@ from .ufunc import operands_of
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
 
+@repeatable
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Values at `x` (of any shape) of the piecewise linear function through the points (`xp`, `fp`), 1-D
     arrays with `xp` increasing; `left` and `right` (the first and last of `fp` unless given) outside them.
@@ -70,6 +72,7 @@ def _interp(at: ndarray, xs: ndarray, ys: ndarray, left: Any, right: Any) -> nda
     return interpolate(contiguous(at).reshape(at.size), contiguous(xs), ys, *ends).reshape(at.shape)
 
 
+@repeatable
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     """Integral along `axis` of the piecewise linear function through `y`, at the points `x` (1-D, or as `y`),
     or `dx` apart.
@@ -91,6 +94,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     return sum_of(divide(multiply(pairs, step), 2.0), axis=k)
 
 
+@repeatable
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Derivatives of samples by differences of second order inside, of `edge_order` (1 or 2) at the ends: an
     array for one axis, a tuple for several (`axis`: None for all, an int, or a tuple).

@@ -10,6 +10,7 @@ from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..array_hooks import operation
 from ..dtypes import bool_, int64, result_type
+from ..jit.repeat import repeatable
 from ..kernels import gather
 from .creation import arange
 from .elementwise import not_equal
@@ -82,6 +83,7 @@ def compress(condition: Any, x: Any, /, axis: int | None = None) -> ndarray:
     return take(x, nonzero(condition)[0], axis=axis)
 
 
+@repeatable
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
     """For each element the choice of the first condition that is true, else `default`; all broadcast.
 
@@ -111,6 +113,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return out
 
 
+@repeatable
 def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     """For each element of the integers `a` the element there of the choice of that number; all broadcast.
 

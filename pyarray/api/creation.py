@@ -16,7 +16,9 @@ from ..array_hooks import operation
 from ..dlpack import from_dlpack
 from ..driver.base import get_device
 from ..dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64
+from ..jit.repeat import repeatable
 from ..kernels import create
+from ..memory.touch import touch
 from .data_types import result_type
 
 __all__ = [
@@ -167,6 +169,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
 def _zeroed(a: ndarray) -> ndarray:
     """A fresh array with all bytes cleared, which is 0 in every dtype."""
     if a.nbytes:
+        touch.seen = True
         a.device.driver.fill(a._ptr, 0, a.nbytes)
     return a
 
@@ -328,6 +331,7 @@ def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
     return create.triangle(x, operator.index(k), lower)
 
 
+@repeatable
 def tril(x: Any, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
@@ -339,6 +343,7 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
     return _triangle("tril", x, k, True)
 
 
+@repeatable
 def triu(x: Any, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.

@@ -13,6 +13,7 @@ from ..array import ndarray
 from ..array_convert import asarray, to_device
 from ..driver.base import get_device
 from ..dtypes import DType, asdtype, bfloat16, result_type
+from ..jit.repeat import repeatable
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -44,6 +45,7 @@ class IntegerInfo:
     dtype: DType
 
 
+@repeatable
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
     """`x` cast to `dtype`: fresh, or with `copy=False` `x` itself where it has that dtype and device already.
 

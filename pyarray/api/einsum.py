@@ -12,6 +12,7 @@ from typing import Any
 from .. import dtypes
 from .. import shape as shapes
 from ..array import empty, ndarray
+from ..jit.repeat import repeatable
 from ..kernels.dot import dots, worth_while
 from ..kernels.gemm import gemm
 from . import statistical, utility
@@ -24,6 +25,7 @@ __all__ = ["einsum", "tensordot", "vecdot"]
 Labels = tuple[int, ...]  # names of an array's axes
 
 
+@repeatable
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     """Sum of products over pairs of axes: the last `axes` ones of `x1` with the first ones of `x2`, or axes
     `axes[0]` of `x1` with `axes[1]` of `x2`. The result has the other axes of `x1`, then those of `x2`.
@@ -71,6 +73,7 @@ def _pairs(axes: Any, a: ndarray, b: ndarray) -> tuple[Labels, Labels]:
     return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
 
 
+@repeatable
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """Sum of conj(x1) * x2 over `axis`, which both have in one size; the others broadcast.
 
@@ -100,6 +103,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     return _contract(a, names, b, names, tuple(n for n in names if n != k + len(shape)))
 
 
+@repeatable
 def einsum(subscripts: str, /, *operands: Any, out: ndarray | None = None, optimize: Any = True) -> ndarray:
     """Sum of products by Einstein's convention, as NumPy's: a letter names an axis, letters that the result
     lacks are summed over, and "..." stands for axes that broadcast.

@@ -13,6 +13,7 @@ from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import DType, float64, int8, result_type
 from ..jit.kernel import func
+from ..jit.repeat import repeatable
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
 from .quick import make_function
@@ -133,6 +134,7 @@ trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its f
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
 
+@repeatable
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None) -> ndarray:
     """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on
     that side. NaN stays NaN.

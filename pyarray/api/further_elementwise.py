@@ -9,6 +9,7 @@ from typing import Any
 from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import complex128, float64, result_type
+from ..jit.repeat import repeatable
 from ..lang.markers import known as k
 from . import elementwise
 from .elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, row, trunc
@@ -67,6 +68,7 @@ _angle = row("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument
 fix, radians, degrees = trunc, deg2rad, rad2deg
 
 
+@repeatable
 def angle(z: Any, /, deg: bool = False) -> ndarray:
     """Argument of complex numbers in radians, or degrees with `deg`; of real ones 0 or pi.
 
@@ -77,6 +79,7 @@ def angle(z: Any, /, deg: bool = False) -> ndarray:
     return rad2deg(_angle(z)) if deg else _angle(z)
 
 
+@repeatable
 def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     """`floor_divide` and `remainder`.
 
@@ -87,6 +90,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
+@repeatable
 def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarray:
     """Elements rounded to `decimals` places behind the point, in front of it where negative; ties to even.
 
@@ -113,6 +117,7 @@ around.__pyarray_builtin__ = "round"  # type: ignore[attr-defined]
 round = around
 
 
+@repeatable
 def float_power(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     """`pow` in float64, or complex128.
 

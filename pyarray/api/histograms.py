@@ -12,6 +12,7 @@ from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation
 from ..dtypes import complex128, float64, int64
+from ..jit.repeat import repeatable
 from ..kernels.histogram import count_into
 from .elementwise import divide, subtract
 from .manipulation import flip
@@ -159,6 +160,7 @@ def _span(x: ndarray, span: Any) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
+@repeatable
 def digitize(x: Any, bins: Any, /, right: bool = False) -> ndarray:
     """For each element the number (int64) of the bin it is in: i where bins[i - 1] <= x < bins[i], or with
     `right` bins[i - 1] < x <= bins[i]; the other way round where `bins`, 1-D, fall.

@@ -7,11 +7,13 @@ from typing import Any
 from .. import shape as shapes
 from ..array import ndarray
 from ..array_convert import asarray
+from ..jit.repeat import repeatable
 from ..kernels import gather
 
 __all__ = ["take", "take_along_axis"]
 
 
+@repeatable
 def take(x: Any, indices: Any, /, axis: int | None = None) -> ndarray:
     """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`;
     None flattens `x`.
@@ -36,6 +38,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> ndarray:
     return gather.take(x, (slice(None),) * k + (index,))
 
 
+@repeatable
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
     """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort`
     give can be passed.

@@ -17,6 +17,7 @@ from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import StandIn, is_foreign, on_several_devices, operation
 from ..dtypes import asdtype, result_type
+from ..jit.repeat import repeatable
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
@@ -263,6 +264,7 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     return found
 
 
+@repeatable
 def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
     """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one
     is given.
@@ -300,6 +302,7 @@ def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
 concatenate = concat
 
 
+@repeatable
 def stack(arrays: Any, /, axis: int = 0) -> ndarray:
     """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
     other shapes or no array.
@@ -320,6 +323,7 @@ def stack(arrays: Any, /, axis: int = 0) -> ndarray:
     return concat([a[_at(k, None)] for a in given], axis=k)
 
 
+@repeatable
 def vstack(arrays: Any, /) -> ndarray:
     """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
 
@@ -330,6 +334,7 @@ def vstack(arrays: Any, /) -> ndarray:
     return concat([_at_least(a, 2) for a in arrays], axis=0)
 
 
+@repeatable
 def hstack(arrays: Any, /) -> ndarray:
     """`concat` along axis 1, of 1-D arrays along axis 0.
 
@@ -344,6 +349,7 @@ def hstack(arrays: Any, /) -> ndarray:
 # ---- repeating
 
 
+@repeatable
 def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
     """Each element of `x` along `axis` `repeats` times: an int, or one per element. `axis=None` flattens.
 
@@ -382,6 +388,7 @@ def _counts(repeats: Any, size: int) -> Any:
     return int(counts.item()) if counts.size == 1 and counts.ndim < 2 else counts.astype(np.int64)
 
 
+@repeatable
 def tile(x: Any, repetitions: Any, /) -> ndarray:
     """Copies of `x` side by side, `repetitions` times along each axis; the shorter of shape and repetitions
     is led by ones.
@@ -404,6 +411,7 @@ def tile(x: Any, repetitions: Any, /) -> ndarray:
     return out.reshape(tuple(map(operator.mul, times, sizes)))
 
 
+@repeatable
 def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls
     the flattened array.

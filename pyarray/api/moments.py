@@ -9,6 +9,7 @@ from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..dtypes import complex128, float32, float64, result_type
+from ..jit.repeat import repeatable
 from ..kernels.reduce import SUM
 from ..kernels.spread import squares_into
 from .elementwise import ROWS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
@@ -24,6 +25,7 @@ from .utility import any as any_of
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
 
+@repeatable
 def var(
     x: Any,
     /,
@@ -47,6 +49,7 @@ def var(
     return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
+@repeatable
 def std(
     x: Any,
     /,
@@ -85,6 +88,7 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out)
 
 
+@repeatable
 def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` less the smallest one. Raises as `max`, and `TypeError` for bools.
 
@@ -98,6 +102,7 @@ def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | N
     )
 
 
+@repeatable
 def average(
     x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
@@ -148,6 +153,7 @@ def _weights(x: ndarray, weights: Any, axis: Any) -> ndarray:
     return spread.reshape(tuple(n if k in axes else 1 for k, n in enumerate(x._shape)))
 
 
+@repeatable
 def cov(
     m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> ndarray:
@@ -182,6 +188,7 @@ def _variables(name: str, m: Any, rowvar: bool) -> ndarray:
     return m if rowvar or m._shape[0] == 1 else m.T
 
 
+@repeatable
 def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> ndarray:
     """Correlation coefficients of variables as in `cov`, from -1 to 1: their covariances divided by their
     standard deviations.

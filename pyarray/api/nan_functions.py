@@ -9,6 +9,7 @@ from .. import shape as shapes
 from ..array import empty, ndarray
 from ..dtypes import complex64, complex128, float32, float64, int64
 from ..jit.kernel import func
+from ..jit.repeat import repeatable
 from ..kernels.map import MapOp, launch_map
 from ..kernels.reduce import MAX, MIN, SUM, ReduceOp
 from ..lang.markers import known
@@ -39,6 +40,7 @@ def _filled(x: ndarray, value: float) -> ndarray:
     return out
 
 
+@repeatable
 def nansum(
     x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -52,6 +54,7 @@ def nansum(
     return statistical.sum(x, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
 
 
+@repeatable
 def nanprod(
     x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -65,6 +68,7 @@ def nanprod(
     return statistical.prod(x, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
 
 
+@repeatable
 def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """`cumsum` with 0 in the place of NaN.
 
@@ -75,6 +79,7 @@ def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarra
     return scans.cumsum(_filled(as_operand("nancumsum", x, "biufc"), 0), axis, dtype, out)
 
 
+@repeatable
 def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """`cumprod` with 1 in the place of NaN.
 
@@ -85,6 +90,7 @@ def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarr
     return scans.cumprod(_filled(as_operand("nancumprod", x, "biufc"), 1), axis, dtype, out)
 
 
+@repeatable
 def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The smallest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
@@ -96,6 +102,7 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray 
     return _extreme("nanmin", MIN, x, axis, keepdims, out)
 
 
+@repeatable
 def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
@@ -161,6 +168,7 @@ def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
     return reduction(SUM, equal(x, x), axes, True, float64, kind=int64)
 
 
+@repeatable
 def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """`mean` of the elements that are not NaN; NaN where there are none.
 
@@ -179,6 +187,7 @@ def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray
     return compute(ROWS["divide"].op, wide, x._dtype, (total, count), out)
 
 
+@repeatable
 def nanvar(
     x: Any,
     /,
@@ -198,6 +207,7 @@ def nanvar(
     return _spread("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
+@repeatable
 def nanstd(
     x: Any,
     /,

@@ -10,6 +10,7 @@ from .. import shape as shapes
 from ..array import ndarray
 from ..dtypes import complex128, float64
 from ..jit.kernel import func
+from ..jit.repeat import repeatable
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
 from .creation import eye, zeros
@@ -30,6 +31,7 @@ _SQUARES = MapOp("square_of_magnitude", func(lambda x: k.real(x) * k.real(x) + k
 _SQUARE = MapOp("square_of_magnitude", func(lambda x: x * x))
 
 
+@repeatable
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> ndarray:
     """Norms of the vectors along `axis` (None: of all elements, an int, or a tuple of ints):
     (sum |x|**ord)**(1/ord), the largest |x| for inf, the smallest for -inf, the number of elements other than
@@ -77,6 +79,7 @@ def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     return zeros(tuple(kept), dtype=sizes._dtype, device=sizes.device)
 
 
+@repeatable
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
     """Norms of the matrices in the last two axes: "fro" (Frobenius), "nuc" (nuclear), 1 or inf (largest sum
     of a column's or a row's magnitudes), 2 (largest singular value), or the smallest such for -1, -inf, -2.

@@ -11,6 +11,7 @@ from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..dtypes import float64
+from ..jit.repeat import repeatable
 from ..kernels.quantile import pick
 from .sorting import lines, sort
 from .statistical import as_operand
@@ -37,6 +38,7 @@ _METHODS = {
 _EXACT = ("step", "even", "lower", "higher", "nearest")  # the result is an element
 
 
+@repeatable
 def quantile(
     x: Any,
     q: Any,
@@ -62,6 +64,7 @@ def quantile(
     return _quantile("quantile", x, q, 1.0, axis, out, method, keepdims, False)
 
 
+@repeatable
 def percentile(
     x: Any,
     q: Any,
@@ -81,6 +84,7 @@ def percentile(
     return _quantile("percentile", x, q, 100.0, axis, out, method, keepdims, False)
 
 
+@repeatable
 def median(
     x: Any,
     /,
@@ -99,6 +103,7 @@ def median(
     return _quantile("median", x, 0.5, 1.0, axis, out, "linear", keepdims, False)
 
 
+@repeatable
 def nanquantile(
     x: Any,
     q: Any,
@@ -118,6 +123,7 @@ def nanquantile(
     return _quantile("nanquantile", x, q, 1.0, axis, out, method, keepdims, True)
 
 
+@repeatable
 def nanpercentile(
     x: Any,
     q: Any,
@@ -137,6 +143,7 @@ def nanpercentile(
     return _quantile("nanpercentile", x, q, 100.0, axis, out, method, keepdims, True)
 
 
+@repeatable
 def nanmedian(
     x: Any,
     /,

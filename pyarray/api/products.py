@@ -8,6 +8,7 @@ from typing import Any
 from .. import shape as shapes
 from ..array import ndarray
 from ..array_convert import asarray
+from ..jit.repeat import repeatable
 from .creation import diagonal as diagonal_view
 from .einsum import tensordot, vecdot
 from .elementwise import multiply, subtract
@@ -21,6 +22,7 @@ from .ufunc import operands_of
 __all__ = ["cross", "diagonal", "dot", "inner", "kron", "outer", "vdot"]
 
 
+@repeatable
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """Cross products of the vectors of three elements along `axis`; the other axes broadcast.
 
@@ -66,6 +68,7 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndar
     return view
 
 
+@repeatable
 def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> ndarray:
     """The sum of `diagonal`; integers are summed in 64 bits unless a `dtype` is given.
 
@@ -76,6 +79,7 @@ def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any
     return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
+@repeatable
 def dot(x1: Any, x2: Any, /) -> ndarray:
     """NumPy's dot: `matmul` of vectors and matrices, the product with a 0-d array, else the last axis of `x1`
     with the second to last of `x2`.
@@ -90,6 +94,7 @@ def dot(x1: Any, x2: Any, /) -> ndarray:
     return matmul(a, b) if b.ndim <= 2 else tensordot(a, b, axes=((-1,), (-2,)))
 
 
+@repeatable
 def inner(x1: Any, x2: Any, /) -> ndarray:
     """The sum of products over the last axes, or the product with a 0-d array.
 
@@ -101,6 +106,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else multiply(a, b)
 
 
+@repeatable
 def outer(x1: Any, x2: Any, /) -> ndarray:
     """The products of each element of `x1` with each of `x2`, both flattened: a matrix.
 
@@ -112,6 +118,7 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
     return multiply(a.ravel()[:, None], b.ravel()[None, :])
 
 
+@repeatable
 def vdot(x1: Any, x2: Any, /) -> ndarray:
     """The sum of conj(x1) * x2 over all elements, in C order. Raises `ValueError` for sizes that differ.
 
@@ -123,6 +130,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
     return vecdot(a.ravel(), b.ravel())
 
 
+@repeatable
 def kron(x1: Any, x2: Any, /) -> ndarray:
     """Kronecker product: each element of `x1`, times all of `x2`, in the place of the element.
 

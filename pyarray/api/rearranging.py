@@ -14,6 +14,7 @@ from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import is_foreign, operation
+from ..jit.repeat import repeatable
 from .indexing import take
 from .manipulation import atleast_2d, atleast_3d, concat, flip, moveaxis, swapaxes
 from .searching import nonzero
@@ -94,6 +95,7 @@ def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
 # ---- joining
 
 
+@repeatable
 def column_stack(arrays: Any, /) -> ndarray:
     """1-D arrays as the columns of a matrix; others are joined along axis 1 as they are.
 
@@ -115,6 +117,7 @@ def row_stack(arrays: Any, /) -> ndarray:
     return concat([atleast_2d(a) for a in arrays], axis=0)
 
 
+@repeatable
 def dstack(arrays: Any, /) -> ndarray:
     """`concat` along axis 2 of arrays that have 3 or more dimensions; (m, n) becomes (m, n, 1).
 
@@ -125,6 +128,7 @@ def dstack(arrays: Any, /) -> ndarray:
     return concat([atleast_3d(a) for a in arrays], axis=2)
 
 
+@repeatable
 def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
     """`x` and behind it `values` along `axis`, both flattened for None: a copy.
 

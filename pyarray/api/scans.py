@@ -9,6 +9,7 @@ from .. import shape as shapes
 from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import DType, asdtype, int64, uint64
+from ..jit.repeat import repeatable
 from ..kernels.map import apart
 from ..kernels.reduce import PROD, SUM, ReduceOp
 from ..kernels.scan import scan_into
@@ -20,6 +21,7 @@ from .ufunc import compute_out
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
 
+@repeatable
 def cumulative_sum(
     x: Any,
     /,
@@ -42,6 +44,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", SUM, x, axis, dtype, include_initial, out)
 
 
+@repeatable
 def cumulative_prod(
     x: Any,
     /,
@@ -61,6 +64,7 @@ def cumulative_prod(
     return _cumulative("cumulative_prod", PROD, x, axis, dtype, include_initial, out)
 
 
+@repeatable
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_sum`: without an axis, along the flattened array.
 
@@ -71,6 +75,7 @@ def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray |
     return _scan("cumsum", SUM, x, axis, dtype, False, out)
 
 
+@repeatable
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_prod`: without an axis, along the flattened array.
 
@@ -126,6 +131,7 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
 
 
+@repeatable
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Differences of neighbours along `axis`, `n` times; `!=` of bools. `prepend` and `append` are arrays, or
     numbers that stand for one element along the axis, to put before and behind `x` first.

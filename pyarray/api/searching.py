@@ -10,6 +10,7 @@ from ..array_convert import asarray
 from ..array_hooks import operation
 from ..dtypes import bool_, float64, int64, result_type
 from ..jit.kernel import func
+from ..jit.repeat import repeatable
 from ..kernels import gather
 from ..kernels import nonzero as scans
 from ..kernels.map import MapOp
@@ -24,6 +25,7 @@ __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "wher
 _WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
 
 
+@repeatable
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """Elements of `x1` where `condition` is true (or not zero), else of `x2`; all three broadcast. One of x1
     and x2 may be a number.
@@ -53,6 +55,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression
 
 
+@repeatable
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
@@ -66,6 +69,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> nda
     return _arg_extreme("argmax", MAX, x, axis, keepdims)
 
 
+@repeatable
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first smallest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
@@ -112,6 +116,7 @@ def nonzero(x: Any, /) -> tuple[ndarray, ...]:
     return scans.nonzero(asarray(x))
 
 
+@repeatable
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
     """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
     stays sorted: before equal elements, or behind them with `side="right"`. NaN is the largest.
@@ -160,6 +165,7 @@ def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     return first.astype(kind, copy=False), second.astype(kind, copy=False)
 
 
+@repeatable
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
 

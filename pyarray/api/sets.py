@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
+from ..jit.repeat import repeatable
 from ..kernels import search as kernels
 from ..kernels.gather import take
 from ..kernels.nonzero import nonzero
@@ -175,6 +176,7 @@ class _Slices(_Groups):
         return found.transpose(order)
 
 
+@repeatable
 def isin(
     x1: Any,
     x2: Any,

@@ -11,6 +11,7 @@ from .. import shape as shapes
 from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import int8, int64
+from ..jit.repeat import repeatable
 from ..kernels import sort as kernels
 from ..kernels.scratch import scratch
 from .elementwise import add, imag, isnan, negative, real
@@ -22,6 +23,7 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
+@repeatable
 def sort(
     x: Any,
     /,
@@ -51,6 +53,7 @@ def sort(
     return from_lines(out, x._shape, along)
 
 
+@repeatable
 def argsort(
     x: Any,
     /,
@@ -128,6 +131,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     return from_lines(by_keys([lines(part, along) for part in parts]), shape, along)
 
 
+@repeatable
 def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """A copy of `x` in which the elements at `kth` (an int or several) along `axis` are those that a sort
     puts there, smaller ones before them and larger ones behind: here, all are sorted.
@@ -143,6 +147,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     return sort(x, axis)
 
 
+@repeatable
 def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """Positions (int64) that partition `x` as `partition` does.
 

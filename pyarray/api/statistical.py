@@ -12,6 +12,7 @@ from ..array_hooks import StandIn
 from ..array_marks import MARKED
 from ..dtypes import DType, asdtype, float64, int64, uint64
 from ..jit.mode import OBSERVED, mode, table
+from ..jit.repeat import repeatable
 from ..kernels.map import apart
 from ..kernels.reduce import (
     BLOCK_PIECE,
@@ -120,6 +121,7 @@ def _total_dtype(x: ndarray, dtype: Any) -> DType:
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
 
 
+@repeatable
 def sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -138,6 +140,7 @@ def sum(
     return reduction(SUM, x, axis, keepdims, total, out=out, plain=plain)
 
 
+@repeatable
 def prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -154,6 +157,7 @@ def prod(
     return reduction(PROD, x, axis, keepdims, _total_dtype(x, dtype), out=out, plain=plain)
 
 
+@repeatable
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Largest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
     elements.
@@ -169,6 +173,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
     return reduction(MAX, x, axis, keepdims, x._dtype, out=out, plain=plain)
 
 
+@repeatable
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Smallest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
     elements.
@@ -184,6 +189,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
     return reduction(MIN, x, axis, keepdims, x._dtype, out=out, plain=plain)
 
 
+@repeatable
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Arithmetic mean over `axis` (None: all axes); of bools and integers as float64; NaN over no elements.
 

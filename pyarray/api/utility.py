@@ -6,12 +6,14 @@ from typing import Any
 
 from ..array import ndarray
 from ..dtypes import bool_
+from ..jit.repeat import repeatable
 from ..kernels.reduce import ALL, ANY
 from .statistical import as_operand, reduction, whole
 
 __all__ = ["all", "any"]
 
 
+@repeatable
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether an element over `axis` (None: all axes) is true; False over no elements. NaN is true.
 
@@ -25,6 +27,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
     return reduction(ANY, as_operand("any", x, "biufc"), axis, keepdims, bool_, out=out, plain=plain)
 
 
+@repeatable
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether all elements over `axis` (None: all axes) are true; True over no elements. NaN is true.
 

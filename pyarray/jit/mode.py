@@ -22,6 +22,7 @@ OBSERVED = "observed"  # the key under which no short way is kept
 class _Mode(threading.local):
     debug: bool = config.get("PYARRAY_DEBUG")
     key: Any = debug  # `debug`, or OBSERVED
+    own: Observer | None = None  # of this thread's launches only
 
 
 mode = _Mode()
@@ -61,9 +62,29 @@ def empty_tables() -> None:
         made.clear()
 
 
+class _Hidden(threading.local):
+    on: bool = False
+
+
+_hidden = _Hidden()
+
+
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """No observer sees what this thread launches inside the block."""
+    before, _hidden.on = _hidden.on, True
+    try:
+        yield
+    finally:
+        _hidden.on = before
+
+
 def observe(launch: Launch) -> None:
     """Run a launch through all observers."""
-    for observer in _observers:
+    if _hidden.on:
+        launch.run()
+        return
+    for observer in _observers if mode.own is None else (mode.own, *_observers):
         launch = replace(launch, run=partial(observer, launch))
     launch.run()
 
@@ -90,8 +111,23 @@ def _set_observers(observers: tuple[Observer, ...]) -> None:
 
 
 def observed() -> bool:
-    """Whether launches go through observers."""
-    return bool(_observers)
+    """Whether this thread's launches go through observers."""
+    return bool(_observers) or mode.own is not None
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """`observer` runs every launch of this thread inside the block. Blocks don't nest."""
+    own, thread = vars(mode), threading.get_ident()
+    with _lock:
+        own.update(own=observer, key=OBSERVED)
+    try:
+        yield
+    finally:
+        with _lock:
+            del own["own"], own["key"]
+            if thread in _inside:
+                own["key"] = OBSERVED if _observers else own["debug"]
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from ..array_hooks import is_foreign
 from ..array_host import on_host
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
+from ..memory.touch import touch
 from .signature import Parameter, Unread
 
 _counts: Counter[str] = Counter()
@@ -50,6 +51,7 @@ class Copied:
 
     def upload(self) -> None:
         if self.array.size:
+            touch.seen = True
             packed = np.ascontiguousarray(self.host, dtype=self.array.dtype.numpy)
             self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
             _count("upload", packed.nbytes)

@@ -14,6 +14,7 @@ from ..array_hooks import operation
 from ..dtypes import int32, int64, uint8, uint16, uint32, uint64
 from ..jit.kernel import Kernel, from_text
 from ..jit.mode import mode
+from ..jit.repeat import guard
 
 BLOCK = 128  # elements of a block
 BLOCKS = 1 << 14  # at most, before blocks get longer
@@ -134,10 +135,9 @@ def check_range(index: ndarray, size: int, axis: int) -> None:
         whole = index if index.ndim == 1 else operation("contiguous")(index).reshape(index._size)
         flat = operation("contiguous")(whole)
         block = _block(flat._size)
-        found = empty((2, -(-flat._size // block)), int64, index.device)
+        found = empty((-(-flat._size // block), 2), int64, index.device)
         _extremes_kernel()(found, flat, block)
-        low, high = array_host.host(found)[:, 0].tolist()
-        raise_outside(low, high, size, axis)
+        guard(found[0], functools.partial(raise_outside, size=size, axis=axis))
 
 
 def raise_outside(low: int, high: int, size: int, axis: int) -> None:
@@ -150,18 +150,18 @@ def raise_outside(low: int, high: int, size: int, axis: int) -> None:
 @functools.cache
 def _extremes_kernel() -> Kernel:
     text = """def extremes(found, index, block: int):
-    for b in range(found.shape[1]):
+    for b in range(found.shape[0]):
         low = int64(index[b * block])
         high = low
         for t in range(b * block + 1, min(b * block + block, index.shape[0])):
             x = int64(index[t])
             low = min(low, x)
             high = max(high, x)
-        found[0, b] = low
-        found[1, b] = high
+        found[b, 0] = low
+        found[b, 1] = high
     for zero in range(1):
-        for b in range(1, found.shape[1]):
-            found[0, zero] = min(found[0, zero], found[0, b])
-            found[1, zero] = max(found[1, zero], found[1, b])
+        for b in range(1, found.shape[0]):
+            found[zero, 0] = min(found[zero, 0], found[b, 0])
+            found[zero, 1] = max(found[zero, 1], found[b, 1])
 """
     return from_text("extremes", text, dict(_SCOPE))

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -16,11 +17,20 @@ MODULES = sorted(
 GPU_DRIVERS = {"pyarray.driver.cuda", "pyarray.driver.hip"}
 
 
+class Finder(doctest.DocTestFinder):
+    """Also finds what a decorator has wrapped."""
+
+    def _from_module(self, module, obj):
+        return super()._from_module(module, inspect.unwrap(obj) if callable(obj) else obj)
+
+
 @pytest.mark.parametrize("name", [m for m in MODULES if m not in GPU_DRIVERS])
 def test_examples(name):
     module = importlib.import_module(name)
-    failures, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    assert not failures
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for test in Finder().find(module, module.__name__):
+        runner.run(test)
+    assert not runner.failures
 
 
 def test_public_functions_are_documented():
