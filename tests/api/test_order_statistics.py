@@ -48,13 +48,9 @@ def test_layouts(x, data):
     q = data.draw(st.sampled_from([0.3, [0.3], [[0.1, 0.7], [1, 0]]]))
     try:
         theirs = np.quantile(x.astype(float), q, axis=axis, keepdims=keepdims)
-    except IndexError:
+    except (IndexError, ValueError):  # ValueError: NumPy fails to merge axes of an array without elements
         with pytest.raises(IndexError, match="no elements"):
             pa.quantile(a, q, axis=axis, keepdims=keepdims)
-    except ValueError:  # NumPy can't merge several axes of an array that is empty along the others
-        assert not x.size
-        kept = np.sum(x, axis=axis, keepdims=keepdims).shape
-        assert pa.quantile(a, q, axis=axis, keepdims=keepdims).shape == np.shape(q) + kept
     else:
         same(pa.quantile(a, q, axis=axis, keepdims=keepdims), theirs)
 
