@@ -90,12 +90,12 @@ PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, 
     PA_FN T pa_recip_##S(T x) { return 1 / x; }                                                                        \
     PA_FN T pa_rsqrt_##S(T x) { return 1 / pa_sqrt_##S(x); }                                                           \
     PA_FN T pa_neg_##S(T x) { return -x; }                                                                             \
-    /* a NaN in either argument is the answer (numpy.maximum) */                                                       \
-    PA_FN T pa_max_##S(T a, T b) { return ((a >= b) | (a != a)) ? a : b; }                                               \
-    PA_FN T pa_min_##S(T a, T b) { return ((a <= b) | (a != a)) ? a : b; }                                               \
+    /* a NaN in either argument is the answer (numpy.maximum). One choice behind the other: so chains of them vectorise */\
+    PA_FN T pa_max_##S(T a, T b) { T r = b > a ? b : a; return b != b ? b : r; }                                       \
+    PA_FN T pa_min_##S(T a, T b) { T r = b < a ? b : a; return b != b ? b : r; }                                       \
     /* a NaN loses (numpy.fmax) */                                                                                     \
-    PA_FN T pa_fmax_##S(T a, T b) { return ((a >= b) | (b != b)) ? a : b; }                                              \
-    PA_FN T pa_fmin_##S(T a, T b) { return ((a <= b) | (b != b)) ? a : b; }                                              \
+    PA_FN T pa_fmax_##S(T a, T b) { T r = b > a ? b : a; return a != a ? b : r; }                                      \
+    PA_FN T pa_fmin_##S(T a, T b) { T r = b < a ? b : a; return a != a ? b : r; }                                      \
     /* npy_remainder: the divisor's sign, also on a zero; fmod makes b = 0 a NaN */                                    \
     PA_FN T pa_mod_##S(T a, T b)                                                                                       \
     {                                                                                                                  \
