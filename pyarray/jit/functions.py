@@ -11,7 +11,28 @@ from typing import Any
 from ..lang.parse import FunctionSource, source_of
 
 
-class Func:
+class Importable:
+    """What kernels and functions have in common: one is the method of its class, its own copy, and pickled as
+    its import path."""
+
+    _what = "function"
+    __name__: str
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: `obj.function(x)` passes `obj` as the first argument."""
+        return self if instance is None else types.MethodType(self, instance)  # type: ignore[arg-type]
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> str:
+        return import_path(self, self._what)
+
+
+class Func(Importable):
     """A function that kernels can call; made by `func`. On the host it is the plain Python function."""
 
     def __init__(self, source: FunctionSource):
@@ -22,19 +43,6 @@ class Func:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: `obj.function(x)` passes `obj` as the first argument."""
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __copy__(self) -> Func:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Func:
-        return self
-
-    def __reduce__(self) -> str:
-        return import_path(self, "function")
 
     def __repr__(self) -> str:
         return f"<func {self.__name__}>"

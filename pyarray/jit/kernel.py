@@ -12,7 +12,6 @@ import linecache
 import os
 import sys
 import threading
-import types
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -31,8 +30,8 @@ from . import explain, saved, transfer
 from .binding import Bound
 from .forms import Form, read
 from .functions import Func as Func
+from .functions import Importable
 from .functions import func as func
-from .functions import import_path
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds
@@ -44,10 +43,11 @@ _FORMS = 8  # of structures, that a dispatcher knows at once; others are found t
 _KEPT_FORMS = 64  # each keeps the classes of its structures alive
 
 
-class Kernel:
+class Kernel(Importable):
     """A compiled-on-demand kernel; made by `kernel`. Call it with arrays and numbers; it returns nothing."""
 
     __pyarray_kernel__ = True
+    _what = "kernel"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Kernel:
         # Each has a class of its own, so that a call is its dispatcher's, without another in between.
@@ -91,19 +91,6 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch; the parameters are the function's."""
         self._dispatch(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: `obj.kernel(a)` passes `obj` as the first argument."""
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __copy__(self) -> Kernel:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Kernel:
-        return self
-
-    def __reduce__(self) -> str:
-        return import_path(self, "kernel")
 
     def __repr__(self) -> str:
         place = f"{self.source_text.path}:{self.source_text.first_line}"
