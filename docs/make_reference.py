@@ -38,7 +38,7 @@ FURTHER = (
     "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "get_default_device",
     "set_default_device", "default_device", "show_config", "Stream", "Event", "current_stream", "synchronize",
     "kernel", "func", "debug",
-    "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
+    "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
     "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
     "dump", "dump_tag", "load_dump", "trace",
     "constexpr", "ndrange", *language.ATOMICS,

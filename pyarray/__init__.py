@@ -94,6 +94,8 @@ from .jit.kernel import kernel as kernel
 from .jit.mode import debug as debug  # behind the imports of the folder of that name
 from .jit.saved import load_kernel as load_kernel
 from .jit.transfer import transfer_info as transfer_info
+from .jit.tune import autotune as autotune
+from .jit.tune_config import Config as Config
 from .kernels import map as _map
 from .kernels.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
 from .kernels.raw_kernel import RawKernel as RawKernel

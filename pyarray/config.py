@@ -55,6 +55,20 @@ def _level(text: str) -> int:
         raise ValueError("expected 0 (off), 1 (marked arrays), 2 (all) or 3 (metadata)") from None
 
 
+def _tuning(text: str) -> str:
+    word = text.strip().lower() or "search"
+    if word not in ("search", "use", "force", "off"):
+        raise ValueError("expected search, use (never search), force (search anew) or off")
+    return word
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not number >= 0:
+        raise ValueError("expected seconds, 0 or more")
+    return number
+
+
 @dataclass(frozen=True)
 class Setting:
     """One row: environment variable `name`, `parse` from its text, `default` when unset, whether it changes
@@ -117,6 +131,16 @@ SETTINGS = {
             False,
             "refuse to compile: a kernel that is not on disk is a RuntimeError",
         ),
+        Setting(
+            "PYARRAY_AUTOTUNE",
+            _tuning,
+            "search",
+            False,
+            "tuned kernels: search for what is not known, use (never search), force (search anew), off",
+        ),
+        Setting("PYARRAY_AUTOTUNE_CONFIG_DIR", Path, None, False, "where tuned choices are that were shipped"),
+        Setting("PYARRAY_AUTOTUNE_BUDGET", _seconds, 30.0, False, "most seconds of one search"),
+        Setting("PYARRAY_AUTOTUNE_VERBOSE", _flag, False, False, "say on stderr what a search does"),
         Setting(
             "PYARRAY_DUMP_ARGS",
             _level,

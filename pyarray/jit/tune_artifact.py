@@ -1,0 +1,100 @@
+"""Choices that ship with an application: one file per name, key and model of device."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .tune_config import Config
+from .tune_key import MISSING, Key, digest_of
+from .tune_store import replace
+
+FORMAT = "pyarray tuned choice"
+VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def check_name(name: Any) -> None:
+    """Raises `TypeError` for what is no text, `ValueError` for a text that is no name of a file."""
+    if not isinstance(name, str):
+        raise TypeError(f"artifact_name is a text, got {name!r}")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"artifact_name is 1 to 64 letters, digits, '.', '_' or '-', got {name!r}")
+
+
+def identity_of(name: str, key: Key) -> dict[str, Any]:
+    """What a choice is for: the name, the declared key, types and layouts, the model of the device."""
+    device = key.group["device"]
+    facts = {n: device[n] for n in ("kind", "model", "target", "threads")}
+    arrays = {n: a["dtype"] for n, a in key.group["arrays"].items()}
+    return {"name": name, "key": dict(key.sizes), "arrays": arrays, "device": facts}
+
+
+def path_of(folder: Path, identity: Mapping[str, Any]) -> Path:
+    return folder / f"{identity['name']}-{digest_of(identity)[:16]}.json"
+
+
+def emit(folder: Any, identity: Mapping[str, Any], config: Config, median: float | None) -> Path:
+    """Write a choice; where. Raises `ValueError` for a config that JSON would change, or an unknown device,
+    before anything is written."""
+    data = {"config": config.to_dict(), "identity": identity, "median_ms": median}
+    if MISSING in identity["device"].values():
+        raise ValueError("the device doesn't say its model, so that a choice for it would be found by others")
+    path = path_of(Path(folder), identity)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace(path, json.dumps({"format": FORMAT, "version": VERSION, **data}, indent=1, sort_keys=True))
+    return path
+
+
+def find(
+    folder: Path, identity: Mapping[str, Any], tuned: Mapping[str, set[type]], given: Mapping[str, Any]
+) -> Config | None:
+    """The shipped choice; None without one. One that can't be used is a warning, and None. `tuned` are the
+    parameters that a choice may set, with the types that candidates have for them; `given` those that the
+    caller has set."""
+    path = path_of(folder, identity)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _refuse(path, f"can't be read ({error})")
+        return None
+    try:
+        return _accepted(json.loads(text), identity, tuned, given)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        _refuse(path, str(error) if isinstance(error, _Refused) else "is damaged or not pyarray's")
+        return None
+
+
+class _Refused(ValueError):
+    pass
+
+
+def _accepted(
+    data: Any, identity: Mapping[str, Any], tuned: Mapping[str, set[type]], given: Mapping[str, Any]
+) -> Config:
+    if data["format"] != FORMAT:
+        raise _Refused("is not pyarray's")
+    if data["version"] != VERSION:
+        raise _Refused(f"has version {data['version']!r}, this is {VERSION}")
+    if data["identity"] != json.loads(json.dumps(identity)):
+        raise _Refused("is for another kernel, key or device")
+    config = Config.from_dict(data["config"])
+    for name, value in config.values.items():
+        if name not in tuned:
+            raise _Refused(f"sets {name!r}, which is no tuned parameter")
+        if name in given and (type(given[name]) is not type(value) or given[name] != value):
+            raise _Refused(f"sets {name}={value!r}, and the caller {given[name]!r}")
+        if tuned[name] and type(value) not in tuned[name]:
+            kinds = " or ".join(sorted(kind.__name__ for kind in tuned[name]))
+            raise _Refused(f"sets {name!r} to {value!r}, which is no {kinds}")
+    return config
+
+
+def _refuse(path: Path, why: str) -> None:
+    warnings.warn(f"the tuned choice {path} {why}; it is not used", RuntimeWarning, stacklevel=4)

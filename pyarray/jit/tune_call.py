@@ -1,0 +1,152 @@
+"""The call of a tuned kernel: generated straight-line code that looks the choice up by what is quickly read
+off the live arguments, and runs the kernel's launcher with constants in place.
+
+Many such tuples are one key of the tuner: addresses are taken modulo 128, strides as they are. What a tuple
+doesn't find is for the slow way, which makes the key.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..annotations import ArrayAnnotation
+from ..array import ndarray
+from ..driver.base import KINDS
+from ..lang.markers import constexpr
+from .launch import _define, _guard, _prefix
+from .signature import Parameter
+
+# The text of these settings is part of what is looked up: a change in the environment is seen at once. The
+# dictionary below os.environ takes a tenth of the time.
+_NAMES = ("PYARRAY_AUTOTUNE", "PYARRAY_AUTOTUNE_CONFIG_DIR", "PYARRAY_CC", "PYARRAY_CFLAGS")
+_environment: Any = getattr(os.environ, "_data", os.environ)
+_BYTES = any(isinstance(name, bytes) for name in _environment)
+_READ: tuple[Any, ...] = tuple(map(os.fsencode, _NAMES)) if _BYTES else _NAMES
+
+
+class Chosen:
+    """The default of a tuned parameter: the tuner says it."""
+
+    def __repr__(self) -> str:
+        return "chosen by the tuner"
+
+
+CHOSEN = Chosen()
+ARRAY, NUMBERED, NUMBER, OTHER = "array", "array on one of several devices", "number", "other"
+
+
+def pattern_of(parameters: Sequence[Parameter], args: Mapping[str, Any]) -> tuple[str, ...]:
+    """What kind of thing each parameter got: what a generated call is written for."""
+    return tuple(_kind(p, args[p.name]) for p in parameters if p.name in args)
+
+
+def _kind(p: Parameter, value: Any) -> str:
+    if isinstance(value, ndarray):
+        return NUMBERED if KINDS[value.device.kind].numbered else ARRAY
+    if p.structure or isinstance(p.annotation, ArrayAnnotation):
+        return OTHER
+    if p.scalar or p.annotation is constexpr or type(value) in (bool, int, float, complex):
+        return NUMBER
+    return OTHER
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the calls of one tuned kernel are written from: its parameters and which of them are tuned, in the
+    tuner's `key`, and zeroed."""
+
+    kernel: str
+    parameters: tuple[Parameter, ...]
+    tuned: tuple[str, ...]
+    named: tuple[str, ...]
+    zeroed: tuple[str, ...]
+
+    @property
+    def free(self) -> list[Parameter]:
+        return [q for q in self.parameters if q.name not in self.tuned]
+
+    @property
+    def ordered(self) -> list[Parameter]:
+        """As the tuned kernel has them: tuned ones last, by keyword only."""
+        first = [q for q in self.parameters if not q.keyword_only and q.name not in self.tuned]
+        return first + [q for q in self.parameters if q.keyword_only or q.name in self.tuned]
+
+    def key(self, pattern: Sequence[str], p: str) -> str:
+        """The tuple that a choice is looked up by: all that a variant depends on, and the tuner's key;
+        `p` begins our own names."""
+        parts = [f"{p}number", f"{p}mode.key", f"*{p}map({p}get, {p}read)"]
+        for q, kind in zip(self.free, pattern, strict=True):
+            if kind in (ARRAY, NUMBERED):
+                parts += [f"{q.name}._key", f"{q.name}._ptr & 127"]
+                parts += [] if getattr(q.annotation, "view", False) else [f"{q.name}._strides"]
+                parts += [f"{q.name}._buffer.device.code"] if kind == NUMBERED else []
+                parts += [f"{q.name}._shape"] if q.name in self.named else []
+            elif q.annotation is constexpr:
+                parts.append(f"{p}static_key({q.name})")
+            else:
+                parts += [f"{q.name}.__class__"] if q.annotation is None or q.name in self.named else []
+                parts += [q.name] if q.name in self.named else []
+        return "(" + "".join(f"{part}, " for part in parts) + ")"
+
+    def signature(self, p: str, scope: dict[str, Any]) -> str:
+        """The parameters of the generated call; their defaults go into `scope`."""
+        parts: list[str] = []
+        for q in self.ordered:
+            if (q.keyword_only or q.name in self.tuned) and "*" not in parts:
+                parts.append("*")
+            if q.name in self.tuned:
+                parts.append(f"{q.name}={p}CHOSEN")
+            elif q.default is not inspect.Parameter.empty:
+                scope[f"default_{q.name}"] = q.default
+                parts.append(f"{q.name}={p}default_{q.name}")
+            else:
+                parts.append(q.name)
+        return ", ".join(parts)
+
+
+def make_call(
+    written: Written,
+    pattern: Sequence[str],
+    captures: Sequence[Any],
+    scope: dict[str, Any],
+    otherwise: Callable[..., Any],
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The call for one pattern, and the function of the arguments that gives the tuple. `scope` provides
+    table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
+    What isn't found, and a value that doesn't fit, is for `otherwise`."""
+    p = _prefix(tuple(q.name for q in written.parameters))
+    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
+    scope |= {"otherwise": otherwise, "struct_error": struct.error}
+    by_name = {q.name for q in written.ordered if q.keyword_only or q.name in written.tuned}
+    args = ", ".join(f"{q.name}={q.name}" if q.name in by_name else q.name for q in written.ordered)
+    tests = [f"{name} is {p}CHOSEN" for name in written.tuned]
+    tests += [f"not {_guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
+    constants = {name: f"{p}c{k}" for k, name in enumerate(written.tuned)}
+    passed = ", ".join(constants.get(q.name, q.name) for q in written.parameters)
+    expression = written.key(pattern, p)
+    text = (
+        f"def {p}f({written.signature(p, scope)}):\n"
+        f"    {p}found = None\n"
+        "    try:\n"
+        f"        if {' and '.join(tests) or 'True'}:\n"
+        f"            {p}found = {p}table[{expression}]\n"
+        "    except (LookupError, AttributeError, TypeError, ValueError):\n"
+        "        pass\n"  # and not the other call: its errors would drag this one along
+        f"    if {p}found is None:\n"
+        f"        return {p}otherwise({args})\n"
+        f"    {', '.join([f'{p}launch', *constants.values()])}, = {p}found\n"
+        f"    {p}tick()\n" + "".join(f"    {p}zero({name})\n" for name in written.zeroed) + "    try:\n"
+        f"        {p}failure = {p}launch({passed})\n"
+        f"    except ({p}struct_error, TypeError, OverflowError):\n"
+        f"        return {p}otherwise({args})\n"
+        f"    if {p}failure:\n"
+        f"        {p}report({p}failure, {p}launch)\n"
+    )
+    names = ", ".join(q.name for q in written.free)
+    key = f"def {p}f({names}):\n    return {expression}\n"
+    return _define(text, p, dict(scope), written.kernel), _define(key, p, dict(scope), "key")

@@ -1,0 +1,257 @@
+"""What is known of a tuner's keys, in memory and on disk, and the search for what isn't: once, by one thread
+of one process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..errors import AutotuneError, CompileError, DeviceError
+from .mode import unobserved
+from .tune_config import Config
+from .tune_key import Key, digest_of
+from .tune_search import Options, Result, Search, Task
+from .tune_store import Store, locked
+
+MARGIN = 0.98  # of the default's time: what a winner must reach
+QUIET = 0.25  # seconds between two writes of a search that goes on
+TIMING_WAIT = 60.0  # seconds for another process that takes times on the device
+
+
+class Choice(NamedTuple):
+    """`source`: search, winner (on disk), artifact, default, model, only, first, budget (it was over)."""
+
+    config: Config
+    source: str
+
+
+class _Searching(threading.local):
+    on: bool = False
+
+
+searching = _Searching()
+
+
+class Progress(threading.local):
+    """Who is told of a search's progress, in this thread: (candidates done, candidates, text)."""
+
+    told: Callable[[int, int, str], None] | None = None
+
+
+progress = Progress()
+
+
+@dataclass
+class Known:
+    """Of a key: results by candidate, tiles by candidate for the cost model."""
+
+    key: Key
+    results: dict[Config, Result] = field(default_factory=dict)
+    work: dict[Config, float] = field(default_factory=dict)
+
+
+class Chooser:
+    """The memory of one tuner. `kernel` and `digest` name its file."""
+
+    def __init__(self, kernel: str, digest: str, options: Options):
+        self.name, self.options = kernel, options
+        self.store = Store(kernel, digest)
+        self.counts: Counter[str] = Counter()
+        self._known: dict[str, Known] = {}
+        self._locks: dict[str, threading.RLock] = {}
+        self._guard = threading.Lock()
+        _choosers.add(self)
+
+    # ---- what is known
+
+    def results(self, key: Key, candidates: Sequence[Config]) -> dict[Config, Result]:
+        """What this process has found, then what is on disk."""
+        found: dict[Config, Result] = {}
+        rows = self.store.entry(key.digest)["timings"]
+        for config in candidates:
+            row = rows.get(config.identity())
+            if row is not None:
+                found[config] = Result.of_row(config, row)
+        known = self._known.get(key.digest)
+        return found | ({c: r for c, r in known.results.items() if c in candidates} if known else {})
+
+    def winner(
+        self, key: Key, candidates: Sequence[Config], default: Config | None, works: Callable[[Config], Any]
+    ) -> Choice | None:
+        """The winner on disk. One that doesn't compile here is forgotten, with a warning."""
+        entry = self.store.entry(key.digest)
+        name = entry["winners"].get(_set(candidates, default))
+        known = (c for c in (*candidates, default) if c is not None and c.identity() == name)
+        found = next(known, None) if name is not None else None
+        if found is None:
+            results = self.results(key, candidates)
+            if len(results) < len(candidates) or any(r.rough for r in results.values()):
+                return None
+            found = best(results.values(), default)
+        if found is None:
+            return None
+        try:
+            works(found)
+        except (CompileError, DeviceError) as error:
+            self.store.forget(key.digest, str(found.identity()))
+            what = f"{self.name}: the tuned choice {found!r} doesn't compile any more"
+            warnings.warn(f"{what}; it is forgotten ({error})", RuntimeWarning, stacklevel=4)
+            return None
+        self.counts["disk_hits"] += 1
+        return Choice(found, "winner")
+
+    def of_group(self, key: Key) -> Iterator[tuple[dict[str, Result], dict[str, float]]]:
+        """Results and tiles, by the candidates' identities, at each size of the key's group that is known."""
+        seen = set()
+        for digest, known in list(self._known.items()):
+            if known.key.group_digest == key.group_digest and known.work:
+                seen.add(digest)
+                named = {c: str(c.identity()) for c in known.results}
+                yield (
+                    {named[c]: r for c, r in known.results.items()},
+                    {named[c]: w for c, w in known.work.items() if c in named},
+                )
+        for digest, entry in self.store.entries().items():
+            if digest not in seen and entry.get("group") == key.group_digest:
+                work = entry.get("work")
+                rows = {n: Result.of_row(Config(), row) for n, row in entry["timings"].items()}
+                yield rows, work if isinstance(work, dict) else {}
+
+    # ---- searching
+
+    def search(
+        self,
+        key: Key,
+        task: Task,
+        default: Config | None,
+        *,
+        fresh: bool = False,
+        found: Callable[[], Choice | None] = lambda: None,
+        work: Mapping[Config, float] | None = None,
+    ) -> Choice:
+        """Search, unless `found()` says that somebody has in the meantime. `fresh` believes nothing that is
+        known. Raises `AutotuneError` when no candidate runs."""
+        with self._lock(key.digest), locked(f"search-{key.digest}"):
+            known = found()
+            if known is not None:
+                return known
+            results = {} if fresh else self.results(key, task.candidates)
+            saver = _Saver(self.store, key, work or {})
+            search = Search(task, self.options, results.values(), saver.add)
+            if progress.told is not None:
+                search.progress = progress.told
+            self.counts["searches"] += 1
+            searching.on = True
+            try:
+                with locked(f"timing-{task.device}".replace(":", "-"), TIMING_WAIT), unobserved():
+                    rows = search.run()
+            finally:
+                searching.on = False
+                self.counts["timed"] += sum(1 for c in search.results if search.results[c].source == "timed")
+                self._remember(key, search.results, work or {})
+                saver.flush()
+            return self._chosen(key, task, rows, default)
+
+    def _remember(self, key: Key, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
+        known = self._known.setdefault(key.digest, Known(key))
+        known.results |= results
+        known.work |= work
+
+    def _chosen(self, key: Key, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
+        winner = best(rows, default)
+        if winner is not None:
+            if all(r.lasting or r.median is not None for r in rows):
+                change = {"winners": {_set(task.candidates, default): winner.identity()}}
+                if winner.identity() is not None:
+                    self.store.merge(key.digest, change)
+            return Choice(winner, "search")
+        late = [r for r in rows if r.reason and r.reason.startswith("not timed")]
+        if late:
+            fallback = default or late[0].config
+            what = f"{self.name}: no candidate was timed: {late[0].reason}"
+            warnings.warn(
+                f"{what}; {fallback!r} is used. Raise budget= or PYARRAY_AUTOTUNE_BUDGET",
+                RuntimeWarning,
+                stacklevel=6,
+            )
+            return Choice(fallback, "budget")
+        lines = "".join(f"\n  {r.config!r}: {r.reason}" for r in rows)
+        raise AutotuneError(f"{self.name}: all {len(rows)} candidates failed:{lines}") from next(
+            (r.error for r in rows if r.error is not None), None
+        )
+
+    @contextmanager
+    def _lock(self, digest: str) -> Iterator[None]:
+        with self._guard:
+            lock = self._locks.setdefault(digest, threading.RLock())
+        with lock:
+            yield
+
+    def after_fork(self) -> None:
+        """Another thread may have held a lock at the fork."""
+        self._guard = threading.Lock()
+        self._locks = {}
+
+
+def best(rows: Any, default: Config | None) -> Config | None:
+    """The candidate with the least median, of equals the first; the default, unless that is 2 % better."""
+    timed = [r for r in rows if r.median is not None]
+    if not timed:
+        return None
+    found = min(timed, key=lambda r: r.median)
+    own = next((r for r in timed if r.config == default), None)
+    if own is not None and found.median > MARGIN * own.median:
+        return own.config
+    return found.config  # type: ignore[no-any-return]
+
+
+def _set(candidates: Sequence[Config], default: Config | None) -> str:
+    """The name of a set of candidates."""
+    names = [c.identity() or repr(c) for c in candidates]
+    return digest_of([sorted(names), None if default is None else default.identity()])[:16]
+
+
+class _Saver:
+    """Writes what a search finds, not too often, so that a search that is killed can go on."""
+
+    def __init__(self, store: Store, key: Key, work: Mapping[Config, float]):
+        self._store, self._key, self._work = store, key, work
+        self._rows: dict[str, Any] = {}
+        self._last = 0.0
+
+    def add(self, results: Sequence[Result]) -> None:
+        for r in results:
+            identity = r.config.identity()
+            if identity is not None:
+                self._rows[identity] = r.row()
+        if time.monotonic() - self._last > QUIET:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._rows:
+            return
+        shown = {"group": self._key.group, "sizes": self._key.sizes}
+        named = {str(c.identity()): n for c, n in self._work.items()}
+        change = {"timings": self._rows, "group": self._key.group_digest, "key": shown, "work": named}
+        self._store.merge(self._key.digest, change)
+        self._rows, self._last = {}, time.monotonic()
+
+
+_choosers: weakref.WeakSet[Chooser] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for chooser in list(_choosers):
+        chooser.after_fork()
+    searching.on = False
+
+
+os.register_at_fork(after_in_child=_after_fork)

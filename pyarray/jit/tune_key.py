@@ -1,0 +1,172 @@
+"""What the best constants depend on, as plain data read off the live arguments: never an identity, an address
+or a device's number."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..array import ndarray
+from ..driver.base import Device
+from ..dtypes import DType
+from ..errors import DeviceError
+from ..lang.ir import static_key
+from . import compile as compiler
+from .binding import Bound
+
+ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
+_KEPT = 256
+MISSING = "missing"  # in the place of what can't be said: such a key equals no whole one
+
+
+@dataclass(frozen=True)
+class Key:
+    """`group` is all of the key but the values of the parameters that the tuner's `key` names: `sizes`. Both
+    are plain data; `digest` names the whole, `group_digest` the group."""
+
+    group: Mapping[str, Any]
+    sizes: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        return digest_of([self.group, self.sizes])
+
+    @property
+    def group_digest(self) -> str:
+        return digest_of(self.group)
+
+
+def digest_of(data: Any) -> str:
+    """Hash of plain data."""
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def plain(value: Any) -> Any:
+    """A declared key argument: its shape if it has one, else the dtype, else the value with its type, so that
+    2, 2.0, True and "2" differ."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return ["shape", *(int(n) for n in shape)]
+    if isinstance(value, ndarray):
+        return ["shape"]
+    if isinstance(value, DType):
+        return ["dtype", str(value)]
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        return [str(value.dtype), repr(value.item())]
+    if type(value) is tuple:
+        return ["tuple", *(plain(item) for item in value)]
+    if type(value) in (bool, int, float, complex, str, bytes, type(None)):
+        return [type(value).__name__, repr(value)]
+    return [type(value).__name__, f"{value.__module__}.{getattr(value, '__qualname__', '')}"]
+
+
+def layout(a: ndarray) -> dict[str, Any]:
+    """Of an array: dtype, stride pattern, alignment of its first element and of its rows. Numbers in the
+    pattern are elements: 0 and ±1, other steps are "+" and "-". Axes of size 1 have no steps."""
+    steps = [
+        "1" if n <= 1 else _step(s, a._dtype.itemsize) for n, s in zip(a._shape, a._strides, strict=True)
+    ]
+    pitch = math.gcd(
+        *(s for n, s, step in zip(a._shape, a._strides, steps, strict=True) if step in "+-" and n > 1)
+    )
+    found = {"dtype": str(a._dtype), "steps": " ".join(steps), "base": alignment(a._ptr)}
+    return found | {"rows": alignment(pitch)} if pitch else found
+
+
+def _step(stride: int, itemsize: int) -> str:
+    known = {0: "0", itemsize: "1", -itemsize: "-1"}
+    return known.get(stride) or ("+" if stride > 0 else "-")
+
+
+def alignment(number: int) -> int:
+    """The largest of `ALIGNMENTS` that divides an address or a stride; 1 for none."""
+    return next((n for n in ALIGNMENTS if number % n == 0), 1)
+
+
+def device_facts(device: Device) -> dict[str, Any]:
+    """The model: two devices of one model have equal facts."""
+    driver = device.driver
+    return {
+        "kind": device.kind,
+        "model": driver.name() or MISSING,
+        "target": driver.target(),
+        "machine": driver.machine(),
+        "memory": driver.memory_info()[1] >> 28,  # quarters of a GiB: what is usable varies a little
+        "threads": driver.properties()["threads"],
+        "driver": str(driver.properties().get("driver", "")),
+    }
+
+
+def toolchain_facts(device: Device) -> dict[str, Any]:
+    """What compiles, and the settings that change what it makes, as they are now."""
+    try:
+        fingerprint = device.driver.compiler().fingerprint
+    except DeviceError:
+        fingerprint = MISSING
+    return {
+        "compiler": fingerprint,
+        "headers": compiler.headers()[:16],
+        "settings": dict(compiler.settings()),
+    }
+
+
+class Texts:
+    """Hash of the text that a kernel is lowered to, per types of the arguments: the front end takes some
+    milliseconds. What the text was made with is looked at each time."""
+
+    def __init__(self, kernel: Any):
+        self._kernel = kernel
+        self._known: dict[Any, tuple[str, tuple[Any, ...]]] = {}
+        self.captures: tuple[Any, ...] = ()  # the Python values that were compiled in, of all texts so far
+
+    @functools.cached_property
+    def function(self) -> str:
+        """Hash of the function as it is written, without comments and decorators: what stands in a branch
+        that the first candidate doesn't take counts, too; a new candidate doesn't."""
+        node = self._kernel.source_text.node
+        body = node.body if isinstance(node.body, list) else [node.body]
+        return digest_of([ast.dump(node.args), *map(ast.dump, body)])
+
+    def digest(self, bound: Bound) -> str:
+        key = self._kernel._key(bound), bound.device().kind
+        known = self._known.get(key)
+        if known is None or any(static_key(c.read()) != static_key(c.value) for c in known[1]):
+            program = self._kernel._lowered(bound)
+            known = digest_of([self.function, program.text]), program.captures
+            if len(self._known) >= _KEPT:
+                self._known = {}
+            self._known[key] = known
+            self.captures = updated(self.captures, program.captures)
+        return known[0]
+
+
+def updated(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+    """Captures, with newer values in the place of older ones."""
+    kept = (c for c in known if not any(c.owner is n.owner and c.name == n.name for n in new))
+    return (*kept, *new)
+
+
+def key_of(
+    kernel: Any, bound: Bound, text: str, named: Sequence[str], bench: Callable[..., Any] | None
+) -> Key:
+    """The key of a call. `text` is the hash of the lowered text, `named` the tuner's `key`."""
+    values = bound.named
+    group = {
+        "kernel": f"{kernel.__module__}.{kernel.__qualname__}",
+        "source": text,
+        "wraparound": kernel.wraparound,
+        "flags": list(kernel.flags),
+        "debug": kernel._checked(),
+        "arrays": {name: layout(a) for name, a in values.items() if isinstance(a, ndarray)},
+        "device": device_facts(bound.device()),
+        "toolchain": toolchain_facts(bound.device()),
+        "bench": "" if bench is None else f"{bench.__module__}.{getattr(bench, '__qualname__', '?')}",
+    }
+    return Key(group, {name: plain(values[name]) for name in named})

@@ -1,0 +1,86 @@
+"""The cost model: cost(n) = launch + tiles(n) · tile, in milliseconds, fitted to a candidate's timings at
+two or more sizes, for sizes that were never tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .tune_config import Config
+
+ERROR = 0.1  # the largest residual at which a fit is believed
+
+
+@dataclass(frozen=True)
+class Fit:
+    """`launch` and `tile` are milliseconds; `residual` is the largest relative error over the `sizes` sizes
+    that it was fitted to."""
+
+    launch: float
+    tile: float
+    residual: float
+    sizes: int
+
+    def cost(self, tiles: float) -> float:
+        """Milliseconds for that many tiles.
+
+        >>> Fit(launch=0.01, tile=0.5, residual=0.0, sizes=2).cost(4)
+        2.01
+        """
+        return self.launch + self.tile * tiles
+
+
+def fit(points: Iterable[tuple[float, float]]) -> Fit | None:
+    """The least squares of the relative errors through (tiles, milliseconds); None for fewer than two sizes.
+    Neither part is negative.
+
+    >>> found = fit([(1, 1.5), (2, 2.5), (4, 4.5)])
+    >>> round(found.launch, 6), round(found.tile, 6), found.sizes
+    (0.5, 1.0, 3)
+    """
+    found = [(float(x), float(y)) for x, y in points if y > 0]
+    if len({x for x, _ in found}) < 2:
+        return None
+    # of the equations launch / y + tile · x / y = 1
+    s11 = sum(1 / y**2 for _, y in found)
+    s12 = sum(x / y**2 for x, y in found)
+    s22 = sum((x / y) ** 2 for x, y in found)
+    b1, b2 = sum(1 / y for _, y in found), sum(x / y for x, y in found)
+    det = s11 * s22 - s12 * s12
+    launch, tile = ((b1 * s22 - b2 * s12) / det, (b2 * s11 - b1 * s12) / det) if det > 0 else (-1.0, 0.0)
+    if launch < 0:
+        launch, tile = 0.0, b2 / s22
+    elif tile < 0:
+        launch, tile = b1 / s11, 0.0
+    residual = max(abs(launch + tile * x - y) / y for x, y in found)
+    return Fit(launch, tile, residual, len({x for x, _ in found}))
+
+
+def work(model: Any, config: Config, args: Mapping[str, Any], named: Sequence[str]) -> float:
+    """Tiles of a call: what `model(config, args)` says, or, for True, the product of the sizes in the tuner's
+    `key`. Raises `TypeError` for what is no number of tiles."""
+    if callable(model):
+        number = model(config, dict(args))
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
+            raise TypeError(f"model(config, args) gives a number of tiles, got {number!r}")
+        return float(number)
+    sizes = 1.0
+    for name in named:
+        value = args[name]
+        shape = getattr(value, "shape", None)
+        if shape:
+            sizes *= math.prod(shape)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            sizes *= value
+    return sizes
+
+
+def predict(
+    fits: Mapping[Config, Fit], tiles: Callable[[Config], float], error: float = ERROR
+) -> dict[Config, float] | None:
+    """Milliseconds of each candidate; None where a fit is missing or not to be believed."""
+    if not fits or any(f.residual > error for f in fits.values()):
+        return None
+    return {config: f.cost(tiles(config)) for config, f in fits.items()}

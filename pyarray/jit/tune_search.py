@@ -1,0 +1,345 @@
+"""A search: compile the candidates, check them, time them. It knows no kernels: a `Task` says what a
+candidate is compiled to."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import config as settings
+from ..array import ndarray
+from ..driver.base import Device
+from ..errors import CompileError
+from . import tune_check
+from .tune_config import Config
+from .tune_restore import Arguments, merged
+from .tune_time import Stopwatch, Times
+
+log = logging.getLogger("pyarray")
+ROUGH = 3  # samples of every candidate
+NEAR = 1.3  # times the best rough median: those are timed finely
+CLOSE = 1.1  # times the best median: others are given up on the way
+LONG = 0.3  # seconds after which few samples are enough
+FEW = 5
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A compiled candidate: `run()` launches it, `checked()` does so with bounds checks and raises what they
+    find (None: it has none). `directions` are those of its arrays, by name."""
+
+    run: Callable[[], Any]
+    checked: Callable[[], Any] | None
+    directions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known of a candidate: milliseconds (`median`, `least`; `spread` is the middle half's width
+    relative to the median; `runs` samples), or the `reason` why it is out of the question, or why it has no
+    time. `source` is "timed", "stored" (by an earlier search) or "predicted"."""
+
+    config: Config
+    median: float | None = None
+    least: float | None = None
+    spread: float | None = None
+    runs: int = 0
+    reason: str | None = None
+    source: str = "timed"
+    rough: bool = False
+    lasting: bool = True  # whether it would be so the next time
+    error: BaseException | None = None
+
+    def row(self) -> dict[str, Any]:
+        """For the store."""
+        if self.median is None:
+            return {"config": repr(self.config), "reason": self.reason or ""}
+        facts = {"median": self.median, "least": self.least, "spread": self.spread, "runs": self.runs}
+        return {"config": repr(self.config), **facts, "rough": self.rough}
+
+    @staticmethod
+    def of_row(config: Config, row: Mapping[str, Any]) -> Result:
+        """From the store."""
+        if "reason" in row:
+            return Result(config, reason=row["reason"], source="stored")
+        numbers = (float(row[name]) for name in ("median", "least", "spread"))
+        return Result(config, *numbers, int(row["runs"]), None, "stored", bool(row.get("rough")))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a tuner searches; `warmup` and `rep` are counts of runs, `budget` seconds."""
+
+    warmup: int = 5
+    rep: int = 25
+    budget: float | None = None
+    check: Any = True
+    restore: tuple[str, ...] | None = None
+    zeroed: tuple[str, ...] = ()
+    pre_hook: Callable[[dict[str, Any]], Any] | None = None
+    post_hook: Callable[[dict[str, Any]], Any] | None = None
+    bench: Callable[[Callable[[], Any]], float] | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One call to be tuned. `prepare(config)` compiles, in any thread; `arrays` are the live arrays by name,
+    `arguments` all arguments by parameter."""
+
+    name: str
+    device: Device
+    candidates: tuple[Config, ...]
+    prepare: Callable[[Config], Prepared]
+    arrays: Mapping[str, ndarray]
+    arguments: Mapping[str, Any]
+
+
+class Search:
+    """`known` are earlier results; `save(results)` is called with new ones as they come."""
+
+    def __init__(
+        self, task: Task, options: Options, known: Iterable[Result], save: Callable[[list[Result]], Any]
+    ):
+        self.task, self.options, self._save = task, options, save
+        self.results: dict[Config, Result] = {r.config: r for r in known if r.config in task.candidates}
+        budget = options.budget if options.budget is not None else settings.get("PYARRAY_AUTOTUNE_BUDGET")
+        self._budget = budget
+        self._end = time.monotonic() + budget
+        self._prepared: dict[Config, Prepared] = {}
+        self._samples: dict[Config, list[float]] = {}
+        self._repeats: dict[Config, int] = {}
+        self.timed = 0
+        self.progress: Callable[[int, int, str], None] = _quiet
+
+    def run(self) -> list[Result]:
+        """Results of all candidates, in their order."""
+        todo = [c for c in self.task.candidates if c not in self.results]
+        again = [r.config for r in self.results.values() if r.rough]
+        if todo or len(again) > 1 or (again and len(self.results) > 1):
+            anchor = self._anchor() if todo and self.options.check is True else None
+            self._compile([*todo, *(c for c in (anchor,) if c), *again])
+            self._on_arguments(todo, anchor)
+        for c in self.task.candidates:
+            if c not in self.results:
+                text = f"not timed: the budget of {self._budget:g} s was over"
+                self.results[c] = Result(c, reason=text, lasting=False)
+        return [self.results[c] for c in self.task.candidates]
+
+    def _anchor(self) -> Config | None:
+        """A candidate that was found right before, to compare new ones with."""
+        right = [r for r in self.results.values() if r.median is not None]
+        return min(right, key=lambda r: r.median or 0.0).config if right else None
+
+    def _late(self) -> bool:
+        return time.monotonic() >= self._end
+
+    def _drop(self, c: Config, reason: str, lasting: bool, error: BaseException | None = None) -> None:
+        self._prepared.pop(c, None)
+        if c in self.results and self.results[c].median is not None and not self._samples.get(c):
+            return  # known to be good: it only couldn't be compared with
+        self.results[c] = made = Result(c, reason=reason, lasting=lasting, error=error)
+        self._say(made)
+        if lasting:
+            self._save([made])
+
+    def _say(self, r: Result) -> None:
+        done = sum(1 for c in self.task.candidates if c in self.results)
+        told = f"{r.median:.4g} ms" if r.median is not None else r.reason
+        text = f"{self.task.name}: {r.config!r}: {told}"
+        log.info("tuner: %s", text)
+        if settings.get("PYARRAY_AUTOTUNE_VERBOSE"):
+            print(f"tuner: {text}", file=sys.stderr)
+        self.progress(done, len(self.task.candidates), text)
+
+    # ---- compiling
+
+    def _compile(self, candidates: Sequence[Config]) -> None:
+        """By as many threads as there are cores: the compiler is a process of its own."""
+        if self._late():
+            return
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        pool = ThreadPoolExecutor(max(1, min(cores, len(candidates))), thread_name_prefix="pyarray-tune")
+        try:
+            futures = {
+                c: pool.submit(contextvars.copy_context().run, self.task.prepare, c) for c in candidates
+            }
+            for c, future in futures.items():
+                self._collect(c, future)
+        finally:
+            pool.shutdown(wait=not self._late(), cancel_futures=True)
+
+    def _collect(self, c: Config, future: Future[Prepared]) -> None:
+        try:
+            self._prepared[c] = future.result(max(0.0, self._end - time.monotonic()))
+        except Late:
+            return
+        except Exception as error:
+            self._drop(c, _reason(error), isinstance(error, CompileError), error)
+
+    # ---- running
+
+    def _on_arguments(self, todo: Sequence[Config], anchor: Config | None) -> None:
+        if not self._prepared or self._late():
+            return
+        directions = merged(p.directions for p in self._prepared.values())
+        options = self.options
+        arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed)
+        arguments.save()
+        try:
+            if options.check:
+                self._check([c for c in todo if c in self._prepared], anchor, arguments)
+            watch = Stopwatch(self.task.device, options.bench, arguments.repeatable and not self._hooked())
+            self._rough([c for c in todo if c in self._prepared], arguments, watch)
+            self._fine(arguments, watch)
+        finally:
+            arguments.restore()
+            self.task.device.driver.synchronize()
+
+    def _hooked(self) -> bool:
+        hooks = [self.options.pre_hook, self.options.post_hook, *(c.pre_hook for c in self._prepared)]
+        return any(hook is not None for hook in hooks)
+
+    def _before(self, c: Config, arguments: Arguments) -> None:
+        arguments.prepare()
+        for hook in (c.pre_hook, self.options.pre_hook):
+            if hook is not None:
+                hook({**self.task.arguments, **c.values})
+
+    def _run(self, c: Config, run: Callable[[], Any]) -> None:
+        run()
+        if self.options.post_hook is not None:
+            self.options.post_hook({**self.task.arguments, **c.values})
+
+    def _check(self, todo: Sequence[Config], anchor: Config | None, arguments: Arguments) -> None:
+        reference = self._reference(anchor, arguments)
+        votes = tune_check.Votes(arguments.arrays, reference)
+        for number, c in enumerate(todo):
+            if self._late():
+                break
+            results = self._outcome(c, arguments)
+            if results is not None:
+                votes.add(number, results)
+        for number, what in votes.wrong().items():  # lasting only where it doesn't depend on the others
+            self._drop(todo[number], what, lasting=callable(self.options.check))
+
+    def _reference(self, anchor: Config | None, arguments: Arguments) -> tune_check.Results | None:
+        if callable(self.options.check):
+            arguments.prepare()
+            given = dict(self.task.arguments)
+            given |= {n: tune_check.taken({n: a}, [n])[n] for n, a in given.items() if isinstance(a, ndarray)}
+            self.options.check(**given)
+            inside = [n for n in arguments.written if n not in given]
+            own = {n: given[n] for n in arguments.written if n in given}
+            return own | tune_check.taken(arguments.arrays, inside)
+        if anchor is not None and anchor in self._prepared:
+            return self._outcome(anchor, arguments)
+        return None
+
+    def _outcome(self, c: Config, arguments: Arguments) -> tune_check.Results | None:
+        """What a candidate computes; None, and the candidate dropped, where it fails."""
+        prepared = self._prepared[c]
+        try:
+            for run in filter(None, (prepared.checked, prepared.run)):
+                self._before(c, arguments)
+                arguments.fill()
+                self._run(c, run)
+                self.task.device.driver.synchronize()
+            return tune_check.taken(arguments.arrays, arguments.written)
+        except Exception as error:
+            self._drop(c, _reason(error), isinstance(error, IndexError), error)
+            return None
+
+    def _rough(self, todo: Sequence[Config], arguments: Arguments, watch: Stopwatch) -> None:
+        for c in todo:
+            if self._late():
+                return
+            start = time.monotonic()
+            try:
+                for k in range(self.options.warmup):
+                    self._sample(c, arguments, watch, 1)
+                    if k and time.monotonic() - start > LONG / 4:
+                        break
+                self._repeats[c] = watch.repeats(
+                    self._prepared[c].run, lambda c=c: self._before(c, arguments)
+                )
+                samples = []
+                for _ in range(min(ROUGH, self.options.rep)):
+                    samples.append(self._sample(c, arguments, watch, self._repeats[c]))
+                    if time.monotonic() - start > LONG or self._late():
+                        break
+            except Exception as error:
+                self._samples.pop(c, None)
+                self._drop(c, _reason(error), False, error)
+                continue
+            self._samples[c] = samples
+            self._keep(c, rough=True)
+            self._say(self.results[c])
+
+    def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch, repeats: int) -> float:
+        self.timed += 1
+        run = self._prepared[c].run
+        if self._hooked():
+            took = watch.time(run, lambda: self._before(c, arguments), 1)
+            if self.options.post_hook is not None:
+                self.options.post_hook({**self.task.arguments, **c.values})
+            return took
+        return watch.time(run, arguments.prepare, repeats)
+
+    def _keep(self, c: Config, rough: bool) -> None:
+        times = Times.of(self._samples[c])
+        facts = (times.median, times.least, times.spread, times.runs)
+        self.results[c] = Result(c, *facts, rough=rough)
+        self._save([self.results[c]])
+
+    def _best(self) -> float:
+        return min((r.median for r in self.results.values() if r.median is not None), default=0.0)
+
+    def _fine(self, arguments: Arguments, watch: Stopwatch) -> None:
+        """Those near the best, in turns."""
+        best = self._best()
+        near = [r.config for r in self.results.values() if r.rough and (r.median or 0.0) <= NEAR * best]
+        near = [c for c in near if c in self._prepared]
+        failed: set[Config] = set()
+        start = time.monotonic()
+        for turn in range(self.options.rep):
+            for c in near:
+                samples = self._samples.setdefault(c, [])
+                spent = time.monotonic() - start > LONG * len(near) and len(samples) >= FEW
+                if self._late() or spent or len(samples) >= self.options.rep or c in failed:
+                    continue
+                try:
+                    samples.append(self._sample(c, arguments, watch, self._repeats.get(c, 1)))
+                except Exception as error:
+                    failed.add(c)
+                    self._drop(c, _reason(error), False, error)
+            if turn % 4 == 3:
+                medians = {
+                    c: Times.of(self._samples[c]) for c in near if c not in failed and self._samples[c]
+                }
+                least = min((t.median for t in medians.values()), default=0.0)
+                near = [c for c in near if c in medians and medians[c].least <= CLOSE * least]
+        for r in list(self.results.values()):
+            if r.rough and r.config not in failed and not self._late():
+                if self._samples.get(r.config):
+                    self._keep(r.config, rough=False)
+                else:
+                    self.results[r.config] = replace(r, rough=False)
+                    self._save([self.results[r.config]])
+
+
+def _quiet(done: int, total: int, text: str) -> None:
+    pass
+
+
+def _reason(error: BaseException) -> str:
+    """An exception on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"

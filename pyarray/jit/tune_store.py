@@ -1,0 +1,226 @@
+"""Timings and winners on disk: one JSON file per kernel, merged under a lock, replaced by one rename.
+
+    {"format": ..., "kernel": ..., "entries": {key digest: {"group": digest, "key": {...}, "timings":
+    {identity: {"config": text, "median": ms, ...} or {"config": text, "reason": text}}, "winners":
+    {set of candidates: identity}, "used": seconds}}}
+
+Candidates are found again by their identity: nothing that a file says is run. A file that isn't ours, or is
+torn, is moved aside with one warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import cache
+
+FORMAT = "pyarray tuner 1"
+WAIT = 600.0  # seconds for another process's search; then both search
+MOST = 1024  # keys of one kernel on disk; those used longest ago go first
+Entry = dict[str, Any]
+
+_held: set[int] = set()  # descriptors of locks, which a child of a fork would hold on to
+
+
+def folder() -> Path | None:
+    """Where the files are, beside the compiled kernels; None where nothing is kept on disk."""
+    root = cache.directory()
+    if root is None:
+        return None
+    path = root / "tune"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        return None
+    return path
+
+
+@contextlib.contextmanager
+def locked(name: str, wait: float = WAIT) -> Iterator[bool]:
+    """The lock `name` of all processes that share the folder. It ends with the process that holds it. False
+    where there is none to have: no folder, or `wait` seconds are over."""
+    root = folder()
+    try:
+        handle = None if root is None else os.open(root / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        handle = None
+    if handle is None:
+        yield False
+        return
+    _held.add(handle)
+    try:
+        yield _take(handle, wait)
+    finally:
+        if handle in _held:
+            _held.discard(handle)
+            os.close(handle)
+
+
+def _take(handle: int, wait: float) -> bool:
+    end, pause = time.monotonic() + wait, 0.001
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+        except OSError:  # of a file system without locks
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+def _after_fork() -> None:
+    """The locks are the parent's."""
+    for handle in _held:
+        with contextlib.suppress(OSError):
+            os.close(handle)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Store:
+    """What is known on disk of one kernel, by its module and qualified name."""
+
+    def __init__(self, kernel: str, digest: str):
+        self.kernel = kernel
+        readable = re.sub(r"[^\w.-]", "_", kernel)[-80:]
+        self.name = f"{readable}-{digest[:12]}.json"
+
+    @property
+    def path(self) -> Path | None:
+        root = folder()
+        return None if root is None else root / self.name
+
+    def entry(self, key: str) -> Entry:
+        """A copy of what is known of a key: `timings` and `winners`, both empty if nothing is."""
+        found = self._read().get(key)
+        return found if found is not None else {"timings": {}, "winners": {}}
+
+    def entries(self) -> dict[str, Entry]:
+        """All keys."""
+        return self._read()
+
+    def merge(self, key: str, change: Mapping[str, Any]) -> None:
+        """Add to a key: timings and winners one by one, other facts as a whole. A folder that can't be
+        written to is left alone."""
+        path = self.path
+        if path is None:
+            return
+        with locked(f"{self.name}.write", 10.0):
+            entries = self._read()
+            entry = entries.setdefault(key, {"timings": {}, "winners": {}})
+            for name, value in change.items():
+                if name in ("timings", "winners"):
+                    entry[name] |= value
+                else:
+                    entry[name] = value
+            entry["used"] = time.time()
+            self._write(path, entries)
+
+    def forget(self, key: str, identity: str) -> None:
+        """Drop a candidate of a key, and what it has won."""
+        path = self.path
+        if path is None:
+            return
+        with locked(f"{self.name}.write", 10.0):
+            entries = self._read()
+            entry = entries.get(key)
+            if entry is not None:
+                entry["timings"].pop(identity, None)
+                entry["winners"] = {s: i for s, i in entry["winners"].items() if i != identity}
+                self._write(path, entries)
+
+    def _write(self, path: Path, entries: dict[str, Entry]) -> None:
+        kept = sorted(entries.items(), key=lambda item: -float(item[1].get("used", 0)))[:MOST]
+        data = {"format": FORMAT, "kernel": self.kernel, "entries": dict(kept)}
+        with contextlib.suppress(OSError):
+            replace(path, json.dumps(data, indent=1, sort_keys=True))
+
+    def _read(self) -> dict[str, Entry]:
+        path = self.path
+        if path is None:
+            return {}
+        data = read(path)
+        if data is None or data["kernel"] != self.kernel:
+            return {}
+        entries: dict[str, Entry] = data["entries"]
+        return entries
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file by one rename. Raises `OSError`."""
+    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """The data of a file of ours; None without one. One that isn't ours, or is damaged, is moved aside."""
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        data = None
+    if _sound(data):
+        sound: dict[str, Any] = data
+        return sound
+    aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
+    try:
+        os.replace(path, aside)
+    except FileNotFoundError:  # another process has moved it
+        return None
+    except OSError:
+        aside = path
+    warnings.warn(
+        f"the tuner's file {path} is damaged or not pyarray's; it is moved to {aside.name} and made anew",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def _sound(data: Any) -> bool:
+    """Whether all that is read of a file has its type."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("kernel"), str):
+        return False
+    entries = data.get("entries")
+    return isinstance(entries, dict) and all(map(_sound_entry, entries.values()))
+
+
+def _sound_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("used", 0), (int, float)):
+        return False
+    timings, winners = entry.get("timings"), entry.get("winners")
+    if not isinstance(timings, dict) or not isinstance(winners, dict):
+        return False
+    return all(map(_sound_timing, timings.values())) and all(isinstance(w, str) for w in winners.values())
+
+
+def _sound_timing(row: Any) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("config"), str):
+        return False
+    if isinstance(row.get("reason"), str):
+        return True
+    numbers = [row.get(name) for name in ("median", "least", "spread", "runs")]
+    return all(isinstance(n, (int, float)) and not isinstance(n, bool) and n >= 0 for n in numbers)

@@ -1,0 +1,459 @@
+"""A kernel whose constants are chosen by timing, as a callable."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import os
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import config as settings
+from ..array import ndarray
+from ..errors import AutotuneError
+from ..lang.ir import static_key
+from ..lang.markers import constexpr
+from . import tune_artifact, tune_model
+from .functions import import_path
+from .kernel import Kernel
+from .mode import mode, observed
+from .signature import as_argument
+from .tune_arguments import Call, Compiler
+from .tune_call import OTHER, Written, make_call, pattern_of
+from .tune_choice import Choice, Chooser, searching
+from .tune_config import Config, check_configs, check_constant
+from .tune_key import Key, Texts, digest_of, key_of, updated
+from .tune_model import Fit
+from .tune_restore import zero
+from .tune_search import Options, Result, Task
+
+_KEPT = 4096  # tuples in a table
+_PATTERNS = 8  # of kinds of arguments that are quick
+_EMPTY = inspect.Parameter.empty
+
+
+class Tuned:
+    """A kernel with a tuner in front; made by `autotune`. Call it like the kernel, without what is tuned.
+
+    `kernel` is the plain kernel, for calls with constants of one's own.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tuned:
+        # Each has a class of its own, so that a call is the generated one's, without another in between.
+        return object.__new__(type(cls.__name__, (cls,), {"__doc__": cls.__doc__}))
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        configs: Any,
+        key: tuple[str, ...],
+        options: Options,
+        prune: Any,
+        default: Any,
+        artifact_name: str | None,
+        model: Any,
+        cases: Any,
+    ):
+        self.kernel, self.key, self.options = kernel, key, options
+        self.__name__, self.__doc__ = kernel.__name__, kernel.__doc__
+        self.__module__, self.__qualname__ = kernel.__module__, kernel.__qualname__
+        self.__wrapped__ = kernel.__wrapped__
+        self.artifact_name, self.cases = artifact_name, cases
+        self._configs, self._prune, self._default, self._model = configs, prune, default, model
+        name = f"{kernel.__module__}.{kernel.__qualname__}"
+        self._chooser = Chooser(name, digest_of(name), options)
+        self._compiler = Compiler(kernel, options.check)
+        self._texts = Texts(kernel)
+        self._table: dict[Any, Any] = {}
+        self._memory: dict[Any, Choice] = {}
+        self._calls: dict[tuple[str, ...], Callable[..., Any]] = {}  # pattern → what makes its tuples
+        self._captures: tuple[Any, ...] = ()  # that the calls are guarded by
+        self._made: Written | None = None
+        self._ticks, self._reads = itertools.count(), 0
+        self._numbers = itertools.count()  # of patterns
+        self._lock = threading.RLock()
+        self._set_call(self._miss)
+        _all.add(self)
+
+    def _set_call(self, made: Callable[..., Any]) -> None:
+        type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the best constants; the first call of a key may search for them."""
+        return self._miss(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __copy__(self) -> Tuned:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tuned:
+        return self
+
+    def __reduce__(self) -> str:
+        return import_path(self, "tuned kernel")
+
+    def __repr__(self) -> str:
+        return f"<tuned {self.kernel!r}>"
+
+    # ---- the call
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """The parameters that are chosen: those that candidates set; where the candidates come from a
+        function, all `constexpr` ones that aren't in `key`."""
+        return self._written.tuned
+
+    @property
+    def _written(self) -> Written:
+        if self._made is None:
+            name, parameters = self.kernel.__name__, self.kernel.parameters
+            if callable(self._configs):
+                names = {p.name for p in parameters if p.annotation is constexpr} - set(self.key)
+            else:
+                names = {n for c in check_configs(name, self._configs, parameters) for n in c.values}
+            tuned = tuple(p.name for p in parameters if p.name in names)
+            both = [n for n in tuned if n in self.key]
+            if both:
+                raise ValueError(f"{name}: {both[0]!r} is in key and is set by candidates")
+            self._made = Written(name, parameters, tuned, self.key, self.options.zeroed)
+        return self._made
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+        return Call(self.kernel, self._written, args, kwargs)
+
+    def _miss(self, *args: Any, **kwargs: Any) -> Any:
+        """The slow way: the key is made, and what was chosen for it is found, or searched for."""
+        call = self._call(args, kwargs)
+        self._chooser.counts["misses"] += 1
+        choice, lasting = self._choose(call)
+        if lasting:
+            self._shorten(call, choice.config)
+        for name in self.options.zeroed:
+            _zero(call.args[name])
+        return call.launch(self._compiler.kernel(choice.config.flags), choice.config)
+
+    def _shorten(self, call: Call, config: Config) -> None:
+        """From now on, such a call is quick."""
+        if call.given or observed():
+            return
+        pattern = pattern_of(self.kernel.parameters, call.args)
+        if OTHER in pattern:
+            return
+        variant = self._compiler.variant(call, config)
+        with self._lock:
+            captures = updated(self._texts.captures, variant.program.captures)
+            if any(not any(_same(c, k) for k in self._captures) for c in captures):
+                self._captures = updated(self._captures, captures)
+                self._calls.clear()
+                self._table.clear()
+                self._set_call(self._miss)
+            make = self._calls.get(pattern) or self._new_call(pattern)
+        key = make(*call.args.values())
+        if len(self._table) >= _KEPT:
+            self._table.clear()
+        self._table[key] = (variant.launch, *(call.value(name, config) for name in self.tuned))
+
+    def _new_call(self, pattern: tuple[str, ...]) -> Callable[..., Any]:
+        if len(self._calls) >= _PATTERNS:
+            self._calls.clear()
+            self._set_call(self._miss)
+        scope = {
+            "table": self._table, "mode": mode, "tick": self._ticks.__next__, "zero": zero,
+            "report": self.kernel._report, "static_key": static_key, "number": next(self._numbers),
+        }  # fmt: skip
+        before = vars(type(self))["__call__"].__func__
+        call, self._calls[pattern] = make_call(self._written, pattern, self._captures, scope, before)
+        self._set_call(call)
+        return self._calls[pattern]
+
+    def forget(self) -> None:
+        """Drop what is remembered in this process, of searches too; what is on disk stays."""
+        with self._lock:
+            self._table.clear()
+            self._memory.clear()
+            self._chooser._known.clear()
+
+    # ---- choosing
+
+    def _choose(self, call: Call) -> tuple[Choice, bool]:
+        """What to launch with, and whether the same goes for such calls from now on."""
+        candidates, default = self._candidates(call), self._default_of(call)
+        first = default or candidates[0]
+        how = settings.get("PYARRAY_AUTOTUNE")
+        if how == "off" or call.empty:
+            return Choice(first, "default" if default else "first"), how == "off" and default is None
+        if len(candidates) == 1 and default is None and not self.artifact_name:
+            return Choice(first, "only"), True
+        key, nested = self._key(call, candidates), searching.on
+        folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
+        place = (how, offline.on, folder, key.digest, candidates, default)
+        known = self._memory.get(place)
+        if known is None:
+            known = self._find(call, key, candidates, default, "use" if nested else how)
+            if nested:
+                return known, False
+            self._memory[place] = known
+        return known, True
+
+    def _find(
+        self, call: Call, key: Key, candidates: tuple[Config, ...], default: Config | None, how: str
+    ) -> Choice:
+        stored = self._stored(call, key, candidates, default)
+        sources: dict[str, Callable[[], Choice | None]] = {
+            "winner": stored,
+            "artifact": lambda: self._artifact(call, key, candidates),
+            "default": lambda: Choice(default, "default") if default else None,
+            "model": lambda: self._predicted(call, key, candidates),
+        }
+        order = () if how == "force" else ("winner",) if offline.on else tuple(sources)
+        for name in order:
+            found = sources[name]()
+            if found is not None:
+                self._chooser.counts[name] += 1
+                return found
+        if how == "use":
+            return Choice(candidates[0], "first")
+        return self._search(call, key, candidates, default, how == "force", stored)
+
+    def _stored(
+        self, call: Call, key: Key, candidates: tuple[Config, ...], default: Config | None
+    ) -> Callable[[], Choice | None]:
+        """What finds the winner on disk, if there is one."""
+
+        def works(config: Config) -> None:
+            self._compiler.variant(call, config)
+
+        return lambda: self._chooser.winner(key, candidates, default, works)
+
+    def _search(
+        self,
+        call: Call,
+        key: Key,
+        candidates: tuple[Config, ...],
+        default: Config | None,
+        fresh: bool = False,
+        found: Callable[[], Choice | None] = lambda: None,
+    ) -> Choice:
+        call.check()
+        every = candidates if default is None or default in candidates else (*candidates, default)
+        task = Task(
+            self.__name__, call.bound.device(), every, lambda c: self._compiler.prepare(call, c),
+            {n: a for n, a in call.bound.named.items() if isinstance(a, ndarray)}, call.uploaded(),
+        )  # fmt: skip
+        work = self._work(call, every) if self._model is not None else None
+        again: Callable[[], Choice | None] = (lambda: None) if fresh else found
+        return self._chooser.search(key, task, default, fresh=fresh, found=again, work=work)
+
+    def _candidates(self, call: Call) -> tuple[Config, ...]:
+        """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
+        name, configs = self.__name__, self._configs
+        if callable(configs):
+            configs = configs(call.args) if _takes_one(configs) else configs()
+        listed = check_configs(name, configs, self.kernel.parameters)
+        agreeing = tuple(c for c in listed if call.agrees(c))
+        if not agreeing:
+            if listed and set(call.given) >= set(self.tuned):
+                return (Config(),)
+            given = ", ".join(f"{n}={v!r}" for n, v in call.given.items())
+            why = f"none of the {len(listed)} has {given}" if listed else "configs gave none"
+            raise AutotuneError(f"{name}: no candidates: {why}")
+        if self._prune is None:
+            return agreeing
+        pruned = check_configs(name, self._prune(list(agreeing), dict(call.args)), self.kernel.parameters)
+        if not pruned:
+            raise AutotuneError(f"{name}: no candidates: prune left none of {len(agreeing)}")
+        return pruned
+
+    def _default_of(self, call: Call) -> Config | None:
+        if self._default is None:
+            return None
+        found = self._default(*call.positional, **call.keywords)
+        if found is None:
+            return None
+        if not isinstance(found, Config):
+            raise TypeError(f"{self.__name__}: default(...) gives a pa.Config or None, got {found!r}")
+        constants = {p.name: p for p in self.kernel.parameters if p.name in self.tuned}
+        for name in found.values:
+            check_constant(self.__name__, found, name, constants, self.kernel.parameters)
+        return found if call.agrees(found) and call.complete(found) else None
+
+    def _key(self, call: Call, candidates: Sequence[Config]) -> Key:
+        bound = call.with_config(candidates[0])
+        return key_of(self.kernel, bound, self._texts.digest(bound), self.key, self.options.bench)
+
+    def _artifact(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
+        folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
+        if folder is None or self.artifact_name is None:
+            return None
+        kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in self.tuned}
+        identity = tune_artifact.identity_of(self.artifact_name, key)
+        found = tune_artifact.find(Path(folder), identity, kinds, call.given)
+        return None if found is None or not call.complete(found) else Choice(found, "artifact")
+
+    # ---- the model
+
+    def _work(self, call: Call, candidates: Iterable[Config]) -> dict[Config, float]:
+        return {c: tune_model.work(self._model, c, call.args, self.key) for c in candidates}
+
+    def _fits(self, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
+        points: dict[Config, list[tuple[float, float]]] = {}
+        failed = set()
+        for results, work in self._chooser.of_group(key):
+            for c in candidates:
+                row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
+                if row is not None and row.median is None and row.lasting:
+                    failed.add(c)
+                elif row is not None and row.median is not None and tiles is not None:
+                    points.setdefault(c, []).append((tiles, row.median))
+        fits = {c: tune_model.fit(points.get(c, ())) for c in candidates if c not in failed}
+        whole = {c: f for c, f in fits.items() if f is not None}
+        return whole if len(whole) == len(fits) else {}
+
+    def _predicted(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
+        if self._model is None:
+            return None
+        work = self._work(call, candidates)
+        costs = tune_model.predict(self._fits(key, candidates), work.__getitem__)
+        return None if not costs else Choice(min(costs, key=costs.__getitem__), "model")
+
+    def fits(self, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
+        """The cost model of each candidate, with its residual, for calls that differ from this one in the
+        sizes in `key` only; empty before two sizes were searched. Raises `RuntimeError` without `model`."""
+        if self._model is None:
+            raise RuntimeError(f"{self.__name__} has no cost model; give autotune model=True or model=tiles")
+        call = self._call(args, kwargs)
+        candidates = self._candidates(call)
+        return self._fits(self._key(call, candidates), candidates)
+
+    # ---- what is known
+
+    def search(self, *args: Any, **kwargs: Any) -> Config:
+        """Search for these arguments' key now, unless it is known, whatever `default` and artifacts say.
+        Doesn't launch; the arguments are as before. Raises `AutotuneError` when no candidate runs."""
+        call = self._call(args, kwargs)
+        candidates, default = self._candidates(call), self._default_of(call)
+        key = self._key(call, candidates)
+        stored = self._stored(call, key, candidates, default)
+        found = stored() or self._search(call, key, candidates, default, found=stored)
+        self._table.clear()
+        self._memory.clear()
+        return found.config
+
+    def results(self, *args: Any, **kwargs: Any) -> list[Result]:
+        """What is known of each candidate for these arguments' key: milliseconds, or the reason why there are
+        none. Where the cost model chose, they are predicted. Neither searches nor launches."""
+        call = self._call(args, kwargs)
+        candidates = self._candidates(call)
+        key = self._key(call, candidates)
+        found = self._chooser.results(key, candidates)
+        if not found and self._model is not None:
+            work = self._work(call, candidates)
+            costs = tune_model.predict(self._fits(key, candidates), work.__getitem__) or {}
+            found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
+        own = {c: r for c, r in self._extra(call, key, found).items() if c not in candidates}
+        unknown = {c: Result(c, reason="not tried", lasting=False) for c in candidates}
+        return list((unknown | found | own).values())
+
+    def _extra(self, call: Call, key: Key, found: Mapping[Config, Result]) -> dict[Config, Result]:
+        default = self._default_of(call)
+        return {} if default is None or default in found else self._chooser.results(key, [default])
+
+    def choice(self, *args: Any, **kwargs: Any) -> Choice | None:
+        """The `config` that a call with these arguments uses, and its `source`; None where it would search.
+        Neither searches nor launches."""
+        call = self._call(args, kwargs)
+        candidates, default = self._candidates(call), self._default_of(call)
+        how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
+        if how == "off" or call.empty:
+            return Choice(default or candidates[0], "default" if default else "first")
+        key = self._key(call, candidates)
+        known = self._memory.get((how, offline.on, folder, key.digest, candidates, default))
+        found = known or self._find(call, key, candidates, default, "use")
+        return None if found.source == "first" and how != "use" else found
+
+    def cache_info(self) -> dict[str, int]:
+        """`searches`; `timed`, the candidates timed in them; `hits`, quick calls; `misses`, slow ones;
+        `disk_hits`, winners found on disk; `artifacts`, `defaults`, `predicted`: keys decided by these."""
+        counts = self._chooser.counts
+        with self._lock:
+            hits = next(self._ticks) - self._reads
+            self._reads += 1
+        named = {"artifacts": "artifact", "defaults": "default", "predicted": "model"}
+        own = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
+        return {**own, "hits": hits, **{name: counts[count] for name, count in named.items()}}
+
+    def emit(self, dir: Any, *args: Any, **kwargs: Any) -> Path:
+        """Write the choice for these arguments' key into a file of the folder `dir`, to ship with an
+        application: PYARRAY_AUTOTUNE_CONFIG_DIR is where it is looked for. Searches if nothing is known.
+
+        Raises `ValueError` without `artifact_name`, for a config that JSON would change, and for a device
+        that doesn't say its model; then nothing is written.
+        """
+        if self.artifact_name is None:
+            raise ValueError(f"{self.__name__} has no artifact_name, under which its choices would be found")
+        call = self._call(args, kwargs)
+        candidates = self._candidates(call)
+        for config in candidates:
+            config.to_dict()
+        found = self.search(*args, **kwargs)
+        key = self._key(call, candidates)
+        result = self._chooser.results(key, [found]).get(found)
+        identity = tune_artifact.identity_of(self.artifact_name, key)
+        return tune_artifact.emit(dir, identity, found, None if result is None else result.median)
+
+
+class _Offline(threading.local):
+    on: bool = False
+
+
+offline = _Offline()  # while `python -m pyarray tune` runs: what is not known is searched for
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    try:
+        return bool(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return False
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a.owner is b.owner and a.name == b.name and a.value is b.value
+
+
+def _zero(value: Any) -> None:
+    a = as_argument(value)
+    if isinstance(a, ndarray):
+        zero(a)
+    else:
+        a[...] = 0
+
+
+_all: weakref.WeakSet[Tuned] = weakref.WeakSet()
+
+
+def all_tuned() -> list[Tuned]:
+    """The tuned kernels of this process."""
+    return sorted(_all, key=lambda t: (t.__module__, t.__qualname__))
+
+
+def _forget(setting: str) -> None:
+    for tuned in all_tuned():
+        tuned._table.clear()
+
+
+settings.watchers.append(_forget)
+
+
+def _after_fork() -> None:
+    """Another thread may have held a lock at the fork."""
+    for tuned in list(_all):
+        tuned._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
