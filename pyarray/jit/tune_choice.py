@@ -40,13 +40,18 @@ class _Searching(threading.local):
 searching = _Searching()
 
 
-class Progress(threading.local):
-    """Who is told of a search's progress, in this thread: (candidates done, candidates, text)."""
+@dataclass
+class Offline:
+    """While `python -m pyarray tune` runs (`on`), what is not known is searched for, whatever defaults and
+    artifacts there are. `told(done, candidates, text)` hears of each candidate; `decided` has identity, config
+    and median of each key with a name to ship under."""
 
+    on: bool = False
     told: Callable[[int, int, str], None] | None = None
+    decided: list[tuple[dict[str, Any], Config, float | None]] = field(default_factory=list)
 
 
-progress = Progress()
+offline = Offline()
 
 
 @dataclass
@@ -146,8 +151,8 @@ class Chooser:
             results = {} if fresh else self.results(key, task.candidates)
             saver = _Saver(self.store, key, work or {})
             search = Search(task, self.options, results.values(), saver.add)
-            if progress.told is not None:
-                search.progress = progress.told
+            if offline.told is not None:
+                search.progress = offline.told
             self.counts["searches"] += 1
             searching.on = True
             try:

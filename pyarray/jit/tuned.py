@@ -24,7 +24,7 @@ from .mode import mode, observed
 from .signature import as_argument
 from .tune_arguments import Call, Compiler
 from .tune_call import OTHER, Written, make_call, pattern_of
-from .tune_choice import Choice, Chooser, searching
+from .tune_choice import Choice, Chooser, offline, searching
 from .tune_config import Config, check_configs, check_constant
 from .tune_key import Key, Texts, digest_of, key_of, updated
 from .tune_model import Fit
@@ -199,7 +199,15 @@ class Tuned:
             if nested:
                 return known, False
             self._memory[place] = known
+            if offline.on and self.artifact_name is not None:
+                median = self._median(key, known.config)
+                identity = tune_artifact.identity_of(self.artifact_name, key)
+                offline.decided.append((identity, known.config, median))
         return known, True
+
+    def _median(self, key: Key, config: Config) -> float | None:
+        result = self._chooser.results(key, [config]).get(config)
+        return None if result is None else result.median
 
     def _find(
         self, call: Call, key: Key, candidates: tuple[Config, ...], default: Config | None, how: str
@@ -403,16 +411,8 @@ class Tuned:
             config.to_dict()
         found = self.search(*args, **kwargs)
         key = self._key(call, candidates)
-        result = self._chooser.results(key, [found]).get(found)
         identity = tune_artifact.identity_of(self.artifact_name, key)
-        return tune_artifact.emit(dir, identity, found, None if result is None else result.median)
-
-
-class _Offline(threading.local):
-    on: bool = False
-
-
-offline = _Offline()  # while `python -m pyarray tune` runs: what is not known is searched for
+        return tune_artifact.emit(dir, identity, found, self._median(key, found))
 
 
 def _takes_one(function: Callable[..., Any]) -> bool:

@@ -1,0 +1,156 @@
+"""The tuner for the library's own kernels: the same key, store, search and artifacts, for whatever a function
+from `Config` to a launch says. A call never waits for a search: that is for `PYARRAY_AUTOTUNE=force` and
+`python -m pyarray tune`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import config as settings
+from ..array import ndarray
+from ..driver.base import Device
+from . import tune_artifact
+from .tune_choice import Chooser, offline, searching
+from .tune_config import Config
+from .tune_key import Key, device_facts, digest_of, layout, plain, toolchain_facts
+from .tune_search import Options, Prepared, Result, Task
+
+
+class LibraryTuner:
+    """`configs` are the candidates of the kernel `name`; `source()` is a hash of all texts that they are
+    compiled from."""
+
+    def __init__(self, name: str, configs: Sequence[Config], source: Callable[[], str], **options: Any):
+        self.name, self.configs, self._source = f"pyarray.{name}", tuple(configs), source
+        self.options = Options(**options)
+        self._chooser = Chooser(self.name, digest_of(self.name), self.options)
+        self._table: dict[Any, Config] = {}
+        _all.add(self)
+
+    def choose(
+        self,
+        device: Device,
+        key: Mapping[str, Any],
+        default: Config,
+        prepare: Callable[[Config], Callable[[], Any]],
+        outputs: Sequence[ndarray],
+        inputs: Sequence[ndarray] = (),
+    ) -> Config:
+        """The config for `key`: plain data, all that the choice may depend on besides the device. After the
+        first call it is a look-up.
+
+        `prepare(config)` compiles, in any thread, and gives what launches on the live arguments; what it
+        raises drops the candidate. `outputs` are written only (pass them as inputs, too, if they are read).
+        """
+        place = (device.code, *key.values())
+        found = self._table.get(place)
+        if found is None:
+            found = self._find(device, key, default, prepare, outputs, inputs)
+            if not searching.on:
+                self._table[place] = found
+        return found
+
+    def _find(
+        self,
+        device: Device,
+        key: Mapping[str, Any],
+        default: Config,
+        prepare: Callable[[Config], Callable[[], Any]],
+        outputs: Sequence[ndarray],
+        inputs: Sequence[ndarray],
+    ) -> Config:
+        how = settings.get("PYARRAY_AUTOTUNE")
+        if how == "off" or searching.on or not any(a.size for a in outputs):
+            return default
+        candidates = self.configs if default in self.configs else (*self.configs, default)
+        whole = self.key(device, key)
+        stored = lambda: self._chooser.winner(whole, candidates, default, prepare)  # noqa: E731
+        winner = None if how == "force" else stored()
+        if winner is not None:
+            return self._decided(whole, winner.config)
+        if how != "force" and not offline.on:
+            return self._artifact(whole, candidates) or default
+        task = _task(self.name, device, candidates, prepare, outputs, inputs)
+        again = (lambda: None) if how == "force" else stored
+        found = self._chooser.search(whole, task, default, fresh=how == "force", found=again)
+        return self._decided(whole, found.config)
+
+    def key(self, device: Device, key: Mapping[str, Any]) -> Key:
+        """As a tuned kernel's: the device's model, what compiles, and `key`."""
+        group = {
+            "kernel": self.name,
+            "source": self._source(),
+            "arrays": {},
+            "device": device_facts(device),
+            "toolchain": toolchain_facts(device),
+        }
+        return Key(group, {name: plain(value) for name, value in key.items()})
+
+    def results(self, device: Device, key: Mapping[str, Any]) -> list[Result]:
+        """What is known of the candidates."""
+        return list(self._chooser.results(self.key(device, key), self.configs).values())
+
+    def cache_info(self) -> dict[str, int]:
+        """`searches`, `timed` candidates, `disk_hits`."""
+        return {name: self._chooser.counts[name] for name in ("searches", "timed", "disk_hits")}
+
+    def forget(self) -> None:
+        """Ask the disk and the settings again."""
+        self._table.clear()
+
+    @property
+    def _artifact_name(self) -> str:
+        return self.name[:64]
+
+    def _artifact(self, key: Key, candidates: Sequence[Config]) -> Config | None:
+        folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
+        if folder is None:
+            return None
+        names = {name for c in candidates for name in c.values}
+        kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in names}
+        identity = tune_artifact.identity_of(self._artifact_name, key)
+        found = tune_artifact.find(Path(folder), identity, kinds, {})
+        return None if found is None or set(found.values) != names else found
+
+    def _decided(self, key: Key, config: Config) -> Config:
+        if offline.on:
+            result = self._chooser.results(key, [config]).get(config)
+            identity = tune_artifact.identity_of(self._artifact_name, key)
+            offline.decided.append((identity, config, None if result is None else result.median))
+        return config
+
+
+def _task(
+    name: str,
+    device: Device,
+    candidates: tuple[Config, ...],
+    prepare: Callable[[Config], Callable[[], Any]],
+    outputs: Sequence[ndarray],
+    inputs: Sequence[ndarray],
+) -> Task:
+    arrays = {f"out{k}": a for k, a in enumerate(outputs)} | {f"in{k}": a for k, a in enumerate(inputs)}
+    directions = {n: "OUT" if n.startswith("out") else "IN" for n in arrays}
+
+    def prepared(config: Config) -> Prepared:
+        return Prepared(prepare(config), None, directions)
+
+    return Task(name, device, candidates, prepared, arrays, arrays)
+
+
+def layouts(*arrays: ndarray) -> list[dict[str, Any]]:
+    """For a key: dtypes, stride patterns and alignments."""
+    return [layout(a) for a in arrays]
+
+
+_all: weakref.WeakSet[LibraryTuner] = weakref.WeakSet()
+
+
+def _forget(setting: str) -> None:
+    for tuner in list(_all):
+        tuner.forget()
+
+
+settings.watchers.append(_forget)
