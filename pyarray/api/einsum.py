@@ -18,7 +18,7 @@ from ..kernels.gemm import gemm
 from . import statistical, utility
 from .elementwise import conj, multiply
 from .statistical import as_operand
-from .ufunc import common_device, compute_out, operands_of
+from .ufunc import common_device, delivered, operands_of
 
 __all__ = ["einsum", "tensordot", "vecdot"]
 
@@ -137,11 +137,7 @@ def einsum(subscripts: str, /, *operands: Any, out: ndarray | None = None, optim
         parts.append((_contract(a, left, b, right, kept), kept))
     last, labels = _summed(*parts[0], set(result))
     found = last.transpose([labels.index(n) for n in result]) if labels != result else last
-    if out is None:
-        return found
-    target = compute_out("einsum", out, found._shape, found._dtype, found.device)
-    target[...] = found
-    return target
+    return delivered("einsum", found, out)
 
 
 def _operands(name: str, given: Sequence[Any]) -> list[ndarray]:
@@ -151,7 +147,7 @@ def _operands(name: str, given: Sequence[Any]) -> list[ndarray]:
     arrays = [as_operand(name, x, "biufc") for x in operands_of(name, given)]
     common_device(name, arrays, [f"operand {n + 1}" for n in range(len(arrays))])
     kind = dtypes.result_type(*arrays)
-    return [a if a._dtype is kind else a.astype(kind) for a in arrays]
+    return [a.astype(kind, copy=False) for a in arrays]
 
 
 # ---- one product

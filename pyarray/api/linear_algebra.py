@@ -81,7 +81,8 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     )
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
-    gemm(target._view(0, (*batch, m, n), full), _cast(left, dtype), _cast(right, dtype))
+    operands = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
+    gemm(target._view(0, (*batch, m, n), full), *operands)
     if (
         a.ndim == b.ndim == 2
         and a._dtype is b._dtype
@@ -96,10 +97,6 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     if target is not result:
         result[...] = target
     return result
-
-
-def _cast(x: ndarray, dtype: dtypes.DType) -> ndarray:
-    return x if x._dtype is dtype else x.astype(dtype)
 
 
 def matrix_transpose(x: ndarray, /) -> ndarray:

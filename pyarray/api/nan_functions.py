@@ -19,7 +19,7 @@ from .libraries import real_of
 from .moments import std, var
 from .searching import where
 from .statistical import as_operand, reduction
-from .ufunc import compute, compute_out
+from .ufunc import compute, delivered
 from .utility import all as all_of
 from .utility import any as any_of
 
@@ -121,10 +121,7 @@ def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: nd
     if x._dtype.kind == "f" and any_of(isnan(found)):
         numbers = reduction(op, _filled(x, math.inf if op is MIN else -math.inf), axis, keepdims, x._dtype)
         found = where(all_of(isnan(x), axis=axis, keepdims=keepdims), math.nan, numbers)
-    if out is None:
-        return found
-    compute_out(name, out, found._shape, x._dtype, x.device)[...] = found
-    return out
+    return delivered(name, found, out)
 
 
 def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:

@@ -15,7 +15,7 @@ from ..jit.repeat import repeatable
 from ..kernels.quantile import pick
 from .sorting import lines, sort
 from .statistical import as_operand
-from .ufunc import compute_out
+from .ufunc import delivered
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -190,11 +190,7 @@ def _quantile(
     else:
         wanted = asarray(fractions.reshape(-1), device=x.device)
         pick(found, sort(rows), wanted, fraction, alpha, beta, skip_nan)
-    found = found.reshape(shape)
-    if out is None:
-        return found
-    compute_out(name, out, shape, dtype, x.device)[...] = found
-    return out
+    return delivered(name, found.reshape(shape), out)
 
 
 def _fractions(name: str, q: Any, whole: float) -> np.ndarray[Any, Any]:
