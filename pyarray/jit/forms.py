@@ -215,11 +215,12 @@ def types_of(kernel: str, form: Form, values: Iterable[Any]) -> list[tuple[str, 
     """(name, type) of each parameter: a type, a `Static`, or a `Record` or tuple of these. Raises `TypeError`
     that names the parameter or the path."""
     rest = iter(values)
+    return [(item.name, _type_of(kernel, item, rest)) for item in form.items]
 
-    def build(item: Struct | Parameter) -> Any:
-        if isinstance(item, Parameter):
-            return bind_type(kernel, item, next(rest))
-        parts = tuple(map(build, item.items))
-        return parts if item.kind is tuple else Record(item.kind, item.names, parts, item.whole)
 
-    return [(item.name, build(item)) for item in form.items]
+def _type_of(kernel: str, item: Struct | Parameter, rest: Iterator[Any]) -> Any:
+    """Of an item whose leaves' values come next in `rest`."""
+    if isinstance(item, Parameter):
+        return bind_type(kernel, item, next(rest))
+    parts = tuple(_type_of(kernel, part, rest) for part in item.items)
+    return parts if item.kind is tuple else Record(item.kind, item.names, parts, item.whole)

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 from .. import shape as shapes
 from ..array import _KEPT, empty, ndarray
 from ..array import fresh as fresh_array
+from ..array_marks import MARKED
 from ..dtypes import ALL, DType
 from ..jit.kernel import Func, Kernel, from_text, func
 from ..jit.launch import make_walk
+from ..jit.mode import mode, table
 from ..lang.markers import ndrange
 
 TILE = 32  # elements: 32 rows of 32 float64 are 8 KiB, well inside the first-level cache
@@ -261,11 +263,39 @@ def assign(out: ndarray, value: Any) -> None:
             raise TypeError(
                 f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first"
             )
-        launch_map(COPY, value._dtype, out, (value,))
+    elif isinstance(value, complex) and out._dtype.kind != "c":
+        raise TypeError(f"a complex number can't be assigned to an array of {out._dtype}")
+    elif out._dtype.kind in "iub":
+        value = out._dtype(value).item()
+    _copy_into(out, value)
+
+
+_walks = table()  # by types, shapes and strides: how to launch `_copy_into` again
+WALKS = 4096  # then the table starts anew
+
+
+def _copy_into(out: ndarray, value: Any) -> None:
+    """Elements of `value`, or the number, cast and broadcast."""
+    if not isinstance(value, ndarray):
+        compute, facts, source = out._dtype, type(value), value
     else:
-        if isinstance(value, complex) and out._dtype.kind != "c":
-            raise TypeError(f"a complex number can't be assigned to an array of {out._dtype}")
-        launch_map(COPY, out._dtype, out, (out._dtype(value).item() if out._dtype.kind in "iub" else value,))
+        compute, facts = value._dtype, (value._key, value._shape, value._strides)
+        source = value._ptr
+        if value._buffer is out._buffer or not (value._buffer.owner is None or out._buffer.owner is None):
+            return launch_map(COPY, compute, out, (value,))  # they may overlap
+    place = mode.key, out._key, out._shape, out._strides, facts
+    walk = _walks.get(place)
+    if walk:
+        walk(out._ptr, source)
+        return None
+    launch_map(COPY, compute, out, (value,))
+    if place in _walks:  # the second time
+        _walks[place] = walk_launcher(COPY, compute, out, (value,))
+    elif mode.key is False and not (out._key | getattr(value, "_key", 0)) & MARKED:
+        if len(_walks) >= WALKS:
+            _walks.clear()
+        _walks[place] = None
+    return None
 
 
 def astype(x: ndarray, dtype: DType) -> ndarray:
@@ -274,7 +304,7 @@ def astype(x: ndarray, dtype: DType) -> ndarray:
     if x._dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"{x._dtype} can't be cast to {dtype}: take .real, .imag or abs() first")
     out = empty(x._shape, dtype, x.device)
-    launch_map(COPY, x._dtype, out, (x,))
+    _copy_into(out, x)
     return out
 
 
