@@ -1,11 +1,15 @@
 """`python -m pyarray info`: what this machine has for pyarray, what is missing, and the command that mends
-it. `python -m pyarray cache info` and `cache clear`: the compiled kernels on disk."""
+it. `python -m pyarray cache info` and `cache clear`: the compiled kernels on disk. `python -m pyarray tune`:
+search for the best constants of tuned kernels ahead; `tune show`: what is known of them."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 from pyarray.debug.environment import cache_rows, print_rows, report
+from pyarray.debug.tuning import show, tune
 from pyarray.jit import cache
 
 
@@ -15,11 +19,27 @@ def main(arguments: list[str] | None = None) -> None:
     commands.add_parser("info", help="versions, devices, compilers and what is missing (also without a word)")
     of_cache = commands.add_parser("cache", help="compiled kernels on disk")
     of_cache.add_argument("action", choices=("info", "clear"))
+    _add_tune(commands)
     options = parser.parse_args(arguments)
+    if options.command == "tune":
+        if options.target == "show":
+            sys.exit(show(options.arguments[0] if options.arguments else None, options.plot))
+        sys.exit(tune(options.target, options.out, options.fresh, options.arguments))
     if options.command == "cache" and options.action == "clear":
         print(f"{cache.clear()} files deleted from {cache.directory()}")
         return
     print_rows(cache_rows() if options.command == "cache" else report())
+
+
+def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    of_tune = commands.add_parser(
+        "tune", help="search for the constants of tuned kernels, or show what is known"
+    )
+    of_tune.add_argument("--out", type=Path, help="folder for artifacts to ship with the application")
+    of_tune.add_argument("--fresh", action="store_true", help="search again for what is known")
+    of_tune.add_argument("--plot", type=Path, help="with show: a picture of the times (needs matplotlib)")
+    of_tune.add_argument("target", help="a script (file.py), a module, or the word show")
+    of_tune.add_argument("arguments", nargs="*", help="of the script; with show: a part of the kernel's name")
 
 
 if __name__ == "__main__":

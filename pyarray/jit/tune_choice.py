@@ -43,8 +43,8 @@ searching = _Searching()
 @dataclass
 class Offline:
     """While `python -m pyarray tune` runs (`on`), what is not known is searched for, whatever defaults and
-    artifacts there are. `told(done, candidates, text)` hears of each candidate; `decided` has identity, config
-    and median of each key with a name to ship under."""
+    artifacts there are. `told(done, candidates, text)` hears of each candidate; `decided` has identity,
+    config and median of each key with a name to ship under."""
 
     on: bool = False
     told: Callable[[int, int, str], None] | None = None

@@ -15,7 +15,7 @@ from ..driver.base import Device
 from . import tune_artifact
 from .tune_choice import Chooser, offline, searching
 from .tune_config import Config
-from .tune_key import Key, device_facts, digest_of, layout, plain, toolchain_facts
+from .tune_key import Key, device_facts, digest_of, plain, toolchain_facts
 from .tune_search import Options, Prepared, Result, Task
 
 
@@ -138,11 +138,6 @@ def _task(
         return Prepared(prepare(config), None, directions)
 
     return Task(name, device, candidates, prepared, arrays, arrays)
-
-
-def layouts(*arrays: ndarray) -> list[dict[str, Any]]:
-    """For a key: dtypes, stride patterns and alignments."""
-    return [layout(a) for a in arrays]
 
 
 _all: weakref.WeakSet[LibraryTuner] = weakref.WeakSet()

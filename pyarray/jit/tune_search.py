@@ -24,8 +24,8 @@ from .tune_restore import Arguments, merged
 from .tune_time import Stopwatch, Times
 
 log = logging.getLogger("pyarray")
-ROUGH = 3  # samples of every candidate
-NEAR = 1.3  # times the best rough median: those are timed finely
+ROUGH = 4  # samples of every candidate
+NEAR = 1.5  # times the best rough median: whose least is below is timed finely
 CLOSE = 1.1  # times the best median: others are given up on the way
 LONG = 0.3  # seconds after which few samples are enough
 FEW = 5
@@ -116,7 +116,6 @@ class Search:
         self._prepared: dict[Config, Prepared] = {}
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
-        self.timed = 0
         self.progress: Callable[[int, int, str], None] = _quiet
 
     def run(self) -> list[Result]:
@@ -143,7 +142,7 @@ class Search:
 
     def _drop(self, c: Config, reason: str, lasting: bool, error: BaseException | None = None) -> None:
         self._prepared.pop(c, None)
-        if c in self.results and self.results[c].median is not None and not self._samples.get(c):
+        if c in self.results and self.results[c].source == "stored":
             return  # known to be good: it only couldn't be compared with
         self.results[c] = made = Result(c, reason=reason, lasting=lasting, error=error)
         self._say(made)
@@ -258,40 +257,53 @@ class Search:
             return None
 
     def _rough(self, todo: Sequence[Config], arguments: Arguments, watch: Stopwatch) -> None:
+        """A few samples of each: the first as it comes, so that a search that is killed leaves them, the
+        others in turns."""
         for c in todo:
             if self._late():
                 return
-            start = time.monotonic()
-            try:
-                for k in range(self.options.warmup):
-                    self._sample(c, arguments, watch, 1)
-                    if k and time.monotonic() - start > LONG / 4:
-                        break
-                self._repeats[c] = watch.repeats(
-                    self._prepared[c].run, lambda c=c: self._before(c, arguments)
-                )
-                samples = []
-                for _ in range(min(ROUGH, self.options.rep)):
-                    samples.append(self._sample(c, arguments, watch, self._repeats[c]))
-                    if time.monotonic() - start > LONG or self._late():
-                        break
-            except Exception as error:
-                self._samples.pop(c, None)
-                self._drop(c, _reason(error), False, error)
-                continue
-            self._samples[c] = samples
-            self._keep(c, rough=True)
-            self._say(self.results[c])
+            self._guarded(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
+        start = time.monotonic()
+        for _ in range(min(ROUGH, self.options.rep) - 1):
+            for c in todo:
+                if c in self._samples and not self._late():
+                    self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
+            if time.monotonic() - start > LONG * len(todo) / 2:
+                break
+        for c in todo:
+            if c in self._samples:
+                self._keep(c, rough=True)
+                self._say(self.results[c])
 
-    def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch, repeats: int) -> float:
-        self.timed += 1
-        run = self._prepared[c].run
-        if self._hooked():
-            took = watch.time(run, lambda: self._before(c, arguments), 1)
-            if self.options.post_hook is not None:
-                self.options.post_hook({**self.task.arguments, **c.values})
-            return took
-        return watch.time(run, arguments.prepare, repeats)
+    def _guarded(self, c: Config, run: Callable[[], Any]) -> None:
+        """What fails while it is timed is dropped."""
+        try:
+            run()
+        except Exception as error:
+            self._samples.pop(c, None)
+            self._drop(c, _reason(error), False, error)
+
+    def _first(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
+        start = time.monotonic()
+        for _ in range(self.options.warmup):
+            self._once(c, arguments, watch, 1)
+            if time.monotonic() - start > LONG / 4:
+                break
+        self._repeats[c] = watch.repeats(lambda repeats: self._once(c, arguments, watch, repeats))
+        self._samples[c] = []
+        self._sample(c, arguments, watch)
+        self._keep(c, rough=True)
+
+    def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
+        took = self._once(c, arguments, watch, self._repeats.get(c, 1))
+        self._samples.setdefault(c, []).append(took)
+
+    def _once(self, c: Config, arguments: Arguments, watch: Stopwatch, repeats: int) -> float:
+        """Milliseconds of a run, with what stands around it."""
+        took = watch.time(self._prepared[c].run, lambda: self._before(c, arguments), repeats)
+        if self.options.post_hook is not None:
+            self.options.post_hook({**self.task.arguments, **c.values})
+        return took
 
     def _keep(self, c: Config, rough: bool) -> None:
         times = Times.of(self._samples[c])
@@ -299,40 +311,29 @@ class Search:
         self.results[c] = Result(c, *facts, rough=rough)
         self._save([self.results[c]])
 
-    def _best(self) -> float:
-        return min((r.median for r in self.results.values() if r.median is not None), default=0.0)
-
     def _fine(self, arguments: Arguments, watch: Stopwatch) -> None:
         """Those near the best, in turns."""
-        best = self._best()
-        near = [r.config for r in self.results.values() if r.rough and (r.median or 0.0) <= NEAR * best]
-        near = [c for c in near if c in self._prepared]
-        failed: set[Config] = set()
+        best = min((r.median for r in self.results.values() if r.median is not None), default=0.0)
+        rough = [r for r in self.results.values() if r.rough]
+        near = [r.config for r in rough if (r.least or 0.0) <= NEAR * best and r.config in self._prepared]
         start = time.monotonic()
         for turn in range(self.options.rep):
             for c in near:
-                samples = self._samples.setdefault(c, [])
-                spent = time.monotonic() - start > LONG * len(near) and len(samples) >= FEW
-                if self._late() or spent or len(samples) >= self.options.rep or c in failed:
-                    continue
-                try:
-                    samples.append(self._sample(c, arguments, watch, self._repeats.get(c, 1)))
-                except Exception as error:
-                    failed.add(c)
-                    self._drop(c, _reason(error), False, error)
+                count = len(self._samples.get(c, ()))
+                spent = time.monotonic() - start > LONG * len(near) and count >= FEW
+                done = spent or self._late() or count >= self.options.rep
+                if not done and self.results[c].median is not None:
+                    self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
             if turn % 4 == 3:
-                medians = {
-                    c: Times.of(self._samples[c]) for c in near if c not in failed and self._samples[c]
-                }
-                least = min((t.median for t in medians.values()), default=0.0)
-                near = [c for c in near if c in medians and medians[c].least <= CLOSE * least]
-        for r in list(self.results.values()):
-            if r.rough and r.config not in failed and not self._late():
-                if self._samples.get(r.config):
-                    self._keep(r.config, rough=False)
-                else:
-                    self.results[r.config] = replace(r, rough=False)
-                    self._save([self.results[r.config]])
+                times = {c: Times.of(self._samples[c]) for c in near if self._samples.get(c)}
+                least = min((t.median for t in times.values()), default=0.0)
+                near = [c for c, t in times.items() if t.least <= CLOSE * least]
+        for r in rough:
+            if self._samples.get(r.config):
+                self._keep(r.config, rough=False)
+            elif self.results[r.config].rough and not self._late():
+                self.results[r.config] = replace(r, rough=False)
+                self._save([self.results[r.config]])
 
 
 def _quiet(done: int, total: int, text: str) -> None:

@@ -40,11 +40,11 @@ class Stopwatch:
         self._device, self._bench = device, bench
         self._repeatable = repeatable and bench is None
 
-    def repeats(self, run: Callable[[], Any], prepare: Callable[[], Any]) -> int:
-        """How many runs one stretch should hold."""
+    def repeats(self, time: Callable[[int], float]) -> int:
+        """How many runs one stretch should hold; `time(repeats)` times one."""
         if not self._repeatable:
             return 1
-        first = self.time(run, prepare, 1)
+        first = time(1)
         return max(1, min(MOST_RUNS, int(SHORTEST / first) if first > 0 else MOST_RUNS))
 
     def time(self, run: Callable[[], Any], prepare: Callable[[], Any], repeats: int) -> float:

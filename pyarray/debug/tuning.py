@@ -1,0 +1,209 @@
+"""`python -m pyarray tune`: searches before an application runs, and what is known from searches."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import runpy
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from .. import config
+from ..errors import AutotuneError
+from ..jit import tune_artifact, tune_store
+from ..jit.tune_choice import offline
+from ..jit.tuned import Tuned, all_tuned
+
+WIDTH = 24  # of a bar
+
+
+class Bar:
+    """A search's progress on one line of a terminal; elsewhere, a line per search."""
+
+    def __init__(self, stream: TextIO):
+        self._stream, self._live = stream, stream.isatty()
+        self._searches = 0
+
+    def told(self, done: int, total: int, text: str) -> None:
+        """Another candidate is known."""
+        self._searches += done == 1
+        line = f"{bar(done / total)} {done}/{total} {text}"
+        if self._live:
+            columns = shutil.get_terminal_size().columns
+            self._stream.write("\r" + line[: columns - 1].ljust(columns - 1))
+        elif done == total:
+            self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        if self._live and self._searches:
+            self._stream.write("\n")
+
+
+def bar(part: float) -> str:
+    """A bar of text.
+
+    >>> bar(0.5)
+    '############............'
+    """
+    filled = round(max(0.0, min(1.0, part)) * WIDTH)
+    return "#" * filled + "." * (WIDTH - filled)
+
+
+# ---- searching
+
+
+def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -> int:
+    """Run `target` (a script, or a module that is imported), searching for whatever its tuned kernels meet,
+    then the `cases` of its tuned kernels; write artifacts to `out`. What is known is not searched for
+    again, so that a run that was ended goes on where it was. 0, or 1 if a search failed."""
+    start, progress = time.monotonic(), Bar(sys.stderr)
+    before = set(all_tuned())
+    with _offline(progress, fresh):
+        _run(target, arguments)
+        failures = [text for t in all_tuned() if t not in before for text in _cases(t)]
+        progress.close()
+        decided = list(offline.decided)
+    for text in failures:
+        print(text, file=sys.stderr)
+    for identity, chosen, median in decided:
+        told = "" if median is None else f", {median:.4g} ms"
+        print(f"{identity['name']} {shown_sizes(identity['key'])}: {chosen!r}{told}")
+        if out is not None:
+            tune_artifact.emit(out, identity, chosen, median)
+    if out is not None:
+        print(f"{len(decided)} artifacts in {out}; set PYARRAY_AUTOTUNE_CONFIG_DIR to it")
+    searches = sum(t.cache_info()["searches"] for t in all_tuned())
+    print(f"{searches} searches in {time.monotonic() - start:.1f} s")
+    return 1 if failures else 0
+
+
+@contextlib.contextmanager
+def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
+    offline.on, offline.told = True, progress.told
+    offline.decided.clear()
+    if fresh:
+        config.set("PYARRAY_AUTOTUNE", "force")
+    elif config.get("PYARRAY_AUTOTUNE") != "search":
+        config.set("PYARRAY_AUTOTUNE", "search")
+    try:
+        yield
+    finally:
+        offline.on, offline.told = False, None
+        config.set("PYARRAY_AUTOTUNE", None)
+
+
+def _run(target: str, arguments: Sequence[str]) -> None:
+    if not target.endswith(".py"):
+        sys.path.insert(0, "")
+        importlib.import_module(target)
+        return
+    argv, sys.argv = sys.argv, [target, *arguments]
+    try:
+        sys.path.insert(0, str(Path(target).resolve().parent))
+        _kept.append(runpy.run_path(target, run_name="__main__"))
+    finally:
+        sys.argv = argv
+
+
+_kept: list[dict[str, Any]] = []  # a script's kernels live on until their cases are done
+
+
+def _cases(tuned: Tuned) -> Iterator[str]:
+    """Searches for each of a kernel's cases; what fails, in words."""
+    if tuned.cases is None:
+        return
+    for case in tuned.cases():
+        try:
+            if isinstance(case, dict):
+                tuned(**case)
+            else:
+                tuned(*(case if isinstance(case, tuple) else (case,)))
+        except AutotuneError as error:
+            yield str(error)
+
+
+# ---- showing
+
+
+def show(word: str | None, plot: Path | None) -> int:
+    """Print what is on disk of each kernel whose name has `word` in it: the candidates of each key, the
+    fastest first, with a bar for their times; with `plot`, a picture too. 1 if nothing is known."""
+    known = list(_entries(word))
+    if not known:
+        print("nothing is known" + (f" of {word!r}" if word else "") + f" in {tune_store.folder()}")
+        return 1
+    for kernel, entry in known:
+        print("\n".join(table(kernel, entry)), end="\n\n")
+    if plot is not None:
+        draw(known, plot)
+    return 0
+
+
+def _entries(word: str | None) -> Iterator[tuple[str, tune_store.Entry]]:
+    folder = tune_store.folder()
+    for path in sorted(folder.glob("*.json")) if folder is not None else ():
+        data = tune_store.read(path)
+        if data is not None and (word is None or word in data["kernel"]):
+            for entry in sorted(data["entries"].values(), key=lambda e: -float(e.get("used", 0))):
+                yield data["kernel"], entry
+
+
+def table(kernel: str, entry: tune_store.Entry) -> list[str]:
+    """The lines about one key."""
+    key = entry.get("key") or {}
+    group = key.get("group") or {}
+    device = group.get("device") or {}
+    arrays = ", ".join(
+        f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in (group.get("arrays") or {}).items()
+    )
+    lines = [
+        f"{kernel} {shown_sizes(key.get('sizes') or {})}".rstrip(),
+        f"  {device.get('model', '?')}, {device.get('threads', '?')} threads"
+        + (f"; {arrays}" if arrays else ""),
+    ]
+    rows = entry["timings"]
+    timed = sorted((r for r in rows.values() if "median" in r), key=lambda r: r["median"])
+    width = max((len(r["config"]) for r in rows.values()), default=0)
+    winners = set(entry["winners"].values())
+    won = {rows[name]["config"] for name in winners if name in rows}
+    for r in timed:
+        mark = "*" if r["config"] in won else " "
+        times = f"{r['median']:10.4g} ms  {r['median'] / timed[0]['median']:6.2f}x  ±{r['spread'] / 2:4.0%}"
+        lines.append(f"{mark} {r['config']:{width}} {times} {bar(r['median'] / timed[-1]['median'])}")
+    failed = (r for r in rows.values() if "median" not in r)
+    return lines + [f"  {r['config']:{width}} {r['reason']}" for r in failed]
+
+
+def shown_sizes(sizes: dict[str, Any]) -> str:
+    """The values of a tuner's key: `n=1000, a=(3, 4)`."""
+    parts = []
+    for name, value in sizes.items():
+        kind, *rest = value if isinstance(value, list) else [None, value]
+        told = f"({', '.join(map(str, rest))})" if kind == "shape" else ", ".join(map(str, rest))
+        parts.append(f"{name}={told}")
+    return ", ".join(parts)
+
+
+def draw(known: Sequence[tuple[str, tune_store.Entry]], path: Path) -> None:
+    """A picture of the candidates' times, key by key. Without matplotlib the bars of the tables are all."""
+    if importlib.util.find_spec("matplotlib") is None:
+        print("no picture: pip install matplotlib")
+        return
+    figure_class = importlib.import_module("matplotlib.figure").Figure
+    figure = figure_class(figsize=(8, 1 + 2.2 * len(known)), layout="constrained")
+    axes = figure.subplots(len(known), 1, squeeze=False)[:, 0]
+    for axis, (kernel, entry) in zip(axes, known, strict=True):
+        timed = sorted((r for r in entry["timings"].values() if "median" in r), key=lambda r: -r["median"])
+        errors = [r["median"] * r["spread"] / 2 for r in timed]
+        axis.barh([r["config"] for r in timed], [r["median"] for r in timed], xerr=errors, height=0.7)
+        axis.set_title(f"{kernel} {shown_sizes((entry.get('key') or {}).get('sizes') or {})}", fontsize=9)
+        axis.set_xlabel("ms")
+        axis.tick_params(labelsize=7)
+    figure.savefig(path)
+    print(f"picture in {path}")
