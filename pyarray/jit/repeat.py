@@ -198,8 +198,8 @@ class _Seen:
             if operand._buffer is x._buffer:
                 if writes:
                     raise _Unfit
-                return f"x{k}._ptr + {x._ptr - operand._ptr}"
-        return f"b{self._number(x._buffer)}.ptr + {x._ptr - x._buffer.ptr}"
+                return _plus(f"x{k}._ptr", x._ptr - operand._ptr)
+        return _plus(f"b{self._number(x._buffer)}.ptr", x._ptr - x._buffer.ptr)
 
     def _number(self, buffer: Buffer) -> int:
         """Of a buffer that is no operand's."""
@@ -275,3 +275,7 @@ class _Seen:
             x._ptr - whole._ptr, x._shape, x._strides, type(x), x._dtype
         )  # fmt: skip
         return f"{text}._view(*{view})"
+
+
+def _plus(base: str, offset: int) -> str:
+    return f"{base} + {offset}" if offset else base
