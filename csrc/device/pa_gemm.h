@@ -84,6 +84,8 @@ typedef struct pa_gemm_job {
     char *memory;               /* NULL: scratch */
     int partial;                /* one piece of the depth: no epilogue yet */
     int by_vector;              /* pa_gemm_vector.h does it */
+    int small;                  /* in place, in one go: PA_G(small) */
+    int64_t high;               /* of its steps, so many have PA_MR rows; the others are lower */
     char *pa, *pb, *acc;        /* copied panels; sums between two slices when C cannot hold them */
     int64_t cchunk, kchunk;     /* of pa_gemm_vector.h */
     int by_rows;
@@ -207,6 +209,12 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 #define PA_LOAD(x) (x)
 #define PA_STORE(x) (x)
 #endif
+/* HOLDS: C can hold sums that go on. */
+#ifdef PA_EPILOGUE
+#define PA_G_HOLDS 0
+#else
+#define PA_G_HOLDS PA_G_PLAIN
+#endif
 /* Integers are multiplied as unsigned int at least: promotion of uint16_t to int would make the overflow undefined. */
 #if PA_KIND == PA_GEMM_BOOL
 #define PA_G_ADD(x, y) ((x) | (y))
@@ -228,7 +236,13 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 #define PA_G_VU PA_G(vu)
 #define PA_G_L ((int)(PA_G_VBYTES / sizeof(PA_ACC)))
 #define PA_G_NR (PA_G_NRV * PA_G_L)
-#define PA_G_FEW (PA_G_L < 8 ? 4 : 8) /* pa_gemm_vector.h takes up to so many rows when B lies in rows, and 4 when in columns */
+#define PA_G_FEW 8 /* pa_gemm_vector.h takes up to so many rows when B lies in rows, and 4 when in columns */
+#ifdef PA_DEBUG_CHECKS
+#define PA_G_SMALL 0
+#else
+#define PA_G_SMALL PA_G_HOLDS
+#endif
+#define PA_G_LOW ((2 * PA_G_MR + 2) / 3) /* rows of the lower micro-kernel, for what is left */
 #define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
 #define PA_G_ES ((int64_t)sizeof(PA_T))
 #define PA_G_WORD ((int64_t)sizeof(PA_ACC) * PA_G_PLANES) /* bytes of an element in a panel */
@@ -271,17 +285,25 @@ PA_GEMM_PLAN void PA_G(one)(pa_gemm_job *job, int wide)
 /* Product number `index` of the batch. */
 PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
 {
-    pa_gemm_job job = *all->job;
+    pa_gemm_job job;
     const pa_gemm_args *g = all->args;
-    int64_t rest = index, d;
-    job.index = index;
+    const int swapped = all->job->swapped;
+    int64_t rest = index, a = 0, b = 0, c = 0, d;
     for (d = all->nb - 1; d >= 0; d--) {
-        int64_t at = rest % g->batch[d];
-        rest /= g->batch[d];
-        job.a += at * (job.swapped ? g->batch_b : g->batch_a)[d];
-        job.b += at * (job.swapped ? g->batch_a : g->batch_b)[d];
-        job.c += at * g->batch_c[d];
+        int64_t at = d ? rest % g->batch[d] : rest;
+        if (d) rest /= g->batch[d];
+        a += at * (swapped ? g->batch_b : g->batch_a)[d];
+        b += at * (swapped ? g->batch_a : g->batch_b)[d];
+        c += at * g->batch_c[d];
     }
+#if PA_G_SMALL
+    if (all->job->small) {
+        PA_G(small)(all->job, all->job->a + a, all->job->b + b, all->job->c + c);
+        return;
+    }
+#endif
+    job = *all->job;
+    job.index = index, job.a += a, job.b += b, job.c += c;
     if (job.k <= 0) {
         PA_G(nothing)(&job);
         return;
@@ -338,7 +360,8 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
         job.b = (const char *)g->b, job.rbs = g->rbs, job.cbs = g->cbs;
         job.rcs = g->rcs, job.ccs = g->ccs;
     }
-    if (job.k > 0) PA_G(plan)(&job);
+    if (job.k > 0) PA_G(choose)(&job);
+    if (job.k > 0 && !job.small) PA_G(plan)(&job);
     all.job = &job;
     all.args = g;
     double work = pa_gemm_work(job.m, job.n, job.k, PA_G_PLANES);
@@ -377,8 +400,11 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_NC
 #undef PA_G_BLOCK
 #undef PA_G_FEW
+#undef PA_G_LOW
 #undef PA_G_PUT
 #undef PA_G_COPY
 #undef PA_G_GET
 #undef PA_G_PLAIN
+#undef PA_G_HOLDS
+#undef PA_G_SMALL
 #endif /* PA_NAME */

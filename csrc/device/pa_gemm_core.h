@@ -1,5 +1,7 @@
 /* pa_gemm.h's part for matrices: panels, micro-kernel, tiles, blocks. Only pa_gemm.h includes it. */
 
+#define PA_G_AHEAD 16 /* rows of B that are fetched into L2 ahead of time */
+
 /* ---- copying into panels ------------------------------------------------------------------------------------------------ */
 
 /* An element into runs of PA_ACC and back. `apart`: from a real part to its imaginary part. */
@@ -69,7 +71,7 @@ void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *d
         for (p = 0; p < kc; p++, src += sk, dst += group)
             for (g = 0; g < count; g++) {
                 /* Rows far apart are beyond the hardware's prefetching; into L2, for in L1 they may fight for the same lines. */
-                __builtin_prefetch(src + 16 * sk + g * width * PA_G_ES, 0, 2);
+                __builtin_prefetch(src + PA_G_AHEAD * sk + g * width * PA_G_ES, 0, 2);
                 PA_G_COPY(width, src + g * width * PA_G_ES, dst + g * kc * group, width);
             }
         return;
@@ -151,9 +153,11 @@ typedef struct PA_G(sums) {
 #endif
 } PA_G(sums);
 
-/* sums = PA_MR rows of A times PA_NR vectors of columns of B. Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
-   a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. */
-PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, PA_G(sums) *out)
+/* sums = `rows` rows of A (PA_MR at most) times PA_NR vectors of columns of B. Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
+   a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. Meanwhile what `soon` says
+   is fetched into L2, `pace` bytes for each step of the depth: the caches learn of a new panel too late by themselves. */
+PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
+                                 int64_t pace, PA_G(sums) *out, const int rows)
 {
     PA_G_V re[PA_G_MR][PA_G_NRV], zero = {0};
     int64_t p;
@@ -161,20 +165,21 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
 #if PA_KIND == PA_GEMM_COMPLEX
     PA_G_V im[PA_G_MR][PA_G_NRV];
 #endif
-    PA_GEMM_UNROLL for (i = 0; i < PA_G_MR; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+    PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
         re[i][j] = zero;
 #if PA_KIND == PA_GEMM_COMPLEX
         im[i][j] = zero;
 #endif
     }
-    for (p = 0; p < kc; p++, a += sak, b += sbk) {
+    for (p = 0; p < kc; p++, a += sak, b += sbk, soon += pace) {
+        __builtin_prefetch(soon, 0, 2);
         PA_G_V br[PA_G_NRV];
         PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) br[j] = ((const PA_G_VU *)b)[j];
 #if PA_KIND == PA_GEMM_COMPLEX
         PA_G_V bi[PA_G_NRV];
         PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) bi[j] = ((const PA_G_VU *)b)[PA_G_NRV + j];
 #endif
-        PA_GEMM_UNROLL for (i = 0; i < PA_G_MR; i++) {
+        PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
             const PA_ACC x = *(const PA_ACC *)(a + i * sai);
 #if PA_KIND == PA_GEMM_COMPLEX
             const PA_ACC y = *(const PA_ACC *)(a + i * sai + PA_G_MR * (int64_t)sizeof(PA_ACC));
@@ -189,7 +194,7 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
             }
         }
     }
-    PA_GEMM_UNROLL for (i = 0; i < PA_G_MR; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+    PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
         out->re[i][j] = re[i][j];
 #if PA_KIND == PA_GEMM_COMPLEX
         out->im[i][j] = im[i][j];
@@ -231,7 +236,7 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
             PA_T scrap = x;
             to = (char *)pa_gemm_at(job, PA_GEMM_SITE_C, i0 + i, j0 + j, to, PA_G_ES, &scrap);
 #endif
-#if PA_G_PLAIN
+#if PA_G_HOLDS
             if (!first) x = (PA_T)PA_G_ADD(*(PA_T *)to, x);
 #endif
 #ifdef PA_EPILOGUE
@@ -269,47 +274,95 @@ PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
 #define PA_G_WITHIN_I 4 /* not the first panel of the tile: what lies before belongs to this tile, too */
 #define PA_G_WITHIN_J 8
 
-/* Rows i0 .. i0 + PA_MR of C, columns j0 .. j0 + PA_NR, in one slice. */
-PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags)
+/* Adds what the slices before found and keeps the sums, when C cannot hold them without rounding them (or cutting them off). */
+PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0, int64_t j0, int first)
 {
-    PA_G(sums) s;
-    int rows = (int)pa_gemm_min(PA_G_MR, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0);
-    int r0 = 0, c0 = 0, first = flags & PA_G_FIRST, r, q;
+    int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
+    PA_G(sums) *kept = (PA_G(sums) *)job->acc + panel;
+    int r, q;
+    PA_GEMM_UNROLL for (r = 0; r < PA_G_MR; r++) PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
+        if (!first) s->re[r][q] = PA_G_ADD(kept->re[r][q], s->re[r][q]);
+        kept->re[r][q] = s->re[r][q];
+#if PA_KIND == PA_GEMM_COMPLEX
+        if (!first) s->im[r][q] = PA_G_ADD(kept->im[r][q], s->im[r][q]);
+        kept->im[r][q] = s->im[r][q];
+#endif
+    }
+}
+
+/* Writes `height` rows of sums to C or adds them to it, from registers. */
+PA_GEMM_INLINE void PA_G(put)(char *c, int64_t rcs, const PA_G(sums) *s, int first, const int height)
+{
+    int r, q;
+    PA_GEMM_UNROLL for (r = 0; r < height; r++, c += rcs) PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
+        PA_G_V v = s->re[r][q];
+        if (!first) v = PA_G_ADD(v, ((PA_G_VU *)c)[q]);
+        ((PA_G_VU *)c)[q] = v;
+    }
+}
+
+/* Rows i0 .. i0 + height of C, columns j0 .. j0 + PA_NR, in one slice. */
+PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
+                                const char *soon, int64_t pace, const int height)
+{
+    PA_G(sums) s, spilled;
+    int rows = (int)pa_gemm_min(height, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0);
+    int r0 = 0, c0 = 0, first = flags & PA_G_FIRST;
 #if PA_G_PLAIN
     /* An edge of a matrix that is not copied: the panel is moved back to lie inside. */
-    if (job->a_direct && rows < PA_G_MR) r0 = PA_G_MR - rows, i0 -= r0, a -= r0 * job->ras;
+    if (job->a_direct && rows < height) r0 = height - rows, i0 -= r0, a -= r0 * job->ras;
     if (job->b_direct && cols < PA_G_NR) c0 = PA_G_NR - cols, j0 -= c0, b -= c0 * PA_G_ES;
 #endif
-    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, &s);
-#if !PA_G_PLAIN
-    /* C cannot hold a sum that goes on without rounding it (or cutting it off). */
+    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height);
+#if !PA_G_HOLDS
     if ((flags & 3) != 3) {
-        int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
-        PA_G_V *sum = (PA_G_V *)((PA_G(sums) *)job->acc + panel), *own = (PA_G_V *)&s;
-        for (r = 0; r < PA_G_MR * PA_G_NRV * PA_G_PLANES; r++) {
-            if (!first) own[r] = PA_G_ADD(sum[r], own[r]);
-            sum[r] = own[r];
-        }
+        PA_G(keep)(job, &s, i0 + r0, j0 + c0, first);
         if (!(flags & PA_G_LAST)) return;
     }
 #endif
-    (void)r, (void)q;
-#if PA_G_PLAIN && !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
+#if PA_G_SMALL
     /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of this
        tile; those of another tile may be in the making on another thread. */
-    if (job->ccs == PA_G_ES && (rows == PA_G_MR || (r0 && (flags & 7) == 7)) && (cols == PA_G_NR || (c0 && (flags & 11) == 11))) {
-        char *c = job->c + i0 * job->rcs + j0 * PA_G_ES;
-        PA_GEMM_UNROLL for (r = 0; r < PA_G_MR; r++, c += job->rcs)
-            PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
-                PA_G_V v = s.re[r][q];
-                if (!first) v = PA_G_ADD(v, ((PA_G_VU *)c)[q]);
-                ((PA_G_VU *)c)[q] = v;
-            }
+    if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) && (cols == PA_G_NR || (c0 && (flags & 11) == 11))) {
+        PA_G(put)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height);
         return;
     }
 #endif
-    PA_G(store)(job, &s, i0, j0, r0, r0 + rows, c0, c0 + cols, first, flags & PA_G_LAST);
+    spilled = s;
+    PA_G(store)(job, &spilled, i0, j0, r0, r0 + rows, c0, c0 + cols, first, flags & PA_G_LAST);
 }
+
+PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
+                            const char *soon, int64_t pace)
+{
+    if (job->m - i0 > PA_G_LOW) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR);
+    else PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW);
+}
+
+#if PA_G_SMALL
+/* A product whose operands are read in place, all at once. Rows are covered by steps of both heights; the last of each may be
+   moved back and compute some rows again. */
+PA_GEMM_HOT void PA_G(small)(const pa_gemm_job *job, const char *a, const char *b, char *c)
+{
+    const int64_t m = job->m, n = job->n, k = job->k, ras = job->ras, cas = job->cas, rbs = job->rbs, rcs = job->rcs;
+    const int64_t high = job->high;
+    PA_G(sums) s;
+    int64_t j, i, at, left;
+    for (j = 0; j < n; j += PA_G_NR) {
+        const int64_t to = pa_gemm_min(j, n - PA_G_NR) * PA_G_ES;
+        for (i = 0, left = high; left > 0; left--, i += PA_G_MR) {
+            at = pa_gemm_min(i, m - PA_G_MR);
+            PA_G(kernel)(k, a + at * ras, ras, cas, b + to, rbs, b + to, 0, &s, PA_G_MR);
+            PA_G(put)(c + at * rcs + to, rcs, &s, 1, PA_G_MR);
+        }
+        for (; i < m; i += PA_G_LOW) {
+            at = pa_gemm_min(i, m - PA_G_LOW);
+            PA_G(kernel)(k, a + at * ras, ras, cas, b + to, rbs, b + to, 0, &s, PA_G_LOW);
+            PA_G(put)(c + at * rcs + to, rcs, &s, 1, PA_G_LOW);
+        }
+    }
+}
+#endif
 
 /* Each task computes one tile of C over the depth of the block: a panel of B stays in L1 while the tile's rows of A, which
    stay in L2, pass by. */
@@ -333,15 +386,25 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
                 if (job->b_direct) b = job->b + (job->p0 + p0) * job->rbs + (job->j0 + j) * PA_G_ES;
                 else if (!job->b_own) b = job->pb + PA_G(place)(job, slice, j / PA_G_NR, pb, PA_G_NR);
                 else if (!side) PA_G(fetch)(job, PA_GEMM_SITE_B, j, j1, p0, kc, own);
-                for (i = i0; i < i1; i += PA_G_MR, a += pnext)
+                const char *soon = b;
+                int64_t pace = 0;
+                if (!job->b_direct && !job->b_own && j + PA_G_NR < j1) {
+                    pace = PA_G_NR * PA_G_WORD / pa_gemm_ceil(i1 - i0, PA_G_MR);
+                    soon = b + kc * PA_G_NR * PA_G_WORD;
+                } else if (job->b_direct) {
+                    pace = job->sbk;
+                    soon = b + PA_G_AHEAD * job->sbk;
+                }
+                for (i = i0; i < i1; i += PA_G_MR, a += pnext, soon = job->b_direct ? b : soon + pace * kc)
                     PA_G(step)(job, a, b, kc, job->i0 + i, job->j0 + j,
-                               flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0));
+                               flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0), soon, pace);
             }
         }
     }
 }
 
 #undef PA_G_SIDE
+#undef PA_G_AHEAD
 #undef PA_G_FIRST
 #undef PA_G_LAST
 #undef PA_G_WITHIN_I
@@ -355,6 +418,30 @@ PA_GEMM_PLAN void PA_G(run)(pa_gemm_job *job, pa_block body, int64_t count, int 
     else if (count > 0) body(job, 0, count);
 }
 
+/* What is read in place: copying pays by the number of times that a panel is read. Rows of B at a distance of a large power of 2
+   would fight for the same few lines of the caches. */
+PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
+{
+    (void)job;
+#if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
+    job->a_direct = job->m >= PA_G_MR && job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
+    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES &&
+                    job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
+#if PA_G_SMALL
+    if (job->a_direct && job->b_direct && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
+        pa_gemm_work(job->m, job->n, job->k, 1) < PA_GEMM_WIDE) {
+        int64_t low, best = 0, rows = INT64_MAX;
+        for (low = 0; low < 3 && low * PA_G_LOW < job->m + PA_G_MR; low++) {
+            int64_t high = pa_gemm_ceil(job->m - low * PA_G_LOW, PA_G_MR);
+            if (high >= 0 && high * PA_G_MR + low * PA_G_LOW < rows) best = high, rows = high * PA_G_MR + low * PA_G_LOW;
+        }
+        job->small = 1;
+        job->high = best;
+    }
+#endif
+#endif
+}
+
 /* Decides how the product is cut; sizes and strides are all it depends on. Blocks bound the scratch memory: PA_BLOCK rows and
    columns, 4 * PA_BLOCK bytes of depth. */
 PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
@@ -366,13 +453,6 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
     job->mc = pa_gemm_cut(job->rows, PA_G_MC, PA_G_MR);
     job->nc = pa_gemm_cut(job->cols, PA_G_NC, PA_G_NR);
-#if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
-    /* Copying pays by the number of times that a panel is read. Rows of B at a distance of a large power of 2 would fight for the
-       same few lines of the caches. */
-    job->a_direct = job->m >= PA_G_MR && job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
-    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES &&
-                    job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
-#endif
     /* One row of tiles, if a higher tile than usual: no panel of B is read by two tasks then. */
     job->b_own = !job->b_direct && job->m <= 2 * PA_G_MC && job->m <= PA_G_BLOCK;
     if (job->b_own) job->mc = job->rows;
@@ -391,7 +471,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
     job->bytes_a = job->a_direct ? 0 : pa_gemm_ceil(job->rows * job->depth * PA_G_WORD, 64) * 64;
     job->bytes_b = job->b_direct || job->b_own ? 0 : pa_gemm_ceil(job->cols * job->depth * PA_G_WORD, 64) * 64;
-    job->bytes = job->bytes_a + job->bytes_b + (!PA_G_PLAIN && job->k > job->kc ? job->rows * job->cols * PA_G_WORD : 0);
+    job->bytes = job->bytes_a + job->bytes_b + (!PA_G_HOLDS && job->k > job->kc ? job->rows * job->cols * PA_G_WORD : 0);
 }
 
 /* Computes a planned product. Its memory is scratch unless it was given some. */

@@ -9,18 +9,17 @@
 #define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX)
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
 
-/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and of complex numbers the same with the next row, too, whose
-   sums are `ny` further and whose factors `nx`. */
-PA_GEMM_HOT void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count)
+/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers: for the
+   imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
+PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count,
+                               const int rows)
 {
-    int64_t j = 0;
+    int64_t j = 0, i;
     int q;
-    (void)ny, (void)nx;
     if (count == 4) {
         const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-#if PA_KIND == PA_GEMM_COMPLEX
-        const PA_ACC z0 = x[nx], z1 = x[nx + 1], z2 = x[nx + 2], z3 = x[nx + 3];
-#endif
+        const PA_ACC z0 = x[(rows - 1) * nx], z1 = x[(rows - 1) * nx + 1];
+        const PA_ACC z2 = x[(rows - 1) * nx + 2], z3 = x[(rows - 1) * nx + 3];
         for (; j + PA_G_L <= n; j += PA_G_L) {
             const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j);
             const PA_G_V v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
@@ -30,67 +29,95 @@ PA_GEMM_HOT void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, i
             s = PA_G_VMAC(s, v2, x2);
             s = PA_G_VMAC(s, v3, x3);
             *(PA_G_VU *)(y + j) = s;
-#if PA_KIND == PA_GEMM_COMPLEX
-            s = *(PA_G_VU *)(y + ny + j);
-            s = s + v0 * z0 + v1 * z1;
-            s = s + v2 * z2 + v3 * z3;
-            *(PA_G_VU *)(y + ny + j) = s;
-#endif
+            if (rows == 2) {
+                s = *(PA_G_VU *)(y + ny + j);
+                s = PA_G_VMAC(s, v0, z0);
+                s = PA_G_VMAC(s, v1, z1);
+                s = PA_G_VMAC(s, v2, z2);
+                s = PA_G_VMAC(s, v3, z3);
+                *(PA_G_VU *)(y + ny + j) = s;
+            }
         }
     }
-    for (q = 0; q < count; q++) {
-        int64_t i;
+    for (q = 0; q < count; q++)
         for (i = j; i < n; i++) {
             PA_GEMM_SCALAR();
             y[i] = PA_G_MAC(y[i], b[q][i], x[q]);
-#if PA_KIND == PA_GEMM_COMPLEX
-            y[ny + i] += b[q][i] * x[nx + q];
-#endif
+            if (rows == 2) y[ny + i] = PA_G_MAC(y[ny + i], b[q][i], x[nx + q]);
         }
-    }
 }
 
-PA_GEMM_HOT PA_ACC PA_G(total)(const PA_G_V *s)
+PA_GEMM_HOT void PA_G(axpy2)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count)
 {
-    const PA_ACC *lanes = (const PA_ACC *)s;
-    PA_ACC sum = 0;
-    int l;
-    for (l = 0; l < PA_G_L; l++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, lanes[l]); }
+    PA_G(axpy)(n, y, ny, x, nx, b, count, 2);
+}
+PA_GEMM_HOT void PA_G(axpy1)(int64_t n, PA_ACC *y, const PA_ACC *x, const PA_ACC *const *b, int count)
+{
+    PA_G(axpy)(n, y, 0, x, 0, b, count, 1);
+}
+
+/* out[q] = sum of x[q * apart + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx` further. A single
+   row has two sums on the way, that no sum waits for the one before. */
+PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t nx, const PA_ACC *const *b, PA_ACC *out,
+                              const int rows)
+{
+    const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], *z = x + (rows - 1) * nx;
+    const int64_t step = rows == 1 ? 2 * PA_G_L : PA_G_L, more = step - PA_G_L;
+    PA_G_V zero = {0}, s[8];
+    int64_t j, i;
+    int q;
+    PA_GEMM_UNROLL for (q = 0; q < 8; q++) s[q] = zero;
+    for (j = 0; j + step <= n; j += step) {
+        const PA_G_V x0 = *(const PA_G_VU *)(x + j), z0 = *(const PA_G_VU *)(z + more + j);
+        const PA_G_V x1 = *(const PA_G_VU *)(x + apart + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
+        const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * apart + j), z2 = *(const PA_G_VU *)(z + 2 * apart + more + j);
+        const PA_G_V x3 = *(const PA_G_VU *)(x + 3 * apart + j), z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
+        s[0] = PA_G_VMAC(s[0], *(const PA_G_VU *)(b0 + j), x0);
+        s[1] = PA_G_VMAC(s[1], *(const PA_G_VU *)(b1 + j), x1);
+        s[2] = PA_G_VMAC(s[2], *(const PA_G_VU *)(b2 + j), x2);
+        s[3] = PA_G_VMAC(s[3], *(const PA_G_VU *)(b3 + j), x3);
+        s[4] = PA_G_VMAC(s[4], *(const PA_G_VU *)(b0 + more + j), z0);
+        s[5] = PA_G_VMAC(s[5], *(const PA_G_VU *)(b1 + more + j), z1);
+        s[6] = PA_G_VMAC(s[6], *(const PA_G_VU *)(b2 + more + j), z2);
+        s[7] = PA_G_VMAC(s[7], *(const PA_G_VU *)(b3 + more + j), z3);
+    }
+    if (rows == 1)
+        PA_GEMM_UNROLL for (q = 0; q < 4; q++) s[q] = PA_G_ADD(s[q], s[4 + q]);
+    for (q = 0; q < 4 * rows; q++) out[q] = ((const PA_ACC *)&s[q])[0];
+    for (i = 1; i < PA_G_L; i++) {
+        PA_GEMM_SCALAR();
+        PA_GEMM_UNROLL for (q = 0; q < 4 * rows; q++) out[q] = (PA_ACC)PA_G_ADD(out[q], ((const PA_ACC *)&s[q])[i]);
+    }
+    for (q = 0; q < 4 * rows; q++)
+        for (i = j; i < n; i++) {
+            PA_GEMM_SCALAR();
+            out[q] = PA_G_MAC(out[q], b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
+        }
+}
+
+PA_GEMM_HOT void PA_G(dot2)(int64_t n, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, PA_ACC *out)
+{
+    PA_G(dot)(n, x, 0, nx, b, out, 2);
+}
+#if PA_KIND != PA_GEMM_COMPLEX
+PA_GEMM_HOT void PA_G(dot1)(int64_t n, const PA_ACC *x, const PA_ACC *const *b, PA_ACC *out)
+{
+    PA_G(dot)(n, x, 0, 0, b, out, 1);
+}
+
+/* The sum of x[j] * b[j]: four parts of them at a time, and then the rest. */
+PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
+{
+    const int64_t part = n / 4;
+    const PA_ACC *parts[4] = {b, b + part, b + 2 * part, b + 3 * part};
+    PA_ACC s[4], sum = 0;
+    int64_t i;
+    PA_G(dot)(part, x, part, 0, parts, s, 1);
+    for (i = 0; i < 4; i++) sum = (PA_ACC)PA_G_ADD(sum, s[i]);
+    for (i = 4 * part; i < n; i++) sum = PA_G_MAC(sum, b[i], x[i]);
     return sum;
 }
-
-/* out[q] = sum of x[q][j] * b[q][j]; of complex numbers all x are the same, and out[4 + q] is for the next row, `nx` further. */
-PA_GEMM_HOT void PA_G(dot)(int64_t n, const PA_ACC *const *x, int64_t nx, const PA_ACC *const *b, PA_ACC *out)
-{
-    const PA_ACC *x0 = x[0], *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
-    PA_G_V zero = {0}, s[4 * PA_G_PLANES];
-    int64_t j;
-    int q;
-    (void)nx;
-    PA_GEMM_UNROLL for (q = 0; q < 4 * PA_G_PLANES; q++) s[q] = zero;
-#if PA_KIND == PA_GEMM_COMPLEX
-    for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
-        const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j);
-        const PA_G_V v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
-        const PA_G_V v = *(const PA_G_VU *)(x0 + j), w = *(const PA_G_VU *)(x0 + nx + j);
-        s[0] += v0 * v, s[1] += v1 * v, s[2] += v2 * v, s[3] += v3 * v;
-        s[4] += v0 * w, s[5] += v1 * w, s[6] += v2 * w, s[7] += v3 * w;
-    }
-#else
-    const PA_ACC *x1 = x[1], *x2 = x[2], *x3 = x[3];
-    for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
-        s[0] = PA_G_VMAC(s[0], *(const PA_G_VU *)(b0 + j), *(const PA_G_VU *)(x0 + j));
-        s[1] = PA_G_VMAC(s[1], *(const PA_G_VU *)(b1 + j), *(const PA_G_VU *)(x1 + j));
-        s[2] = PA_G_VMAC(s[2], *(const PA_G_VU *)(b2 + j), *(const PA_G_VU *)(x2 + j));
-        s[3] = PA_G_VMAC(s[3], *(const PA_G_VU *)(b3 + j), *(const PA_G_VU *)(x3 + j));
-    }
 #endif
-    for (q = 0; q < 4 * PA_G_PLANES; q++) {
-        int64_t i;
-        out[q] = PA_G(total)(&s[q]);
-        for (i = j; i < n; i++) { PA_GEMM_SCALAR(); out[q] = PA_G_MAC(out[q], b[q % 4][i], x[q % 4][q / 4 * nx + i]); }
-    }
-}
 
 /* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond `count` the last
    is repeated. */
@@ -156,10 +183,10 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_INPLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
-    int64_t t, r, j, p, n, at;
-    PA_ACC room[PA_G_INPLACE ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[4 * PA_G_PLANES];
-    const PA_ACC *b[4], *x[4];
-    int q, count;
+    int64_t t, r, j, p, n, at, nx = job->sai / (int64_t)sizeof(PA_ACC);
+    PA_ACC room[PA_G_INPLACE ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[8];
+    const PA_ACC *b[4];
+    int q, count, rows;
     for (t = begin; t < end; t++) {
         int64_t piece = t / across, j0 = t % across * job->cchunk, j1 = pa_gemm_min(job->nb, j0 + job->cchunk);
         int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->kb, p0 + job->kchunk), run = PA_G_RUN;
@@ -170,8 +197,12 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                 for (p = p0; p < p1; p += 4) {
                     count = (int)pa_gemm_min(4, p1 - p), n = pa_gemm_min(run, j1 - j);
                     PA_G(runs)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
-                    for (r = 0; r < job->mb; r += PA_G_PLANES)
-                        PA_G(axpy)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, job->kb, b, count);
+                    for (r = 0; r + 1 < job->mb; r += 2)
+                        PA_G(axpy2)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, nx, b, count);
+#if PA_KIND != PA_GEMM_COMPLEX
+                    if (r < job->mb)
+                        PA_G(axpy1)(n, PA_G(sum_at)(job, piece, r) + j, PA_G(x_at)(job, r) + p, b, count);
+#endif
                 }
         } else {
             if (PA_G_INPLACE && job->m == 1) run = p1 - p0;
@@ -179,27 +210,19 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                 for (at = p0; at < p1; at += run) {
                     count = (int)pa_gemm_min(4, j1 - j), n = pa_gemm_min(run, p1 - at);
                     PA_G(runs)(n, job->b + at * size + j * job->cbs, job->cbs, count, room, b);
-                    for (r = 0; r < job->mb; r += PA_G_PLANES) {
+                    for (r = 0; r < job->mb; r += rows) {
                         PA_ACC *y = PA_G(sum_at)(job, piece, r) + j;
-                        for (q = 0; q < 4; q++) x[q] = PA_G(x_at)(job, r) + at;
-                        if (count == 1 && PA_G_PLANES == 1) {
-                            /* One column: four parts of it at a time, and then the rest. */
-                            const PA_ACC *parts[4];
-                            int64_t part = n / 4;
-                            for (q = 0; q < 4; q++) x[q] += q * part, parts[q] = b[0] + q * part;
-                            PA_G(dot)(part, x, 0, parts, s);
-                            for (q = 0; q < 4; q++) {
-                                y[0] = (PA_ACC)PA_G_ADD(y[0], s[q]);
-                                x[q] += (4 - q) * part, parts[q] = b[0] + 4 * part;
-                            }
-                            PA_G(dot)(n - 4 * part, x, 0, parts, s);
-                            y[0] = (PA_ACC)PA_G_ADD(y[0], s[0]);
-                        } else {
-                            PA_G(dot)(n, x, job->kb, b, s);
-                            for (q = 0; q < count * PA_G_PLANES; q++) {
-                                PA_ACC *to = y + q / count * job->nb + q % count;
-                                *to = (PA_ACC)PA_G_ADD(*to, s[q / count * 4 + q % count]);
-                            }
+                        const PA_ACC *x = PA_G(x_at)(job, r) + at;
+                        rows = r + 1 < job->mb ? 2 : 1;
+#if PA_KIND != PA_GEMM_COMPLEX
+                        if (rows == 1 && count == 1) s[0] = PA_G(dot0)(n, x, b[0]);
+                        else if (rows == 1) PA_G(dot1)(n, x, b, s);
+                        else
+#endif
+                            PA_G(dot2)(n, x, nx, b, s);
+                        for (q = 0; q < count * rows; q++) {
+                            PA_ACC *to = y + q / count * job->nb + q % count;
+                            *to = (PA_ACC)PA_G_ADD(*to, s[q / count * 4 + q % count]);
                         }
                     }
                 }
