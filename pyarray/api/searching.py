@@ -14,11 +14,11 @@ from ..jit.repeat import repeatable
 from ..kernels import gather
 from ..kernels import nonzero as scans
 from ..kernels.map import MapOp
-from ..kernels.reduce import MAX, MIN, SUM, ReduceOp, arg_extreme
+from ..kernels.reduce import COUNT, MAX, MIN, ReduceOp, arg_extreme
 from ..kernels.search import search
 from .elementwise import not_equal
-from .statistical import as_operand, reduction
-from .ufunc import ARRAYS, common_device, compute, operands_of
+from .statistical import as_operand, reduction, whole
+from .ufunc import ARRAYS, common_device, compute, operands_of, place_of
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
@@ -44,7 +44,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     where_true: Any
     where_true, *choices = operands_of("where", (condition, x1, x2))
     where_true = (
-        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=_device_of(choices))
+        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=place_of(choices))
     )
     if where_true.dtype.kind == "c":
         where_true = not_equal(where_true, 0)
@@ -101,10 +101,6 @@ def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bo
     )
 
 
-def _device_of(choices: list[Any]) -> Any:
-    return next((x.device for x in choices if isinstance(x, ndarray)), None)
-
-
 def nonzero(x: Any, /) -> tuple[ndarray, ...]:
     """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises
     `ValueError` for a 0-d array.
@@ -150,7 +146,7 @@ def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both as arrays of the type in which their elements are compared: float64 where no integer type holds
     both. Raises `TypeError` where there is none, `ValueError` for arrays on two devices."""
     given = operands_of(name, (x1, x2))
-    place = _device_of(given)
+    place = place_of(given)
     # a number that the array's type doesn't hold is compared all the same
     given = [asarray(x, device=place) if type(x) in (bool, int) else x for x in given]
     kinds = {x.dtype.kind for x in given if isinstance(x, ndarray)}
@@ -173,5 +169,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> nda
     >>> pa.count_nonzero(pa.asarray([[0, 5], [7, 1]]), axis=0).tolist()
     [1, 2]
     """
-    x = asarray(x)
-    return reduction(SUM, x if x.dtype is bool_ else not_equal(x, 0), axis, keepdims, int64)
+    plain = axis is None and not keepdims
+    if plain and (quick := whole(COUNT, x)) is not None:
+        return quick
+    return reduction(COUNT, asarray(x), axis, keepdims, int64, kind=bool_, plain=plain)

@@ -13,7 +13,6 @@ from .statistical import as_operand, reduction, whole
 __all__ = ["all", "any"]
 
 
-@repeatable
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether an element over `axis` (None: all axes) is true; False over no elements. NaN is true.
 
@@ -24,10 +23,9 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
     plain = axis is None and not keepdims and out is None
     if plain and (quick := whole(ANY, x)) is not None:
         return quick
-    return reduction(ANY, as_operand("any", x, "biufc"), axis, keepdims, bool_, out=out, plain=plain)
+    return _along("any", x, axis, keepdims, out, plain)
 
 
-@repeatable
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether all elements over `axis` (None: all axes) are true; True over no elements. NaN is true.
 
@@ -38,4 +36,11 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
     plain = axis is None and not keepdims and out is None
     if plain and (quick := whole(ALL, x)) is not None:
         return quick
-    return reduction(ALL, as_operand("all", x, "biufc"), axis, keepdims, bool_, out=out, plain=plain)
+    return _along("all", x, axis, keepdims, out, plain)
+
+
+@repeatable
+def _along(name: str, x: Any, axis: Any, keepdims: bool, out: ndarray | None, plain: bool) -> ndarray:
+    """Apart from the quick way: repeating its launches would look at all elements."""
+    op = ANY if name == "any" else ALL
+    return reduction(op, as_operand(name, x, "biufc"), axis, keepdims, bool_, out=out, plain=plain)

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dtypes import DType, complex128, float32, float64, int64
+from ..dtypes import DType, complex128, float32, float64, int64, uint16
 from ..jit.kernel import Kernel, defined, from_text, func
 from ..lang.markers import ndrange, unordered
 from .map import nest
-from .reduce_text import ReduceOp, columns_text, rows_text, teams_text, threads_text
+from .reduce_text import ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 
 _TYPES: dict[type, DType] = {int: int64, float: float64, complex: complex128}
-_ELEMENT = re.compile(r"\bx\[([^\]]*)\]")
 _SIZE = re.compile(r"\bx\.shape\[(\d+)\]")
 
 Patterns = tuple[tuple[int, ...], ...]  # the axes that each array really has
@@ -49,7 +48,7 @@ class Element:
         key = op, keep, reduced, form, patterns, kind
         if key not in self._kernels:
             scope = {
-                "acc_t": op.accumulator(kind), "kind": kind, "unordered": unordered,
+                "acc_t": op.accumulator(kind), "kind": kind, "unordered": unordered, "uint16": uint16,
                 "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
                 "element": func(self._function()),
             }  # fmt: skip
@@ -106,7 +105,7 @@ class Element:
             read = [f"x{n}[{', '.join(index[k] for k in a) or '()'}]" for n, a in enumerate(patterns)]
             return f"element({', '.join([*read, *(f's{n}' for n in range(len(self.numbers)))])})"
 
-        return head + _ELEMENT.sub(element, _SIZE.sub(size, "".join(lines)))
+        return head + ELEMENT.sub(element, _SIZE.sub(size, "".join(lines)))
 
 
 def missing(ndim: int, patterns: Patterns) -> tuple[int, ...]:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_marks import unmarked
-from ..dtypes import DType, float32, int64
+from ..dtypes import DType, bool_, float32, int64, uint8, uint16
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
-from .reduce_text import COLUMNS, ReduceOp, columns_text, rows_text, teams_text, threads_text
+from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 
 PIECE = 1 << 15  # elements that make another piece, and with it a thread, worth while
 PIECES = 64
@@ -36,8 +36,9 @@ SUM = ReduceOp("sum", "{0} + {1}", 0, wide=True)
 PROD = ReduceOp("prod", "{0} * {1}", 1, wide=True)
 MIN = ReduceOp("min", "min({0}, {1})", None)
 MAX = ReduceOp("max", "max({0}, {1})", None)
-ANY = ReduceOp("any", "{0} | {1}", False)
-ALL = ReduceOp("all", "{0} & {1}", True)
+ANY = ReduceOp("any", "{0} | {1}", False, settled="acc")
+ALL = ReduceOp("all", "{0} & {1}", True, settled="not acc")
+COUNT = ReduceOp("count", "{0} + {1}", 0, then=SUM, total=int64)  # of elements that are true, as bools
 
 
 def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], kind: DType) -> None:
@@ -52,11 +53,20 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
         if out._size:
             out[...] = op.start
         return
+    op, x, kind = _counting(op, x, kind)
     walk = _walk(x._shape, x._strides, axes, out._strides)
     if walk.by_columns:
         _columns(op, out, x, walk, kind)
     else:
         _rows(op, out, x, walk, kind)
+
+
+def _counting(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndarray, DType]:
+    """Sums of bools are counts, and of uint8 as far as a compiler is concerned: what it reads as bool, gcc
+    doesn't vectorise."""
+    if x._dtype is bool_ and (op is COUNT or (op is SUM and kind is int64)):
+        return COUNT, x._view(0, x._shape, x._strides, dtype=uint8), uint8
+    return op, x, kind
 
 
 def on_grid(x: ndarray) -> bool:
@@ -111,7 +121,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> N
         return
     partial = empty((*outer, pieces), op.accumulator(kind), x.device)
     kernel(partial, source)
-    reduce_into(op, out._view(0, outer, walk.out_steps), partial, (len(outer),), partial.dtype)
+    reduce_into(op.then or op, out._view(0, outer, walk.out_steps), partial, (len(outer),), partial.dtype)
 
 
 def _row_form(x: ndarray) -> str:
@@ -139,7 +149,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
     if pieces == 1:
         target[...] = partial.reshape(outer)
     else:
-        reduce_into(op, target, partial, (len(outer) - 1,), accumulator)
+        reduce_into(op.then or op, target, partial, (len(outer) - 1,), accumulator)
 
 
 @functools.cache
@@ -151,7 +161,11 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
         "threads": threads_text,
     }[form]
     text = write(op, keep, reduced, kind)
+    if op.element is not None:
+        text = ELEMENT.sub(r"element(x[\1])", text)
     scope = {
+        "element": op.element,
+        "uint16": uint16,
         "acc_t": accumulator,
         "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
         "kind": kind,
@@ -174,9 +188,10 @@ class Whole(NamedTuple):
 
 def whole_plan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> Whole:
     """The launches for `x`'s type into `out`'s, for every size."""
+    op, x, kind = _counting(op, x, kind)
     partial = empty(1, op.accumulator(kind), x.device)
     kernel = _kernel(op, 0, 1, _row_form(x), op.accumulator(kind), kind)
-    total = _kernel(op, 0, 1, _row_form(x), op.accumulator(kind), partial.dtype)
+    total = _kernel(op.then or op, 0, 1, _row_form(x), op.accumulator(kind), partial.dtype)
     flat, one = x._view(0, (x._size,), (x._dtype.itemsize,)), out._view(0, (1,), (out._dtype.itemsize,))
     return Whole(
         kernel.variant((partial, flat)).launch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from ..dtypes import DType, complex128, float64
 
 CHUNK = 2048  # elements reduced in 16 accumulators before they are combined
+COUNTED = 1 << 15  # elements counted in 16 bits, of which a register holds many; compilers do that by themselves
 SUMMED = 256  # floats summed in 16 accumulators: as many additions one after the other as in NumPy's blocks
 # long rows of floats are read in four runs at once, far enough apart for the hardware to prefetch each
 RUN = 4096
@@ -19,6 +21,7 @@ COLUMNS = 2048
 ROWS = 4  # rows that columns take at once: accumulators are loaded and stored once for all of them
 BLOCK_SUMMED = 1 << 13  # float64 added up without compensation: 8 times 4 by each thread of a block
 THREAD_ROWS = 16  # rows of a column that are on their way to a thread at the same time
+ELEMENT = re.compile(r"\bx\[([^\]]*)\]")  # in a text: where an element is read
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +29,24 @@ class ReduceOp:
     """`expression`, of an accumulator and a value, is associative and commutative; `start` is its identity,
     None: an element is (min, max).
 
-    `element` prepares one element; `wide` says that floats are accumulated in the widest type of their kind.
+    `wide` says that floats are accumulated in the widest type of their kind. `element` is a function of an
+    element that is reduced in its place; `then` reduces the results of pieces. With `settled`, an expression
+    of an accumulator, nothing changes what it has found. `total` is the type of counts.
     """
 
     name: str
     expression: str
     start: Any
     wide: bool = False
+    element: Any = None
+    then: ReduceOp | None = None
+    settled: str | None = None
+    total: DType | None = None
 
     def accumulator(self, dtype: DType) -> DType:
         """Type that elements of `dtype` are accumulated in."""
+        if self.total is not None:
+            return self.total
         if not self.wide or dtype.kind not in "fc":
             return dtype
         return float64 if dtype.kind == "f" else complex128
@@ -44,11 +55,19 @@ class ReduceOp:
 def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
     chunks."""
-    exact = op.name == "sum" and kind.kind in "fc"
+    exact = op.start == 0 and op.wide and kind.kind in "fc"
 
     def inner(before: str, low: str, high: str) -> list[str]:
         if exact:
             return _sum_lines(before, low, high)
+        if op.total is not None:
+            return [
+                f"for c in range({low}, {high}, {COUNTED}):",
+                "    part = uint16(0)",
+                f"    for r in range(c, min(c + {COUNTED}, {high})):",
+                f"        part = part + uint16(kind(x[{before}r]))",
+                "    acc = acc + acc_t(part)",
+            ]
         part = "acc" if op.start is None else f"acc_t({op.start})"
         return [
             f"for c in range({low}, {high}, {CHUNK}):",
@@ -56,6 +75,7 @@ def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
             f"    for r in unordered(range(c, min(c + {CHUNK}, {high}))):",
             f"        part = {op.expression.format('part', f'acc_t(kind(x[{before}r]))')}",
             f"    acc = {op.expression.format('acc', 'part')}",
+            *([f"    if {op.settled}:", "        break"] if op.settled else []),
         ]
 
     # pieces of whole chunks; the last ones may be left with nothing
@@ -73,7 +93,7 @@ _ADD = [  # TwoSum
 
 def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """As `rows_text` for a grid: a team of threads takes a piece, its neighbours neighbouring elements."""
-    exact = op.name == "sum" and kind is op.accumulator(kind) and kind.kind in "fc"
+    exact = op.start == 0 and op.wide and kind is op.accumulator(kind) and kind.kind in "fc"
 
     def inner(before: str, low: str, high: str) -> list[str]:
         if not exact:
