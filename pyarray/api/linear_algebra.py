@@ -9,6 +9,7 @@ from .. import shape as shapes
 from ..array import fresh, ndarray, type_key
 from ..array_marks import MARKED
 from ..jit.mode import mode, table
+from ..jit.repeat import repeatable
 from ..kernels.gemm import gemm, launcher_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
@@ -54,6 +55,11 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     """
     if out is None and (product := _quick(x1, x2)) is not None:
         return product
+    return _matmul(x1, x2, out)
+
+
+@repeatable
+def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     a, b = (as_operand("matmul", x, "biufc") for x in operands_of("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(
