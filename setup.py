@@ -1,12 +1,18 @@
-"""Builds what pyproject.toml cannot say: the C runtime, and the headers that generated kernels include."""
+"""Builds what pyproject.toml cannot say: the C runtime, the headers that generated kernels include, and the
+kernels of common calls."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Command, setup
+from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 
 HEADERS = ("csrc/runtime/pyarray.h", "csrc/device/*.h")
+OFF = ("0", "false", "no", "off")
 
 
 class BuildWithHeaders(build_py):
@@ -28,4 +34,48 @@ class BuildWithHeaders(build_py):
         return [*super().get_outputs(include_bytecode), *copies]
 
 
-setup(cffi_modules=["csrc/build_runtime.py:ffi"], cmdclass={"build_py": BuildWithHeaders})
+class BuildWarmed(Command):
+    """Compiles the kernels of common calls into pyarray/_warmed, with the package just built. What fails here
+    is compiled at its first use, so the build goes on."""
+
+    description = "compile the kernels of common calls"
+    user_options = []  # noqa: RUF012
+
+    def initialize_options(self) -> None:
+        self.build_lib, self.editable_mode = None, False
+
+    def finalize_options(self) -> None:
+        self.set_undefined_options("build_py", ("build_lib", "build_lib"))
+
+    def run(self) -> None:
+        folder = self._folder()
+        if os.environ.get("PYARRAY_WARMED", "").strip().lower() in OFF:
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        # an isolated build has its requirements on sys.path by ways of its own
+        path = os.pathsep.join(filter(None, (str(folder.parents[1]), *sys.path)))
+        command = [sys.executable, "-m", "pyarray", "cache", "warm", str(folder)]
+        done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
+        if done.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            said = done.stderr.strip().rpartition("\n")[2]
+            print(f"no kernels are compiled ahead, each will be at its first use: {said}", file=sys.stderr)
+
+    def _folder(self) -> Path:
+        return Path("" if self.editable_mode else self.build_lib).resolve() / "pyarray" / "_warmed"
+
+    def get_source_files(self) -> list[str]:
+        return []
+
+    def get_outputs(self) -> list[str]:
+        return [] if self.editable_mode else [str(path) for path in self._folder().glob("*.kernel")]
+
+    def get_output_mapping(self) -> dict[str, str]:
+        return {}
+
+
+build.sub_commands.append(("build_warmed", None))
+setup(
+    cffi_modules=["csrc/build_runtime.py:ffi"],
+    cmdclass={"build_py": BuildWithHeaders, "build_warmed": BuildWarmed},
+)

@@ -266,7 +266,7 @@ def settings() -> str:
 def _reader(parse_: Callable[[str], Any]) -> str:
     words = {
         "_flag": "flag", "_positive": "integer ≥ 1", "_bytes": "bytes", "_level": "0, 1, 2 or 3",
-        "str": "text", "Path": "path",
+        "str": "text", "Path": "path", "_place": "path, or 0",
     }  # fmt: skip
     return words.get(parse_.__name__, parse_.__name__)
 

@@ -1,6 +1,7 @@
 """`python -m pyarray info`: what this machine has for pyarray, what is missing, and the command that mends
-it. `python -m pyarray cache info` and `cache clear`: the compiled kernels on disk. `python -m pyarray tune`:
-search for the best constants of tuned kernels ahead; `tune show`: what is known of them."""
+it. `python -m pyarray cache info` and `cache clear`: the compiled kernels on disk; `cache warm` compiles
+those of common calls ahead. `python -m pyarray tune`: search for the best constants of tuned kernels ahead;
+`tune show`: what is known of them."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from pyarray import warm
 from pyarray.debug.environment import cache_rows, print_rows, report
 from pyarray.debug.tuning import show, tune
+from pyarray.errors import DeviceError
 from pyarray.jit import cache
 
 
@@ -18,15 +21,21 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("info", help="versions, devices, compilers and what is missing (also without a word)")
     of_cache = commands.add_parser("cache", help="compiled kernels on disk")
-    of_cache.add_argument("action", choices=("info", "clear"))
+    of_cache.add_argument("action", choices=("info", "clear", "warm"))
+    of_cache.add_argument("directory", nargs="?", type=Path, help="for warm, instead of the user's cache")
     _add_tune(commands)
     options = parser.parse_args(arguments)
     if options.command == "tune":
         if options.target == "show":
             sys.exit(show(options.arguments[0] if options.arguments else None, options.plot))
         sys.exit(tune(options.target, options.out, options.fresh, options.arguments))
+    if options.command == "cache" and options.directory and options.action != "warm":
+        of_cache.error("a directory is for warm alone")
     if options.command == "cache" and options.action == "clear":
         print(f"{cache.clear()} files deleted from {cache.directory()}")
+        return
+    if options.command == "cache" and options.action == "warm":
+        _warm(options.directory)
         return
     print_rows(cache_rows() if options.command == "cache" else report())
 
@@ -40,6 +49,16 @@ def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     of_tune.add_argument("--plot", type=Path, help="with show: a picture of the times (needs matplotlib)")
     of_tune.add_argument("target", help="a script (file.py), a module, or the word show")
     of_tune.add_argument("arguments", nargs="*", help="of the script; with show: a part of the kernel's name")
+
+
+def _warm(directory: Path | None) -> None:
+    try:
+        done = warm.warm(directory)
+    except (DeviceError, ValueError) as error:
+        raise SystemExit(str(error)) from None
+    for failure in done.failures:
+        print(failure, file=sys.stderr)
+    print(f"{done.entries} entries in {done.directory}")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,16 @@ def _bytes(text: str) -> int:
     return number * scale
 
 
+def _place(text: str) -> Path | bool:
+    """A directory, or False for none."""
+    try:
+        if not _flag(text):
+            return False
+    except ValueError:
+        return Path(text)
+    raise ValueError("expected a directory, or 0 for none")
+
+
 def _level(text: str) -> int:
     if text.strip() in ("2", "3"):
         return int(text)
@@ -117,6 +127,13 @@ SETTINGS = {
         ),
         Setting("PYARRAY_CACHE", _flag, True, False, "keep compiled kernels on disk"),
         Setting("PYARRAY_CACHE_DIR", Path, None, False, "where; unset: the user's cache directory"),
+        Setting(
+            "PYARRAY_WARMED",
+            _place,
+            None,
+            False,
+            "kernels compiled with the package; unset: those in it; 0: none, and its build compiles none",
+        ),
         Setting(
             "PYARRAY_CACHE_MAX_BYTES",
             _bytes,

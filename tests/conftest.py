@@ -16,6 +16,8 @@ pytest_plugins = ("targets.kernel_recorder",)
 if "PYARRAY_CACHE_DIR" not in os.environ:
     _own_cache = tempfile.TemporaryDirectory(prefix="pyarray-tests-")
     os.environ["PYARRAY_CACHE_DIR"] = _own_cache.name
+# Tests count compiles.
+os.environ["PYARRAY_WARMED"] = "0"
 
 # The first example of a test compiles kernels, so times say nothing.
 settings.register_profile("pyarray", deadline=None, suppress_health_check=[HealthCheck.too_slow])

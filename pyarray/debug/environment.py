@@ -83,7 +83,18 @@ def cache_rows() -> Rows:
     if info.directory is None:
         return [("kernel cache", "off")]
     size = f"{info.entries} entries, {info.bytes} bytes of at most {info.cap}"
-    return [("kernel cache", str(info.directory)), ("", size)]
+    rows = [("kernel cache", str(info.directory)), ("", size)]
+    return [*rows, ("  compiled ahead", _said(partial(_compiled_ahead, info)))]
+
+
+def _compiled_ahead(info: cache.Info) -> str:
+    if not info.warmed:
+        return "nothing with this package"
+    ours = info.warmed[toolchain().fingerprint]
+    other = info.warmed.total() - ours
+    return f"{ours} entries in {cache.warmed()}" + (
+        f", and {other} for another compiler or processor" if other else ""
+    )
 
 
 def print_rows(rows: Rows) -> None:

@@ -131,6 +131,14 @@ def include_dirs() -> tuple[str, ...]:
     return str(source / "device"), str(source / "runtime")
 
 
+def headers() -> list[Path]:
+    """The headers that generated kernels include, by name: the same for a package in place and an installed
+    one."""
+    found = (path for folder in include_dirs() for path in Path(folder).glob("*.h"))
+    own = (path for path in found if path.name == "pyarray.h" or path.name.startswith("pa_"))
+    return sorted(own, key=lambda path: path.name)
+
+
 def toolchain() -> Toolchain:
     """The compiler that PYARRAY_CC and PYARRAY_CFLAGS ask for now. Raises `DeviceError` if there is none."""
     return _toolchain(config.get("PYARRAY_CC"), config.get("PYARRAY_CFLAGS"), os.environ.get("PATH"))

@@ -3,6 +3,9 @@
 An entry appears by one rename and is never changed, so readers need no lock. One whose digest doesn't match
 is removed with a warning and counts as a miss. An entry's time of modification is that of its last use: the
 directory is kept below a size by deleting what was used longest ago.
+
+Behind the user's directory there may be another one, with entries that were compiled with the package
+(pyarray/warm.py). It is only read.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +29,7 @@ from .. import config
 
 VERSION = 1
 STALE = 3600  # seconds after which a file that was never renamed is a dead process's
+BUILT = Path(__file__).resolve().parent.parent / "_warmed"  # made by setup.py
 ROOM = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
 _ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(r"\.new-\w+")
 
@@ -77,25 +82,40 @@ def _warn_once(message: str) -> None:
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
-def find(key: str) -> bytes | None:
-    """The binary of a sound entry, or None."""
-    root = directory()
-    if root is None:
+def warmed() -> Path | None:
+    """The directory of what was compiled with the package; None if there is none, or the cache is off."""
+    if not config.get("PYARRAY_CACHE"):
         return None
-    path = root / f"{key}.kernel"
+    said = config.get("PYARRAY_WARMED")
+    path: Path = BUILT if said is None else said
+    return path if path and path.is_dir() else None
+
+
+def find(key: str) -> bytes | None:
+    """The binary of a sound entry, the user's or one compiled with the package; None if there is neither."""
+    name, root, built = f"{key}.kernel", directory(), warmed()
+    if root is not None:
+        binary = _read(root / name, remove=True)
+        if binary is not None:
+            with contextlib.suppress(OSError):
+                os.utime(root / name)
+            return binary
+    return None if built is None else _read(built / name, remove=False)
+
+
+def _read(path: Path, remove: bool) -> bytes | None:
+    """The binary of an entry; with a warning None where it is damaged, which `remove` ends."""
     try:
         head, _, binary = path.read_bytes().partition(b"\n")
         if json.loads(head)["sha256"] == hashlib.sha256(binary).hexdigest():
-            with contextlib.suppress(OSError):
-                os.utime(path)
             return binary
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    warnings.warn(f"the kernel cache entry {path} is damaged; it is rebuilt", RuntimeWarning, stacklevel=3)
-    with contextlib.suppress(OSError):
-        path.unlink()
+    warnings.warn(f"the kernel cache entry {path} is damaged; it is rebuilt", RuntimeWarning, stacklevel=4)
+    if remove:
+        _remove(path)
     return None
 
 
@@ -160,19 +180,30 @@ def _remove(path: Path) -> None:
 
 class Info(NamedTuple):
     """The disk cache: where (None: it is off, or can't be trusted), how many entries, their bytes, and the
-    most there may be."""
+    most there may be; how many entries were compiled with the package, by the compiler and processor they are
+    for."""
 
     directory: Path | None
     entries: int
     bytes: int
     cap: int
+    warmed: Counter[str]
 
 
 def info() -> Info:
     """What is on disk now."""
-    root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
+    root, built, cap = directory(), warmed(), config.get("PYARRAY_CACHE_MAX_BYTES")
     sizes = [status.st_size for _, status in _files(root, _ENTRY)] if root else []
-    return Info(root, len(sizes), sum(sizes), cap)
+    targets = [_target(path) for path, _ in _files(built, _ENTRY)] if built else []
+    return Info(root, len(sizes), sum(sizes), cap, Counter(targets))
+
+
+def _target(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return str(json.loads(file.readline())["target"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "damaged"
 
 
 def clear() -> int:

@@ -9,11 +9,10 @@ import threading
 import weakref
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 
 from .. import config
+from ..driver import cc
 from ..driver.base import Device, Driver
-from ..driver.cc import include_dirs
 from . import cache
 
 KEPT = (
@@ -137,7 +136,7 @@ def open_binary(device: Device, binary: bytes, entry: str, key: str) -> Artifact
 @functools.cache
 def interface() -> str:
     """Digest of what a binary and the runtime agree on."""
-    (path,) = [p for folder in include_dirs() for p in Path(folder).glob("pyarray.h")]
+    (path,) = [path for path in cc.headers() if path.name == "pyarray.h"]
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -145,7 +144,6 @@ def interface() -> str:
 def headers() -> str:
     """Digest of the headers that generated text includes: another release's artifacts must not be found."""
     digest = hashlib.sha256()
-    for folder in include_dirs():
-        for path in sorted(Path(folder).glob("*.h")):
-            digest.update(path.read_bytes())
+    for path in cc.headers():
+        digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -378,8 +378,8 @@ class Tree:
 
 @functools.cache
 def _parts(kind: type) -> tuple[str, ...] | None:
-    """Names of the fields of a class of nodes that may hold nodes; None for other classes. Trees are walked by
-    the thousand nodes for each kernel, and `fields` looks for them anew each time."""
+    """Names of the fields of a class of nodes that may hold nodes; None for other classes. Thousands of nodes
+    are walked for each kernel, and `fields` looks for them anew each time."""
     if not is_dataclass(kind) or issubclass(kind, (Loc, *TYPES)):
         return None
     return tuple(field.name for field in fields(kind) if field.name not in ("loc", "type"))

@@ -25,7 +25,7 @@ ORDER = (
     {"linalg", "fft", "random", "testing"},
     {"debug"},
     {"interop"},
-    {"__init__", "__main__"},
+    {"__init__", "warm", "__main__"},
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,0 +1,188 @@
+"""What was compiled with the package: found behind the user's cache, only read, and made by common calls."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+from pyarray import __main__ as command
+from pyarray import config, warm
+from pyarray.errors import DeviceError
+from pyarray.jit import cache
+from pyarray.jit import compile as compiler
+from pyarray.jit.kernel import kernel
+
+FEW = (
+    (("float32",), ("a + b", "sum(a)", "sort(a)")),
+    (("float32", "int64"), ("a[mask]", "cumulative_sum(a)")),
+)
+
+
+@kernel
+def triple(v):
+    for i in range(v.size):
+        v[i] = v[i] * 3
+
+
+def launched():
+    """Counts of a new kernel of the same text, as a second process would see it."""
+    compiler._loaded.clear()
+    compiler._recent.clear()
+    again = kernel(triple.__wrapped__)
+    again(v := pa.asarray(np.ones(4)))
+    assert v.tolist() == [3.0] * 4
+    info = again.cache_info()
+    return info["compiles"], info["disk_hits"]
+
+
+@pytest.fixture
+def places(tmp_path):
+    """An empty user's cache, and a warmed one that holds `triple`."""
+    user, built = tmp_path / "user", tmp_path / "built"
+    config.set("PYARRAY_CACHE_DIR", built)
+    assert launched() == (1, 0)
+    config.set("PYARRAY_CACHE_DIR", user)
+    config.set("PYARRAY_WARMED", built)
+    yield user, built
+    config.set("PYARRAY_CACHE_DIR", None)
+    config.set("PYARRAY_WARMED", None)
+
+
+def test_it_is_found_behind_the_users(places):
+    user, built = places
+    (entry,) = built.iterdir()
+    before = entry.stat()
+    assert launched() == (0, 1)
+    assert not list(user.iterdir())
+    assert entry.stat() == before
+    assert cache.info().entries == 0
+    assert cache.info().warmed.total() == 1
+
+
+def test_a_damaged_entry_is_rebuilt_into_the_users(places):
+    user, built = places
+    (entry,) = built.iterdir()
+    damaged = entry.read_bytes()[:-1] + b"?"
+    entry.write_bytes(damaged)
+    with pytest.warns(RuntimeWarning, match="is damaged; it is rebuilt") as caught:
+        assert launched() == (1, 0)
+    assert len(caught) == 1
+    assert [path.name for path in user.iterdir()] == [entry.name]
+    assert entry.read_bytes() == damaged
+    assert launched() == (0, 1)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("PYARRAY_CACHE", False), ("PYARRAY_WARMED", False)])
+def test_it_can_be_off(places, setting, value):
+    before = config.get(setting)
+    config.set(setting, value)
+    try:
+        assert launched() == (1, 0)
+        assert cache.warmed() is None
+    finally:
+        config.set(setting, before)
+
+
+def test_it_serves_where_the_users_directory_cannot(places):
+    user, _ = places
+    user.write_text("a file")
+    cache._warned.clear()
+    with pytest.warns(RuntimeWarning, match="can't be used"):
+        assert launched() == (0, 1)
+
+
+def test_clear_and_run_only(places):
+    _, built = places
+    config.set("PYARRAY_RUN_ONLY", True)
+    try:
+        assert launched() == (0, 1)
+    finally:
+        config.set("PYARRAY_RUN_ONLY", None)
+    assert cache.clear() == 0
+    assert len(list(built.iterdir())) == 1
+
+
+def test_the_setting(monkeypatch, tmp_path):
+    for text, value in (("0", False), ("off", False), (str(tmp_path), tmp_path), ("", None)):
+        monkeypatch.setenv("PYARRAY_WARMED", text)
+        assert config.get("PYARRAY_WARMED") == value
+    monkeypatch.setenv("PYARRAY_WARMED", "1")
+    with pytest.raises(ValueError, match="PYARRAY_WARMED='1': expected a directory, or 0 for none"):
+        config.get("PYARRAY_WARMED")
+
+
+def test_common_calls_can_be_made():
+    calls = {call.text: call for call in warm.common_calls()}  # each once: a kernel costs a compile
+    assert len(calls) > 100
+    assert [said for call in calls.values() if (said := warm.make(call))] == []
+
+
+def test_a_call_that_fails_says_so():
+    assert warm.make(warm.Call("bool", "a[99]", 16)).startswith("a[99] of bool: IndexError: ")
+
+
+PROGRAM = """
+    import pyarray as pa
+    from pyarray import warm
+    for dtypes, texts in {rows}:
+        for call in [warm.Call(dtype, text, 50) for text in texts for dtype in dtypes]:
+            assert warm.make(call) is None
+    info = pa.cache_info()
+    print(info["compiles"], info["disk_hits"])
+"""
+
+
+def test_a_fresh_process_compiles_nothing_of_it(tmp_path, monkeypatch, capfd):
+    built, user = tmp_path / "built", tmp_path / "user"
+    for rows in ("LARGE", "CALLS"):
+        monkeypatch.setattr(warm, rows, FEW if rows == "CALLS" else ())
+    built.mkdir()
+    for stale in (f"{'0' * 64}.kernel", ".new-abc"):
+        (built / stale).write_bytes(b"")
+        os.utime(built / stale, (1, 1))
+    done = warm.warm(built, processes=2)
+    assert done.failures == ()
+    names = sorted(path.name for path in built.iterdir())
+    assert len(names) == done.entries > 5
+    assert all(name.endswith(".kernel") and name[0:8] != "00000000" for name in names)
+    assert built.stat().st_mode & 0o777 == 0o755
+    assert {path.stat().st_mode & 0o777 for path in built.iterdir()} == {0o644}
+
+    environment = os.environ | {"PYARRAY_CACHE_DIR": str(user), "PYARRAY_WARMED": str(built)}
+    program = [sys.executable, "-c", textwrap.dedent(PROGRAM.format(rows=FEW))]
+    said = subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
+    compiles, disk_hits = map(int, said.split())
+    assert compiles == 0
+    assert disk_hits == done.entries
+    assert not list(user.iterdir())
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    done = warm.Warmed(tmp_path, 7, ("sum(a) of bool: ValueError: no",))
+    monkeypatch.setattr(warm, "warm", lambda directory: done._replace(directory=directory))
+    command.main(["cache", "warm", "there"])
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("7 entries in there\n", "sum(a) of bool: ValueError: no\n")
+
+    def refuse(directory):
+        raise DeviceError("no C compiler")
+
+    monkeypatch.setattr(warm, "warm", refuse)
+    with pytest.raises(SystemExit, match="no C compiler"):
+        command.main(["cache", "warm"])
+
+
+def test_the_report(places, capsys):
+    _, built = places
+    (entry,) = built.iterdir()
+    (built / f"{'1' * 64}.kernel").write_bytes(b"{}\n")
+    command.main(["cache", "info"])
+    assert f"1 entries in {built}, and 1 for another compiler or processor" in capsys.readouterr().out
+    entry.unlink()
+    (built / f"{'1' * 64}.kernel").unlink()
+    command.main(["cache", "info"])
+    assert "nothing with this package" in capsys.readouterr().out
