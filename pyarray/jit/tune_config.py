@@ -157,7 +157,8 @@ def _named(value: Any) -> Any:
 def nearest(name: str, known: Iterable[str]) -> str:
     """ "; did you mean 'block'?" for a misspelt name, or what there is."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, 1)
+    same = [known for known in names if known.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, names, 1)
     return (
         f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(map(repr, names)) or 'none'}"
     )
