@@ -99,6 +99,15 @@ def reduced(shape: Ints, axes: Ints) -> tuple[Ints, Ints]:
     return kept, tuple(1 if k in axes else n for k, n in enumerate(shape))
 
 
+def column(axis: int, ndim: int) -> Ints:
+    """The shape by which `reshape` lays a vector along `axis` of an array of `ndim` dimensions.
+
+    >>> column(1, 3)
+    (1, -1, 1)
+    """
+    return (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)
+
+
 def permute(axes: Any, *sequences: Sequence[int]) -> tuple[Ints, ...]:
     """Each of `sequences` (all as long as the rank) reordered by `axes`; `axes` None reverses.
 

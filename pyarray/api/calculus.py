@@ -88,7 +88,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
         points = x if isinstance(x, ndarray) else asarray(x, device=y.device)
         step = diff(points, axis=0 if points.ndim == 1 else k)
         if points.ndim == 1:
-            step = step.reshape(tuple(-1 if n == k else 1 for n in range(y.ndim)))
+            step = step.reshape(shapes.column(k, y.ndim))
     whole = (slice(None),) * k
     pairs = add(y[(*whole, slice(1, None))], y[(*whole, slice(None, -1))])
     return sum_of(divide(multiply(pairs, step), 2.0), axis=k)
@@ -148,9 +148,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
         total: Any = None
         for k, w in enumerate(weights):
             if isinstance(w, np.ndarray):
-                w = asarray(
-                    w.reshape(tuple(-1 if d == axis else 1 for d in range(f.ndim))), f.dtype, device=f.device
-                )
+                w = asarray(w.reshape(shapes.column(axis, f.ndim)), f.dtype, device=f.device)
             term = multiply(part(f, first + k, first + k + count), w)
             total = term if total is None else add(total, term)
         return total

@@ -18,19 +18,12 @@ from .indexing import take
 from .manipulation import stack
 from .searching import nonzero, where
 from .searching import where as chosen
-from .ufunc import operands_of
+from .ufunc import arrays_of, operands_of, place_of
 
 __all__ = [
     "argwhere", "choose", "compress", "copyto", "extract", "fill_diagonal", "flatnonzero", "piecewise",
     "place", "put", "put_along_axis", "putmask", "select",
 ]  # fmt: skip
-
-
-def _arrays(name: str, *given: Any) -> list[ndarray]:
-    """What is given as arrays, where the first array is."""
-    operands = operands_of(name, given)
-    device = next((x.device for x in operands if isinstance(x, ndarray)), None)
-    return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands]
 
 
 def _mask(x: ndarray) -> ndarray:
@@ -65,7 +58,7 @@ def extract(condition: Any, x: Any, /) -> ndarray:
     >>> pa.extract([True, False, True], [1, 2, 3]).tolist()
     [1, 3]
     """
-    x, condition = _arrays("extract", x, condition)
+    x, condition = arrays_of("extract", x, condition)
     return take(x.ravel(), nonzero(condition.ravel())[0])
 
 
@@ -77,7 +70,7 @@ def compress(condition: Any, x: Any, /, axis: int | None = None) -> ndarray:
     >>> pa.compress([False, True], [[1, 2], [3, 4]], axis=0).tolist()
     [[3, 4]]
     """
-    x, condition = _arrays("compress", x, condition)
+    x, condition = arrays_of("compress", x, condition)
     if condition.ndim != 1:
         raise ValueError(f"compress(): the condition is 1-D, got shape {condition.shape}")
     return take(x, nonzero(condition)[0], axis=axis)
@@ -103,7 +96,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     conditions, choices = given[: len(condlist)], given[len(condlist) :]
     if any(c.dtype is not bool_ if isinstance(c, ndarray) else not isinstance(c, bool) for c in conditions):
         raise TypeError("select(): conditions are bool; compare with something")
-    device = next((x.device for x in given if isinstance(x, ndarray)), None)
+    device = place_of(given)
     shape = shapes.broadcast_shapes(*(x.shape for x in given if isinstance(x, ndarray)))
     out = asarray(choices[-1], result_type(*choices), device=device, copy=True)
     if out.shape != shape:
@@ -123,7 +116,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     >>> pa.choose([1, 0, 1], [[1, 2, 3], 10]).tolist()
     [10, 2, 10]
     """
-    which, *found = _arrays("choose", a, *choices)
+    which, *found = arrays_of("choose", a, *choices)
     if which.dtype.kind not in "iub":
         raise TypeError(f"choose(): the numbers of choices are integers, got {which.dtype}")
     if mode not in ("raise", "wrap", "clip"):
@@ -136,7 +129,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     result: Any = found[-1].astype(kind, copy=False)
     for n in reversed(range(len(found) - 1)):
         result = where(number == n, found[n].astype(kind, copy=False), result)
-    return where(number >= 0, result, result)
+    return result if len(found) > 1 else where(number >= 0, result, result)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
@@ -224,8 +217,7 @@ def put_along_axis(a: ndarray, indices: Any, values: Any, /, axis: int | None = 
             f"put_along_axis(): indices have as many axes as the array, got {index.shape} for {a.shape}"
         )
     lines = [
-        arange(n, device=a.device).reshape(tuple(-1 if d == axis else 1 for d in range(a.ndim)))
-        for axis, n in enumerate(a.shape)
+        arange(n, device=a.device).reshape(shapes.column(axis, a.ndim)) for axis, n in enumerate(a.shape)
     ]
     gather.put(a, tuple(index if d == k else line for d, line in enumerate(lines)), values)
 

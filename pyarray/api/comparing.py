@@ -19,7 +19,7 @@ from . import elementwise
 from .creation import full
 from .data_types import finfo
 from .elementwise import equal
-from .ufunc import compute, operands_of
+from .ufunc import compute, operands_of, place_of
 from .utility import all as all_of
 
 __all__ = [
@@ -58,9 +58,8 @@ def isclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
     [True, False]
     """
     operands = operands_of("isclose", (a, b, rtol, atol))
-    device = next((x.device for x in operands if isinstance(x, ndarray)), None)
     if not any(isinstance(x, ndarray) for x in operands[:2]):
-        operands[0] = asarray(operands[0], device=device)
+        operands[0] = asarray(operands[0], device=place_of(operands))
     kind = result_type(*operands)
     kind = kind if kind.kind in "fc" else float64
     return compute(_NEAR[bool(equal_nan)], kind, bool_, operands, None, ("a", "b", "rtol", "atol"))

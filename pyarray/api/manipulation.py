@@ -18,6 +18,7 @@ from ..array_convert import asarray, asnumpy
 from ..array_hooks import StandIn, is_foreign, on_several_devices, operation
 from ..dtypes import asdtype, result_type
 from ..jit.repeat import repeatable
+from .ufunc import place_of
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
@@ -251,7 +252,7 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     if isinstance(given, ndarray):
         found = list(given)
     elif isinstance(given, (tuple, list)):
-        place = next((a.device for a in given if isinstance(a, ndarray)), None)
+        place = place_of(given)
         found = [asarray(a) if is_foreign(a) else asarray(a, device=place) for a in given]
     else:
         raise TypeError(

@@ -165,7 +165,7 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
         if a.dtype.kind == "b":
             a = nonzero(a)[0]
         a = a if a.size else a.astype(int64)
-        result.append(a.reshape(tuple(-1 if k == axis else 1 for k in range(len(arrays)))))
+        result.append(a.reshape(shapes.column(axis, len(arrays))))
     return tuple(result)
 
 

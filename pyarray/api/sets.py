@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
+from ..array_hooks import operation
 from ..jit.repeat import repeatable
 from ..kernels import search as kernels
 from ..kernels.gather import take
@@ -197,6 +198,5 @@ def isin(
     [True, False, True]
     """
     x, among = comparable("isin", x1, x2)
-    keys = x.reshape(x._size)
-    keys = keys.copy() if keys._key >> 16 & 1 else keys
+    keys = operation("contiguous")(x.reshape(x._size))
     return kernels.contains(sort(among, None), keys, bool(invert)).reshape(x._shape)

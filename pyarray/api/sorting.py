@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import shape as shapes
-from ..array import ndarray
+from ..array import STRIDED, ndarray
 from ..array_convert import asarray
 from ..dtypes import int8, int64
 from ..jit.repeat import repeatable
@@ -183,11 +183,11 @@ def _operand(name: str, x: Any, axis: int | None, kind: Any, order: Any) -> tupl
 
 def lines(x: ndarray, axis: int) -> ndarray:
     """`x` as a contiguous 2-D array with a row for each line along `axis`."""
-    if axis == x.ndim - 1 and not x._key >> 16 & 1:
+    if axis == x.ndim - 1 and not x._key & STRIDED:
         moved = x
     else:
         moved = x.transpose((*(k for k in range(x.ndim) if k != axis), axis))
-        moved = moved.copy() if moved._key >> 16 & 1 else moved
+        moved = moved.copy() if moved._key & STRIDED else moved
     n = x._shape[axis]
     rows: ndarray = moved._view(0, (math.prod(moved._shape[:-1]), n), (n * x.itemsize, x.itemsize))
     return rows

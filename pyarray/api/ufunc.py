@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,8 +93,20 @@ def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
 
 def operands_of(name: str, inputs: Sequence[Any]) -> list[Any]:
     """`operand` of each. NumPy's arrays and numbers, and sequences, go to where the first array is."""
-    device = next((x.device for x in inputs if isinstance(x, ndarray)), None)
+    device = place_of(inputs)
     return [operand(name, x, device) for x in inputs]
+
+
+def place_of(inputs: Iterable[Any]) -> Any:
+    """The device of the first array, None without one."""
+    return next((x.device for x in inputs if isinstance(x, ndarray)), None)
+
+
+def arrays_of(name: str, *inputs: Any) -> list[ndarray]:
+    """`operands_of`, numbers as arrays, too."""
+    operands = operands_of(name, inputs)
+    device = place_of(operands)
+    return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands]
 
 
 def operand(name: str, x: Any, device: Any = None) -> Any:

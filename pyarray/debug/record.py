@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import shape as shapes
-from ..array import ndarray
+from ..array import STRIDED, ndarray
 from ..array_host import Exposed, on_host
 from ..dtypes import DType
 from ..jit.launch import offset_of, slot_format
@@ -130,7 +130,7 @@ def array_facts(a: ndarray, run: int, block: Block, buffer: int) -> dict[str, An
     its start to the first element) within the launch."""
     return {
         "kind": "array", "dtype": a._dtype.name, "shape": list(a._shape), "strides": list(a._strides),
-        "start_offset": offset_of(a), "contiguous": not a._key >> 16 & 1, "writeable": a._writeable,
+        "start_offset": offset_of(a), "contiguous": not a._key & STRIDED, "writeable": a._writeable,
         "buffer": buffer, "block": run, "place": a._ptr - block.low,
         "block_size": block.nbytes, "block_page": block.low % PAGE,
     }  # fmt: skip

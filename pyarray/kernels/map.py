@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shape as shapes
-from ..array import _KEPT, empty, ndarray
+from ..array import _KEPT, STRIDED, empty, ndarray
 from ..array import fresh as fresh_array
 from ..array_marks import MARKED
 from ..dtypes import ALL, DType
@@ -310,4 +310,4 @@ def astype(x: ndarray, dtype: DType) -> ndarray:
 
 def contiguous(x: ndarray) -> ndarray:
     """`x` if it is C-contiguous, else a copy that is."""
-    return astype(x, x._dtype) if x._key >> 16 & 1 else x
+    return astype(x, x._dtype) if x._key & STRIDED else x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..array import ndarray
-from ..dtypes import DType, float64, int64
+from ..dtypes import float64, int64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import known, ndrange
 
@@ -30,13 +30,12 @@ def pick(
     `skip_nan` doesn't count, and where it has no number."""
     if out._size:
         floating = rows._dtype.kind == "f"
-        _pick_kernel(fraction, floating, out._dtype.kind == "f", out._dtype)(
-            out, rows, q, alpha, beta, skip_nan
-        )
+        kernel = _pick_kernel(fraction, floating, out._dtype.kind == "f")
+        kernel(out, rows, q, alpha, beta, skip_nan)
 
 
 @functools.cache
-def _pick_kernel(fraction: str, floating: bool, mixed: bool, kind: DType) -> Kernel:
+def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
     """Elements of a floating type are computed in float64."""
     exact = "out[i, r] = rows[r, min(low + 1, count - 1)] if share > 0.5 else rows[r, low]"
     between = """a = float64(rows[r, low])
@@ -45,7 +44,7 @@ def _pick_kernel(fraction: str, floating: bool, mixed: bool, kind: DType) -> Ker
         if share >= 0.5 and share < 1.0 and a != b:
             value = b - (b - a) * (1.0 - share)"""
     nan = "skip_nan" if floating else "True"
-    store = f"{between}\n        out[i, r] = value" if mixed else exact
+    store = exact
     if mixed:
         store = f"""{between}
         if count == 0 or (not {nan} and last != last):

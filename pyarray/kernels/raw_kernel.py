@@ -8,7 +8,7 @@ import struct
 import weakref
 from typing import Any
 
-from ..array import ndarray
+from ..array import STRIDED, ndarray
 from ..array_hooks import on_several_devices
 from ..driver.base import Device, GridLauncher, get_device
 from ..driver.cc import CPP
@@ -105,7 +105,7 @@ class RawKernel:
         _check_limits(self.name, device, grid, block, operator.index(shared_mem))
         names = self._names(len(values))
         kinds = tuple(
-            (n, ArrayType(d, a.ndim, bool(a._key >> 16 & 1)) if isinstance(a, ndarray) else ScalarType(d))
+            (n, ArrayType(d, a.ndim, bool(a._key & STRIDED)) if isinstance(a, ndarray) else ScalarType(d))
             for n, (a, d) in zip(names, values, strict=True)
         )
         variant = self._kernel.variant(kinds, device)

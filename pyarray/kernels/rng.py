@@ -103,11 +103,6 @@ def fill(kind: str, out: ndarray, place: Place, shift: float = 0.0, scale: float
     _fill_kernel(kind, width)(out, *place, shift, scale)
 
 
-def blocks(kind: str, width: int, count: int) -> int:
-    """Blocks of words that `count` elements of so many bits take."""
-    return -(-count // FORMS[kind, width].per_block)
-
-
 SCOPE: dict[str, Any] = {
     "block": block, "uint32": uint32, "uint64": uint64, "float32": float32, "unit": unit, "inside": inside,
     "inside_single": inside_single, "normal_quantile": normal_quantile, "log_unit": log_unit,

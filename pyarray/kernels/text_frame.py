@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import shape as shapes
-from ..array import ndarray
+from ..array import STRIDED, ndarray
 from ..dtypes import BY_NAME, DType
 from ..lang import emit_loop
 from ..lang.check import Site
@@ -73,7 +73,7 @@ def window(x: ndarray, row: Any) -> tuple[ndarray, Layout]:
     """An array as the text sees it, and what the text may know of it."""
     axes, sizes, strides, unit = row
     view: ndarray = x._view(0, sizes, strides)
-    strided = bool(view._key >> 16 & 1)
+    strided = bool(view._key & STRIDED)
     return view, Layout(ArrayType(x.dtype, len(axes), strided), axes, unit)
 
 
@@ -95,7 +95,7 @@ def laid_out(
             )
         if row is None:
             x = flat(x)
-            layouts.append(Layout(ArrayType(dtype, x.ndim, bool(x._key >> 16 & 1))))
+            layouts.append(Layout(ArrayType(dtype, x.ndim, bool(x._key & STRIDED))))
             passed.append(x)
         else:
             view, layout = window(x, row)

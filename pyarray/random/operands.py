@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import shape as shapes
 from ..api.elementwise import subtract
+from ..api.ufunc import place_of
 from ..array import fresh, ndarray, type_key
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import is_foreign, operation
@@ -47,7 +48,7 @@ def parameters(name: str, **given: Any) -> list[Any]:
     """Python floats, or float64 arrays. A name may end in one of `_RANGES`; raises `ValueError` for values
     outside it, NaN among them where there is a range, `TypeError` for what is no real number."""
     found: list[Any] = []
-    device = next((x.device for x in given.values() if isinstance(x, ndarray)), None)
+    device = place_of(given.values())
     for key, x in given.items():
         word, _, ending = key.partition("_")
         value: Any = float(x) if is_number(x) else _array(name, word, x, device)
@@ -158,7 +159,7 @@ def integers_between(
     source: Philox4x3210, low: Any, high: Any, size: Any, kind: DType, endpoint: bool, device: Any
 ) -> ndarray:
     """`Generator.integers` where a bound is an array."""
-    place = next((x.device for x in (low, high) if isinstance(x, ndarray)), device)
+    place = place_of((low, high)) or device
     given = [asarray(x, device=place) for x in (low, high)]
     for x in given:
         if x.dtype.kind not in "biu":
