@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,16 +16,15 @@ import pyarray as pa
 from . import peers
 from .timing import Row, race, table
 
-SQUARES = (16, 32, 64, 128, 256, 512, 1024)
-SHAPES = (  # (m, k, n)
-    (255, 257, 259), (1023, 1025, 1027), (1, 1024, 1024), (1024, 1024, 1), (1024, 16, 1024), (16, 65536, 16),
-    (4096, 64, 64),
-)  # fmt: skip
-FURTHER = (
-    ("complex64", (32, 256, 512)), ("complex128", (32, 256, 512)),
-    ("int32", (32, 256)), ("float16", (32, 256)),
-)  # fmt: skip
-BATCHES = ((64, 32), (16, 128), (1000, 8))  # (batch, side)
+SQUARES = tuple((n, n, n) for n in (64, 128, 256, 512, 1024, 2048))  # (m, k, n)
+SKINNY = tuple(shape for n in (1, 4, 16) for shape in ((n, 1024, 1024), (1024, 1024, n)))
+ODD = ((63, 65, 67), (127, 129, 131), (255, 257, 259), (511, 513, 509), (1023, 1025, 1027))
+BATCHED = ((64, 32),)  # (batch, side)
+FURTHER = ((16, 16, 16), (32, 32, 32), (1024, 16, 1024), (16, 65536, 16), (4096, 64, 64))
+FURTHER_BATCHED = ((16, 128), (1000, 8))
+VIEWS = 512  # side of transposed operands
+FEW = ((64, 64, 64), (256, 256, 256), *SKINNY, (255, 257, 259))  # of types that no BLAS has
+TARGETS = {"i": 10.0, "u": 10.0}  # by kind: of NumPy's own loops
 
 
 def operands(dtype: str, *shapes: tuple[int, ...]) -> list[Any]:
@@ -42,52 +42,87 @@ def operands(dtype: str, *shapes: tuple[int, ...]) -> list[Any]:
     return made
 
 
-def product(x: Any, y: Any) -> dict[str, Callable[[], Any] | None]:
-    """`x @ y` by each library; views of NumPy arrays are views in the others, too."""
+def product(x: Any, y: Any, dtype: str | None = None) -> dict[str, Callable[[], Any] | None]:
+    """`x @ y` by each library, of `dtype` where NumPy lacks it; views of NumPy arrays are views in the others,
+    too. PyTorch's integers aren't raced: they are slower than NumPy's."""
     torch = peers.peer("torch")
     p, q = pa.asarray(x), pa.asarray(y)
-    calls: dict[str, Callable[[], Any] | None] = {"pyarray": lambda: p @ q, "numpy": lambda: x @ y}
-    if torch:
+    calls: dict[str, Callable[[], Any] | None] = {"pyarray": lambda: p @ q}
+    if dtype:
+        p, q = p.astype(dtype), q.astype(dtype)
+    calls: dict[str, Callable[[], Any] | None] = {"pyarray": lambda: p @ q}
+    if not dtype and x.dtype != np.float16:  # which takes NumPy seconds
+        calls["numpy"] = lambda: x @ y
+    if torch and x.dtype.kind not in "iu":
         s, t = torch.from_numpy(x), torch.from_numpy(y)
+        if dtype:
+            s, t = s.to(getattr(torch, dtype)), t.to(getattr(torch, dtype))
         calls["torch"] = lambda: s @ t
     return calls
 
 
-def _row(name: str, pair: Sequence[Any], budget: float) -> Row:
+def _row(name: str, pair: Sequence[Any], budget: float, dtype: str | None = None) -> Row:
     x, y = pair
     m, k = x.shape[-2:]
     work = 2.0 * m * k * y.shape[-1] * max(1, int(np.prod(x.shape[:-2]))) * (4 if x.dtype.kind == "c" else 1)
-    return Row("gemm", f"{x.dtype} {name}", race(product(x, y), budget), 1.0, work)
+    target = TARGETS.get(x.dtype.kind, 1.0)
+    return Row("gemm", f"{dtype or x.dtype} {name}", race(product(x, y, dtype), budget), target, work)
 
 
 def rows_of(
-    dtype: str, budget: float, squares: tuple[int, ...], shapes: tuple[tuple[int, int, int], ...]
+    dtype: str,
+    budget: float,
+    shapes: Sequence[tuple[int, int, int]],
+    batches: Sequence[tuple[int, int]] = (),
+    views: int = 0,
 ) -> list[Row]:
-    """One type: squares, other shapes, transposed operands, batches."""
-    rows = [_row(f"{n}³", operands(dtype, (n, n), (n, n)), budget) for n in squares]
-    rows += [_row(f"{m}×{k}×{n}", operands(dtype, (m, k), (k, n)), budget) for m, k, n in shapes]
-    if shapes:
-        n = squares[-1] // 2
-        x, y = operands(dtype, (n, n), (n, n))
-        views = {"a.T": (x.T, y), "b.T": (x, y.T), "both.T": (x.T, y.T)}
-        rows += [_row(f"{n}³ {name}", pair, budget) for name, pair in views.items()]
-        rows += [_row(f"{b}×({n}³)", operands(dtype, (b, n, n), (b, n, n)), budget) for b, n in BATCHES]
+    """One type: matrices, batches of squares, squares of transposed operands."""
+    lacks = None if dtype != "bfloat16" else dtype
+    kept = "float32" if lacks else dtype
+    rows = []
+    for m, k, n in shapes:
+        name = f"{n}³" if m == k == n else f"{m}×{k}×{n}"
+        rows.append(_row(name, operands(kept, (m, k), (k, n)), budget, lacks))
+    for b, n in batches:
+        rows.append(_row(f"{b}×({n}³)", operands(kept, (b, n, n), (b, n, n)), budget, lacks))
+    if views:
+        x, y = operands(kept, (views, views), (views, views))
+        pairs = {"a.T": (x.T, y), "b.T": (x, y.T), "both.T": (x.T, y.T)}
+        rows += [_row(f"{views}³ {name}", pair, budget, lacks) for name, pair in pairs.items()]
     return rows
 
 
+def summary(rows: Sequence[Row]) -> dict[str, float]:
+    """The geometric mean of the ratios and the smallest of them; of medians, too."""
+    found: dict[str, float] = {}
+    for figure in ("min", "median"):
+        ratios = [ratio for row in rows if (ratio := row.ratio(figure)) is not None]
+        if ratios:
+            found[f"mean_{figure}"] = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            found[f"least_{figure}"] = min(ratios)
+    return found
+
+
 def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
-    """All of it, printed as it comes. Types without a BLAS end at 256: NumPy's own loops are slow."""
-    budget, rows = (0.1 if quick else 0.3), []
-    squares = SQUARES[:-2] if quick else SQUARES
+    """All of it, printed as it comes, with the geometric mean of each group."""
+    budget = 0.1 if quick else 0.3
+    squares = SQUARES[:-1] if quick else SQUARES
+    groups: dict[str, tuple[str, dict[str, Any]]] = {}
     for dtype in ("float32", "float64"):
-        group = rows_of(dtype, budget, squares, SHAPES)
-        print(f"Matrix product, {dtype}: minimum (median)\n{table(group)}\n", flush=True)
+        groups[dtype] = dtype, {"shapes": (*squares, *SKINNY, *ODD), "batches": BATCHED}
+        groups[f"{dtype}, further shapes"] = dtype, {
+            "shapes": FURTHER, "batches": FURTHER_BATCHED, "views": VIEWS
+        }  # fmt: skip
+    for dtype in ("complex64", "complex128", "float16", "bfloat16", "int8", "int16", "int32", "int64"):
+        groups[dtype] = dtype, {"shapes": FEW, "batches": BATCHED}
+    rows, means = [], {}
+    for name, (dtype, cases) in groups.items():
+        group = rows_of(dtype, budget, **cases)
+        means[name] = summary(group)
+        print(f"Matrix product, {name}: minimum (median)\n{table(group)}")
+        print("  " + ", ".join(f"{k} {v:.2f}" for k, v in means[name].items()) + "\n", flush=True)
         rows += group
-    for dtype, few in FURTHER:
-        group = rows_of(dtype, budget, few, ())
-        print(f"Matrix product, {dtype}: minimum (median)\n{table(group)}\n", flush=True)
-        rows += group
-    return rows, {}
+    return rows, {"means": means}
 
 
 if __name__ == "__main__":
