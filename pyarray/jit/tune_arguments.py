@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..array import ndarray
+from ..errors import CompileError
 from .binding import Bound
 from .kernel import Kernel
 from .report import raise_bounds
@@ -95,10 +96,17 @@ class Call:
         sizes = [getattr(a, "size", None) for a in self.args.values() if hasattr(a, "shape")]
         return bool(sizes) and not any(sizes)
 
-    def check(self) -> None:
+    def check(self, candidates: Iterable[Config]) -> None:
         """Raises what a launch raises for wrong arguments, before anything is searched."""
         self.bound.check_scalars()
-        self.bound.check_writeable(self.kernel._lowered(self.bound))
+        for config in candidates:
+            bound = self.with_config(config)
+            try:
+                program = self.kernel._lowered(bound)
+            except CompileError:  # which a search tells
+                continue
+            bound.check_writeable(program)
+            return
 
     def uploaded(self) -> dict[str, Any]:
         """The arguments as candidates get them: host arrays as their copies on the device."""

@@ -26,6 +26,10 @@ QUIET = 0.25  # seconds between two writes of a search that goes on
 TIMING_WAIT = 60.0  # seconds for another process that takes times on the device
 
 
+Text = Callable[[Config], str]  # hash of what a candidate is compiled from
+Works = Callable[[Config], Any]  # compiles it, or raises
+
+
 class Choice(NamedTuple):
     """`source`: search, winner (on disk), artifact, default, model, only, first, budget (it was over)."""
 
@@ -77,27 +81,30 @@ class Chooser:
 
     # ---- what is known
 
-    def results(self, key: Key, candidates: Sequence[Config]) -> dict[Config, Result]:
-        """What this process has found, then what is on disk."""
-        found: dict[Config, Result] = {}
+    def results(self, key: Key, candidates: Sequence[Config], text: Text) -> dict[Config, Result]:
+        """What this process has found, then what is on disk, of the texts that there are now."""
         rows = self.store.entry(key.digest)["timings"]
+        known = self._known.get(key.digest)
+        own = known.results if known else {}
+        found = {}
         for config in candidates:
             row = rows.get(config.identity())
-            if row is not None:
-                found[config] = Result.of_row(config, row)
-        known = self._known.get(key.digest)
-        return found | ({c: r for c, r in known.results.items() if c in candidates} if known else {})
+            result = own.get(config) or (Result.of_row(config, row) if row is not None else None)
+            if result is not None and result.text == text(config):
+                found[config] = result
+        return found
 
     def winner(
-        self, key: Key, candidates: Sequence[Config], default: Config | None, works: Callable[[Config], Any]
+        self, key: Key, candidates: Sequence[Config], default: Config | None, text: Text, works: Works
     ) -> Choice | None:
         """The winner on disk. One that doesn't compile here is forgotten, with a warning."""
         entry = self.store.entry(key.digest)
         name = entry["winners"].get(_set(candidates, default))
+        row = entry["timings"].get(name)
         known = (c for c in (*candidates, default) if c is not None and c.identity() == name)
-        found = next(known, None) if name is not None else None
-        if found is None:
-            results = self.results(key, candidates)
+        found = next(known, None) if row is not None and "reason" not in row else None
+        if found is None or row.get("text", "") != text(found):
+            results = self.results(key, candidates, text)
             if len(results) < len(candidates) or any(r.rough for r in results.values()):
                 return None
             found = best(results.values(), default)
@@ -107,6 +114,7 @@ class Chooser:
             works(found)
         except (CompileError, DeviceError) as error:
             self.store.forget(key.digest, str(found.identity()))
+            self._known.pop(key.digest, None)
             what = f"{self.name}: the tuned choice {found!r} doesn't compile any more"
             warnings.warn(f"{what}; it is forgotten ({error})", RuntimeWarning, stacklevel=4)
             return None
@@ -148,7 +156,7 @@ class Chooser:
             known = found()
             if known is not None:
                 return known
-            results = {} if fresh else self.results(key, task.candidates)
+            results = {} if fresh else self.results(key, task.candidates, task.text)
             saver = _Saver(self.store, key, work or {})
             search = Search(task, self.options, results.values(), saver.add)
             if offline.told is not None:

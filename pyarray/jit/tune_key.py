@@ -15,12 +15,13 @@ from typing import Any
 from ..array import ndarray
 from ..driver.base import Device
 from ..dtypes import DType
-from ..errors import DeviceError
+from ..errors import CompileError, DeviceError
 from ..lang.ir import static_key
 from . import compile as compiler
 from .binding import Bound
 
 ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
+GRANTED = 64  # that every allocation has: more than that is chance, and no part of a key
 _KEPT = 256
 MISSING = "missing"  # in the place of what can't be said: such a key equals no whole one
 
@@ -73,10 +74,10 @@ def layout(a: ndarray) -> dict[str, Any]:
     steps = [
         "1" if n <= 1 else _step(s, a._dtype.itemsize) for n, s in zip(a._shape, a._strides, strict=True)
     ]
-    pitch = math.gcd(
-        *(s for n, s, step in zip(a._shape, a._strides, steps, strict=True) if step in "+-" and n > 1)
-    )
-    found = {"dtype": str(a._dtype), "steps": " ".join(steps), "base": alignment(a._ptr)}
+    far = sorted(abs(s) for s, step in zip(a._strides, steps, strict=True) if step in "+-")
+    inner = any(step in ("1", "-1") and n > 1 for n, step in zip(a._shape, steps, strict=True))
+    pitch = math.gcd(*far[0 if inner else 1 :])  # the least step is between elements, the others between rows
+    found = {"dtype": str(a._dtype), "steps": " ".join(steps), "base": alignment(a._ptr % GRANTED or GRANTED)}
     return found | {"rows": alignment(pitch)} if pitch else found
 
 
@@ -135,11 +136,22 @@ class Texts:
         return digest_of([ast.dump(node.args), *map(ast.dump, body)])
 
     def digest(self, bound: Bound) -> str:
+        """Of the text for these arguments; "" where there is none, since it doesn't compile."""
+        try:
+            return self._digest(bound)
+        except CompileError:
+            return ""
+
+    def state(self) -> Any:
+        """What the captured values are now, for this process."""
+        return tuple(static_key(c.read()) for c in self.captures)
+
+    def _digest(self, bound: Bound) -> str:
         key = self._kernel._key(bound), bound.device().kind
         known = self._known.get(key)
         if known is None or any(static_key(c.read()) != static_key(c.value) for c in known[1]):
             program = self._kernel._lowered(bound)
-            known = digest_of([self.function, program.text]), program.captures
+            known = digest_of(program.text), program.captures
             if len(self._known) >= _KEPT:
                 self._known = {}
             self._known[key] = known
@@ -154,13 +166,13 @@ def updated(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def key_of(
-    kernel: Any, bound: Bound, text: str, named: Sequence[str], bench: Callable[..., Any] | None
+    kernel: Any, bound: Bound, source: str, named: Sequence[str], bench: Callable[..., Any] | None
 ) -> Key:
-    """The key of a call. `text` is the hash of the lowered text, `named` the tuner's `key`."""
+    """The key of a call. `source` is the hash of the function, `named` the tuner's `key`."""
     values = bound.named
     group = {
         "kernel": f"{kernel.__module__}.{kernel.__qualname__}",
-        "source": text,
+        "source": source,
         "wraparound": kernel.wraparound,
         "flags": list(kernel.flags),
         "debug": kernel._checked(),

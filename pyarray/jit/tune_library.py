@@ -67,7 +67,7 @@ class LibraryTuner:
             return default
         candidates = self.configs if default in self.configs else (*self.configs, default)
         whole = self.key(device, key)
-        stored = lambda: self._chooser.winner(whole, candidates, default, prepare)  # noqa: E731
+        stored = lambda: self._chooser.winner(whole, candidates, default, _no_text, prepare)  # noqa: E731
         winner = None if how == "force" else stored()
         if winner is not None:
             return self._decided(whole, winner.config)
@@ -91,7 +91,7 @@ class LibraryTuner:
 
     def results(self, device: Device, key: Mapping[str, Any]) -> list[Result]:
         """What is known of the candidates."""
-        return list(self._chooser.results(self.key(device, key), self.configs).values())
+        return list(self._chooser.results(self.key(device, key), self.configs, _no_text).values())
 
     def cache_info(self) -> dict[str, int]:
         """`searches`, `timed` candidates, `disk_hits`."""
@@ -117,10 +117,14 @@ class LibraryTuner:
 
     def _decided(self, key: Key, config: Config) -> Config:
         if offline.on:
-            result = self._chooser.results(key, [config]).get(config)
+            result = self._chooser.results(key, [config], _no_text).get(config)
             identity = tune_artifact.identity_of(self._artifact_name, key)
             offline.decided.append((identity, config, None if result is None else result.median))
         return config
+
+
+def _no_text(config: Config) -> str:
+    return ""  # the source is in the key
 
 
 def _task(

@@ -56,22 +56,24 @@ class Result:
     source: str = "timed"
     rough: bool = False
     lasting: bool = True  # whether it would be so the next time
+    text: str = ""  # hash of what was compiled
     error: BaseException | None = None
 
     def row(self) -> dict[str, Any]:
         """For the store."""
         if self.median is None:
-            return {"config": repr(self.config), "reason": self.reason or ""}
+            return {"config": repr(self.config), "reason": self.reason or "", "text": self.text}
         facts = {"median": self.median, "least": self.least, "spread": self.spread, "runs": self.runs}
-        return {"config": repr(self.config), **facts, "rough": self.rough}
+        return {"config": repr(self.config), **facts, "rough": self.rough, "text": self.text}
 
     @staticmethod
     def of_row(config: Config, row: Mapping[str, Any]) -> Result:
         """From the store."""
+        text = str(row.get("text", ""))
         if "reason" in row:
-            return Result(config, reason=row["reason"], source="stored")
+            return Result(config, reason=row["reason"], source="stored", text=text)
         numbers = (float(row[name]) for name in ("median", "least", "spread"))
-        return Result(config, *numbers, int(row["runs"]), None, "stored", bool(row.get("rough")))
+        return Result(config, *numbers, int(row["runs"]), None, "stored", bool(row.get("rough")), text=text)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Options:
 @dataclass(frozen=True)
 class Task:
     """One call to be tuned. `prepare(config)` compiles, in any thread; `arrays` are the live arrays by name,
-    `arguments` all arguments by parameter."""
+    `arguments` all arguments by parameter, `text(config)` the hash of what a candidate is compiled from."""
 
     name: str
     device: Device
@@ -100,6 +102,7 @@ class Task:
     prepare: Callable[[Config], Prepared]
     arrays: Mapping[str, ndarray]
     arguments: Mapping[str, Any]
+    text: Callable[[Config], str] = lambda config: ""
 
 
 class Search:
@@ -129,7 +132,7 @@ class Search:
         for c in self.task.candidates:
             if c not in self.results:
                 text = f"not timed: the budget of {self._budget:g} s was over"
-                self.results[c] = Result(c, reason=text, lasting=False)
+                self.results[c] = Result(c, reason=text, lasting=False, text=self.task.text(c))
         return [self.results[c] for c in self.task.candidates]
 
     def _anchor(self) -> Config | None:
@@ -144,7 +147,9 @@ class Search:
         self._prepared.pop(c, None)
         if c in self.results and self.results[c].source == "stored":
             return  # known to be good: it only couldn't be compared with
-        self.results[c] = made = Result(c, reason=reason, lasting=lasting, error=error)
+        self.results[c] = made = Result(
+            c, reason=reason, lasting=lasting, text=self.task.text(c), error=error
+        )
         self._say(made)
         if lasting:
             self._save([made])
@@ -308,7 +313,7 @@ class Search:
     def _keep(self, c: Config, rough: bool) -> None:
         times = Times.of(self._samples[c])
         facts = (times.median, times.least, times.spread, times.runs)
-        self.results[c] = Result(c, *facts, rough=rough)
+        self.results[c] = Result(c, *facts, rough=rough, text=self.task.text(c))
         self._save([self.results[c]])
 
     def _fine(self, arguments: Arguments, watch: Stopwatch) -> None:

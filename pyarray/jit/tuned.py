@@ -184,15 +184,13 @@ class Tuned:
     def _choose(self, call: Call) -> tuple[Choice, bool]:
         """What to launch with, and whether the same goes for such calls from now on."""
         candidates, default = self._candidates(call), self._default_of(call)
-        first = default or candidates[0]
         how = settings.get("PYARRAY_AUTOTUNE")
-        if how == "off" or call.empty:
-            return Choice(first, "default" if default else "first"), how == "off" and default is None
-        if len(candidates) == 1 and default is None and not self.artifact_name:
-            return Choice(first, "only"), True
+        plain = self._without_key(call, candidates, default, how)
+        if plain is not None:
+            return plain, not call.empty and default is None
         key, nested = self._key(call, candidates), searching.on
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
-        place = (how, offline.on, folder, key.digest, candidates, default)
+        place = (how, offline.on, folder, key.digest, candidates, default, self._texts.state())
         known = self._memory.get(place)
         if known is None:
             known = self._find(call, key, candidates, default, "use" if nested else how)
@@ -200,13 +198,26 @@ class Tuned:
                 return known, False
             self._memory[place] = known
             if offline.on and self.artifact_name is not None:
-                median = self._median(key, known.config)
+                median = self._median(call, key, known.config)
                 identity = tune_artifact.identity_of(self.artifact_name, key)
                 offline.decided.append((identity, known.config, median))
         return known, True
 
-    def _median(self, key: Key, config: Config) -> float | None:
-        result = self._chooser.results(key, [config]).get(config)
+    def _without_key(
+        self, call: Call, candidates: Sequence[Config], default: Config | None, how: str
+    ) -> Choice | None:
+        """Where nothing is to be chosen."""
+        if how == "off" or call.empty:
+            return Choice(default or candidates[0], "default" if default else "first")
+        if len(candidates) == 1 and default is None and self.artifact_name is None:
+            return Choice(candidates[0], "only")
+        return None
+
+    def _text(self, call: Call) -> Callable[[Config], str]:
+        return lambda config: self._texts.digest(call.with_config(config))
+
+    def _median(self, call: Call, key: Key, config: Config) -> float | None:
+        result = self._chooser.results(key, [config], self._text(call)).get(config)
         return None if result is None else result.median
 
     def _find(
@@ -237,7 +248,7 @@ class Tuned:
         def works(config: Config) -> None:
             self._compiler.variant(call, config)
 
-        return lambda: self._chooser.winner(key, candidates, default, works)
+        return lambda: self._chooser.winner(key, candidates, default, self._text(call), works)
 
     def _search(
         self,
@@ -248,11 +259,12 @@ class Tuned:
         fresh: bool = False,
         found: Callable[[], Choice | None] = lambda: None,
     ) -> Choice:
-        call.check()
+        call.check(candidates)
         every = candidates if default is None or default in candidates else (*candidates, default)
         task = Task(
             self.__name__, call.bound.device(), every, lambda c: self._compiler.prepare(call, c),
             {n: a for n, a in call.bound.named.items() if isinstance(a, ndarray)}, call.uploaded(),
+            self._text(call),
         )  # fmt: skip
         work = self._work(call, every) if self._model is not None else None
         again: Callable[[], Choice | None] = (lambda: None) if fresh else found
@@ -293,7 +305,7 @@ class Tuned:
 
     def _key(self, call: Call, candidates: Sequence[Config]) -> Key:
         bound = call.with_config(candidates[0])
-        return key_of(self.kernel, bound, self._texts.digest(bound), self.key, self.options.bench)
+        return key_of(self.kernel, bound, self._texts.function, self.key, self.options.bench)
 
     def _artifact(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
@@ -309,12 +321,15 @@ class Tuned:
     def _work(self, call: Call, candidates: Iterable[Config]) -> dict[Config, float]:
         return {c: tune_model.work(self._model, c, call.args, self.key) for c in candidates}
 
-    def _fits(self, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
+    def _fits(self, call: Call, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
+        text = self._text(call)
         points: dict[Config, list[tuple[float, float]]] = {}
         failed = set()
         for results, work in self._chooser.of_group(key):
             for c in candidates:
                 row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
+                if row is not None and row.text != text(c):
+                    continue
                 if row is not None and row.median is None and row.lasting:
                     failed.add(c)
                 elif row is not None and row.median is not None and tiles is not None:
@@ -327,7 +342,7 @@ class Tuned:
         if self._model is None:
             return None
         work = self._work(call, candidates)
-        costs = tune_model.predict(self._fits(key, candidates), work.__getitem__)
+        costs = tune_model.predict(self._fits(call, key, candidates), work.__getitem__)
         return None if not costs else Choice(min(costs, key=costs.__getitem__), "model")
 
     def fits(self, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
@@ -337,7 +352,7 @@ class Tuned:
             raise RuntimeError(f"{self.__name__} has no cost model; give autotune model=True or model=tiles")
         call = self._call(args, kwargs)
         candidates = self._candidates(call)
-        return self._fits(self._key(call, candidates), candidates)
+        return self._fits(call, self._key(call, candidates), candidates)
 
     # ---- what is known
 
@@ -359,10 +374,10 @@ class Tuned:
         call = self._call(args, kwargs)
         candidates = self._candidates(call)
         key = self._key(call, candidates)
-        found = self._chooser.results(key, candidates)
+        found = self._chooser.results(key, candidates, self._text(call))
         if not found and self._model is not None:
             work = self._work(call, candidates)
-            costs = tune_model.predict(self._fits(key, candidates), work.__getitem__) or {}
+            costs = tune_model.predict(self._fits(call, key, candidates), work.__getitem__) or {}
             found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
         own = {c: r for c, r in self._extra(call, key, found).items() if c not in candidates}
         unknown = {c: Result(c, reason="not tried", lasting=False) for c in candidates}
@@ -370,7 +385,11 @@ class Tuned:
 
     def _extra(self, call: Call, key: Key, found: Mapping[Config, Result]) -> dict[Config, Result]:
         default = self._default_of(call)
-        return {} if default is None or default in found else self._chooser.results(key, [default])
+        return (
+            {}
+            if default is None or default in found
+            else self._chooser.results(key, [default], self._text(call))
+        )
 
     def choice(self, *args: Any, **kwargs: Any) -> Choice | None:
         """The `config` that a call with these arguments uses, and its `source`; None where it would search.
@@ -378,11 +397,12 @@ class Tuned:
         call = self._call(args, kwargs)
         candidates, default = self._candidates(call), self._default_of(call)
         how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
-        if how == "off" or call.empty:
-            return Choice(default or candidates[0], "default" if default else "first")
+        plain = self._without_key(call, candidates, default, how)
+        if plain is not None:
+            return plain
         key = self._key(call, candidates)
-        known = self._memory.get((how, offline.on, folder, key.digest, candidates, default))
-        found = known or self._find(call, key, candidates, default, "use")
+        place = (how, offline.on, folder, key.digest, candidates, default, self._texts.state())
+        found = self._memory.get(place) or self._find(call, key, candidates, default, "use")
         return None if found.source == "first" and how != "use" else found
 
     def cache_info(self) -> dict[str, int]:
@@ -412,7 +432,7 @@ class Tuned:
         found = self.search(*args, **kwargs)
         key = self._key(call, candidates)
         identity = tune_artifact.identity_of(self.artifact_name, key)
-        return tune_artifact.emit(dir, identity, found, self._median(key, found))
+        return tune_artifact.emit(dir, identity, found, self._median(call, key, found))
 
 
 def _takes_one(function: Callable[..., Any]) -> bool:

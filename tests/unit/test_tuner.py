@@ -159,10 +159,10 @@ def at(offset, shape, strides, dtype=np.uint8):
 def test_layouts_are_patterns_and_alignments(offset, strides):
     a = at(offset, (3,) * len(strides), tuple(strides))
     found = tune_key.layout(a)
-    assert found["base"] == next((n for n in (128, 64, 32, 16) if offset % n == 0), 1)
+    assert found["base"] == next((n for n in (64, 32, 16) if offset % n == 0), 1)
     named = {0: "0", 1: "1", -1: "-1"}
     assert found["steps"].split() == [named.get(s, "+" if s > 0 else "-") for s in strides]
-    far = [s for s in strides if abs(s) > 1]
+    far = sorted(abs(s) for s in strides if abs(s) > 1)[0 if {1, -1} & set(strides) else 1 :]
     assert ("rows" in found) == bool(far)
     if far:
         assert found["rows"] == next((n for n in (128, 64, 32, 16) if all(s % n == 0 for s in far)), 1)
