@@ -19,7 +19,7 @@ from .manipulation import concat
 from .scans import diff
 from .sorting import argsort
 from .statistical import sum as sum_of
-from .ufunc import operands_of
+from .ufunc import beside, operands_of
 
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
@@ -85,7 +85,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     k = shapes.normalize_axis(axis, y.ndim)
     step: Any = dx
     if x is not None:
-        points = x if isinstance(x, ndarray) else asarray(x, device=y.device)
+        points = beside(y, x)
         step = diff(points, axis=0 if points.ndim == 1 else k)
         if points.ndim == 1:
             step = step.reshape(shapes.column(k, y.ndim))

@@ -22,6 +22,7 @@ from .statistical import as_operand
 from .statistical import max as largest
 from .statistical import min as smallest
 from .statistical import sum as total
+from .ufunc import beside
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 
@@ -61,7 +62,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
 
 
 def _weights(name: str, x: ndarray, weights: Any) -> ndarray:
-    weight = weights if isinstance(weights, ndarray) else asarray(weights, device=x.device)
+    weight = beside(x, weights)
     if weight._shape != x._shape:
         raise ValueError(f"{name}(): weights have shape {weight._shape}, the elements {x._shape}")
     return weight
@@ -172,7 +173,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> ndarray:
     [1, 3]
     """
     x = as_operand("digitize", x, "biuf")
-    edges = bins if isinstance(bins, ndarray) else asarray(bins, device=x.device)
+    edges = beside(x, bins)
     if edges.ndim != 1:
         raise ValueError(f"digitize(): bins are 1-D, got shape {edges._shape}")
     host = asnumpy(edges)

@@ -9,6 +9,7 @@ from ..array import ndarray
 from ..array_convert import asarray
 from ..jit.repeat import repeatable
 from ..kernels import gather
+from .ufunc import beside
 
 __all__ = ["take", "take_along_axis"]
 
@@ -52,5 +53,5 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
     [[1], [2]]
     """
     x = asarray(x)
-    index = indices if isinstance(indices, ndarray) else asarray(indices, device=x.device)
+    index = beside(x, indices)
     return gather.take_along_axis(x, index, shapes.normalize_axis(axis, x.ndim))

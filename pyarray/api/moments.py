@@ -19,7 +19,7 @@ from .statistical import as_operand, mean, reduction
 from .statistical import max as largest
 from .statistical import min as smallest
 from .statistical import sum as total
-from .ufunc import compute, operands_of
+from .ufunc import beside, compute, operands_of
 from .utility import any as any_of
 
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
@@ -136,7 +136,7 @@ def average(
 
 
 def _weights(x: ndarray, weights: Any, axis: Any) -> ndarray:
-    weights = weights if isinstance(weights, ndarray) else asarray(weights, device=x.device)
+    weights = beside(x, weights)
     if weights._shape == x._shape:
         return weights
     if axis is None:

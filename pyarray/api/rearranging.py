@@ -13,21 +13,17 @@ import numpy as np
 from .. import shape as shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
-from ..array_hooks import is_foreign, operation
+from ..array_hooks import operation
 from ..jit.repeat import repeatable
 from .indexing import take
 from .manipulation import atleast_2d, atleast_3d, concat, flip, moveaxis, swapaxes
 from .searching import nonzero
+from .ufunc import beside
 
 __all__ = [
     "append", "array_split", "column_stack", "delete", "dsplit", "dstack", "fliplr", "flipud", "hsplit",
     "insert", "resize", "rollaxis", "rot90", "row_stack", "split", "trim_zeros", "vsplit",
 ]  # fmt: skip
-
-
-def _like(x: Any, values: Any) -> ndarray:
-    """`values` as an array where `x` is, unless it is an array of its own."""
-    return asarray(values) if is_foreign(values) else asarray(values, device=x.device)
 
 
 def flipud(x: Any, /) -> ndarray:
@@ -137,7 +133,7 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
     [1, 2, 3]
     """
     x = asarray(x)
-    return concat([x, _like(x, values)], axis=axis)
+    return concat([x, beside(x, values)], axis=axis)
 
 
 # ---- splitting
@@ -272,7 +268,7 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
     places = _places("insert", obj, n, n + 1)
-    given = _like(x, values)
+    given = beside(x, values)
     if places.ndim == 0:
         # what has the axis gives as many elements as it has there; what lacks it gives one
         given = given[(None,) * (x.ndim - given.ndim)] if given.ndim < x.ndim else given

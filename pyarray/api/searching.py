@@ -18,7 +18,7 @@ from ..kernels.reduce import COUNT, MAX, MIN, ReduceOp, arg_extreme
 from ..kernels.search import search
 from .elementwise import not_equal
 from .statistical import as_operand, reduction, whole
-from .ufunc import ARRAYS, common_device, compute, operands_of, place_of
+from .ufunc import ARRAYS, beside, common_device, compute, operands_of, place_of
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
@@ -133,7 +133,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     if a.ndim != 1:
         raise ValueError(f"searchsorted() needs a 1-D array to search in, got shape {a.shape}")
     if sorter is not None:
-        positions = sorter if isinstance(sorter, ndarray) else asarray(sorter, device=a.device)
+        positions = beside(a, sorter)
         if positions.shape != a.shape:
             raise ValueError(f"searchsorted(): sorter has shape {positions.shape}, the array {a.shape}")
         a = gather.take(a, (positions,))

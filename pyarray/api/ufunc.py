@@ -109,6 +109,13 @@ def arrays_of(name: str, *inputs: Any) -> list[ndarray]:
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands]
 
 
+def beside(x: ndarray, given: Any) -> ndarray:
+    """`given` as an array, which is where `x` is unless it was an array before."""
+    if isinstance(given, ndarray):
+        return given
+    return asarray(given) if is_foreign(given) else asarray(given, device=x.device)
+
+
 def operand(name: str, x: Any, device: Any = None) -> Any:
     """An array, or a Python number, from what a user may pass. Raises `TypeError` for anything else."""
     if isinstance(x, ndarray) or type(x) in PYTHON:
