@@ -1,6 +1,9 @@
 """One library's first launch, alone in a process: `python -m bench.first_call LIBRARY CACHE_DIR`.
 
 Prints a line of JSON, in seconds: `import`, `launch` from there to the end of the first launch, `second`.
+
+`python -m bench.first_call functions` prints the first use of common functions: fresh processes with an empty
+cache of the user's, without and with what is compiled with the package.
 """
 
 from __future__ import annotations
@@ -8,15 +11,20 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import kernels
+from .timing import aligned, text_of
 
+ROOT = Path(__file__).resolve().parent.parent
 Start = Callable[[], tuple[Any, Callable[[], Any], Any]]  # → kernel, what makes an array, factor
 
 
@@ -63,8 +71,85 @@ def use_numba(cache: str) -> Start:
 LIBRARIES = {"pyarray": use_pyarray, "quadrants": use_quadrants, "warp": use_warp, "numba": use_numba}
 
 
+# ---- common functions
+
+FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {  # of the namespace, a flat array, a square one
+    "add": lambda pa, a, m: a + a,
+    "sum": lambda pa, a, m: pa.sum(a),
+    "mean axis 0": lambda pa, a, m: pa.mean(m, axis=0),
+    "cumsum": lambda pa, a, m: pa.cumulative_sum(a),
+    "sort": lambda pa, a, m: pa.sort(a),
+    "argsort": lambda pa, a, m: pa.argsort(a),
+    "unique": lambda pa, a, m: pa.unique_values(a),
+    "quantile": lambda pa, a, m: pa.quantile(a, 0.3),
+    "einsum": lambda pa, a, m: pa.einsum("ij,jk->ik", m, m),
+    "a[a > 0]": lambda pa, a, m: a[a > 0],
+}
+
+
+def first_uses() -> str:
+    """A table: seconds, compiles and kernels found on disk of each function's first call."""
+    rows = [["first use", "compiled then", "", "compiled with the package", "", "again"]]
+    with tempfile.TemporaryDirectory(prefix="bench-warmed-") as made:
+        warmed = str(ROOT / "pyarray" / "_warmed")
+        if not Path(warmed).is_dir():
+            warmed = made
+            _python("-m", "pyarray", "cache", "warm", made)
+        for name in FUNCTIONS:
+            then, ahead = _first_use(name, "0"), _first_use(name, warmed)
+            rows.append(
+                [name, *_cells(then, "compiles"), *_cells(ahead, "compiles"), text_of(ahead["second"])]
+            )
+    return aligned(rows)
+
+
+def _cells(facts: dict[str, float], count: str) -> list[str]:
+    return [text_of(facts["first"]), f"{facts[count]} of {facts['kernels']} kernels"]
+
+
+def _first_use(name: str, warmed: str) -> dict[str, float]:
+    """The best of three processes."""
+    found = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
+            said = _python(
+                "-m", "bench.first_call", "function", name, PYARRAY_CACHE_DIR=cache, PYARRAY_WARMED=warmed
+            )
+            found.append(json.loads(said.splitlines()[-1]))
+    return min(found, key=lambda facts: facts["first"])
+
+
+def _python(*arguments: str, **settings: str) -> str:
+    command, environment = [sys.executable, *arguments], os.environ | settings
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def function(name: str) -> None:
+    """The part of `first_uses` that is a process of its own."""
+    import pyarray as pa
+
+    a = pa.asarray(np.random.default_rng(0).standard_normal(1000, dtype=np.float32))
+    m, call = a[:900].reshape(30, 30), FUNCTIONS[name]
+    before, start = pa.cache_info(), time.perf_counter()
+    call(pa, a, m)
+    first = time.perf_counter()
+    call(pa, a, m)
+    second, after = time.perf_counter(), pa.cache_info()
+    compiles, on_disk = (after[count] - before[count] for count in ("compiles", "disk_hits"))
+    facts = {"first": first - start, "second": second - first, "compiles": compiles}
+    print(json.dumps(facts | {"kernels": compiles + on_disk}))
+
+
 def main() -> None:
+    if sys.argv[1] == "functions":
+        print(first_uses())
+        return
     library, cache = sys.argv[1:3]
+    if library == "function":
+        function(cache)
+        return
     began = time.perf_counter()
     start = LIBRARIES[library](cache)
     imported = time.perf_counter()

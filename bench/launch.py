@@ -23,7 +23,7 @@ import numpy as np
 import pyarray as pa
 from pyarray.jit.launch import make_launcher
 
-from . import kernels, peers
+from . import first_call, kernels, peers
 from .timing import Row, Times, aligned, race, table, text_of
 
 N, ROOT = 16, Path(__file__).resolve().parent.parent
@@ -228,6 +228,7 @@ def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
     began = time.perf_counter()
     first = first_calls(1 if quick else 3) + imports(2 if quick else 5)
     print(f"\nFresh processes ({time.perf_counter() - began:.0f} s)\n{table(first)}")
+    print(f"\nFirst use of common functions, fresh processes\n{first_call.first_uses()}")
     flat = memory(10_000 if quick else 100_000)
     print(f"\nMemory: {flat}\n")
     return rows + split + first, {"memory": flat}
