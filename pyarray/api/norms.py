@@ -75,8 +75,8 @@ def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     """0 over no elements."""
     if all(sizes._shape[n] for n in axes):
         return largest(sizes, axis=axes, keepdims=keepdims)
-    kept = (1 if n in axes else size for n, size in enumerate(sizes._shape) if keepdims or n not in axes)
-    return zeros(tuple(kept), dtype=sizes._dtype, device=sizes.device)
+    kept, full = shapes.reduced(sizes._shape, axes)
+    return zeros(full if keepdims else kept, dtype=sizes._dtype, device=sizes.device)
 
 
 @repeatable
@@ -127,7 +127,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     rest = [n for n in range(x.ndim) if n not in axes]
     found = matrix_norm(x.transpose([*rest, *axes]), ord="fro" if ord is None else ord)
     if keepdims:
-        return found.reshape([1 if n in axes else size for n, size in enumerate(x._shape)])
+        return found.reshape(shapes.reduced(x._shape, axes)[1])
     return found
 
 

@@ -139,7 +139,7 @@ def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False, *, device
     """
     shape = shapes.resolve_shape(dimensions)
     lines = tuple(
-        arange(n, dtype=dtype, device=device).reshape(tuple(n if k == axis else 1 for k in range(len(shape))))
+        arange(n, dtype=dtype, device=device).reshape(shapes.column(axis, len(shape)))
         for axis, n in enumerate(shape)
     )
     if sparse:

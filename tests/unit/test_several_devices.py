@@ -99,6 +99,11 @@ def test_assignment_from_elsewhere(call, x, far):
         call(x, far)
 
 
+def test_append_moves_nothing(x, far):
+    with pytest.raises(ValueError, match=r"got arrays\[0\] on cpu, arrays\[1\] on null:1; move them"):
+        pa.append(x, far)
+
+
 def test_indices_from_elsewhere(x, far):
     index = pa.empty(2, dtype=pa.int64, device="null:1")
     for call in (lambda: x[index], lambda: pa.take(x, index, axis=0), lambda: x.__setitem__(index, 1)):
