@@ -40,7 +40,7 @@ conformance: | $(BIN)/python
 	@! grep -E '^(FAILED|ERROR)' $(VENV)/conformance.txt | grep -vE 'test_special_cases.*floor_?div'
 
 clean:
-	rm -rf $(VENV) build *.egg-info pyarray/_runtime*.so
+	rm -rf $(VENV) build *.egg-info pyarray/_runtime*.so pyarray/_warmed
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyarray needs Python 3.11 or newer")'
