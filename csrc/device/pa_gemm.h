@@ -8,7 +8,10 @@
        #define PA_ACC float                element while computing
        #define PA_KIND PA_GEMM_REAL        or _INT, _BOOL (or of ands), _COMPLEX (PA_T has .re and .im of type PA_ACC)
        #define PA_LOAD(x), PA_STORE(x)     PA_T -> PA_ACC and back; leave both out when the types are the same
-       #define PA_EPILOGUE(acc, i, j)      optional: last step on element (i, j) of C, in PA_ACC (complex: a PA_T)
+       #define PA_C uint32_t               element of C, where that isn't PA_T; PA_STORE makes it
+       #define PA_EPILOGUE(args, n, acc, d, e, out)    optional: the last step. It makes n elements `out` (PA_C) from sums `acc`
+                                           (PA_ACC, but what C holds where that is complex, bool or an integer) and the elements
+                                           d and e of what is added (pa_gemm_args; of PA_C, undefined where it is NULL)
        #include "pa_gemm.h"
 
    | dtype             | PA_T       | PA_ACC   | PA_KIND         | PA_LOAD(x)                | PA_STORE(x)            |
@@ -26,8 +29,8 @@
    micro-kernel), PA_NR (its columns, in vectors), PA_KC (depth of a panel), PA_MC and PA_NC (at most so many rows and columns of
    C make one task), PA_BLOCK (rows and columns that are copied at a time). It needs -O3 and -ffp-contract=fast.
 
-   The way of the computation (as BLIS does it): pa_gemm_core.h copies A into panels of PA_MR rows and B into panels of PA_NR
-   vectors, by tasks; then each task computes one tile of C over the whole depth. What is read too seldom to pay for the copy is
+   The way of the computation (as BLIS does it): pa_gemm_panels.h copies A into panels of PA_MR rows and B into panels of PA_NR
+   vectors, by tasks; then each task computes one tile of C over the whole depth (pa_gemm_core.h). What is read too seldom to pay for the copy is
    read in place. All tasks come from parallel_for, so nobody waits for a thread that sleeps. The order of summation depends on
    the shape alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are bound by memory. Nothing is
    rounded to PA_T before the last step. */
@@ -43,6 +46,7 @@
 #define PA_GEMM_SITE_A 0
 #define PA_GEMM_SITE_B 1
 #define PA_GEMM_SITE_C 2
+#define PA_GEMM_SITE_D 3
 
 #ifndef PA_GEMM_WIDE
 #define PA_GEMM_WIDE (80.0 * 80 * 80) /* products of reals that pay for waking other threads */
@@ -60,8 +64,14 @@ typedef struct pa_gemm_args {
     int64_t ras, cas, rbs, cbs, rcs, ccs; /* of rows and columns */
     int64_t nb;
     const int64_t *batch, *batch_a, *batch_b, *batch_c; /* shape and strides, nb each */
-    /* Only debug builds read these: the memory A, B and C may touch, [0] first byte, [1] one past the last. NULL: unknown. */
-    const void *range[3][2];
+    /* Only debug builds read these: the memory A, B and C may touch, [0] first byte, [1] one past the last. NULL: unknown.
+       Behind these three d[0] and d[1]. */
+    const void *range[5][2];
+    /* What an epilogue takes besides: up to two matrices like C (of any strides), with their batches; NULL: none. */
+    const void *d[2];
+    int64_t rds[2], cds[2];
+    const int64_t *batch_d[2];
+    const void *more; /* whatever it wants */
 } pa_gemm_args;
 
 /* One product of the batch and how it is cut. */
@@ -70,6 +80,8 @@ typedef struct pa_gemm_job {
     const char *a, *b;
     char *c;
     int64_t ras, cas, rbs, cbs, rcs, ccs;
+    const char *d[2];           /* of the epilogue */
+    int64_t rds[2], cds[2];
     int swapped;                /* this is the transposed problem: a is the B of the caller, and C is written transposed */
     int a_direct, b_direct;     /* not copied: the micro-kernel reads the matrix itself */
     int b_own;                  /* each task copies its own panels of B: nobody else needs them */
@@ -157,7 +169,7 @@ static int pa_gemm_fail(const pa_gemm_job *job, int which, int64_t index, int64_
 static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t col, const char *p, int64_t size, void *scrap)
 {
     int64_t rows = which == PA_GEMM_SITE_B ? job->k : job->m, cols = which == PA_GEMM_SITE_A ? job->k : job->n;
-    int site = job->swapped && which != PA_GEMM_SITE_C ? 1 - which : which;
+    int site = job->swapped && which < PA_GEMM_SITE_C ? 1 - which : which;
     const char *lo = (const char *)job->args->range[site][0], *hi = (const char *)job->args->range[site][1];
     int ok = 1;
     if (row < 0 || row >= rows) ok = pa_gemm_fail(job, site, row, rows);
@@ -200,6 +212,9 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 #define PA_G_MR 6
 #endif
 
+#ifndef PA_C
+#define PA_C PA_T
+#endif
 #define PA_G(part) PA_GEMM_CAT(PA_NAME, part)
 /* PLAIN: an element is one PA_ACC, so that the matrices themselves may be read and added to. */
 #if defined(PA_LOAD) || PA_KIND == PA_GEMM_COMPLEX
@@ -208,6 +223,12 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 #define PA_G_PLAIN 1
 #define PA_LOAD(x) (x)
 #define PA_STORE(x) (x)
+#endif
+/* E: an element of the sums that an epilogue gets. */
+#if PA_KIND == PA_GEMM_REAL
+#define PA_G_E PA_ACC
+#else
+#define PA_G_E PA_C
 #endif
 /* HOLDS: C can hold sums that go on. */
 #ifdef PA_EPILOGUE
@@ -245,6 +266,7 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 #define PA_G_LOW ((2 * PA_G_MR + 2) / 3) /* rows of the lower micro-kernel, for what is left */
 #define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
 #define PA_G_ES ((int64_t)sizeof(PA_T))
+#define PA_G_CS ((int64_t)sizeof(PA_C))
 #define PA_G_WORD ((int64_t)sizeof(PA_ACC) * PA_G_PLANES) /* bytes of an element in a panel */
 #ifdef PA_KC
 #define PA_G_KC ((int64_t)(PA_KC))
@@ -267,6 +289,7 @@ typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(
 #define PA_G_BLOCK ((int64_t)2048)
 #endif
 
+#include "pa_gemm_panels.h"
 #include "pa_gemm_core.h"
 #ifndef PA_DEBUG_CHECKS
 #include "pa_gemm_vector.h"
@@ -289,12 +312,19 @@ PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
     const pa_gemm_args *g = all->args;
     const int swapped = all->job->swapped;
     int64_t rest = index, a = 0, b = 0, c = 0, d;
+#ifdef PA_EPILOGUE
+    int64_t e[2] = {0, 0};
+    int q;
+#endif
     for (d = all->nb - 1; d >= 0; d--) {
         int64_t at = d ? rest % g->batch[d] : rest;
         if (d) rest /= g->batch[d];
         a += at * (swapped ? g->batch_b : g->batch_a)[d];
         b += at * (swapped ? g->batch_a : g->batch_b)[d];
         c += at * g->batch_c[d];
+#ifdef PA_EPILOGUE
+        for (q = 0; q < 2; q++) e[q] += g->d[q] ? at * g->batch_d[q][d] : 0;
+#endif
     }
 #if PA_G_SMALL
     if (all->job->small) {
@@ -304,6 +334,9 @@ PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
 #endif
     job = *all->job;
     job.index = index, job.a += a, job.b += b, job.c += c;
+#ifdef PA_EPILOGUE
+    for (q = 0; q < 2; q++) job.d[q] = job.d[q] ? job.d[q] + e[q] : job.d[q];
+#endif
     if (job.k <= 0) {
         PA_G(nothing)(&job);
         return;
@@ -344,7 +377,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     few = pa_gemm_min(rows, g->n);
     limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : 4;
     job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17);
-    job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_ES && g->rcs == PA_G_ES;
+    job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_CS && g->rcs == PA_G_CS;
     job.k = g->k;
     job.args = g;
     job.rt = rt;
@@ -360,6 +393,12 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
         job.b = (const char *)g->b, job.rbs = g->rbs, job.cbs = g->cbs;
         job.rcs = g->rcs, job.ccs = g->ccs;
     }
+#ifdef PA_EPILOGUE
+    for (d = 0; d < 2; d++) {
+        job.d[d] = (const char *)g->d[d];
+        job.rds[d] = job.swapped ? g->cds[d] : g->rds[d], job.cds[d] = job.swapped ? g->rds[d] : g->cds[d];
+    }
+#endif
     if (job.k > 0) PA_G(choose)(&job);
     if (job.k > 0 && !job.small) PA_G(plan)(&job);
     all.job = &job;
@@ -380,6 +419,9 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_KIND
 #undef PA_LOAD
 #undef PA_STORE
+#undef PA_C
+#undef PA_G_CS
+#undef PA_G_E
 #undef PA_EPILOGUE
 #undef PA_G
 #undef PA_G_VBYTES

@@ -1,148 +1,4 @@
-/* pa_gemm.h's part for matrices: panels, micro-kernel, tiles, blocks. Only pa_gemm.h includes it. */
-
-#define PA_G_AHEAD 16 /* rows of B that are fetched into L2 ahead of time */
-
-/* ---- copying into panels ------------------------------------------------------------------------------------------------ */
-
-/* An element into runs of PA_ACC and back. `apart`: from a real part to its imaginary part. */
-#if PA_KIND == PA_GEMM_COMPLEX
-#define PA_G_PUT(to, i, apart, from) ((to)[i] = (from).re, (to)[(apart) + (i)] = (from).im)
-#define PA_G_GET(to, from, i, apart) ((to).re = (from)[i], (to).im = (from)[(apart) + (i)])
-#else
-#define PA_G_PUT(to, i, apart, from) ((to)[i] = (PA_ACC)PA_LOAD(from))
-#define PA_G_GET(to, from, i, apart) ((to) = (PA_T)PA_STORE((from)[i]))
-#endif
-
-#if PA_G_PLAIN
-#define PA_G_COPY(n, from, to, apart) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
-#else
-#define PA_G_COPY(n, from, to, apart) PA_G(widen)(n, (const PA_T *)(from), to, apart)
-PA_GEMM_LOOP void PA_G(widen)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
-{
-    int64_t i;
-    (void)apart;
-    for (i = 0; i < n; i++) PA_G_PUT(to, i, apart, from[i]);
-}
-PA_GEMM_LOOP void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_T *__restrict__ to, int64_t apart)
-{
-    int64_t i;
-    (void)apart;
-    for (i = 0; i < n; i++) PA_G_GET(to[i], from, i, apart);
-}
-#endif
-
-/* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width` elements; complex
-   numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros stand for the others. */
-PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
-                             int64_t kc)
-{
-    int64_t p;
-    int i;
-    if (there > width) there = width;
-    __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    for (p = p0; p < p0 + kc; p++, dst += width * PA_G_PLANES)
-        for (i = 0; i < there; i++) {
-            PA_GEMM_SCALAR();
-            const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas
-                                                     : job->b + p * job->rbs + (w0 + i) * job->cbs;
-#ifdef PA_DEBUG_CHECKS
-            PA_T scrap;
-            __builtin_memset(&scrap, 0, sizeof scrap);
-            at = (const char *)(which == PA_GEMM_SITE_A ? pa_gemm_at(job, which, w0 + i, p, at, PA_G_ES, &scrap)
-                                                        : pa_gemm_at(job, which, p, w0 + i, at, PA_G_ES, &scrap));
-#endif
-            PA_G_PUT(dst, i, width, *(const PA_T *)at);
-        }
-}
-
-/* The same for whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side by side are read
-   together, since longer runs come faster from memory. Elements that need widening lie in a run in one direction. */
-#if PA_G_PLAIN
-PA_GEMM_INLINE
-#else
-PA_GEMM_HOT
-#endif
-void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width, int count)
-{
-    const int64_t group = width * PA_G_PLANES;
-    int64_t p;
-    int i, g;
-    if (sw == PA_G_ES) {
-        for (p = 0; p < kc; p++, src += sk, dst += group)
-            for (g = 0; g < count; g++) {
-                /* Rows far apart are beyond the hardware's prefetching; into L2, for in L1 they may fight for the same lines. */
-                __builtin_prefetch(src + PA_G_AHEAD * sk + g * width * PA_G_ES, 0, 2);
-                PA_G_COPY(width, src + g * width * PA_G_ES, dst + g * kc * group, width);
-            }
-        return;
-    }
-    for (g = 0; g < count; g++, src += width * sw) {
-#if PA_G_PLAIN
-        for (p = 0; p < kc; p++, dst += width) {
-            const char *at = src + p * sk;
-            PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[i] = *(const PA_ACC *)at;
-        }
-#else
-        PA_ACC room[64 * PA_G_PLANES];
-        for (p = 0; p < kc; p += 64) {
-            int64_t n = pa_gemm_min(64, kc - p), q;
-            for (i = 0; i < width; i++) {
-                PA_ACC *to = dst + p * group + i;
-                PA_G(widen)(n, (const PA_T *)(src + i * sw) + p, room, 64);
-                for (q = 0; q < n; q++, to += group) {
-                    PA_GEMM_SCALAR();
-                    to[0] = room[q];
-                    if (PA_G_PLANES == 2) to[width] = room[64 + q];
-                }
-            }
-        }
-        dst += kc * group;
-#endif
-    }
-}
-
-/* Where a panel of the block starts: slices of kc after each other, `panels` panels in each. */
-PA_GEMM_INLINE int64_t PA_G(place)(const pa_gemm_job *job, int64_t slice, int64_t panel, int64_t panels, int width)
-{
-    int64_t depth = pa_gemm_min(job->kc, job->kb - slice * job->kc);
-    return (slice * job->kc * panels + panel * depth) * width * PA_G_WORD;
-}
-
-/* The panels of rows (or columns) w to `end` of the block, PA_G_SIDE at most, in the slice that starts at depth p of it. */
-#define PA_G_SIDE 4
-PA_GEMM_HOT void PA_G(fetch)(const pa_gemm_job *job, int which, int64_t w, int64_t end, int64_t p, int64_t kc, PA_ACC *dst)
-{
-    const int width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
-    int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0), there = pa_gemm_min(end - w, PA_G_SIDE * width);
-#ifndef PA_DEBUG_CHECKS
-    int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
-    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * sk;
-    int whole = PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES ? (int)(there / width) : 0;
-    if (which == PA_GEMM_SITE_A) PA_G(panels)(src, sw, sk, kc, dst, PA_G_MR, whole);
-    else PA_G(panels)(src, sw, sk, kc, dst, PA_G_NR, whole);
-    w0 += whole * width, there -= whole * width, dst += kc * whole * width * PA_G_PLANES;
-#endif
-    for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES)
-        PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
-}
-
-/* Each task copies the panels of one tile's rows (or columns) in one slice. */
-PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
-{
-    const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, w;
-    for (t = begin; t < end; t++) {
-        int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B, width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
-        int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, p = at % slices * job->kc;
-        int64_t kc = pa_gemm_min(job->kc, job->kb - p);
-        int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->mc : job->nc;
-        int64_t first = at / slices * step, last = pa_gemm_min(all, first + step);
-        char *to = which == PA_GEMM_SITE_A ? job->pa : job->pb;
-        to += PA_G(place)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);
-        for (w = first; w < last; w += PA_G_SIDE * width)
-            PA_G(fetch)(job, which, w, last, p, kc, (PA_ACC *)(to + (w - first) * kc * PA_G_WORD));
-    }
-}
+/* pa_gemm.h's part for matrices: micro-kernel, last step, tiles, blocks. Only pa_gemm.h includes it. */
 
 /* ---- the micro-kernel --------------------------------------------------------------------------------------------------- */
 
@@ -202,56 +58,118 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
     }
 }
 
+#ifdef PA_EPILOGUE
+/* n elements of what is added, from (i, j) on in a row. */
+PA_GEMM_HOT void PA_G(added)(const pa_gemm_job *job, int which, int64_t i, int64_t j, int64_t n, PA_C *to)
+{
+    const int64_t step = job->cds[which];
+    const char *from = job->d[which] + i * job->rds[which] + j * step;
+    int64_t q;
+#ifndef PA_DEBUG_CHECKS
+    if (step == PA_G_CS) {
+        __builtin_memcpy(to, from, (size_t)(n * PA_G_CS));
+        return;
+    }
+#endif
+    for (q = 0; q < n; q++) {
+        const char *at = from + q * step;
+#ifdef PA_DEBUG_CHECKS
+        PA_C scrap;
+        __builtin_memset(&scrap, 0, sizeof scrap);
+        at = (const char *)pa_gemm_at(job, PA_GEMM_SITE_D + which, i, j + q, at, PA_G_CS, &scrap);
+#endif
+        PA_GEMM_SCALAR();
+        to[q] = *(const PA_C *)at;
+    }
+}
+
+/* The last step on rows i .. i + rows of C, columns j .. j + cols, and the writing of them. A row of sums is `apart` from the
+   next, an imaginary part `im` from its real part. */
+PA_GEMM_HOT void PA_G(apply)(const pa_gemm_job *job, const PA_ACC *sum, int64_t apart, int64_t im, int64_t i, int64_t j, int64_t rows,
+                             int64_t cols)
+{
+    PA_G_E acc[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
+    PA_C d[PA_G_MR * PA_G_NR] __attribute__((aligned(64))), e[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
+    PA_C out[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
+    const int64_t most = rows == 1 ? PA_G_MR * PA_G_NR : PA_G_NR;
+    int64_t r, q, n = 0;
+    (void)im;
+    for (; cols > most; cols -= most, sum += most, j += most) PA_G(apply)(job, sum, apart, im, i, j, rows, most);
+    for (r = 0; r < rows; r++, n += cols) {
+#if PA_KIND == PA_GEMM_REAL
+        __builtin_memcpy(acc + n, sum + r * apart, (size_t)cols * sizeof(PA_ACC));
+#else
+        for (q = 0; q < cols; q++) { PA_GEMM_SCALAR(); PA_G_GET(acc[n + q], sum, r * apart + q, im); }
+#endif
+        if (job->d[0]) PA_G(added)(job, 0, i + r, j, cols, d + n);
+        if (job->d[1]) PA_G(added)(job, 1, i + r, j, cols, e + n);
+    }
+    PA_EPILOGUE(job->args, n, acc, d, e, out);
+    for (r = 0; r < rows; r++) {
+        char *row = job->c + (i + r) * job->rcs + j * job->ccs;
+#ifndef PA_DEBUG_CHECKS
+        if (job->ccs == PA_G_CS) {
+            __builtin_memcpy(row, out + r * cols, (size_t)(cols * PA_G_CS));
+            continue;
+        }
+#endif
+        for (q = 0; q < cols; q++) {
+            char *to = row + q * job->ccs;
+#ifdef PA_DEBUG_CHECKS
+            PA_C scrap;
+            to = (char *)pa_gemm_at(job, PA_GEMM_SITE_C, i + r, j + q, to, PA_G_CS, &scrap);
+#endif
+            PA_GEMM_SCALAR();
+            *(PA_C *)to = out[r * cols + q];
+        }
+    }
+}
+#endif
+
 /* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in plain rows. */
 PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1,
-                             int first, int last)
+                             int first)
 {
     const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
     int i, j;
-    (void)first, (void)last;
+    (void)first;
+#ifdef PA_EPILOGUE
+    if (!job->partial) {
+        PA_G(apply)(job, sum + c0, PA_G_NR, PA_G_MR * PA_G_NR, i0 + r0, j0 + c0, r1 - r0, c1 - c0);
+        return;
+    }
+#endif
     for (i = r0; i < r1; i++, sum += PA_G_NR) {
         char *row = job->c + (i0 + i) * job->rcs + j0 * job->ccs;
         j = c0;
-#if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
-        if (job->ccs == PA_G_ES) {
+#ifndef PA_DEBUG_CHECKS
+        if (job->ccs == PA_G_CS) {
 #if PA_G_PLAIN
             for (; j + PA_G_L <= c1; j += PA_G_L) {
                 PA_G_VU *to = (PA_G_VU *)((PA_T *)row + j);
                 PA_G_V v = *(const PA_G_VU *)(sum + j);
-                if (!first) v = PA_G_ADD(v, *to);
+                if (PA_G_HOLDS && !first) v = PA_G_ADD(v, *to);
                 *to = v;
             }
 #else
-            PA_G(narrow)(c1 - c0, sum + c0, (PA_T *)row + c0, PA_G_MR * PA_G_NR);
+            PA_G(narrow)(c1 - c0, sum + c0, (PA_C *)row + c0, PA_G_MR * PA_G_NR);
             continue;
 #endif
         }
 #endif
         for (; j < c1; j++) {
             char *to = row + j * job->ccs;
-            PA_T x;
+            PA_C x;
             PA_GEMM_SCALAR();
             PA_G_GET(x, sum, j, PA_G_MR * PA_G_NR);
 #ifdef PA_DEBUG_CHECKS
-            PA_T scrap = x;
-            to = (char *)pa_gemm_at(job, PA_GEMM_SITE_C, i0 + i, j0 + j, to, PA_G_ES, &scrap);
+            PA_C scrap = x;
+            to = (char *)pa_gemm_at(job, PA_GEMM_SITE_C, i0 + i, j0 + j, to, PA_G_CS, &scrap);
 #endif
 #if PA_G_HOLDS
-            if (!first) x = (PA_T)PA_G_ADD(*(PA_T *)to, x);
+            if (!first) x = (PA_C)PA_G_ADD(*(PA_C *)to, x);
 #endif
-#ifdef PA_EPILOGUE
-            if (last && !job->partial) {
-#if PA_KIND == PA_GEMM_COMPLEX
-                x = PA_EPILOGUE(x, (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
-#elif PA_G_PLAIN
-                x = (PA_T)PA_EPILOGUE(x, (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
-#else
-                PA_ACC y = (PA_ACC)PA_EPILOGUE(sum[j], (job->swapped ? j0 + j : i0 + i), (job->swapped ? i0 + i : j0 + j));
-                x = (PA_T)PA_STORE(y);
-#endif
-            }
-#endif
-            *(PA_T *)to = x;
+            *(PA_C *)to = x;
         }
     }
 }
@@ -264,7 +182,7 @@ PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
     __builtin_memset(&s, 0, sizeof s);
     for (i = 0; i < job->m; i += PA_G_MR)
         for (j = 0; j < job->n; j += PA_G_NR)
-            PA_G(store)(job, &s, i, j, 0, (int)pa_gemm_min(PA_G_MR, job->m - i), 0, (int)pa_gemm_min(PA_G_NR, job->n - j), 1, 1);
+            PA_G(store)(job, &s, i, j, 0, (int)pa_gemm_min(PA_G_MR, job->m - i), 0, (int)pa_gemm_min(PA_G_NR, job->n - j), 1);
 }
 
 /* ---- tiles -------------------------------------------------------------------------------------------------------------- */
@@ -329,7 +247,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     }
 #endif
     spilled = s;
-    PA_G(store)(job, &spilled, i0, j0, r0, r0 + rows, c0, c0 + cols, first, flags & PA_G_LAST);
+    PA_G(store)(job, &spilled, i0, j0, r0, r0 + rows, c0, c0 + cols, first);
 }
 
 PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,

@@ -157,24 +157,26 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 #endif
     for (r = 0; r < job->m; r++) {
         const PA_ACC *sum = PA_G(sum_at)(job, 0, r * PA_G_PLANES);
+#if defined(PA_EPILOGUE) && PA_KIND != PA_GEMM_COMPLEX
+        PA_G(apply)(job, sum + j0, 0, 0, r, j0, 1, j1 - j0);
+#else
         char *c = job->c + r * job->rcs + j0 * job->ccs;
         for (j = j0; j < j1; j++, c += job->ccs) {
-            PA_T x;
+            PA_C x;
             PA_GEMM_SCALAR();
 #if PA_KIND == PA_GEMM_COMPLEX
             if (job->by_rows) x.re = sum[2 * j] - sum[job->nb + 2 * j + 1], x.im = sum[2 * j + 1] + sum[job->nb + 2 * j];
             else x.re = sum[j], x.im = sum[job->nb + j];
 #ifdef PA_EPILOGUE
-            x = PA_EPILOGUE(x, (job->swapped ? j : r), (job->swapped ? r : j));
+            PA_G(apply)(job, &x.re, 0, 1, r, j, 1, 1);
+            continue;
 #endif
-#elif defined(PA_EPILOGUE)
-            PA_ACC y = (PA_ACC)PA_EPILOGUE(sum[j], (job->swapped ? j : r), (job->swapped ? r : j));
-            x = (PA_T)PA_STORE(y);
 #else
-            x = (PA_T)PA_STORE(sum[j]);
+            x = (PA_C)PA_STORE(sum[j]);
 #endif
-            *(PA_T *)c = x;
+            *(PA_C *)c = x;
         }
+#endif
     }
 }
 
@@ -312,10 +314,13 @@ PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
         for (j = 0; j < job->n; j++) {
             PA_T x = ((const PA_T *)part.acc)[i * job->n + j];
             PA_GEMM_SCALAR();
-#ifdef PA_EPILOGUE
-            x = PA_EPILOGUE(x, (job->swapped ? j : i), (job->swapped ? i : j));
-#endif
+#if defined(PA_EPILOGUE) && PA_KIND == PA_GEMM_COMPLEX
+            PA_G(apply)(job, &x.re, 0, 1, i, j, 1, 1);
+#elif defined(PA_EPILOGUE)
+            PA_G(apply)(job, (const PA_ACC *)&x, 0, 0, i, j, 1, 1);
+#else
             *(PA_T *)(job->c + i * job->rcs + j * job->ccs) = x;
+#endif
         }
     return 1;
 }
@@ -339,7 +344,7 @@ PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
                 s[1] += x[0] * y[1] + x[1] * y[0];
 #endif
             }
-            PA_G_GET(*(PA_T *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
+            PA_G_GET(*(PA_C *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
         }
 }
 #endif

@@ -56,6 +56,19 @@ TINY = """
 #define PA_GEMM_WIDE 300.0
 #define PA_GEMM_BIG 3e4
 """
+# acc + d + e
+EPILOGUE = """
+#define PA_EPILOGUE(args, n, acc, d, e, out) \\
+    for (int64_t at = 0; at < (n); at++) out[at] = SUM(acc[at], d[at], e[at])
+#undef SUM
+#if PA_KIND == PA_GEMM_COMPLEX
+#define SUM(x, y, z) pa_add_c64(x, pa_add_c64(y, z))
+#elif defined(PA_HALF)
+#define SUM(x, y, z) pa_f16_from_f32(x + pa_f32_from_f16(y) + pa_f32_from_f16(z))
+#else
+#define SUM(x, y, z) (x + y + z)
+#endif
+"""
 # A runtime that has no scratch memory.
 DRY = """
 static void *nothing(pa_runtime *rt, size_t n) { (void)rt, (void)n; return 0; }
@@ -65,11 +78,11 @@ static inline pa_runtime dried(const pa_runtime *rt) { pa_runtime d = *rt; d.scr
 
 def text(names, before="", after=""):
     """The C text that instantiates the header for each name, and one entry point each."""
-    out = [before, '#include "pa_gemm.h"', '#include "pa_half.h"', DRY]
+    out = [before, *(f'#include "pa_{part}.h"' for part in ("gemm", "half", "complex")), DRY]
     for name in names:
         element, acc, kind, load, store = KINDS[name]
         out += [f"#define PA_NAME gemm_{name}", f"#define PA_T {element}", f"#define PA_ACC {acc}"]
-        out += [f"#define PA_KIND PA_GEMM_{kind}", after]
+        out += [f"#define PA_KIND PA_GEMM_{kind}", "#undef PA_HALF", "#define PA_HALF" * (name == "f16"), after]
         if load:
             out += [f"#define PA_LOAD(x) {load}", f"#define PA_STORE(x) {store}"]
         out += ['#include "pa_gemm.h"']
@@ -88,7 +101,12 @@ class Args(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("a", "b", "c")),
         *((name, ctypes.c_int64) for name in ("ras", "cas", "rbs", "cbs", "rcs", "ccs", "nb")),
         *((name, ctypes.c_void_p) for name in ("batch", "batch_a", "batch_b", "batch_c")),
-        ("range", ctypes.c_void_p * 6),
+        ("range", ctypes.c_void_p * 10),
+        ("d", ctypes.c_void_p * 2),
+        ("rds", ctypes.c_int64 * 2),
+        ("cds", ctypes.c_int64 * 2),
+        ("batch_d", ctypes.c_void_p * 2),
+        ("more", ctypes.c_void_p),
     ]
 
 
@@ -158,9 +176,8 @@ def libraries(tmp_path_factory):
         "full": text(KINDS),
         "tiny": text(some, TINY),
         "debug": text(some, "#define PA_DEBUG_CHECKS 1\n" + TINY),
-        "epilogue": text(
-            ["f32"], TINY, "#define PA_EPILOGUE(acc, i, j) ((acc) * 2 + (float)(1000 * (i) + (j)))"
-        ),
+        "epilogue": text(["f32", "f16", "u8", "c64"], TINY, EPILOGUE),
+        "epilogue, debug": text(["f32"], "#define PA_DEBUG_CHECKS 1\n" + TINY, EPILOGUE),
     }
     running = {name: build(folder, name, source) for name, source in sources.items()}
     return {name: finish(folder, name, process) for name, process in running.items()}
@@ -334,16 +351,42 @@ def test_halves_are_rounded_once(libraries, dtype):
     assert (libraries["full"].matmul(a, b, np.empty((5, 20), dtype)).astype(float) == 6144).all()
 
 
-@pytest.mark.parametrize("shape", [(20, 30, 40), (30, 1, 9), (2, 40, 9), (7, 9, 0)])
-@pytest.mark.parametrize("layout", ["rows", "columns"])
-def test_epilogue(libraries, shape, layout):
-    """Once on each element, with its row and column, however the product is cut or transposed."""
-    m, n, k = shape
-    a = np.arange(m * k, dtype=np.float32).reshape(m, k) % 7
-    b = np.arange(k * n, dtype=np.float32).reshape(k, n) % 5
-    out, _ = output(m, n, np.dtype("float32"), layout)
-    libraries["epilogue"].matmul(a, b, out, 1)
-    np.testing.assert_array_equal(out, (a @ b) * 2 + 1000 * np.arange(m)[:, None] + np.arange(n))
+@RELAXED
+@given(
+    data=st.data(), dtype=st.sampled_from(["float32", "float16", "int8", "complex64"]), m=SIZES, n=SIZES, k=DEPTHS
+)
+def test_epilogue(libraries, data, dtype, m, n, k):
+    """Once on each element, with what belongs to it, however the product is cut or transposed."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = np.dtype(dtype)
+    checked = dtype == np.float32 and data.draw(st.booleans())
+    batch = data.draw(st.sampled_from([(), (3,)]))
+    a, b = (
+        view(rng, *shape, dtype, data.draw(st.sampled_from(LAYOUTS)), batch) for shape in ((m, k), (k, n))
+    )
+    small = (rng.integers(-3, 4, size).astype(dtype) for size in ((*batch, m, n), (n,)))
+    more = [np.broadcast_to(x, (*batch, m, n)) for x in small]
+    if data.draw(st.booleans()):
+        more[0] = more[0].swapaxes(-1, -2).copy().swapaxes(-1, -2)
+    out, frame = output(m, n, dtype, data.draw(st.sampled_from(OUTPUTS)), batch)
+    args, keep = arguments(a, b, out)
+    for i, x in enumerate(more):
+        args.d[i], args.rds[i], args.cds[i] = x.ctypes.data, *x.strides[-2:]
+        keep.append(np.array(x.strides[:-2], np.int64))
+        args.batch_d[i] = keep[-1].ctypes.data
+    name = "epilogue, debug" if checked else "epilogue"
+    failure = ffi.new("pa_failure *")
+    libraries[name].launch(
+        DTYPES[str(dtype)], args, data.draw(st.integers(0, 1)), failure, data.draw(st.sampled_from(["run", "dry"]))
+    )
+    assert not failure.set
+    wide = {"f": np.float64, "c": np.complex128}.get(dtype.kind, dtype)
+    x, y = a.astype(wide), b.astype(wide)
+    want = x @ y + more[0] + more[1]
+    eps = 0 if dtype.kind == "i" else EPS[str(dtype)]
+    assert np.all(np.abs(out - want) <= eps * np.abs(want) + (eps and 1e-6) * (np.abs(x) @ np.abs(y) + 6))
+    out[...] = 1
+    assert (frame == 1).all()
 
 
 @pytest.mark.parametrize("site", [0, 1, 2])
