@@ -376,13 +376,15 @@ class Tree:
 # ---- the one traversal
 
 
-@functools.cache
-def _parts(kind: type) -> tuple[str, ...] | None:
-    """Names of the fields of a class of nodes that may hold nodes; None for other classes. Thousands of nodes
-    are walked for each kernel, and `fields` looks for them anew each time."""
+def _find_parts(kind: type) -> tuple[str, ...] | None:
+    """Names of the fields of a class of nodes that may hold nodes; None for other classes."""
     if not is_dataclass(kind) or issubclass(kind, (Loc, *TYPES)):
         return None
     return tuple(field.name for field in fields(kind) if field.name not in ("loc", "type"))
+
+
+# Thousands of nodes are walked for each kernel, and `fields` looks for them anew each time.
+_parts: Callable[[type], tuple[str, ...] | None] = functools.cache(_find_parts)
 
 
 def children(node: Any) -> list[Any]:
