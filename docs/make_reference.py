@@ -97,10 +97,7 @@ def functions() -> str:
             continue
         seen.update(names)
         values = {n: getattr(pa, n) for n in sorted(names)}
-        rows = [
-            (f"`{signature(n, v)}`", summary(n, v)) if callable(v) else (f"`{n}`", f"`{v!r}`")
-            for n, v in values.items()
-        ]
+        rows = [_row(n, v) for n, v in values.items()]
         title = first_sentence(chapter).partition(":")[0].rstrip(".")
         parts += [f"## {title}", table(("name", "what it is"), rows)]
     for module in (pa.linalg, pa.fft, pa.testing, pa.random):
@@ -115,6 +112,14 @@ def functions() -> str:
     own = {n: v for n, v in vars(pa.BufferView).items() if not n.startswith("_")}
     parts += ["A `BufferView` has beyond that:", table(("name", "what it is"), _members(pa.BufferView, own))]
     return "\n\n".join(parts)
+
+
+def _row(name: str, thing: Any) -> tuple[str, str]:
+    if {getattr(x, "__module__", "").partition(".")[0] for x in (thing, type(thing))} & {"numpy"}:
+        return f"`{name}`", "NumPy's"
+    if isinstance(thing, dtypes.DType) or not callable(thing):
+        return f"`{name}`", f"`{thing!r}`"
+    return f"`{signature(name, thing)}`", summary(name, thing)
 
 
 def _atomic(name: str) -> str:

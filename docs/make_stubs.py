@@ -58,16 +58,15 @@ def annotation(text: Any) -> str:
     return text if words <= KNOWN else "Any"
 
 
-def method(name: str, function: Any, along_axis: bool) -> str:
+def method(name: str, function: Any) -> str:
     """The line of a method: the parameters of a function of the namespace behind the array."""
     items, keywords = ["self"], False
     for p in list(inspect.signature(function).parameters.values())[1:]:
-        positional = p.kind is not p.KEYWORD_ONLY or (along_axis and p.name == "axis")
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             items.append(f"{'*' if p.kind is p.VAR_POSITIONAL else '**'}{p.name}: Any")
             keywords = True
             continue
-        if not positional and not keywords:
+        if p.kind is p.KEYWORD_ONLY and not keywords:
             items.append("*")
             keywords = True
         items.append(f"{p.name}: {annotation(p.annotation)}{'' if p.default is p.empty else ' = ...'}")
@@ -93,11 +92,14 @@ def text() -> str:
     lines = operators()
     for name, value in sorted(added().items()):
         if isinstance(value, property):
-            lines += ["@property", f"def {name}(self) -> ndarray: ..."]
+            kind = annotation(inspect.signature(value.fget).return_annotation)
+            lines += ["@property", f"def {name}(self) -> {kind}: ..."]
+            if value.fset is not None:
+                lines += [f"@{name}.setter", f"def {name}(self, value: Any) -> None: ..."]
         else:
             varied = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(value).parameters.values())
             function = inspect.getclosurevars(value).nonlocals["function"] if varied else value
-            lines.append(method(name, function, varied and "axis" in inspect.signature(value).parameters))
+            lines.append(method(name, function))
     return HEAD + "".join(f"    {line}\n" for line in lines)
 
 

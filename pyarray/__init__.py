@@ -18,7 +18,11 @@ from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
 from .api.aliases import *  # noqa: F403
+from .api.along_axis import *  # noqa: F403
+from .api.bits import *  # noqa: F403
 from .api.calculus import *  # noqa: F403
+from .api.chains import matvec as matvec
+from .api.chains import vecmat as vecmat
 from .api.choosing import *  # noqa: F403
 from .api.comparing import *  # noqa: F403
 from .api.constants import *  # noqa: F403
@@ -26,23 +30,30 @@ from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
 from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
+from .api.facts import *  # noqa: F403
 from .api.files import *  # noqa: F403
+from .api.float_parts import *  # noqa: F403
 from .api.further_elementwise import *  # noqa: F403
 from .api.fuse import *  # noqa: F403
+from .api.grids import *  # noqa: F403
 from .api.histograms import *  # noqa: F403
+from .api.histograms_nd import *  # noqa: F403
 from .api.indexing import *  # noqa: F403
 from .api.inspection import __array_namespace_info__ as __array_namespace_info__
 from .api.linear_algebra import *  # noqa: F403
 from .api.manipulation import *  # noqa: F403
 from .api.moments import *  # noqa: F403
 from .api.nan_functions import *  # noqa: F403
+from .api.numpys_own import *  # noqa: F403
 from .api.order_statistics import *  # noqa: F403
 from .api.padding import *  # noqa: F403
+from .api.polynomials import *  # noqa: F403
 from .api.products import *  # noqa: F403
 from .api.rearranging import *  # noqa: F403
 from .api.scans import *  # noqa: F403
 from .api.searching import *  # noqa: F403
 from .api.sequences import *  # noqa: F403
+from .api.set_operations import *  # noqa: F403
 from .api.sets import *  # noqa: F403
 from .api.sorting import *  # noqa: F403
 from .api.statistical import *  # noqa: F403

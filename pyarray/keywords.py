@@ -89,7 +89,8 @@ def _distance(a: str, b: str) -> int:
 def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     """The function, which refuses unknown keywords in our words. What checks by itself, or has no keywords of
     its own, stays as it is."""
-    if not isinstance(function, types.FunctionType) or hasattr(function, CHECKED):
+    ours = isinstance(function, types.FunctionType) and function.__module__.startswith("pyarray")
+    if not ours or hasattr(function, CHECKED):
         return function
 
     @functools.wraps(function)
@@ -113,7 +114,8 @@ def install(namespace: dict[str, Any]) -> None:
         public = name[0] != "_" and isinstance(found, types.FunctionType) and not hasattr(found, CHECKED)
         if public and "lang" not in found.__module__:  # kernels know those of the language by themselves
             namespace[name] = made = checked(found)
-            made.__module__ = namespace["__name__"]  # under which pickles find it
+            if made is not found:
+                made.__module__ = namespace["__name__"]  # under which pickles find it
 
 
 def install_methods(kind: type) -> None:

@@ -14,6 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from .api import products
+from .api.chains import multi_dot as multi_dot
+from .api.chains import tensorinv as tensorinv
+from .api.chains import tensorsolve as tensorsolve
 from .api.decompositions import *  # noqa: F403
 from .api.decompositions import __all__ as _decompositions
 from .api.einsum import tensordot as tensordot
@@ -26,8 +29,8 @@ from .api.products import cross as cross
 from .array import ndarray
 
 __all__ = [
-    *_decompositions, *_norms, "cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot",
-    "trace", "vecdot",
+    *_decompositions, *_norms, "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer",
+    "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
 ]  # fmt: skip
 
 

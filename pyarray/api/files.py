@@ -14,9 +14,12 @@ import numpy as np
 from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
-from ..dtypes import bfloat16
+from ..dtypes import asdtype, bfloat16
 
-__all__ = ["Archive", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"]
+__all__ = [
+    "Archive", "fromfile", "fromstring", "genfromtxt", "load", "loadtxt", "save", "savetxt", "savez",
+    "savez_compressed",
+]  # fmt: skip
 
 _BFLOAT16 = np.dtype("V2")
 
@@ -139,3 +142,41 @@ def savetxt(file: Any, x: Any, **options: Any) -> None:
     '1 0\\n0 1\\n'
     """
     np.savetxt(file, asnumpy(x), **options)
+
+
+def genfromtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options: Any) -> ndarray:
+    """Numbers of a text file with missing ones, which are NaN: `numpy.genfromtxt`, with its options.
+
+    >>> import io, pyarray as pa
+    >>> pa.genfromtxt(io.StringIO("1,2\\n3,"), delimiter=",").tolist()
+    [[1.0, 2.0], [3.0, nan]]
+    """
+    return asarray(np.genfromtxt(file, dtype=asdtype(dtype).numpy, **options), device=device)
+
+
+def fromfile(
+    file: Any, dtype: Any = "float64", count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
+) -> ndarray:
+    """`count` elements (-1: all) of a file without a header, from byte `offset` on; with `sep` numbers of
+    text. What `a.tofile` writes. Raises what `numpy.fromfile` raises.
+
+    >>> import tempfile, pyarray as pa
+    >>> with tempfile.TemporaryFile() as file:
+    ...     pa.arange(3).tofile(file); _ = file.seek(0)
+    ...     pa.fromfile(file, dtype="int64").tolist()
+    [0, 1, 2]
+    """
+    kind = asdtype(dtype).numpy
+    return asarray(np.fromfile(file, dtype=kind, count=count, sep=sep, offset=offset), device=device)
+
+
+def fromstring(
+    string: str, dtype: Any = "float64", count: int = -1, *, sep: str, device: Any = None
+) -> ndarray:
+    """Numbers of a text with `sep` between them. Raises `ValueError` for other text.
+
+    >>> import pyarray as pa
+    >>> pa.fromstring("1 2", sep=" ").tolist()
+    [1.0, 2.0]
+    """
+    return asarray(np.fromstring(string, dtype=asdtype(dtype).numpy, count=count, sep=sep), device=device)

@@ -12,6 +12,7 @@ from . import (
     choosing,
     creation,
     elementwise,
+    flat,
     further_elementwise,
     indexing,
     manipulation,
@@ -24,38 +25,23 @@ from . import (
     utility,
 )
 
-# NumPy takes the axis of these by position: a.sum(0)
-_ALONG_AXIS: dict[str, Any] = {
+_FUNCTIONS: dict[str, Any] = {
     **dict.fromkeys(("sum", "prod", "min", "max", "mean"), statistical),
     **dict.fromkeys(("ptp", "std", "var"), moments),
     **dict.fromkeys(("any", "all"), utility),
-    **dict.fromkeys(("argmin", "argmax"), searching),
-}
-_PLAIN: dict[str, Any] = {
     **dict.fromkeys(("choose", "put"), choosing),
     **dict.fromkeys(("clip", "conj"), elementwise),
     **dict.fromkeys(("diagonal", "dot", "trace"), products),
     **dict.fromkeys(("argpartition", "argsort"), sorting),
     **dict.fromkeys(("cumprod", "cumsum"), scans),
-    **dict.fromkeys(("nonzero", "searchsorted"), searching),
+    **dict.fromkeys(("argmax", "argmin", "nonzero", "searchsorted"), searching),
     "repeat": manipulation,
     "round": further_elementwise,
     "take": indexing,
 }
 
 
-def _along_axis(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: ndarray, axis: Any = None, **options: Any) -> Any:
-        try:
-            return function(self, axis=axis, **options)
-        except TypeError:
-            refuse(function, options)
-            raise
-
-    return method
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: ndarray, *args: Any, **options: Any) -> Any:
         try:
             return function(self, *args, **options)
@@ -93,9 +79,9 @@ def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray
 
 def install() -> None:
     """Give `ndarray` these methods."""
-    for name, chapter in (_ALONG_AXIS | _PLAIN).items():
+    for name, chapter in _FUNCTIONS.items():
         function = getattr(chapter, name)
-        method = (_along_axis if name in _ALONG_AXIS else _plain)(function)
+        method = _method(function)
         method.__name__, method.__doc__ = (
             name,
             f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
@@ -106,8 +92,11 @@ def install() -> None:
         ("partition", sorting.partition_in_place),
         ("compress", _compress),
         ("conjugate", ndarray.conj),
+        ("resize", flat.resize),
+        ("tofile", flat.tofile),
     ):
         setattr(ndarray, name, method)
     for name, part in (("real", _real), ("imag", _imag)):
         setattr(ndarray, name, property(part))
+    setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010
     install_methods(ndarray)

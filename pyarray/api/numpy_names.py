@@ -8,15 +8,22 @@ from ..array_hooks import numpy_functions
 from ..keywords import checked
 from . import (
     aliases,
+    along_axis,
+    bits,
     calculus,
+    chains,
     choosing,
     comparing,
     creation,
     data_types,
     einsum,
     elementwise,
+    facts,
+    float_parts,
     further_elementwise,
+    grids,
     histograms,
+    histograms_nd,
     indexing,
     linear_algebra,
     manipulation,
@@ -24,11 +31,13 @@ from . import (
     nan_functions,
     order_statistics,
     padding,
+    polynomials,
     products,
     rearranging,
     scans,
     searching,
     sequences,
+    set_operations,
     sets,
     sorting,
     statistical,
@@ -36,9 +45,10 @@ from . import (
 )
 
 _CHAPTERS = (
-    aliases, calculus, choosing, comparing, creation, einsum, elementwise, further_elementwise, histograms,
-    linear_algebra, manipulation, moments, nan_functions, order_statistics, padding, products, rearranging,
-    scans, searching, sequences, sets, sorting, statistical, utility,
+    aliases, along_axis, bits, calculus, chains, choosing, comparing, creation, einsum, elementwise, facts,
+    float_parts, further_elementwise, grids, histograms, histograms_nd, linear_algebra, manipulation, moments,
+    nan_functions, order_statistics, padding, polynomials, products, rearranging, scans, searching, sequences,
+    set_operations, sets, sorting, statistical, utility,
 )  # fmt: skip
 # of other chapters what NumPy hands to arrays, and attributes that NumPy has functions for
 _SINGLE: dict[str, Any] = {

@@ -13,8 +13,9 @@ from ..jit.kernel import func
 from ..jit.repeat import repeatable
 from ..kernels import gather
 from ..kernels import nonzero as scans
+from ..kernels.arg_extreme import arg_extreme
 from ..kernels.map import MapOp
-from ..kernels.reduce import COUNT, MAX, MIN, ReduceOp, arg_extreme
+from ..kernels.reduce import COUNT, MAX, MIN, ReduceOp
 from ..kernels.search import search
 from .elementwise import not_equal
 from .statistical import as_operand, reduction, whole
@@ -56,7 +57,7 @@ where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel
 
 
 @repeatable
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
 
@@ -70,7 +71,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> nda
 
 
 @repeatable
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> ndarray:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first smallest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
 
@@ -92,8 +93,8 @@ def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bo
     order = (*(k for k in range(lines.ndim) if k != along), along)
     lines = lines.transpose(order)
     out = empty(lines.shape[:-1], int64, x.device)
-    extreme = reduction(op, lines, -1, False, lines.dtype)
-    arg_extreme(lines, extreme, out)
+    if out._size:
+        arg_extreme(op, out, lines)
     if not keepdims:
         return out
     return out.reshape(
@@ -162,7 +163,7 @@ def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
 
 
 @repeatable
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> ndarray:
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
 
     >>> import pyarray as pa

@@ -128,7 +128,7 @@ def _total_dtype(x: ndarray, dtype: Any) -> DType:
 
 @repeatable
 def sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
+    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
     """Sum over `axis` (None: all axes, an int or a tuple of ints). Integers are summed in 64 bits, floats in
     float64 accumulators.
@@ -147,7 +147,7 @@ def sum(
 
 @repeatable
 def prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: ndarray | None = None
+    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
     """Product over `axis` (None: all axes, an int or a tuple of ints); types as in `sum`.
 
@@ -163,7 +163,7 @@ def prod(
 
 
 @repeatable
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Largest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
     elements.
 
@@ -179,7 +179,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
 
 
 @repeatable
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Smallest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
     elements.
 
@@ -195,15 +195,22 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
 
 
 @repeatable
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def mean(
+    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """Arithmetic mean over `axis` (None: all axes); of bools and integers as float64; NaN over no elements.
+    `dtype` is the type of the result, to which elements are cast first. Raises `TypeError` for one that isn't
+    floating.
 
     >>> import pyarray as pa
     >>> pa.mean(pa.asarray([1, 2, 6])).item()
     3.0
     """
     x = as_operand("mean", x, "biufc")
-    dtype = x._dtype if x._dtype.kind in "fc" else float64
+    if dtype is None:
+        dtype = x._dtype if x._dtype.kind in "fc" else float64
+    elif (dtype := asdtype(dtype)).kind not in "fc":
+        raise TypeError(f"mean(): a mean is of a floating type, got dtype {dtype}; round the result")
     axes = shapes.normalize_axes(axis, x.ndim)
     count = math.prod(x._shape[k] for k in axes)
     wide = SUM.accumulator(dtype)

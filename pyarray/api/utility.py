@@ -13,7 +13,7 @@ from .statistical import as_operand, reduction, whole
 __all__ = ["all", "any"]
 
 
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether an element over `axis` (None: all axes) is true; False over no elements. NaN is true.
 
     >>> import pyarray as pa
@@ -26,7 +26,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | N
     return _along("any", x, axis, keepdims, out, plain)
 
 
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """Whether all elements over `axis` (None: all axes) are true; True over no elements. NaN is true.
 
     >>> import pyarray as pa

@@ -1,0 +1,103 @@
+"""`a.flat`, and methods that change or write a whole array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import shape as shapes
+from ..array import ndarray, type_key
+from ..array_convert import asarray, asnumpy
+from ..memory.buffer import Buffer
+from .choosing import put
+from .creation import arange
+
+__all__ = ["flat", "resize", "set_flat", "tofile"]
+
+
+class Flat:
+    """The elements of an array in C order, as if it had one axis. Indices give 0-d arrays and copies, and are
+    assigned to; values are repeated as needed."""
+
+    __slots__ = ("base",)
+    __hash__: Any = None
+
+    def __init__(self, base: ndarray):
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.base.ravel())
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.base.ravel()[key]
+        return found if found.ndim == 0 else found.copy()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.base._check_writeable()
+        if isinstance(value, (bool, int, float, complex)) and self.base.flags.c_contiguous:
+            self.base.reshape(self.base.size)[key] = value
+        else:
+            put(self.base, arange(self.base.size, device=self.base.device)[key], value)
+
+    def copy(self) -> ndarray:
+        """The elements as a fresh 1-D array."""
+        return self.base.flatten()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        values = asnumpy(self.base).ravel()
+        return values.astype(dtype) if dtype is not None else values
+
+    def __eq__(self, other: Any) -> Any:
+        return self.base.ravel() == (other.base.ravel() if isinstance(other, Flat) else other)
+
+    def __repr__(self) -> str:
+        return f"<flat of {self.base.size} elements of {self.base.dtype}>"
+
+
+def flat(self: ndarray) -> Flat:
+    """The elements in C order, to iterate over, index and assign to."""
+    return Flat(self)
+
+
+def set_flat(self: ndarray, value: Any) -> None:
+    """Assigns elements in C order, values repeated as needed."""
+    given = asarray(value, device=self.device).ravel()
+    self._check_writeable()
+    if self.size and not given.size:
+        raise ValueError("a.flat = ... needs a value, got none")
+    put(self, arange(self.size, device=self.device), given)
+
+
+def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
+    """Gives the array another shape in place: elements in C order are kept as far as they go, new ones are 0.
+    Views of it keep the old memory. `refcheck` changes nothing.
+
+    Raises `ValueError` for a view, foreign memory, and what is not contiguous.
+    """
+    shape = shapes.resolve_shape(new_shape[0] if len(new_shape) == 1 else new_shape)
+    if type(self) is not ndarray or not (self.flags.owndata and self.flags.c_contiguous):
+        raise ValueError(
+            "resize() is for arrays with memory of their own, in C order; use pyarray.resize(a, shape)"
+        )
+    self._check_writeable()
+    size, width = shapes.size(shape), self.itemsize
+    buffer = Buffer.allocate(self.device, size * width)
+    if size:
+        self.device.driver.fill(buffer.ptr, 0, size * width)
+    old = self._view(0, (self.size,), (width,))
+    self._buffer, self._ptr, self._shape, self._size = buffer, buffer.ptr, shape, size
+    self._strides = shapes.contiguous_strides(shape, width)
+    self._key = type_key(self._dtype, len(shape), False, True, self.device)
+    kept = min(size, old.size)
+    if kept:
+        old._base = None
+        self.reshape(size)[:kept] = old[:kept]
+
+
+def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
+    """Writes the elements in C order to a file (a name, a path or an open one), as bytes, or as text with
+    `sep` between them: `numpy.ndarray.tofile`."""
+    asnumpy(self).tofile(fid, sep=sep, format=format)
