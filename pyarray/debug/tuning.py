@@ -29,14 +29,14 @@ class Bar:
         self._stream, self._live = stream, stream.isatty()
         self._searches = 0
 
-    def told(self, done: int, total: int, text: str) -> None:
-        """Another candidate is known."""
-        self._searches += done == 1
+    def told(self, done: int, total: int, text: str, last: bool) -> None:
+        """Another candidate is known, or, `last`, the search is over."""
+        self._searches += last
         line = f"{bar(done / total)} {done}/{total} {text}"
         if self._live:
             columns = shutil.get_terminal_size().columns
             self._stream.write("\r" + line[: columns - 1].ljust(columns - 1))
-        elif done == total:
+        elif last:
             self._stream.write(line + "\n")
         self._stream.flush()
 
@@ -64,8 +64,7 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
     again, so that a run that was ended goes on where it was. 0, or 1 if a search failed."""
     start, progress = time.monotonic(), Bar(sys.stderr)
     before = set(all_tuned())
-    with _offline(progress, fresh):
-        _run(target, arguments)
+    with _offline(progress, fresh), _running(target, arguments):
         failures = [text for t in all_tuned() if t not in before for text in _cases(t)]
         progress.close()
         decided = list(offline.decided)
@@ -98,20 +97,17 @@ def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
         config.set("PYARRAY_AUTOTUNE", None)
 
 
-def _run(target: str, arguments: Sequence[str]) -> None:
-    if not target.endswith(".py"):
-        sys.path.insert(0, "")
-        importlib.import_module(target)
-        return
-    argv, sys.argv = sys.argv, [target, *arguments]
+@contextlib.contextmanager
+def _running(target: str, arguments: Sequence[str]) -> Iterator[Any]:
+    """The script has run, or the module is imported; what it defines lives, and it sees its arguments."""
+    argv, path = sys.argv, sys.path
+    script = target.endswith(".py")
+    sys.argv = [target, *arguments]
+    sys.path = [str(Path(target).resolve().parent) if script else "", *path]
     try:
-        sys.path.insert(0, str(Path(target).resolve().parent))
-        _kept.append(runpy.run_path(target, run_name="__main__"))
+        yield runpy.run_path(target, run_name="__main__") if script else importlib.import_module(target)
     finally:
-        sys.argv = argv
-
-
-_kept: list[dict[str, Any]] = []  # a script's kernels live on until their cases are done
+        sys.argv, sys.path = argv, path
 
 
 def _cases(tuned: Tuned) -> Iterator[str]:

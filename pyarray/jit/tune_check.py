@@ -81,7 +81,7 @@ class Votes:
             right = max(self._groups, key=lambda group: (len(group[1]), -min(group[1])))[0]
         else:
             return {}
-        found = {}
+        found: dict[int, str] = {}
         for results, members in self._groups:
             what = difference(right, results, self._arrays)
             if what is not None:

@@ -9,7 +9,7 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from ..errors import AutotuneError, CompileError, DeviceError
 from .mode import unobserved
 from .tune_config import Config
 from .tune_key import Key, digest_of
-from .tune_search import Options, Result, Search, Task
+from .tune_search import Options, Result, Search, Task, Told
 from .tune_store import Store, locked
 
 MARGIN = 0.98  # of the default's time: what a winner must reach
@@ -47,11 +47,11 @@ searching = _Searching()
 @dataclass
 class Offline:
     """While `python -m pyarray tune` runs (`on`), what is not known is searched for, whatever defaults and
-    artifacts there are. `told(done, candidates, text)` hears of each candidate; `decided` has identity,
+    artifacts there are. `told` hears of each candidate; `decided` has identity,
     config and median of each key with a name to ship under."""
 
     on: bool = False
-    told: Callable[[int, int, str], None] | None = None
+    told: Told | None = None
     decided: list[tuple[dict[str, Any], Config, float | None]] = field(default_factory=list)
 
 
@@ -160,7 +160,7 @@ class Chooser:
             saver = _Saver(self.store, key, work or {})
             search = Search(task, self.options, results.values(), saver.add)
             if offline.told is not None:
-                search.progress = offline.told
+                search.told = offline.told
             self.counts["searches"] += 1
             searching.on = True
             try:
@@ -214,16 +214,15 @@ class Chooser:
         self._locks = {}
 
 
-def best(rows: Any, default: Config | None) -> Config | None:
+def best(rows: Iterable[Result], default: Config | None) -> Config | None:
     """The candidate with the least median, of equals the first; the default, unless that is 2 % better."""
-    timed = [r for r in rows if r.median is not None]
-    if not timed:
+    times = {r.config: r.median for r in rows if r.median is not None}
+    if not times:
         return None
-    found = min(timed, key=lambda r: r.median)
-    own = next((r for r in timed if r.config == default), None)
-    if own is not None and found.median > MARGIN * own.median:
-        return own.config
-    return found.config  # type: ignore[no-any-return]
+    found = min(times, key=times.__getitem__)
+    if default in times and times[found] > MARGIN * times[default]:
+        return default
+    return found
 
 
 def _set(candidates: Sequence[Config], default: Config | None) -> str:

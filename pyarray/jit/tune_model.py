@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .tune_config import Config
+from .tune_search import Result
 
 ERROR = 0.1  # the largest residual at which a fit is believed
 
@@ -56,6 +57,29 @@ def fit(points: Iterable[tuple[float, float]]) -> Fit | None:
         launch, tile = b1 / s11, 0.0
     residual = max(abs(launch + tile * x - y) / y for x, y in found)
     return Fit(launch, tile, residual, len({x for x, _ in found}))
+
+
+def fits(
+    known: Iterable[tuple[Mapping[str, Result], Mapping[str, float]]],
+    candidates: Sequence[Config],
+    text: Callable[[Config], str],
+) -> dict[Config, Fit]:
+    """The fit of each candidate to results and tiles by identity, one pair per size. Empty while one has
+    fewer than two sizes; those that failed are left out."""
+    points: dict[Config, list[tuple[float, float]]] = {}
+    failed = set()
+    for results, work in known:
+        for c in candidates:
+            row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
+            if row is None or row.text != text(c):
+                continue
+            if row.median is None and row.lasting:
+                failed.add(c)
+            elif row.median is not None and tiles is not None:
+                points.setdefault(c, []).append((tiles, row.median))
+    found = {c: fit(points.get(c, ())) for c in candidates if c not in failed}
+    whole = {c: f for c, f in found.items() if f is not None}
+    return whole if len(whole) == len(found) else {}
 
 
 def work(model: Any, config: Config, args: Mapping[str, Any], named: Sequence[str]) -> float:

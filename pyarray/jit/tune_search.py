@@ -24,6 +24,7 @@ from .tune_restore import Arguments, merged
 from .tune_time import Stopwatch, Times
 
 log = logging.getLogger("pyarray")
+Told = Callable[[int, int, str, bool], None]  # candidates done, all, what to say, whether it is the last
 ROUGH = 4  # samples of every candidate
 NEAR = 1.5  # times the best rough median: whose least is below is timed finely
 CLOSE = 1.1  # times the best median: others are given up on the way
@@ -72,8 +73,11 @@ class Result:
         text = str(row.get("text", ""))
         if "reason" in row:
             return Result(config, reason=row["reason"], source="stored", text=text)
-        numbers = (float(row[name]) for name in ("median", "least", "spread"))
-        return Result(config, *numbers, int(row["runs"]), None, "stored", bool(row.get("rough")), text=text)
+        median, least, spread = (float(row[name]) for name in ("median", "least", "spread"))
+        rough = bool(row.get("rough"))
+        return Result(
+            config, median, least, spread, int(row["runs"]), source="stored", rough=rough, text=text
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class Search:
         self._prepared: dict[Config, Prepared] = {}
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
-        self.progress: Callable[[int, int, str], None] = _quiet
+        self.told: Told | None = None
 
     def run(self) -> list[Result]:
         """Results of all candidates, in their order."""
@@ -133,7 +137,7 @@ class Search:
             if c not in self.results:
                 text = f"not timed: the budget of {self._budget:g} s was over"
                 self.results[c] = Result(c, reason=text, lasting=False, text=self.task.text(c))
-        return [self.results[c] for c in self.task.candidates]
+        return self._end_of([self.results[c] for c in self.task.candidates])
 
     def _anchor(self) -> Config | None:
         """A candidate that was found right before, to compare new ones with."""
@@ -156,12 +160,25 @@ class Search:
 
     def _say(self, r: Result) -> None:
         done = sum(1 for c in self.task.candidates if c in self.results)
-        told = f"{r.median:.4g} ms" if r.median is not None else r.reason
-        text = f"{self.task.name}: {r.config!r}: {told}"
+        said = f"{r.median:.4g} ms" if r.median is not None else r.reason
+        self._tell(done, f"{self.task.name}: {r.config!r}: {said}", last=False)
+
+    def _tell(self, done: int, text: str, last: bool) -> None:
         log.info("tuner: %s", text)
         if settings.get("PYARRAY_AUTOTUNE_VERBOSE"):
             print(f"tuner: {text}", file=sys.stderr)
-        self.progress(done, len(self.task.candidates), text)
+        if self.told is not None:
+            self.told(done, len(self.task.candidates), text, last)
+
+    def _end_of(self, rows: list[Result]) -> list[Result]:
+        timed = [r for r in rows if r.median is not None]
+        if timed:
+            best = min(timed, key=lambda r: r.median or 0.0)
+            text = f"{best.config!r} is the fastest of {len(timed)}: {best.median:.4g} ms"
+        else:
+            text = "no candidate was timed"
+        self._tell(len(rows), f"{self.task.name}: {text}", last=True)
+        return rows
 
     # ---- compiling
 
@@ -278,7 +295,6 @@ class Search:
         for c in todo:
             if c in self._samples:
                 self._keep(c, rough=True)
-                self._say(self.results[c])
 
     def _guarded(self, c: Config, run: Callable[[], Any]) -> None:
         """What fails while it is timed is dropped."""
@@ -298,6 +314,7 @@ class Search:
         self._samples[c] = []
         self._sample(c, arguments, watch)
         self._keep(c, rough=True)
+        self._say(self.results[c])
 
     def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
         took = self._once(c, arguments, watch, self._repeats.get(c, 1))
@@ -339,10 +356,6 @@ class Search:
             elif self.results[r.config].rough and not self._late():
                 self.results[r.config] = replace(r, rough=False)
                 self._save([self.results[r.config]])
-
-
-def _quiet(done: int, total: int, text: str) -> None:
-    pass
 
 
 def _reason(error: BaseException) -> str:

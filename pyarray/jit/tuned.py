@@ -322,21 +322,7 @@ class Tuned:
         return {c: tune_model.work(self._model, c, call.args, self.key) for c in candidates}
 
     def _fits(self, call: Call, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
-        text = self._text(call)
-        points: dict[Config, list[tuple[float, float]]] = {}
-        failed = set()
-        for results, work in self._chooser.of_group(key):
-            for c in candidates:
-                row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
-                if row is not None and row.text != text(c):
-                    continue
-                if row is not None and row.median is None and row.lasting:
-                    failed.add(c)
-                elif row is not None and row.median is not None and tiles is not None:
-                    points.setdefault(c, []).append((tiles, row.median))
-        fits = {c: tune_model.fit(points.get(c, ())) for c in candidates if c not in failed}
-        whole = {c: f for c, f in fits.items() if f is not None}
-        return whole if len(whole) == len(fits) else {}
+        return tune_model.fits(self._chooser.of_group(key), candidates, self._text(call))
 
     def _predicted(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
         if self._model is None:
@@ -372,24 +358,16 @@ class Tuned:
         """What is known of each candidate for these arguments' key: milliseconds, or the reason why there are
         none. Where the cost model chose, they are predicted. Neither searches nor launches."""
         call = self._call(args, kwargs)
-        candidates = self._candidates(call)
+        candidates, default = self._candidates(call), self._default_of(call)
+        every = candidates if default is None or default in candidates else (*candidates, default)
         key = self._key(call, candidates)
-        found = self._chooser.results(key, candidates, self._text(call))
+        found = self._chooser.results(key, every, self._text(call))
         if not found and self._model is not None:
             work = self._work(call, candidates)
             costs = tune_model.predict(self._fits(call, key, candidates), work.__getitem__) or {}
             found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
-        own = {c: r for c, r in self._extra(call, key, found).items() if c not in candidates}
         unknown = {c: Result(c, reason="not tried", lasting=False) for c in candidates}
-        return list((unknown | found | own).values())
-
-    def _extra(self, call: Call, key: Key, found: Mapping[Config, Result]) -> dict[Config, Result]:
-        default = self._default_of(call)
-        return (
-            {}
-            if default is None or default in found
-            else self._chooser.results(key, [default], self._text(call))
-        )
+        return list((unknown | found).values())
 
     def choice(self, *args: Any, **kwargs: Any) -> Choice | None:
         """The `config` that a call with these arguments uses, and its `source`; None where it would search.

@@ -1,0 +1,169 @@
+"""Processes that tune the same kernel: one searches, the others wait; one that is killed is gone on with. And
+`python -m pyarray tune`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pyarray.debug import tuning
+
+SCRIPT = """
+import json, sys, time
+import numpy as np
+import pyarray as pa
+
+seen, ran = {}, []
+
+def slow(fn):
+    fn()
+    ran.append(seen["block"])
+    time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0.0)
+    return 10.0 - seen["block"] if seen["block"] < 9 else 50.0
+
+@pa.autotune(configs=[pa.Config(block=b) for b in range(1, 9)], key=["n"], warmup=0, rep=2, bench=slow,
+             pre_hook=seen.update, artifact_name="scaled",
+             cases=lambda: [(OUT, V, 8), {"out": OUT, "v": V, "n": 16}])
+@pa.kernel
+def scaled(out, v, n: int, block: pa.constexpr):
+    for i in range((n + block - 1) // block):
+        for k in range(i * block, min(n, (i + 1) * block)):
+            out[k] = 2 * v[k]
+
+OUT, V = pa.zeros(16), pa.arange(16.0)
+scaled(OUT, V, 12)
+assert OUT.tolist()[:12] == [2.0 * k for k in range(12)]
+print(json.dumps(scaled.cache_info() | {"config": scaled.choice(OUT, V, 12)[0]["block"],
+      "source": scaled.choice(OUT, V, 12)[1], "ran": len(set(ran))}))
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the script, with a cache of its own; ends what is left of it."""
+    (tmp_path / "app.py").write_text(SCRIPT)
+    started = []
+
+    def made(*arguments, **environment):
+        own = {k: v for k, v in os.environ.items() if not k.startswith("PYARRAY_")}
+        own |= {"PYARRAY_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(__file__).parents[2])}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [sys.executable, *arguments]
+        started.append(subprocess.Popen(command, env=own | environment, cwd=tmp_path, **pipes))
+        return started[-1]
+
+    yield made
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def outcome(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def told(process):
+    out, err = outcome(process)
+    assert "Warning" not in err
+    return json.loads(out.splitlines()[-1])
+
+
+def rows(folder):
+    """Timings on disk."""
+    found = []
+    for path in (folder / "cache" / "tune").glob("*.json"):
+        for entry in json.loads(path.read_text())["entries"].values():
+            found += entry["timings"].values()
+    return found
+
+
+def test_of_several_processes_one_searches(start):
+    infos = [told(p) for p in [start("app.py", "0.02") for _ in range(3)]]
+    assert sorted(info["searches"] for info in infos) == [0, 0, 1]
+    assert {info["config"] for info in infos} == {8}
+    later = told(start("app.py"))
+    assert (later["searches"], later["ran"], later["source"], later["config"]) == (0, 0, "winner", 8)
+
+
+def test_a_killed_search_is_gone_on_with(start, tmp_path):
+    killed = start("app.py", "0.3")
+    end = time.monotonic() + 60
+    while time.monotonic() < end and len(rows(tmp_path)) < 2:
+        assert killed.poll() is None
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    known = len(rows(tmp_path))
+    assert 2 <= known < 8
+    again = told(start("app.py"))
+    assert again["searches"] == 1
+    assert again["config"] == 8
+    assert len([r for r in rows(tmp_path) if r["rough"]]) == 0
+    assert told(start("app.py"))["searches"] == 0
+
+
+def test_tuning_ahead_writes_artifacts_that_another_machine_finds(start, tmp_path):
+    command = ("-m", "pyarray", "tune", "--out", "shipped", "app.py")
+    out, err = outcome(start(*command))
+    assert "3 searches" in out
+    assert "scaled n=12: Config(block=8), 2 ms" in out
+    assert err.count("8/8 scaled: Config(block=8) is the fastest of 8: 2 ms") == 3
+    assert len(list((tmp_path / "shipped").glob("scaled-*.json"))) == 3
+    again, _ = outcome(start(*command))
+    assert "0 searches" in again
+    assert "3 artifacts in shipped" in again
+    fresh, _ = outcome(start("-m", "pyarray", "tune", "--fresh", "app.py"))
+    assert "3 searches" in fresh
+    there = told(
+        start("app.py", PYARRAY_CACHE_DIR=str(tmp_path / "other"), PYARRAY_AUTOTUNE_CONFIG_DIR="shipped")
+    )
+    assert (there["searches"], there["ran"], there["source"], there["config"]) == (0, 0, "artifact", 8)
+
+    shown, _ = outcome(start("-m", "pyarray", "tune", "show", "scal"))
+    assert shown.count("__main__.scaled n=") == 3
+    lines = [line for line in shown.splitlines() if "Config(block=" in line][:8]
+    assert lines[0].startswith("* Config(block=8)")
+    assert [line.count("#") for line in lines] == sorted(line.count("#") for line in lines)
+    nothing = start("-m", "pyarray", "tune", "show", "other")
+    assert nothing.wait() == 1
+
+
+def test_a_failed_case_is_said(start, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "import pyarray as pa\n"
+        "@pa.autotune(configs=[pa.Config(b=1), pa.Config(b=2)], cases=lambda: [pa.ones(4)])\n"
+        "@pa.kernel\n"
+        "def broken(v, b: pa.constexpr):\n"
+        "    for i in range(v.size):\n"
+        "        v[i] = v[i + 4] + b\n"
+    )
+    process = start("-m", "pyarray", "tune", "broken")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "all 2 candidates failed" in err
+    assert "BoundsError" in err
+
+
+def test_a_picture_of_the_times(tmp_path, capsys, monkeypatch):
+    times = {f"c{k}": {"config": f"Config(b={k})", "median": k + 1.0, "spread": 0.1} for k in range(3)}
+    entry = {
+        "timings": times | {"d": {"config": "Config(b=9)", "reason": "CompileError"}},
+        "winners": {"s": "c0"},
+    }
+    lines = tuning.table("m.f", entry)
+    assert lines[2].startswith("* Config(b=0)")
+    assert lines[-1].endswith("CompileError")
+    monkeypatch.setattr(tuning.importlib.util, "find_spec", lambda name: None)
+    tuning.draw([("m.f", entry)], tmp_path / "times.png")
+    assert "pip install matplotlib" in capsys.readouterr().out
+    monkeypatch.undo()
+    pytest.importorskip("matplotlib")
+    tuning.draw([("m.f", entry)], tmp_path / "times.png")
+    assert (tmp_path / "times.png").read_bytes().startswith(b"\x89PNG")
