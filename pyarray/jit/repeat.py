@@ -173,7 +173,8 @@ class _Seen:
         program = getattr(variant, "program", None)
         if program is None or variant.device is not self.device:
             raise _Unfit
-        addresses, layouts = [], []
+        addresses: list[str] = []
+        layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []
         for k, (name, _) in enumerate(program.params):
             value = launch.args.get(name)
             if isinstance(value, ndarray):

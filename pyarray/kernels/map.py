@@ -276,11 +276,11 @@ WALKS = 4096  # then the table starts anew
 
 def _copy_into(out: ndarray, value: Any) -> None:
     """Elements of `value`, or the number, cast and broadcast."""
+    facts: Any
     if not isinstance(value, ndarray):
         compute, facts, source = out._dtype, type(value), value
     else:
-        compute, facts = value._dtype, (value._key, value._shape, value._strides)
-        source = value._ptr
+        compute, facts, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
         if value._buffer is out._buffer or not (value._buffer.owner is None or out._buffer.owner is None):
             return launch_map(COPY, compute, out, (value,))  # they may overlap
     place = mode.key, out._key, out._shape, out._strides, facts
