@@ -94,7 +94,7 @@ class Expressions:
                 if not isinstance(leaf, Static):
                     types.setdefault(path, leaf)
                     self.assigned.add(path)
-        self.local_names = stored_names(source.node)
+        self.local_names = source.stored
         self.temporaries = 0
 
     # ---- helpers
@@ -411,11 +411,6 @@ def join_types(a: Type, b: Type) -> Type:
     if isinstance(a, ArrayType) and isinstance(b, ArrayType) and (a.dtype, a.ndim) == (b.dtype, b.ndim):
         return ArrayType(a.dtype, a.ndim, a.strided or b.strided)
     raise TypeError(f"a {a} and a {b} have no common type")
-
-
-def stored_names(node: ast.AST) -> frozenset[str]:
-    """Names that a function assigns, loop variables among them."""
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
 
 
 def is_trackable(value: Any) -> bool:

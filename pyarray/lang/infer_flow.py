@@ -61,7 +61,7 @@ class FunctionBody(Assignments):
         self.is_kernel = is_kernel
         self.loops = 0  # parallel ones
         self.depth = 0  # of loops around the statement at hand
-        self.rebound = _rebound_names(source.node)
+        self.rebound = source.rebound
 
     def run(self) -> tuple[Stmt, ...]:
         node = self.source.node
@@ -292,33 +292,6 @@ class FunctionBody(Assignments):
             advice = "write pa.ndrange(a.shape[0], a.shape[1])"
             self.source.fail(node, "ndrange() takes one size per loop variable", advice)
         return tuple(Range(None, self.integer(node, v, "a size of ndrange"), None) for v in values)
-
-
-def _rebound_names(node: ast.AST) -> frozenset[str]:
-    """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
-    found: set[str] = set()
-
-    def visit(node: ast.AST, outer: set[str]) -> None:
-        """`outer`: the names of the loops around."""
-        own = None
-        if isinstance(node, ast.For):
-            own, names = node.target, _names(node.target)
-            found.update(names & outer)
-            outer = outer | names
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        for child in ast.iter_child_nodes(node):
-            if child is not own:
-                visit(child, outer)
-
-    visit(node, set())
-    return frozenset(found)
-
-
-def _names(target: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
 def _uncast(expr: Expr) -> Expr:

@@ -56,20 +56,36 @@ class FunctionSource:
     def node(self) -> ast.FunctionDef | ast.Lambda:
         return _find(self)
 
+    @functools.cached_property
+    def stored(self) -> frozenset[str]:
+        """Names that the function assigns, loop variables among them."""
+        names = (n for n in ast.walk(self.node) if isinstance(n, ast.Name))
+        return frozenset(n.id for n in names if isinstance(n.ctx, ast.Store))
+
+    @functools.cached_property
+    def rebound(self) -> frozenset[str]:
+        """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
+        return _rebound_names(self.node)
+
     def loc(self, node: ast.AST) -> Loc:
         """Place of an AST node; columns count characters, not bytes."""
         line = getattr(node, "lineno", self.first_line)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="replace")) + 1
+        column = _characters(text, getattr(node, "col_offset", 0)) + 1
         end = 0
         if getattr(node, "end_lineno", None) == line:
-            end = len(text.encode()[: node.end_col_offset].decode(errors="replace")) + 1  # type: ignore[attr-defined]
+            end = _characters(text, node.end_col_offset) + 1  # type: ignore[attr-defined]
         return Loc(self.path, line, column, end)
 
     def fail(self, where: ast.AST | Loc, what: str, instead: str = "") -> NoReturn:
         """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
         loc = where if isinstance(where, Loc) else self.loc(where)
         raise CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
+
+
+def _characters(text: str, count: int) -> int:
+    """How many characters the first `count` bytes of a line are, as far as it has them."""
+    return min(count, len(text)) if text.isascii() else len(text.encode()[:count].decode(errors="replace"))
 
 
 def render(loc: Loc, lines: tuple[str, ...], what: str, instead: str = "") -> str:
@@ -111,6 +127,33 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     return FunctionSource(
         function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, kept
     )
+
+
+def _rebound_names(node: ast.AST) -> frozenset[str]:
+    """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST, outer: set[str]) -> None:
+        """`outer`: the names of the loops around."""
+        own = None
+        if isinstance(node, ast.For):
+            own, names = node.target, _stored_in(node.target)
+            found.update(names & outer)
+            outer = outer | names
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        for child in ast.iter_child_nodes(node):
+            if child is not own:
+                visit(child, outer)
+
+    visit(node, set())
+    return frozenset(found)
+
+
+def _stored_in(target: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
 def _names(text: str) -> set[str]:
