@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from .. import shape as shapes
 from ..array import empty, ndarray
-from ..dtypes import complex64, complex128, float32, float64, int64
+from ..dtypes import DType, asdtype, bool_, complex64, complex128, float32, float64, int16, int32, int64
 from ..jit.kernel import func
 from ..jit.repeat import repeatable
 from ..kernels.map import MapOp, launch_map
-from ..kernels.reduce import MAX, MIN, SUM, ReduceOp
+from ..kernels.reduce import MAX, MIN, PROD, SUM, ReduceOp
 from ..lang.markers import known
 from . import scans, searching, statistical
 from .elementwise import ROWS, divide, equal, isnan, subtract
 from .libraries import real_of
 from .moments import std, var
-from .searching import where
 from .statistical import as_operand, reduction
-from .ufunc import compute, delivered
-from .utility import all as all_of
+from .ufunc import compute, compute_out
 from .utility import any as any_of
 
 __all__ = [
@@ -28,6 +27,11 @@ __all__ = [
     "nansum", "nanvar",
 ]  # fmt: skip
 
+_SUM = ReduceOp("nansum", SUM.expression, 0, wide=True, element=func(lambda x: 0 if x != x else x), then=SUM)
+_PROD = ReduceOp(
+    "nanprod", PROD.expression, 1, wide=True, element=func(lambda x: 1 if x != x else x), then=PROD
+)
+_COUNT = ReduceOp("numbers", SUM.expression, 0, element=func(lambda x: x == x), then=SUM, total=int64)
 _FILL = MapOp("fill_nan", func(lambda x, value: value if x != x else x))
 
 
@@ -50,8 +54,10 @@ def nansum(
     >>> pa.nansum(pa.asarray([1.0, float("nan"), 2.0])).item()
     3.0
     """
-    x = _filled(as_operand("nansum", x, "biufc"), 0)
-    return statistical.sum(x, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    x = as_operand("nansum", x, "biufc")
+    if x._dtype.kind not in "fc":
+        return statistical.sum(x, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    return reduction(_SUM, x, axis, keepdims, x._dtype if dtype is None else asdtype(dtype), out=out)
 
 
 @repeatable
@@ -64,8 +70,10 @@ def nanprod(
     >>> pa.nanprod(pa.asarray([2.0, float("nan"), 3.0])).item()
     6.0
     """
-    x = _filled(as_operand("nanprod", x, "biufc"), 1)
-    return statistical.prod(x, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    x = as_operand("nanprod", x, "biufc")
+    if x._dtype.kind not in "fc":
+        return statistical.prod(x, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    return reduction(_PROD, x, axis, keepdims, x._dtype if dtype is None else asdtype(dtype), out=out)
 
 
 @repeatable
@@ -115,13 +123,34 @@ def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray 
 
 
 def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: ndarray | None) -> ndarray:
-    """Where a NaN is found, an infinity stands for it; slices of nothing else stay NaN."""
+    """By way of integers in the order of the floats, NaN before (or behind) all of them."""
     x = as_operand(name, x, "biuf")
-    found = reduction(op, x, axis, keepdims, x._dtype)
-    if x._dtype.kind == "f" and any_of(isnan(found)):
-        numbers = reduction(op, _filled(x, math.inf if op is MIN else -math.inf), axis, keepdims, x._dtype)
-        found = where(all_of(isnan(x), axis=axis, keepdims=keepdims), math.nan, numbers)
-    return delivered(name, found, out)
+    if x._dtype.kind != "f":
+        return reduction(op, x, axis, keepdims, x._dtype, out=out)
+    order, turn, word = _orders(x._dtype)
+    keys = x._view(0, x._shape, x._strides, dtype=word)
+    found = reduction(order[op.name], keys, axis, keepdims, word)
+    result = compute_out(name, out, found._shape, x._dtype, x.device)
+    launch_map(turn, word, result._view(0, result._shape, result._strides, dtype=word), (found,), fresh=True)
+    return result
+
+
+@functools.cache
+def _orders(dtype: DType) -> tuple[dict[str, ReduceOp], MapOp, DType]:
+    """The reductions of the bits of a floating type as an integer, and what turns their result into bits."""
+    word = {2: int16, 4: int32, 8: int64}[dtype.itemsize]
+    greatest, shift = (1 << 8 * dtype.itemsize - 1) - 1, 8 * dtype.itemsize - 1
+    infinity = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(dtype.name, 0x7FF << 52)
+
+    def bits_of(op: ReduceOp, nan: int) -> ReduceOp:
+        def key(v: Any) -> Any:  # without a choice, which wouldn't vectorise
+            wrong = word(0) - word((v & greatest) > infinity)
+            return ((v ^ ((v >> shift) & greatest)) & ~wrong) | (wrong & nan)
+
+        return ReduceOp(f"nan{op.name}", op.expression, None, element=func(key), then=op)
+
+    turn = MapOp("turned", func(lambda v: v ^ ((v >> shift) & greatest)))
+    return {"min": bits_of(MIN, greatest), "max": bits_of(MAX, -greatest - 1)}, turn, word
 
 
 def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
@@ -162,7 +191,7 @@ def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> ndarray
 
 def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
     """How many elements over `axes`, which stay with size 1, are not NaN, in float64."""
-    return reduction(SUM, equal(x, x), axes, True, float64, kind=int64)
+    return reduction(_COUNT, x, axes, True, float64, kind=bool_)
 
 
 @repeatable
@@ -178,7 +207,7 @@ def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray
         return statistical.mean(x, axis=axis, keepdims=keepdims, out=out)
     axes = shapes.normalize_axes(axis, x.ndim)
     wide = complex128 if x._dtype.kind == "c" else float64
-    total, count = reduction(SUM, _filled(x, 0), axes, True, wide, kind=x._dtype), _counted(x, axes)
+    total, count = reduction(_SUM, x, axes, True, wide, kind=x._dtype), _counted(x, axes)
     if not keepdims:
         total, count = total.squeeze(axes), count.squeeze(axes)
     return compute(ROWS["divide"].op, wide, x._dtype, (total, count), out)
@@ -255,7 +284,7 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     squares = empty(x._shape, float64 if x.itemsize >= 8 and x._dtype is not complex64 else float32, x.device)
     wide = complex128 if x._dtype.kind == "c" else float64
     count = _counted(x, axes)
-    mean = divide(reduction(SUM, _filled(x, 0), axes, True, wide, kind=x._dtype), count)
+    mean = divide(reduction(_SUM, x, axes, True, wide, kind=x._dtype), count)
     launch_map(_SQUARE[x._dtype.kind], float64, squares, (x, mean), fresh=True)
     total = reduction(SUM, squares, axes, True, float64, kind=squares._dtype)
     left = subtract(count, float(correction))

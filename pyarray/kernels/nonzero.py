@@ -56,9 +56,10 @@ def count_nonzero(a: ndarray) -> int:
 
 
 def _flat_bits(a: ndarray) -> ndarray:
-    """All elements in C order as a 1-D array; integers of one size share an artifact."""
+    """All elements in C order as a 1-D array; integers of one size share an artifact. Bools have that of
+    bytes, which gcc vectorises."""
     flat = operation("contiguous")(a).reshape(a._size)
-    return bits(flat) if a._dtype.kind in "iu" else flat
+    return bits(flat) if a._dtype.kind in "biu" else flat
 
 
 def _block(count: int) -> int:

@@ -1,4 +1,4 @@
-"""Many elements to one: sum, prod, min, max, any, all over any axes and strides, and the place of an extreme.
+"""Many elements to one: sum, prod, min, max, any, all over any axes and strides.
 
 The kept axes K and the reduced axes R are each merged as far as strides allow. Two forms, as the memory lies:
 
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from .. import shape as shapes
 from ..array import empty, ndarray
-from ..array_marks import unmarked
 from ..dtypes import DType, bool_, float32, int64, uint8, uint16
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
@@ -200,43 +199,3 @@ def whole_plan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> Whole:
         kernel.variant((one, flat)).launch,
         partial,
     )
-
-
-def arg_extreme(x: ndarray, extreme: ndarray, out: ndarray) -> None:
-    """`out[k...]` = first index along the last axis of `x` at which `x` equals `extreme[k...]`, or is NaN
-    where that is NaN."""
-    x, rank = unmarked(x), x.ndim - 1
-    pieces = pieces_of(x._shape[-1], math.prod(x._shape[:-1]), x._size, on_grid(x))
-    kernel = _find_kernel(rank, on_grid(x))
-    if pieces == 1:
-        kernel(out._view(0, (*out._shape, 1), (*out._strides, 0)), x, extreme)
-        return
-    partial = empty((*x._shape[:-1], pieces), int64, x.device)
-    kernel(partial, x, extreme)
-    reduce_into(MIN, out, partial, (rank,), int64)
-
-
-@functools.cache
-def _find_kernel(rank: int, grid: bool = False) -> Kernel:
-    ks = [f"k{n}" for n in range(rank)]
-    sizes = ", ".join(f"out.shape[{n}]" for n in range(rank + 1))
-    places = f"{', '.join([*ks, 'piece'])} in ndrange({sizes})" if rank else f"piece in range({sizes})"
-    place = ", ".join([*ks, "i"])
-    search = f"""for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):
-            value = x[{place}]
-            if value == wanted or value != value:
-                found = i
-                break"""
-    if grid:  # a block looks at all elements of its piece
-        search = f"""for i in unordered(range(piece * step, min(piece * step + step, x.shape[{rank}]))):
-            value = x[{place}]
-            found = min(found, i if value == wanted or value != value else x.shape[{rank}])"""
-    text = f"""def find_first(out, x, extreme):
-    step = (x.shape[{rank}] + out.shape[{rank}] - 1) // out.shape[{rank}]
-    for {places}:
-        wanted = extreme[{", ".join(ks) or "()"}]
-        found = x.shape[{rank}]
-        {search}
-        out[{", ".join([*ks, "piece"])}] = found
-"""
-    return from_text("find_first", text, {"ndrange": ndrange, "unordered": unordered})

@@ -11,7 +11,7 @@ from typing import Any
 from ..dtypes import DType, complex128, float64
 
 CHUNK = 2048  # elements reduced in 16 accumulators before they are combined
-COUNTED = 1 << 15  # elements counted in 16 bits, of which a register holds many; compilers do that by themselves
+COUNTED = 1 << 15  # elements counted in 16 bits, of which a register holds many
 SUMMED = 256  # floats summed in 16 accumulators: as many additions one after the other as in NumPy's blocks
 # long rows of floats are read in four runs at once, far enough apart for the hardware to prefetch each
 RUN = 4096

@@ -41,7 +41,9 @@ class Order(NamedTuple):
     flip: int
     limit: int  # bits without sign above this are NaN
     nan: int  # the bits that stand for every NaN: the largest key
-    zero: int  # bits of -0.0, whose key is that of 0.0
+    zero: int  # bits of -0.0
+    minus: int = 0  # the key of -0.0, which is sorted as that of 0.0, `level`, and stays apart from it
+    level: int = 0
 
 
 @functools.cache
@@ -53,7 +55,8 @@ def order_of(dtype: DType, descending: bool) -> Order:
     if dtype.kind != "f":
         return Order(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
     infinity = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(dtype.name, 0x7FF << 52)
-    return Order(ones ^ top, top ^ turned, infinity, ones if descending else ones ^ top, top)
+    nan = ones if descending else ones ^ top
+    return Order(ones ^ top, top ^ turned, infinity, nan, top, ones ^ top ^ turned, top ^ turned)
 
 
 def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
@@ -66,11 +69,8 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
         _launch_rows(target, source, order, False)
         return
     keys, low, high, minus = _keys(source, order, False)
-    if minus and order.zero:  # 0.0 and -0.0 are equal and stay in their order
-        places = scratch(x._shape, int64, x.device)
-        argsort_rows(places, x, descending)
-        gather_rows(target, source, places)
-        return
+    if minus and order.zero:
+        low, high = min(low, order.level), max(high, order.level)
     _passes(keys, low, high, target, order, False)
 
 
@@ -105,7 +105,7 @@ def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> Non
     keys = scratch((workers, 2, n), x._dtype, x.device)
     counts = scratch((workers, 256 if n > INSERTED else 0), number, x.device)
     more = (scratch((workers, 2, n), number, x.device),) if positions else ()
-    rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order, *more)
+    rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order[:5], *more)
 
 
 def _keys(x: ndarray, order: Order, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
@@ -115,7 +115,7 @@ def _keys(x: ndarray, order: Order, equal_zeros: bool) -> tuple[ndarray, int, in
     found = scratch((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
-    keys_kernel(x._dtype)(*flat, found, block, *order, blank)
+    keys_kernel(x._dtype)(*flat, found, block, *order[:5], blank)
     low, high, minus = array_host.host(found)[:, 0].tolist()
     return keys, low, high, bool(minus)
 
@@ -127,30 +127,30 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, posi
     of neighbours. Where it isn't, all digits are sorted by.
     """
     width, enough = max((high - low).bit_length(), 1), keys._shape[1].bit_length() + SPARE
-    start = places = None
+    start = None
     if width > enough + DIGIT:
         passes = -(-enough // DIGIT)
-        keys, places = _sort_digits(keys, None, low, width - passes * DIGIT, passes, positions)
+        keys, places = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
         block = GRID_BLOCK if _grid(keys) else BLOCK
         wrong = scratch((keys._shape[0], -(-keys._shape[1] // block)), int32, keys.device)
         tail = (out, keys, wrong, low, width - passes * DIGIT, block)
-        neighbours_kernel(keys._dtype, positions)(*tail, *((places,) if positions else order[:2]))
+        neighbours_kernel(keys._dtype, positions)(*tail, *((places,) if positions else order[5:] + order[:2]))
         if not array_host.host(wrong).any():
             return
         start = places
-    _sort_digits(keys, start, low, 0, -(-width // DIGIT), positions, width, out, order)
+    _sort_digits(keys, start, order, low, 0, -(-width // DIGIT), positions, width, out)
 
 
 def _sort_digits(
     keys: ndarray,
     places: ndarray | None,
+    order: Order,
     low: int,
     shift: int,
     passes: int,
     positions: bool,
     width: int = 0,
     out: ndarray | None = None,
-    order: Order | None = None,
 ) -> tuple[ndarray, ndarray | None]:
     """Keys and their positions (None: as they are) sorted by `passes` digits from bit `shift` on; the last
     pass writes into `out` where there is one. `keys` and `places` are written over."""
@@ -165,8 +165,9 @@ def _sort_digits(
     for k in range(passes):
         args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
         given = (totals if places is None else places, places is not None)
-        if out is not None and order is not None and k == passes - 1:
-            pass_kernel(keys._dtype, positions, True)(out, *args, *(given if positions else order[:2]))
+        if out is not None and k == passes - 1:
+            more = given if positions else order[5:] + order[:2]
+            pass_kernel(keys._dtype, positions, True)(out, *args, *more)
             break
         target = scratch(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
         kernel = pass_kernel(keys._dtype, positions, False)
@@ -175,6 +176,6 @@ def _sort_digits(
             kernel(target, *args, *given, to)
             places, place_spare = to, places
         else:
-            kernel(target, *args)
+            kernel(target, *args, *order[5:])
         keys, key_spare = target, keys
     return keys, places

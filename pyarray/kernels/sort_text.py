@@ -24,6 +24,12 @@ _VALUE = "v ^ (((word(0) - ((v ^ flip) >> {top})) & also) ^ flip)"  # of the key
 _ORDER = "also: word, flip: word, limit: word, nan: word, zero: word"
 
 
+def _level(key: str, positions: bool) -> str:
+    """The key by which one is sorted: of values that are equal it is one. Where positions are sorted, all
+    have it already."""
+    return key if positions else f"(level if {key} == minus else {key})"
+
+
 @functools.cache
 def keys_kernel(word: DType) -> Kernel:
     """Per block, `found` gets the smallest key, the largest one, and whether there is a `zero`."""
@@ -67,9 +73,11 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
         more = ", places, moved: bool" + ("" if last else ", to")
         place = "places[r, t] if moved else places.dtype(t)"
         moved = [f"out[r, at] = {place}"] if last else ["out[r, at] = v", f"to[r, at] = {place}"]
-    elif last:
-        more, moved = ", also: word, flip: word", [f"out[r, at] = {_VALUE.format(top=top)}"]
-    digit = "int64((v - low) >> shift) & mask"
+    else:
+        more = ", minus: word, level: word"
+        if last:
+            more, moved = f"{more}, also: word, flip: word", [f"out[r, at] = {_VALUE.format(top=top)}"]
+    digit = f"int64(({_level('v', positions)} - low) >> shift) & mask"
     walk = f"""for strip in range(b * block, stop, {_STRIP}):
             for t in range(strip, min(strip + {_STRIP}, stop)):"""
     text = f"""def sort_pass(out, keys, counts, totals, low: word, shift: word, mask: int, block: int{more}):
@@ -113,20 +121,24 @@ def neighbours_kernel(word: DType, positions: bool) -> Kernel:
     what is asked for; `wrong` says where runs are too long for that."""
     top = 8 * word.itemsize - 1
     value = "places[r, e]" if positions else _VALUE.format(top=top)
-    more = ", places" if positions else ", also: word, flip: word"
+    more = ", places" if positions else ", minus: word, level: word, also: word, flip: word"
     place = {
         "take": "place = places[r, e]\n                    ",
         "move": "places[r, s] = places[r, s - 1]\n                        ",
         "put": "places[r, s] = place\n                    ",
     }
     take, move, put = (text if positions else "" for text in place.values())
+
+    def at(index: str) -> str:
+        return _level(f"keys[r, {index}]", positions)
+
     text = f"""def sort_neighbours(out, keys, wrong, low: word, shift: word, block: int{more}):
     for r, b in ndrange(wrong.shape[0], wrong.shape[1]):
         n = keys.shape[1]
         bad = False
         s = b * block
         stop = min(s + block, n)
-        while s < n and s > 0 and (keys[r, s] - low) >> shift == (keys[r, s - 1] - low) >> shift:
+        while s < n and s > 0 and ({at("s")} - low) >> shift == ({at("s - 1")} - low) >> shift:
             s += 1
         for strip in range(0, stop - s, {_STRIP}):
             for each in range(min({_STRIP}, stop - s)):
@@ -135,15 +147,15 @@ def neighbours_kernel(word: DType, positions: bool) -> Kernel:
                 first = s
                 e = s + 1
                 rising = True
-                while e < n and (keys[r, e] - low) >> shift == (keys[r, first] - low) >> shift:
-                    rising = rising and keys[r, e - 1] <= keys[r, e]
+                while e < n and ({at("e")} - low) >> shift == ({at("first")} - low) >> shift:
+                    rising = rising and {at("e - 1")} <= {at("e")}
                     e += 1
                 after = e
                 bad = bad or (not rising and after - first > {ALIKE})
                 for e in range(first + 1, first if rising or bad else after):
                     key = keys[r, e]
                     {take}s = e
-                    while s > first and keys[r, s - 1] > key:
+                    while s > first and {at("s - 1")} > {_level("key", positions)}:
                         keys[r, s] = keys[r, s - 1]
                         {move}s -= 1
                     {put}keys[r, s] = key
