@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..array import ndarray
 from ..errors import CompileError
+from ..lang.ir import static_key
 from .binding import Bound
 from .kernel import Kernel
 from .report import raise_bounds
-from .tune_call import CHOSEN, Written
+from .tune_call import CHOSEN, Written, environment
+from .tune_choice import offline
 from .tune_config import Config
 from .tune_search import Prepared
 from .variants import Variant
@@ -24,13 +27,11 @@ class Call:
     that the caller has set. Raises `TypeError` for a call that the kernel doesn't take."""
 
     def __init__(self, kernel: Kernel, written: Written, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
-        self.kernel, self._tuned = kernel, written.tuned
-        given = _signature(kernel, written).bind(*args, **kwargs)
-        given.apply_defaults()
-        self.given = {n: v for n, v in given.arguments.items() if n in written.tuned and v is not CHOSEN}
-        self.args = {p.name: given.arguments[p.name] for p in written.free}
+        self.kernel, self._tuned, self._named = kernel, written.tuned, written.named
+        given = written.bind(*args, **kwargs)
+        self.given = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
+        self.args = {n: value for n, value in given.items() if n not in written.tuned}
         self._parameters = written.parameters
-        self._bound: Bound | None = None
 
     @property
     def positional(self) -> list[Any]:
@@ -65,30 +66,49 @@ class Call:
             raise TypeError(f"{self.kernel.__name__}(): {config!r} doesn't set {name!r}")
         return p.default
 
-    def _values(self, config: Config) -> Iterator[Any]:
-        return (self.value(p.name, config) for p in self._parameters)
-
-    def launch(self, kernel: Kernel, config: Config) -> Any:
+    def launch(self, kernel: Kernel, config: Config) -> None:
         """The real call."""
-        positional = [self.value(p.name, config) for p in self._parameters if not p.keyword_only]
-        named = {p.name: self.value(p.name, config) for p in self._parameters if p.keyword_only}
-        return kernel(*positional, **named)
+        bound = self.with_config(config)
+        variant = kernel._variant(bound)
+        bound.check_scalars()
+        kernel._launch(variant, bound)
+
+    @functools.cached_property
+    def bound(self) -> Bound:
+        """The leaves, without the tuned constants. Other libraries' arrays are taken once, for all
+        candidates."""
+        given = self.args | self.given
+        return self.kernel.bind(tuple(given.get(p.name) for p in self._parameters))
 
     def with_config(self, config: Config) -> Bound:
-        """The leaves of the arguments, with a candidate's constants. Other libraries' arrays are taken once,
-        for all candidates."""
-        if self._bound is None:
-            self._bound = self.kernel.bind(tuple(self._values(config)))
-        bound = self._bound
+        """The leaves, with a candidate's constants."""
         constants = {name: self.value(name, config) for name in self._tuned}
-        values = (constants.get(p.name, v) for p, v in zip(bound.form.leaves, bound.values, strict=True))
-        return replace(bound, values=tuple(values))
+        pairs = zip(self.bound.form.leaves, self.bound.values, strict=True)
+        return replace(self.bound, values=tuple(constants.get(p.name, v) for p, v in pairs))
 
-    @property
-    def bound(self) -> Bound:
-        """The leaves, with whichever constants."""
-        assert self._bound is not None
-        return self._bound
+    def place(self, captured: Any) -> Any:
+        """What a choice is looked up by where a generated call doesn't do it; None where it can't be."""
+        layouts = (
+            (a._ptr & 63, a._strides, a._buffer.device.code)
+            for a in self.bound.values
+            if isinstance(a, ndarray)
+        )
+        values = ((name, *_size(self.args.get(name))) for name in self._named)
+        given = (static_key(value) for value in self.given.items())
+        try:
+            found = (
+                *environment(),
+                offline.on,
+                captured,
+                self.kernel._key(self.bound),
+                *layouts,
+                *values,
+                *given,
+            )
+            hash(found)
+        except (AttributeError, TypeError):
+            return None
+        return found
 
     @property
     def empty(self) -> bool:
@@ -115,17 +135,9 @@ class Call:
         return {name: self.bound.named.get(name, value) for name, value in self.args.items()}
 
 
-def _signature(kernel: Kernel, written: Written) -> inspect.Signature:
-    """The kernel's, with the tuned parameters last and by keyword. Like the kernel's own, it says the name of
-    what is missing."""
-    own = kernel.source_text.signature.parameters
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature(
-        [
-            own[p.name].replace(kind=by_name, default=CHOSEN) if p.name in written.tuned else own[p.name]
-            for p in written.ordered
-        ]
-    )
+def _size(value: Any) -> tuple[Any, ...]:
+    shape = getattr(value, "shape", None)
+    return (type(value), value) if shape is None else (tuple(shape),)
 
 
 class Compiler:
@@ -134,6 +146,10 @@ class Compiler:
     def __init__(self, kernel: Kernel, check: Any):
         self._kernel, self._check = kernel, bool(check)
         self._others: dict[tuple[tuple[str, ...], bool | None], Kernel] = {}
+        self._lock = threading.Lock()
+
+    def after_fork(self) -> None:
+        """Another thread may have held the lock."""
         self._lock = threading.Lock()
 
     def kernel(self, flags: tuple[str, ...], debug: bool | None = None) -> Kernel:

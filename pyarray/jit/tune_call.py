@@ -7,6 +7,7 @@ doesn't find is for the slow way, which makes the key.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import struct
@@ -37,6 +38,13 @@ class Chosen:
 
 
 CHOSEN = Chosen()
+
+
+def environment() -> tuple[Any, ...]:
+    """The text of the settings, as it is now."""
+    return tuple(map(_environment.get, _READ))
+
+
 ARRAY, NUMBERED, NUMBER, OTHER = "array", "array on one of several devices", "number", "other"
 
 
@@ -55,16 +63,25 @@ def _kind(p: Parameter, value: Any) -> str:
     return OTHER
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Written:
-    """What the calls of one tuned kernel are written from: its parameters and which of them are tuned, in the
-    tuner's `key`, and zeroed."""
+    """What the calls of one tuned kernel are written from: its parameters, and which of them are tuned, are
+    looked up by size or value, and zeroed."""
 
-    kernel: str
+    kernel: Any
     parameters: tuple[Parameter, ...]
     tuned: tuple[str, ...]
     named: tuple[str, ...]
     zeroed: tuple[str, ...]
+
+    @functools.cached_property
+    def bind(self) -> Callable[..., dict[str, Any]]:
+        """Arguments by parameter, of a call. It has the tuned kernel's signature, so that a wrong call is
+        told as Python tells it."""
+        p, scope = _prefix(tuple(q.name for q in self.parameters)), {"CHOSEN": CHOSEN}
+        given = ", ".join(f"{q.name!r}: {q.name}" for q in self.parameters)
+        text = f"def {p}f({self.signature(p, scope)}):\n    return {{{given}}}\n"
+        return _define(text, p, scope, self.kernel.__name__)
 
     @property
     def free(self) -> list[Parameter]:
@@ -149,4 +166,4 @@ def make_call(
     )
     names = ", ".join(q.name for q in written.free)
     key = f"def {p}f({names}):\n    return {expression}\n"
-    return _define(text, p, dict(scope), written.kernel), _define(key, p, dict(scope), "key")
+    return _define(text, p, dict(scope), written.kernel.__name__), _define(key, p, dict(scope), "key")

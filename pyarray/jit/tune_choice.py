@@ -22,6 +22,7 @@ from .tune_search import Options, Result, Search, Task, Told
 from .tune_store import Store, locked
 
 MARGIN = 0.98  # of the default's time: what a winner must reach
+KEPT = 1024  # keys in memory; those known longest go first
 QUIET = 0.25  # seconds between two writes of a search that goes on
 TIMING_WAIT = 60.0  # seconds for another process that takes times on the device
 
@@ -75,7 +76,7 @@ class Chooser:
         self.store = Store(kernel, digest)
         self.counts: Counter[str] = Counter()
         self._known: dict[str, Known] = {}
-        self._locks: dict[str, threading.RLock] = {}
+        self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
         self._guard = threading.Lock()
         _choosers.add(self)
 
@@ -152,7 +153,7 @@ class Chooser:
     ) -> Choice:
         """Search, unless `found()` says that somebody has in the meantime. `fresh` believes nothing that is
         known. Raises `AutotuneError` when no candidate runs."""
-        with self._lock(key.digest), locked(f"search-{key.digest}"):
+        with self._lock(key.digest), locked(f"search-{key.digest[:2]}"):
             known = found()
             if known is not None:
                 return known
@@ -174,7 +175,10 @@ class Chooser:
             return self._chosen(key, task, rows, default)
 
     def _remember(self, key: Key, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
-        known = self._known.setdefault(key.digest, Known(key))
+        known = self._known.pop(key.digest, None) or Known(key)
+        if len(self._known) >= KEPT:
+            del self._known[next(iter(self._known))]
+        self._known[key.digest] = known
         known.results |= results
         known.work |= work
 
@@ -191,7 +195,7 @@ class Chooser:
             fallback = default or late[0].config
             what = f"{self.name}: no candidate was timed: {late[0].reason}"
             warnings.warn(
-                f"{what}; {fallback!r} is used. Raise budget= or PYARRAY_AUTOTUNE_BUDGET",
+                f"{what}; {fallback!r} is used",
                 RuntimeWarning,
                 stacklevel=6,
             )
@@ -204,14 +208,14 @@ class Chooser:
     @contextmanager
     def _lock(self, digest: str) -> Iterator[None]:
         with self._guard:
-            lock = self._locks.setdefault(digest, threading.RLock())
+            lock = self._locks.setdefault(digest, threading.Lock())
         with lock:
             yield
 
     def after_fork(self) -> None:
         """Another thread may have held a lock at the fork."""
         self._guard = threading.Lock()
-        self._locks = {}
+        self._locks.clear()
 
 
 def best(rows: Iterable[Result], default: Config | None) -> Config | None:

@@ -91,8 +91,9 @@ def alignment(number: int) -> int:
     return next((n for n in ALIGNMENTS if number % n == 0), 1)
 
 
+@functools.cache
 def device_facts(device: Device) -> dict[str, Any]:
-    """The model: two devices of one model have equal facts."""
+    """The model: two devices of one model have equal facts. They don't change, and take time to read."""
     driver = device.driver
     return {
         "kind": device.kind,
@@ -169,7 +170,7 @@ def key_of(
     kernel: Any, bound: Bound, source: str, named: Sequence[str], bench: Callable[..., Any] | None
 ) -> Key:
     """The key of a call. `source` is the hash of the function, `named` the tuner's `key`."""
-    values = bound.named
+    values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
     group = {
         "kernel": f"{kernel.__module__}.{kernel.__qualname__}",
         "source": source,

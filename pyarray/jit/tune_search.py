@@ -17,7 +17,7 @@ from typing import Any
 from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
-from ..errors import CompileError
+from ..errors import CompileError, OutOfMemoryError
 from . import tune_check
 from .tune_config import Config
 from .tune_restore import Arguments, merged
@@ -124,6 +124,7 @@ class Search:
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
         self.told: Told | None = None
+        self._why = ""  # nothing is timed
 
     def run(self) -> list[Result]:
         """Results of all candidates, in their order."""
@@ -135,7 +136,7 @@ class Search:
             self._on_arguments(todo, anchor)
         for c in self.task.candidates:
             if c not in self.results:
-                text = f"not timed: the budget of {self._budget:g} s was over"
+                text = f"not timed: {self._why or f'the budget of {self._budget:g} s was over'}"
                 self.results[c] = Result(c, reason=text, lasting=False, text=self.task.text(c))
         return self._end_of([self.results[c] for c in self.task.candidates])
 
@@ -213,7 +214,12 @@ class Search:
         directions = merged(p.directions for p in self._prepared.values())
         options = self.options
         arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed)
-        arguments.save()
+        try:
+            arguments.save()
+        except OutOfMemoryError as error:
+            size = arguments.saved_bytes
+            self._why = f"there is no memory for a copy of {size} bytes, of what candidates change ({error})"
+            return
         try:
             if options.check:
                 self._check([c for c in todo if c in self._prepared], anchor, arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 import threading
@@ -14,9 +13,7 @@ from typing import Any
 
 from .. import config as settings
 from ..array import ndarray
-from ..errors import AutotuneError
 from ..lang.ir import static_key
-from ..lang.markers import constexpr
 from . import tune_artifact, tune_model
 from .functions import import_path
 from .kernel import Kernel
@@ -24,8 +21,9 @@ from .mode import mode, observed
 from .signature import as_argument
 from .tune_arguments import Call, Compiler
 from .tune_call import OTHER, Written, make_call, pattern_of
+from .tune_candidates import Candidates, is_size
 from .tune_choice import Choice, Chooser, offline, searching
-from .tune_config import Config, check_configs, check_constant
+from .tune_config import Config
 from .tune_key import Key, Texts, digest_of, key_of, updated
 from .tune_model import Fit
 from .tune_restore import zero
@@ -33,7 +31,6 @@ from .tune_search import Options, Result, Task
 
 _KEPT = 4096  # tuples in a table
 _PATTERNS = 8  # of kinds of arguments that are quick
-_EMPTY = inspect.Parameter.empty
 
 
 class Tuned:
@@ -63,13 +60,14 @@ class Tuned:
         self.__module__, self.__qualname__ = kernel.__module__, kernel.__qualname__
         self.__wrapped__ = kernel.__wrapped__
         self.artifact_name, self.cases = artifact_name, cases
-        self._configs, self._prune, self._default, self._model = configs, prune, default, model
+        self._all, self._model = Candidates(kernel, configs, prune, default), model
         name = f"{kernel.__module__}.{kernel.__qualname__}"
         self._chooser = Chooser(name, digest_of(name), options)
         self._compiler = Compiler(kernel, options.check)
         self._texts = Texts(kernel)
         self._table: dict[Any, Any] = {}
         self._memory: dict[Any, Choice] = {}
+        self._slow: dict[Any, Config] = {}
         self._calls: dict[tuple[str, ...], Callable[..., Any]] = {}  # pattern → what makes its tuples
         self._captures: tuple[Any, ...] = ()  # that the calls are guarded by
         self._made: Written | None = None
@@ -82,9 +80,9 @@ class Tuned:
     def _set_call(self, made: Callable[..., Any]) -> None:
         type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch with the best constants; the first call of a key may search for them."""
-        return self._miss(*args, **kwargs)
+        self._miss(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -112,31 +110,35 @@ class Tuned:
     @property
     def _written(self) -> Written:
         if self._made is None:
-            name, parameters = self.kernel.__name__, self.kernel.parameters
-            if callable(self._configs):
-                names = {p.name for p in parameters if p.annotation is constexpr} - set(self.key)
-            else:
-                names = {n for c in check_configs(name, self._configs, parameters) for n in c.values}
-            tuned = tuple(p.name for p in parameters if p.name in names)
-            both = [n for n in tuned if n in self.key]
-            if both:
-                raise ValueError(f"{name}: {both[0]!r} is in key and is set by candidates")
-            self._made = Written(name, parameters, tuned, self.key, self.options.zeroed)
+            parameters = self.kernel.parameters
+            tuned = self._all.tuned(self.key)
+            sizes = self.key if self._all.default is None else [p.name for p in parameters if is_size(p)]
+            self._made = Written(self.kernel, parameters, tuned, (*self.key, *sizes), self.options.zeroed)
         return self._made
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         return Call(self.kernel, self._written, args, kwargs)
 
-    def _miss(self, *args: Any, **kwargs: Any) -> Any:
-        """The slow way: the key is made, and what was chosen for it is found, or searched for."""
+    def _miss(self, *args: Any, **kwargs: Any) -> None:
+        """The slow way: other libraries' arrays, structures, a tuned parameter that the caller sets; and what
+        is not known: then the key is made, and what was chosen for it is found, or searched for."""
         call = self._call(args, kwargs)
-        self._chooser.counts["misses"] += 1
-        choice, lasting = self._choose(call)
-        if lasting:
-            self._shorten(call, choice.config)
+        place = call.place(self._texts.state())
+        config = None if place is None else self._slow.get(place)
+        if config is None:
+            self._chooser.counts["misses"] += 1
+            choice, lasting = self._choose(call)
+            config = choice.config
+            if lasting:
+                self._shorten(call, config)
+                if len(self._slow) >= _KEPT:
+                    self._slow.clear()
+                self._slow[call.place(self._texts.state())] = config  # what was captured may be known now
+        else:
+            self._ticks.__next__()
         for name in self.options.zeroed:
             _zero(call.args[name])
-        return call.launch(self._compiler.kernel(choice.config.flags), choice.config)
+        call.launch(self._compiler.kernel(config.flags), config)
 
     def _shorten(self, call: Call, config: Config) -> None:
         """From now on, such a call is quick."""
@@ -175,9 +177,13 @@ class Tuned:
     def forget(self) -> None:
         """Drop what is remembered in this process, of searches too; what is on disk stays."""
         with self._lock:
-            self._table.clear()
+            self._forget_calls()
             self._memory.clear()
             self._chooser._known.clear()
+
+    def _forget_calls(self) -> None:
+        self._table.clear()
+        self._slow.clear()
 
     # ---- choosing
 
@@ -189,19 +195,23 @@ class Tuned:
         if plain is not None:
             return plain, not call.empty and default is None
         key, nested = self._key(call, candidates), searching.on
-        folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
-        place = (how, offline.on, folder, key.digest, candidates, default, self._texts.state())
-        known = self._memory.get(place)
+        known = self._memory.get(self._place(key, candidates, default))
         if known is None:
             known = self._find(call, key, candidates, default, "use" if nested else how)
             if nested:
                 return known, False
-            self._memory[place] = known
+            if len(self._memory) >= _KEPT:
+                self._memory.clear()
+            self._memory[self._place(key, candidates, default)] = known  # with what was captured on the way
             if offline.on and self.artifact_name is not None:
                 median = self._median(call, key, known.config)
                 identity = tune_artifact.identity_of(self.artifact_name, key)
                 offline.decided.append((identity, known.config, median))
         return known, True
+
+    def _place(self, key: Key, candidates: Sequence[Config], default: Config | None) -> Any:
+        how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
+        return how, offline.on, folder, key.digest, tuple(candidates), default, self._texts.state()
 
     def _without_key(
         self, call: Call, candidates: Sequence[Config], default: Config | None, how: str
@@ -271,37 +281,10 @@ class Tuned:
         return self._chooser.search(key, task, default, fresh=fresh, found=again, work=work)
 
     def _candidates(self, call: Call) -> tuple[Config, ...]:
-        """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
-        name, configs = self.__name__, self._configs
-        if callable(configs):
-            configs = configs(call.args) if _takes_one(configs) else configs()
-        listed = check_configs(name, configs, self.kernel.parameters)
-        agreeing = tuple(c for c in listed if call.agrees(c))
-        if not agreeing:
-            if listed and set(call.given) >= set(self.tuned):
-                return (Config(),)
-            given = ", ".join(f"{n}={v!r}" for n, v in call.given.items())
-            why = f"none of the {len(listed)} has {given}" if listed else "configs gave none"
-            raise AutotuneError(f"{name}: no candidates: {why}")
-        if self._prune is None:
-            return agreeing
-        pruned = check_configs(name, self._prune(list(agreeing), dict(call.args)), self.kernel.parameters)
-        if not pruned:
-            raise AutotuneError(f"{name}: no candidates: prune left none of {len(agreeing)}")
-        return pruned
+        return self._all.of(call)
 
     def _default_of(self, call: Call) -> Config | None:
-        if self._default is None:
-            return None
-        found = self._default(*call.positional, **call.keywords)
-        if found is None:
-            return None
-        if not isinstance(found, Config):
-            raise TypeError(f"{self.__name__}: default(...) gives a pa.Config or None, got {found!r}")
-        constants = {p.name: p for p in self.kernel.parameters if p.name in self.tuned}
-        for name in found.values:
-            check_constant(self.__name__, found, name, constants, self.kernel.parameters)
-        return found if call.agrees(found) and call.complete(found) else None
+        return self._all.default_of(call, self.tuned)
 
     def _key(self, call: Call, candidates: Sequence[Config]) -> Key:
         bound = call.with_config(candidates[0])
@@ -350,7 +333,7 @@ class Tuned:
         key = self._key(call, candidates)
         stored = self._stored(call, key, candidates, default)
         found = stored() or self._search(call, key, candidates, default, found=stored)
-        self._table.clear()
+        self._forget_calls()
         self._memory.clear()
         return found.config
 
@@ -374,13 +357,13 @@ class Tuned:
         Neither searches nor launches."""
         call = self._call(args, kwargs)
         candidates, default = self._candidates(call), self._default_of(call)
-        how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
+        how = settings.get("PYARRAY_AUTOTUNE")
         plain = self._without_key(call, candidates, default, how)
         if plain is not None:
             return plain
         key = self._key(call, candidates)
-        place = (how, offline.on, folder, key.digest, candidates, default, self._texts.state())
-        found = self._memory.get(place) or self._find(call, key, candidates, default, "use")
+        known = self._memory.get(self._place(key, candidates, default))
+        found = known or self._find(call, key, candidates, default, "use")
         return None if found.source == "first" and how != "use" else found
 
     def cache_info(self) -> dict[str, int]:
@@ -413,13 +396,6 @@ class Tuned:
         return tune_artifact.emit(dir, identity, found, self._median(call, key, found))
 
 
-def _takes_one(function: Callable[..., Any]) -> bool:
-    try:
-        return bool(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return False
-
-
 def _same(a: Any, b: Any) -> bool:
     return a.owner is b.owner and a.name == b.name and a.value is b.value
 
@@ -441,8 +417,8 @@ def all_tuned() -> list[Tuned]:
 
 
 def _forget(setting: str) -> None:
-    for tuned in all_tuned():
-        tuned._table.clear()
+    for tuned in list(_all):
+        tuned._forget_calls()
 
 
 settings.watchers.append(_forget)
@@ -452,6 +428,7 @@ def _after_fork() -> None:
     """Another thread may have held a lock at the fork."""
     for tuned in list(_all):
         tuned._lock = threading.RLock()
+        tuned._compiler.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,85 @@
+"""Which candidates a call has, and its default: what the decorator was given, asked with live arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import AutotuneError
+from ..lang.markers import constexpr
+from .kernel import Kernel
+from .signature import Parameter
+from .tune_arguments import Call
+from .tune_config import Config, check_configs, check_constant
+
+
+class Candidates:
+    """`configs` are a list, or a function of the arguments; `prune` and `default` as `autotune` has them."""
+
+    def __init__(self, kernel: Kernel, configs: Any, prune: Any, default: Any):
+        self.kernel, self.default = kernel, default
+        self._configs, self._prune = configs, prune
+
+    def tuned(self, key: tuple[str, ...]) -> tuple[str, ...]:
+        """The parameters that candidates set; where they come from a function, all `constexpr` ones that
+        aren't in `key`. Raises `ValueError` for one that is."""
+        name, parameters = self.kernel.__name__, self.kernel.parameters
+        if callable(self._configs):
+            names = {p.name for p in parameters if p.annotation is constexpr} - set(key)
+        else:
+            names = {n for c in check_configs(name, self._configs, parameters) for n in c.values}
+        found = tuple(p.name for p in parameters if p.name in names)
+        both = [n for n in found if n in key]
+        if both:
+            raise ValueError(f"{name}: {both[0]!r} is in key and is set by candidates")
+        return found
+
+    def of(self, call: Call) -> tuple[Config, ...]:
+        """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
+        name, configs, parameters = self.kernel.__name__, self._configs, self.kernel.parameters
+        if callable(configs):
+            configs = configs(dict(call.args)) if _takes_one(configs) else configs()
+        listed = check_configs(name, configs, parameters)
+        agreeing = tuple(c for c in listed if call.agrees(c))
+        if not agreeing:
+            if listed and call.complete(Config()):
+                return (Config(),)
+            given = ", ".join(f"{n}={v!r}" for n, v in call.given.items())
+            why = f"none of the {len(listed)} has {given}" if listed else "configs gave none"
+            raise AutotuneError(f"{name}: no candidates: {why}")
+        if self._prune is None:
+            return agreeing
+        pruned = check_configs(name, self._prune(list(agreeing), dict(call.args)), parameters)
+        if not pruned:
+            raise AutotuneError(f"{name}: no candidates: prune left none of {len(agreeing)}")
+        return pruned
+
+    def default_of(self, call: Call, tuned: tuple[str, ...]) -> Config | None:
+        """The default for these arguments; None without one, and for one that the caller overrules. Raises
+        `TypeError` for what is no `Config`, `ValueError` for a name that is no parameter."""
+        if self.default is None:
+            return None
+        name, parameters = self.kernel.__name__, self.kernel.parameters
+        found = self.default(*call.positional, **call.keywords)
+        if found is None:
+            return None
+        if not isinstance(found, Config):
+            raise TypeError(f"{name}: default(...) gives a pa.Config or None, got {found!r}")
+        constants = {p.name: p for p in parameters if p.name in tuned}
+        for set_ in found.values:
+            check_constant(name, found, set_, constants, parameters)
+        return found if call.agrees(found) and call.complete(found) else None
+
+
+def is_size(p: Parameter) -> bool:
+    """Whether a default may depend on it: arrays and whole numbers. Others change from call to call."""
+    number = p.scalar and (p.annotation is int or getattr(p.annotation, "kind", "") in ("i", "u"))
+    return number or not (p.scalar or p.structure or p.annotation is constexpr)
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    try:
+        return bool(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return False
