@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,15 @@ from ..array_convert import asarray
 from ..array_hooks import StandIn, is_foreign
 from ..array_marks import MARKED, unmarked
 from ..buffer_view import BufferView
+from ..errors import CompileError
 from ..jit.kernel import Func
 from ..jit.mode import mode, table
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from .fuse_plan import Plan, Run, Unfit
-from .tracing import Array, Leaf, Number, Tracer
+from .fuse_report import report
+from .tracing import Array, Leaf, Number, Tracer, no_out
+from .ufunc import compute_out
 
 __all__ = ["fuse"]
 
@@ -46,6 +49,10 @@ class Fused:
                 known = ", ".join(self._signature.parameters)
                 raise ValueError(f"fuse(): {self.__name__}() has no parameter {name!r}; it has {known}")
         names = list(self._signature.parameters)
+        self._names = names
+        self._has_out = "out" in names or any(
+            p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values()
+        )
         self._static = frozenset([*static, *(names.index(name) for name in static)])
         self._plans: dict[Any, Any] = {}
         self._layouts: dict[Any, Any] = table()
@@ -77,17 +84,25 @@ class Fused:
         return self._call(args, options)
 
     def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        out = None if self._has_out else options.pop("out", None)
         given = [*enumerate(args), *options.items()]
-        if any(isinstance(x, StandIn) for _, x in given):
-            return self.__wrapped__(*args, **options)  # inside another one
-        call = _Call(self, args, given, tuple(options))
+        stand_in: Any = next((x for _, x in given if isinstance(x, StandIn)), None)
+        if stand_in is not None:  # inside another one
+            no_out(stand_in._tracer, out)
+            return self.__wrapped__(*args, **options)
+        found = self._found(_Call(self, args, given, tuple(options)), out)
+        return found if out is None or found is out else _stored(self.__name__, out, found)
+
+    def _found(self, call: _Call, out: Any) -> Any:
+        """The results, in `out` where the last launch can write there."""
         if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
             return self._plain(call)
+        into = out if type(out) in _ARRAYS else None
         known = self._layouts.get(call.layout)
         plan, results = known[:2] if known else self._plan(call)
         try:
             run = known[2] if known else self._prepared(call, plan, results)
-            return results(run(plan.environment(call.arrays, call.numbers)))
+            return results(run(plan.environment(call.arrays, call.numbers), into))
         except _REFUSED:
             return self._plain(call)
 
@@ -150,6 +165,29 @@ class Fused:
                 self._quick.clear()
             self._captures = tuple(Capture(c.owner, c.name, c.read()) for c in captures)
 
+    def explain(self, *args: Any, **options: Any) -> str:
+        """What a call with these arguments becomes: a line for each kernel, with what it computes and reads,
+        and why it ends there; or why the function is not fused. Compiles what the call would compile.
+        """
+        if not self._has_out:
+            options.pop("out", None)
+        call = _Call(self, args, [*enumerate(args), *options.items()], tuple(options))
+        if not call.arrays:
+            return f"{self.__name__}: not fused, since there is no array among the arguments"
+        if any(x.device is not call.arrays[0].device for x in call.arrays):
+            return f"{self.__name__}: not fused, since the arguments are on several devices"
+        try:
+            plan = self._plan(call)[0]
+            environment = plan.environment(call.arrays, call.numbers)
+            run = plan.prepare(environment)
+        except CompileError as error:
+            return f"{self.__name__}: can't be fused, a call raises: {error}"
+        except _REFUSED as error:
+            empty = any(not x._size for x in call.arrays)
+            why = "an array is empty" if empty else str(error) or "a number or a shape doesn't fit"
+            return f"{self.__name__}: not fused, since {why}"
+        return report(self.__name__, plan, run, environment, call.names_of_arrays(self._names))
+
     def cache_info(self) -> dict[str, int]:
         """`traces` (runs of the function on stand-ins), `unfused` (calls that the plain function answered),
         `layouts` (combinations of shapes and strides whose launch is remembered)."""
@@ -194,6 +232,15 @@ class _Call:
         self.args = self._given[:count]
         self.options = dict(zip(names, self._given[count:], strict=True))
 
+    def names_of_arrays(self, parameters: Sequence[str]) -> list[str]:
+        """What the function calls its arrays."""
+        names = [
+            *parameters[: len(self.args)],
+            *(f"argument {k}" for k in range(len(parameters), len(self.args))),
+        ]
+        both = zip([*names, *self._names], self._given, strict=True)
+        return [name for name, x in both if isinstance(x, ndarray)]
+
     def stand_ins(self, tracer: Tracer) -> tuple[list[Any], dict[str, Any]]:
         """What the function is called with for a trace."""
         made: list[Any] = []
@@ -209,6 +256,19 @@ class _Call:
                 made.append(x)
         count = len(made) - len(self._names)
         return made[:count], dict(zip(self._names, made[count:], strict=True))
+
+
+def _stored(name: str, out: Any, found: Any) -> Any:
+    """`out`, into which results are copied. Raises `ValueError` or `TypeError` where they don't fit."""
+    several = isinstance(found, (tuple, list))
+    targets, results = (out, found) if several else ((out,), (found,))
+    if not isinstance(targets, (tuple, list)) or len(targets) != len(results):
+        raise ValueError(
+            f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {out!r}"
+        )
+    for target, result in zip(targets, results, strict=True):
+        compute_out(name, target, result._shape, result._dtype, result.device)[...] = result
+    return out
 
 
 def _same(now: Any, then: Any) -> bool:
@@ -267,7 +327,8 @@ def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     operators with broadcasting, `where`, `clip`, `astype`, `reshape`, transposes and basic indices, the
     reductions `sum prod min max mean any all`. What is elementwise is one kernel and gives what the function
     gives by itself, to the bit; a reduction ends a kernel. No size is compiled in. It returns an array, or a
-    tuple of them, all of them new.
+    tuple of them, all of them new; with `out=` (of an array, or a tuple of them) they are written there, as
+    functions of the namespace do. `explain(...)` of arguments says which kernels a call becomes, and why.
 
     Python numbers among the arguments are passed at the launch; bools, strings, None and the parameters named
     in `static` are compiled in, and so are numbers and arrays from globals and closures, until another value

@@ -14,6 +14,7 @@ from ..kernels import axis_split, fused_launch
 from ..kernels.axis_split import Spread
 from ..kernels.fused import Element, number_types
 from ..kernels.fused_launch import Result
+from .facts import may_share_memory
 from .manipulation import broadcast_to
 from .tracing import Apply, Leaf, Node, Number, Reduce, Tracer, View
 from .ufunc import result_layout
@@ -115,6 +116,7 @@ class Lowering:
     def __init__(self, name: str, nodes: Sequence[Node]):
         self.operands: list[tuple[Node, Chain]] = []
         self.numbers: list[Number] = []
+        self.operations: list[str] = []  # names of what is computed, one after the other
         self._lines: list[str] = []
         self._scope: dict[str, Any] = {}
         self._known: dict[tuple[Node, Chain], str] = {}
@@ -147,6 +149,7 @@ class Lowering:
             self.operands.append((node, chain))
             return f"v{len(self.operands) - 1}"
         given = [self._operand(node, k, x, chain) for k, x in enumerate(node.operands)]
+        self.operations.append(node.op.name)
         function = node.op.function
         names = [n for n, f in self._scope.items() if f is function]
         called = names[0] if names else f"f{next(self._fresh)}"
@@ -175,15 +178,23 @@ class Lowering:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One launch. `places` are those of the operands among a launch's arrays, None for one that is copied."""
+    """One launch. `places` are those of the operands among a launch's arrays, None for one that is copied;
+    `result` is what it makes, where it can be written elsewhere."""
 
     lowering: Lowering
     places: tuple[int | None, ...]
-    run: Callable[[Sequence[ndarray], Sequence[Any]], list[ndarray]]
+    run: Callable[..., list[ndarray]]
+    result: Result | None = None
 
-    def __call__(self, environment: Environment) -> list[ndarray]:
+    def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
+        """What it makes: in `out` where that is laid out so, and is no operand's memory."""
         operands = environment.operands(self.lowering, self.places)
-        return self.run(operands, environment.values(self.lowering))
+        values = environment.values(self.lowering)
+        if out is None or not out._writeable or self.result != (out._shape, out._strides, out._dtype):
+            return self.run(operands, values)
+        if out.device is operands[0].device and not any(may_share_memory(out, x) for x in operands):
+            return self.run(operands, values, out)
+        return self.run(operands, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +206,10 @@ class Run:
     shown: dict[int, tuple[Node, Chain]]
     order: tuple[int, ...]
 
-    def __call__(self, environment: Environment) -> list[ndarray]:
+    def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
         arrays = environment.arrays
         for step in self.steps:
-            arrays += step(environment)
+            arrays += step(environment, out if step is self.steps[-1] else None)
         shown = self.shown
         return [
             environment.copied(*shown[k]) if k in shown else arrays[place]
@@ -223,6 +234,17 @@ class Plan:
         if not isinstance(node, Leaf):
             return self._places[node]
         return node.place if node.place >= 0 else self._tracer.arguments - node.place - 1
+
+    def name_of(self, leaf: Node, arguments: Sequence[str]) -> str:
+        """What a reader calls an operand."""
+        place, known = self._place(leaf), len(arguments) + len(self._tracer.captured)
+        if place < len(arguments):
+            return arguments[place]
+        return "a captured array" if place < known else f"the result of {place - known + 1}"
+
+    def ends(self, run: Run) -> list[Reduce | None]:
+        """The reduction that ends each launch, None for an elementwise one."""
+        return [*self._reductions, *[None] * (len(run.steps) - len(self._reductions))]
 
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
         """For these arguments. Raises `Unfit`."""
@@ -304,7 +326,8 @@ class Plan:
                 element, reduction.op, reduction.axes, result, reduction.kind, columns, offsets, device
             )
         operands, numbers = environment.operands(lowering, places), environment.values(lowering)
-        return Step(lowering, tuple(places), launch.prepared(operands, numbers))
+        only = launch.results[0] if reduction is None and len(nodes) == 1 else None
+        return Step(lowering, tuple(places), launch.prepared(operands, numbers), only)
 
 
 def _layout(

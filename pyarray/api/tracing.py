@@ -241,7 +241,7 @@ class Array(StandIn):
         return apply(self._tracer, op, domain, dtype, operands, out)
 
     def _reduce(self, op: ReduceOp, axis: Any, keepdims: bool, dtype: DType, kind: DType, out: Any) -> Array:
-        _no_out(self._tracer, out)
+        no_out(self._tracer, out)
         axes = shapes.normalize_axes(axis, self.ndim)
         node = Reduce(dtype, self.ndim - len(axes), self._node, op, axes, kind)
         self._tracer.reductions.append(node)
@@ -374,7 +374,8 @@ def _install() -> None:
 _install()
 
 
-def _no_out(tracer: Tracer, out: Any) -> None:
+def no_out(tracer: Tracer, out: Any) -> None:
+    """Raises `CompileError` for an `out` that a traced function gives."""
     if out is not None:
         tracer.knew = True
         tracer.fail("out= has no meaning in a fused function", "return the result")
@@ -387,7 +388,7 @@ def _sizes(shape: Any) -> tuple[Any, ...]:
 
 def apply(tracer: Tracer, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
     """The node of an elementwise operation, as `ufunc.compute` was asked for it."""
-    _no_out(tracer, out)
+    no_out(tracer, out)
     given: list[Any] = []
     for k, x in enumerate(operands):
         if isinstance(x, Number):

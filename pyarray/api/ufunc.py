@@ -248,7 +248,11 @@ def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, devic
         raise ValueError(f"{name}(): out= has shape {out._shape}, the result has shape {shape}")
     if not out._writeable:
         raise ValueError(f"{name}(): out= is read-only; pass a copy")
-    if 0 in out._strides and any(n > 1 and s == 0 for n, s in zip(out._shape, out._strides, strict=True)):
+    if (
+        out._size
+        and 0 in out._strides
+        and any(n > 1 and s == 0 for n, s in zip(out._shape, out._strides, strict=True))
+    ):
         what = "out= is broadcast (stride 0), so elements would be written more than once"
         raise ValueError(f"{name}(): {what}; pass a copy")
     upwards = _ORDER.index(dtype.kind) <= _ORDER.index(out._dtype.kind)

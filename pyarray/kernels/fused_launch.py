@@ -40,7 +40,7 @@ class Result(NamedTuple):
         return fresh(buffer, self.shape, self.strides, size, self.dtype, key)
 
 
-_RUN = "def run(operands, numbers):\n"
+_RUN = "def run(operands, numbers, into=None):\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,12 @@ class Launch:
     sizes: tuple[int, ...]
     finish: Callable[[list[ndarray]], list[ndarray]] | None = None
 
-    def run(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> list[ndarray]:
-        """The results for these operands. Every way in: debug checks, observers."""
-        made = [result.made(self.device) for result in self.results]
+    def run(
+        self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None
+    ) -> list[ndarray]:
+        """The results for these operands; `into` is laid out as the only one, and takes its place. Every way
+        in: debug checks, observers."""
+        made = [result.made(self.device) for result in self.results] if into is None else [into]
         self.kernel(*self._windows(made, operands), *self.sizes, *numbers)
         return made if self.finish is None else self.finish(made)
 
@@ -70,9 +73,7 @@ class Launch:
             x._view(offset, *place) for x, offset, place in zip(arrays, offsets, self.places, strict=True)
         ]
 
-    def prepared(
-        self, operands: Sequence[ndarray], numbers: Sequence[Any]
-    ) -> Callable[[Sequence[ndarray], Sequence[Any]], list[ndarray]]:
+    def prepared(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> Callable[..., list[ndarray]]:
         """`run` without looking anything up, where nothing observes it."""
         made = [result.made(self.device) for result in self.results]
         windows = self._windows(made, operands)
@@ -87,7 +88,7 @@ class Launch:
         addresses = []
         for k, x in enumerate(made):
             scope[f"facts{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
-            text += f"    out{k} = fresh(allocate(device, {x.nbytes}), *facts{k})\n"
+            text += f"    out{k} = fresh(allocate(device, {x.nbytes}), *facts{k}) if into is None else into\n"
             addresses.append(f"out{k}._ptr")
         addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
         addresses += [*map(str, self.sizes), "*numbers"]

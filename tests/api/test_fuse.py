@@ -320,3 +320,92 @@ def test_shapes_that_dont_fit_raise_what_the_function_raises():
         fused(pa.ones(3), [1])
     with pytest.raises(TypeError, match="takes a Python function"):
         pa.fuse(3)
+
+
+# ---- what it says about itself, and results in the caller's arrays
+
+
+def test_explained():
+    @pa.fuse
+    def softmax(x, temperature):
+        weights = pa.exp((x - pa.max(x, axis=-1, keepdims=True)) / temperature)
+        return weights / pa.sum(weights, axis=-1, keepdims=True)
+
+    x = pa.arange(12.0).reshape(3, 4)
+    assert softmax.explain(x, 2.0).splitlines() == [
+        "softmax: 3 kernels",
+        "1. max over axes (1,) of (3, 4), of nothing more; reads x",
+        "   ends here: what follows needs the whole result of the reduction",
+        "2. sum over axes (1,) of (3, 4), of subtract, divide, exp; reads x, the result of 1",
+        "   ends here: what follows needs the whole result of the reduction",
+        "3. elementwise: subtract, 2 x divide, exp; reads x, the result of 1, the result of 2",
+    ]
+    assert softmax.explain(x[:0], 2.0) == "softmax: not fused, since an array is empty"
+    assert softmax.explain(1.0, 2.0).endswith("there is no array among the arguments")
+    assert "can't be fused, a call raises: " in pa.fuse(lambda x: pa.sort(x)).explain(x)
+    assert softmax.cache_info()["unfused"] == 0
+
+
+def test_explained_shapes_and_copies():
+    captured = pa.ones(4)
+    several = pa.fuse(lambda x, y: (x + captured, x.reshape(-1) * y))
+    text = several.explain(pa.ones((3, 4)), y=pa.ones(12))
+    assert "ends here: the results that follow have another shape" in text
+    assert "reads x, a captured array" in text
+    cut = pa.fuse(lambda x, y: x.reshape(-1) + y)
+    assert cut.explain(pa.ones((2, 6)).T, pa.ones(12)).count("copied first") == 0
+    both = pa.fuse(lambda x, y: x.reshape(-1) + y.reshape(-1))
+    text = both.explain(pa.ones((4, 6)).T, pa.ones((4, 6), dtype=pa.float32).reshape(3, 8).T)
+    assert "copied first, since no strides show it in that shape: " in text
+
+
+@FEW
+@given(numpy_views(pa.float64), st.sampled_from("CFR"))
+def test_out(x, layout):
+    fused = pa.fuse(lambda a, b: a * b + 1)
+    a = pa.asarray(x)
+    expected = a * 2.0 + 1
+    out = pa.asarray(np.zeros(x.shape, order="F" if layout == "F" else "C"))
+    out = out[(slice(None, None, -1),) * x.ndim] if layout == "R" else out
+    for _ in range(3):
+        out[...] = 7
+        assert fused(a, 2.0, out=out) is out
+        same(out, expected)
+
+
+def test_out_is_written_by_the_kernel_itself_or_after_it():
+    fused = pa.fuse(lambda a: a[::-1] * 2)
+    a = pa.arange(1000.0)
+    expected = a[::-1] * 2
+    out = pa.zeros(1000)
+    with pa.trace() as seen:
+        fused(a, out=out)
+    assert len(seen.launches) == 1
+    same(out, expected)
+    fused(a, out=a)  # what is read is not overwritten
+    same(a, expected)
+    wide = pa.zeros(1000, dtype=pa.complex128)
+    assert fused(out, out=wide)[0].item() == 2 * out[-1].item()
+
+
+def test_out_of_several_results_and_what_does_not_fit():
+    both = pa.fuse(lambda a: (a + 1, pa.sum(a)))
+    a, out = pa.arange(6.0), (pa.zeros(6), pa.zeros(()))
+    assert both(a, out=out) is out
+    same(out[0], a + 1)
+    same(out[1], pa.sum(a))
+    one = pa.fuse(lambda a: a + 1)
+    for wrong, error, message in (
+        (pa.zeros(5), ValueError, r"out= has shape \(5,\), the result has shape \(6,\)"),
+        (pa.zeros(6, dtype=pa.int64), TypeError, "can't be stored in out= of int64"),
+        (np.zeros(6), TypeError, "must be a pyarray array, got ndarray"),
+        (pa.broadcast_to(pa.zeros(1), 6), ValueError, "read-only"),
+    ):
+        with pytest.raises(error, match=message):
+            one(a, out=wrong)
+    with pytest.raises(ValueError, match="a tuple of 2 arrays, one for each result"):
+        both(a, out=pa.zeros(6))
+    own = pa.fuse(lambda a, out: a + out)  # a parameter of the function's own
+    same(own(a, out=a), a + a)
+    with pytest.raises(pa.CompileError, match="out= has no meaning"):
+        pa.fuse(lambda a: one(a, out=a))(a)
