@@ -183,14 +183,12 @@ class Chooser:
         known.work |= work
 
     def _chosen(self, key: Key, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
-        winner = best(rows, default)
+        winner, late = best(rows, default), [r for r in rows if r.late]
         if winner is not None:
-            if all(r.lasting or r.median is not None for r in rows):
+            if not late and winner.identity() is not None:  # else the next process goes on
                 change = {"winners": {_set(task.candidates, default): winner.identity()}}
-                if winner.identity() is not None:
-                    self.store.merge(key.digest, change)
+                self.store.merge(key.digest, change)
             return Choice(winner, "search")
-        late = [r for r in rows if r.reason and r.reason.startswith("not timed")]
         if late:
             fallback = default or late[0].config
             what = f"{self.name}: no candidate was timed: {late[0].reason}"

@@ -30,6 +30,7 @@ NEAR = 1.5  # times the best rough median: whose least is below is timed finely
 CLOSE = 1.1  # times the best median: others are given up on the way
 LONG = 0.3  # seconds after which few samples are enough
 FEW = 5
+LATE = "not timed"  # how such a reason begins
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Result:
     lasting: bool = True  # whether it would be so the next time
     text: str = ""  # hash of what was compiled
     error: BaseException | None = None
+
+    @property
+    def late(self) -> bool:
+        """Whether there was no time, or no memory, to time it."""
+        return self.reason is not None and self.reason.startswith(LATE)
 
     def row(self) -> dict[str, Any]:
         """For the store."""
@@ -136,7 +142,7 @@ class Search:
             self._on_arguments(todo, anchor)
         for c in self.task.candidates:
             if c not in self.results:
-                text = f"not timed: {self._why or f'the budget of {self._budget:g} s was over'}"
+                text = f"{LATE}: {self._why or f'the budget of {self._budget:g} s was over'}"
                 self.results[c] = Result(c, reason=text, lasting=False, text=self.task.text(c))
         return self._end_of([self.results[c] for c in self.task.candidates])
 

@@ -10,8 +10,8 @@ from typing import Any
 from ..driver.base import Device
 from ..driver.stream import Event
 
-SHORTEST = 0.05  # milliseconds that a timed stretch should take, where runs may be repeated in it
-MOST_RUNS = 64  # in one stretch
+SHORTEST = 0.2  # milliseconds that a timed stretch should take, where runs may be repeated in it
+MOST_RUNS = 256  # in one stretch
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Tuned kernels: what a search leaves of the arguments, who wins, what is searched again, what is refused."""
 
+import copy
 import logging
+import pickle
 import threading
 
 import numpy as np
@@ -41,6 +43,12 @@ def scaled(out, v, n: int, block: pa.constexpr):
 def grown(v, w, block: pa.constexpr):
     for i in range(v.size):
         v[i] = v[i] + w[i] + 0 * block
+
+
+@pa.kernel
+def doubled(out, v, block: pa.constexpr):
+    for i in range(out.size):
+        out[i] = 2 * v[i] + 0 * block
 
 
 @pa.kernel
@@ -136,7 +144,7 @@ def test_nothing_but_the_result_changes_whatever_overlaps(device, data):
     def views(a):
         return [a[s : s + 2 * size][:: steps[k]][:size] for k, s in enumerate(starts)]
 
-    kernel, args = data.draw(st.sampled_from([(grown, ()), (scaled, (size,))]))
+    kernel, args = data.draw(st.sampled_from([(grown, ()), (doubled, ()), (scaled, (size,))]))
     low = [sorted((s, s + 2 * size)) for s in starts]
     same = starts[0] == starts[1] and steps[0] == steps[1]
     if low[0][0] < low[1][1] and low[1][0] < low[0][1] and not same:
@@ -377,6 +385,59 @@ def test_a_callers_constant_is_not_overridden(device):
     assert pa.asnumpy(out)[0] == 4
     with pytest.raises(pa.AutotuneError, match="none of the 2 has block=3"):
         pairs(out, block=3)
+
+
+def by_size(out, v, n):
+    return pa.Config(block=2 if out.size > 10 else 1)
+
+
+def test_a_default_is_asked_again_for_other_sizes(device):
+    t = tuned(scaled, 1, 2, default=by_size)
+    out, v = arrays(device)
+    for n, block in ((16, 2), (8, 1), (16, 2), (4, 1)):
+        for _ in range(2):
+            t(out[:n], v[:n], n)
+        assert t.choice(out[:n], v[:n], n) == (pa.Config(block=block), "default")
+    assert t.cache_info()["hits"] == 5
+
+
+@pa.autotune(configs=[pa.Config(block=1), pa.Config(block=2)], warmup=0, rep=1)
+@pa.kernel
+def at_the_top(v, block: pa.constexpr):
+    """Adds one."""
+    for i in range(v.size):
+        v[i] = v[i] + 1 + 0 * block
+
+
+class Holder:
+    method = tuned(at_the_top.kernel, 1, 2)
+    size = 3
+
+
+def test_it_is_an_object_like_a_kernel(device):
+    assert pickle.loads(pickle.dumps(at_the_top)) is copy.deepcopy(at_the_top) is at_the_top
+    assert (at_the_top.__name__, at_the_top.__doc__) == ("at_the_top", "Adds one.")
+    assert repr(at_the_top).startswith("<tuned <kernel at_the_top")
+    with pytest.raises(pickle.PicklingError):
+        pickle.dumps(tuned(scaled, 1, 2))
+    v = pa.zeros(4, device=device)
+    at_the_top(v=v)
+    assert pa.asnumpy(v)[0] == 1
+    assert Holder.method is Holder.__dict__["method"]
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        Holder().method(v)
+
+
+def test_without_memory_for_a_copy_the_first_candidate_is_used(device, monkeypatch):
+    def full(self):
+        raise pa.OutOfMemoryError("no memory", 64)
+
+    t = tuned(grown, 1, 2)
+    v, w = arrays(device)
+    monkeypatch.setattr("pyarray.jit.tune_restore.Arguments.save", full)
+    with pytest.warns(RuntimeWarning, match="no memory for a copy of 64 bytes"):
+        t(v, w)
+    np.testing.assert_array_equal(pa.asnumpy(v), np.arange(16))
 
 
 # ---- stores, threads
