@@ -32,6 +32,7 @@ class Call:
         self.given = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
         self.args = {n: value for n, value in given.items() if n not in written.tuned}
         self._parameters = written.parameters
+        self.checked = kernel._checked()  # in this thread
 
     @property
     def positional(self) -> list[Any]:
@@ -174,7 +175,7 @@ class Compiler:
     def prepare(self, call: Call, config: Config) -> Prepared:
         """The candidate, twice where it is to be checked."""
         bound = call.with_config(config)
-        debug = self._kernel._checked()
+        debug = call.checked
         run, directions = self._run(self.kernel(config.flags, debug), bound)
         checked = (
             run if debug else self._run(self.kernel(config.flags, True), bound)[0] if self._check else None

@@ -21,12 +21,12 @@ def taken(arrays: Mapping[str, ndarray], names: Sequence[str]) -> Results:
 
 
 def tolerance(dtype: DType) -> float:
-    """How much two orders of summation may differ, relative to the largest magnitude: eps to the power of
-    2/3, 0 for integers."""
+    """How much two orders of summation may differ, relative to the largest magnitude: the root of eps, 0 for
+    integers."""
     if dtype.kind not in "fc":
         return 0.0
     bits = {"float16": 10, "bfloat16": 7, "float32": 23, "complex64": 23}.get(str(dtype), 52)
-    return float(2.0 ** (-bits * 2 / 3))
+    return float(2.0 ** (-bits / 2))
 
 
 def difference(expected: Results, got: Results, arrays: Mapping[str, ndarray]) -> str | None:

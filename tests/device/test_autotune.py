@@ -570,6 +570,18 @@ def test_the_setting(device, setting, how):
     assert again.choice(out, v, 16).config["block"] == (1 if how == "off" else 2)
 
 
+def test_where_nothing_may_be_compiled_nothing_is_searched(device, setting):
+    t = tuned(scaled, 1, 2)
+    out, v = arrays(device)
+    scaled(out, v, 16, 1)
+    setting("PYARRAY_RUN_ONLY", True)
+    try:
+        t(out, v, 16)
+    finally:
+        setting("PYARRAY_RUN_ONLY", None)
+    assert t.cache_info()["searches"] == 0
+
+
 def test_a_wrong_setting_is_said(device, monkeypatch):
     monkeypatch.setenv("PYARRAY_AUTOTUNE", "perhaps")
     with pytest.raises(ValueError, match="PYARRAY_AUTOTUNE='perhaps'"):
@@ -682,6 +694,7 @@ def test_debug_mode(device):
     with pa.debug():
         t(out, v, 16)
         t(out, v, 16)
+        assert {debug for _, debug in t._compiler._others} == {True}
         with pytest.raises(pa.BoundsError, match="got index 16"):
             t(out, v, 17)
     t(out, v, 16)
