@@ -60,7 +60,10 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> 
     """
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', got {order!r}")
-    target = shapes.resolve_shape(shape[0] if len(shape) == 1 else shape, a._size)
+    try:
+        target = shapes.resolve_shape(shape[0] if len(shape) == 1 else shape, a._size)
+    except ValueError as error:
+        raise ValueError(f"{error}; the array has shape {a._shape}") from None
     if order == "F":
         return a.T.reshape(target[::-1], copy=copy).T
     strides = None if copy else shapes.reshape_strides(a._shape, a._strides, target, a._dtype.itemsize)

@@ -202,7 +202,7 @@ def result_type(*operands: Any) -> DType:
         asdtype(getattr(x, "dtype", x)) for x, t in zip(operands, kinds, strict=True) if t not in PYTHON_KIND
     ]
     if not operands:
-        raise TypeError("result_type needs at least one array, dtype or scalar")
+        raise ValueError("result_type needs at least one array, dtype or scalar")
     if not strong:
         return DEFAULT[max((PYTHON_KIND[t] for t in scalars), key=_KIND_ORDER.index)]
     return functools.reduce(promote_scalar, scalars, functools.reduce(promote, strong))

@@ -47,14 +47,13 @@ def resolve_shape(shape: Any, total: int | None = None) -> Ints:
     if total is None:
         return sizes
     known = size(n for n in sizes if n != -1) if unknown else size(sizes)
-    if unknown and known:
-        sizes = tuple(total // known if n == -1 else n for n in sizes)
-        known = size(sizes)
-    if known != total or (unknown and -1 in sizes):
+    fits = known != 0 and total % known == 0 if unknown else known == total
+    if not fits:
+        whole = "divide" if unknown else "be"
         raise ValueError(
-            f"cannot reshape {total} elements into shape {sizes}; the product of the sizes must be {total}"
+            f"cannot reshape {total} elements into shape {sizes}; the sizes' product must {whole} {total}"
         )
-    return sizes
+    return tuple(total // known if n == -1 else n for n in sizes) if unknown else sizes
 
 
 def normalize_axis(axis: Any, ndim: int) -> int:

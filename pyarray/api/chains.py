@@ -26,6 +26,8 @@ def _operands(name: str, x1: Any, x2: Any, least: tuple[int, int]) -> list[ndarr
                 f"{name}() needs {least[0]} and {least[1]} axes or more, got shapes {found[0].shape} and "
                 f"{found[1].shape}"
             )
+    if found[0].shape[-1] != found[1].shape[-least[1]]:
+        raise ValueError(f"{name}(): shapes {found[0].shape} and {found[1].shape} don't fit")
     return found
 
 

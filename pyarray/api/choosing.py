@@ -222,16 +222,23 @@ def put_along_axis(a: ndarray, indices: Any, values: Any, /, axis: int | None = 
     gather.put(a, tuple(index if d == k else line for d, line in enumerate(lines)), values)
 
 
+def _places(name: str, a: ndarray, mask: Any) -> ndarray:
+    chosen = asarray(mask, device=a.device)
+    if chosen.size != a.size:
+        raise ValueError(f"{name}(): the mask has shape {chosen.shape}, the array {a.shape}")
+    return nonzero(chosen.ravel())[0]
+
+
 def place(a: ndarray, mask: Any, vals: Any, /) -> None:
     """Writes `vals` one after the other, over and over, where `mask` (of the shape of `a`) is true. Waits for
-    the device. Raises `ValueError` for no values.
+    the device. Raises `ValueError` for no values, and a mask of another size.
 
     >>> import pyarray as pa
     >>> a = pa.arange(4); pa.place(a, a > 1, [7]); a.tolist()
     [0, 1, 7, 7]
     """
     a = _target("place", a)
-    where_true = nonzero(asarray(mask, device=a.device).ravel())[0]
+    where_true = _places("place", a, mask)
     values = asarray(vals, device=a.device).ravel()
     if not values.size and where_true.size:
         raise ValueError("place(): there are no values to write")
@@ -247,7 +254,7 @@ def putmask(a: ndarray, mask: Any, values: Any, /) -> None:
     [0, 1, 7, 8]
     """
     a = _target("putmask", a)
-    where_true = nonzero(asarray(mask, device=a.device).ravel())[0]
+    where_true = _places("putmask", a, mask)
     given = asarray(values, device=a.device).ravel()
     if where_true.size and given.size:
         put(a, where_true, take(given, where_true % given.size))

@@ -50,8 +50,8 @@ def arange(
     """Evenly spaced numbers from `start` (0 when only one number is given) up to, but without, `stop`; values
     as NumPy's.
 
-    The dtype is int64 when all numbers are integers, else float64. Raises `ValueError` for a step of 0 or a
-    length that isn't finite, `TypeError` for what is no real number.
+    The dtype is int64 when all numbers are integers, else float64. Raises `ZeroDivisionError` for a step of
+    0, `ValueError` for a length that isn't finite, `TypeError` for what is no real number.
 
     >>> import pyarray as pa
     >>> pa.arange(2, 8, 3).tolist()
@@ -64,7 +64,7 @@ def arange(
     )
     kind = asdtype(dtype) if dtype is not None else _default(start, stop, step)
     if step == 0:
-        raise ValueError("arange(): the step must not be 0; use full for equal numbers")
+        raise ZeroDivisionError("arange(): the step must not be 0; use full for equal numbers")
     count = (stop - start) / step
     if not math.isfinite(count):
         raise ValueError(f"arange(): no finite number of steps of {step!r} leads from {start!r} to {stop!r}")

@@ -87,7 +87,7 @@ def finfo(type: Any, /) -> FloatInfo:
     """
     kind = _of(type)
     if kind.kind not in "fc":
-        raise TypeError(f"finfo() takes a floating dtype, got {kind}; use iinfo for integers")
+        raise ValueError(f"finfo() takes a floating dtype, got {kind}; use iinfo for integers")
     part = {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(kind.name, kind)
     info: Any = ml_dtypes.finfo(part.numpy) if part is bfloat16 else np.finfo(part.numpy)
     eps, high, low, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
@@ -103,7 +103,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     """
     kind = _of(type)
     if kind.kind not in "iu":
-        raise TypeError(f"iinfo() takes an integer dtype, got {kind}; use finfo for floating types")
+        raise ValueError(f"iinfo() takes an integer dtype, got {kind}; use finfo for floating types")
     info = np.iinfo(kind.numpy)
     return IntegerInfo(int(info.bits), int(info.max), int(info.min), kind)
 

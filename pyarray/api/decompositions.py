@@ -296,6 +296,9 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[ndarray, ndarray, ndarr
     """
     left, right = lifted("lstsq", a, b)
     kind = result_type(left, right)
+    if left.ndim != 2 or right.ndim not in (1, 2) or left.shape[0] != right.shape[0]:
+        what = "a matrix takes as many rows on the right"
+        raise LinAlgError(f"lstsq(): shapes {left.shape} and {right.shape} don't fit: {what}")
     cast = [x.astype(kind, copy=False) for x in (left, right)]
     found, residuals, rank, values = library("linalg", "lstsq", *cast, rcond=rcond)
     return found, residuals, rank, values.astype(real_of(kind), copy=False)

@@ -45,8 +45,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     5.0
     """
     (x,) = lifted("vector_norm", x)
-    if isinstance(ord, (bool, str)) or not isinstance(ord, (int, float)):
-        raise TypeError(f"vector_norm(): ord is a real number or an infinity, got {ord!r}")
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
+        refused = ValueError if isinstance(ord, str) else TypeError
+        raise refused(f"vector_norm(): ord is a real number or an infinity, got {ord!r}")
     kind = real_of(x._dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
     if ord == 2:

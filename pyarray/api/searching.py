@@ -32,7 +32,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     and x2 may be a number.
 
     Without `x1` and `x2`, `nonzero(condition)`. Raises `TypeError` for dtypes without a common one,
-    `ValueError` for shapes that don't broadcast.
+    `ValueError` for shapes that don't broadcast, and for one choice alone.
 
     >>> import pyarray as pa
     >>> pa.where(pa.asarray([True, False]), pa.asarray([1, 2]), 0).tolist()
@@ -41,7 +41,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     if x1 is None and x2 is None:
         return nonzero(condition)
     if x1 is None or x2 is None:
-        raise TypeError("where() takes a condition, or a condition and both choices; got one choice")
+        raise ValueError("where() takes a condition, or a condition and both choices; got one choice")
     where_true: Any
     where_true, *choices = operands_of("where", (condition, x1, x2))
     where_true = (
