@@ -43,8 +43,8 @@ def operands(dtype: str, *shapes: tuple[int, ...]) -> list[Any]:
 
 
 def product(x: Any, y: Any, dtype: str | None = None) -> dict[str, Callable[[], Any] | None]:
-    """`x @ y` by each library, of `dtype` where NumPy lacks it; views of NumPy arrays are views in the others,
-    too. PyTorch's integers aren't raced: they are slower than NumPy's."""
+    """`x @ y` by each library, of `dtype` where NumPy lacks it; views of NumPy arrays are views in the
+    others, too. PyTorch's integers aren't raced: they are slower than NumPy's."""
     torch = peers.peer("torch")
     p, q = pa.asarray(x), pa.asarray(y)
     calls: dict[str, Callable[[], Any] | None] = {"pyarray": lambda: p @ q}

@@ -30,6 +30,7 @@ from .api.creation import *  # noqa: F403
 from .api.data_types import *  # noqa: F403
 from .api.einsum import *  # noqa: F403
 from .api.elementwise import *  # noqa: F403
+from .api.epilogue import *  # noqa: F403
 from .api.facts import *  # noqa: F403
 from .api.files import *  # noqa: F403
 from .api.float_parts import *  # noqa: F403

@@ -59,6 +59,13 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
 }
 
 #ifdef PA_EPILOGUE
+/* A memcpy of n elements; of a whole row of a panel without a call. */
+PA_GEMM_INLINE void PA_G(row)(void *to, const void *from, int64_t n, int64_t size)
+{
+    if (n == PA_G_NR) __builtin_memcpy(to, from, (size_t)(PA_G_NR * size));
+    else __builtin_memcpy(to, from, (size_t)(n * size));
+}
+
 /* n elements of what is added, from (i, j) on in a row. */
 PA_GEMM_HOT void PA_G(added)(const pa_gemm_job *job, int which, int64_t i, int64_t j, int64_t n, PA_C *to)
 {
@@ -67,7 +74,7 @@ PA_GEMM_HOT void PA_G(added)(const pa_gemm_job *job, int which, int64_t i, int64
     int64_t q;
 #ifndef PA_DEBUG_CHECKS
     if (step == PA_G_CS) {
-        __builtin_memcpy(to, from, (size_t)(n * PA_G_CS));
+        PA_G(row)(to, from, n, PA_G_CS);
         return;
     }
 #endif
@@ -91,25 +98,27 @@ PA_GEMM_HOT void PA_G(apply)(const pa_gemm_job *job, const PA_ACC *sum, int64_t 
     PA_G_E acc[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
     PA_C d[PA_G_MR * PA_G_NR] __attribute__((aligned(64))), e[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
     PA_C out[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
+    const PA_G_E *all = acc;
     const int64_t most = rows == 1 ? PA_G_MR * PA_G_NR : PA_G_NR;
     int64_t r, q, n = 0;
     (void)im;
     for (; cols > most; cols -= most, sum += most, j += most) PA_G(apply)(job, sum, apart, im, i, j, rows, most);
     for (r = 0; r < rows; r++, n += cols) {
 #if PA_KIND == PA_GEMM_REAL
-        __builtin_memcpy(acc + n, sum + r * apart, (size_t)cols * sizeof(PA_ACC));
+        if (rows == 1 || apart == cols) all = sum;
+        else PA_G(row)(acc + n, sum + r * apart, cols, (int64_t)sizeof(PA_ACC));
 #else
         for (q = 0; q < cols; q++) { PA_GEMM_SCALAR(); PA_G_GET(acc[n + q], sum, r * apart + q, im); }
 #endif
         if (job->d[0]) PA_G(added)(job, 0, i + r, j, cols, d + n);
         if (job->d[1]) PA_G(added)(job, 1, i + r, j, cols, e + n);
     }
-    PA_EPILOGUE(job->args, n, acc, d, e, out);
+    PA_EPILOGUE(job->args, n, all, d, e, out);
     for (r = 0; r < rows; r++) {
         char *row = job->c + (i + r) * job->rcs + j * job->ccs;
 #ifndef PA_DEBUG_CHECKS
         if (job->ccs == PA_G_CS) {
-            __builtin_memcpy(row, out + r * cols, (size_t)(cols * PA_G_CS));
+            PA_G(row)(row, out + r * cols, cols, PA_G_CS);
             continue;
         }
 #endif

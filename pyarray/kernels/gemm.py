@@ -14,9 +14,9 @@ from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
 from ..lang.check import Site
 from ..lang.dialect import DIALECTS
-from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
+from .gemm_last import Addends, Last, last_text, slots_of
 from .map import apart
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
@@ -35,24 +35,37 @@ for _bits in (16, 32, 64):
     _TYPES[f"int{_bits}"] = _TYPES[f"uint{_bits}"] = (f"uint{_bits}_t", f"uint{_bits}_t", "INT", None, None)
 
 SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
-_NAMES = ("a", "b", "c")
+_NAMES = ("a", "b", "c")  # d and e may follow
 _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
 
 
-def gemm(c: ndarray, a: ndarray, b: ndarray) -> None:
+def gemm(
+    c: ndarray, a: ndarray, b: ndarray, last: Last | None = None, addends: Addends = (), numbers: Any = ()
+) -> None:
     """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
-    broadcast to that of `c`."""
+    broadcast to that of `c`.
+
+    With `last` (a CPU's) that becomes of the sums, of arrays like `c` and of numbers; `c` has its type."""
     batch = c._shape[:-2]
     a, b = apart_from(a, c), apart_from(b, c)
     a, b, c = _oriented(a, b, c)
-    columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in (a, b, c)]
+    arrays = (a, b, c, *addends)
+    columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
     batch, merged = shapes.collapse(batch, *columns)
     views = [
         x._view(0, batch + x._shape[-2:], steps + x._strides[-2:])
-        for x, steps in zip((a, b, c), merged, strict=True)
+        for x, steps in zip(arrays, merged, strict=True)
     ]
-    extra = [end for x in (a, b, c) for end in _memory(x)] if mode.debug else []
-    _KERNEL.launch((c.dtype.name, len(batch), _tiles(c)), c.device, *views, *extra)
+    extra = [end for x in arrays for end in _memory(x)] if mode.debug else []
+    key = a.dtype.name, len(batch), _tiles(c)
+    _KERNEL.launch(key if last is None else (*key, last), c.device, *views, *numbers, *extra)
+
+
+def widens(dtype: DType, out: DType) -> bool:
+    """Whether products of the one type can be had in the other without casting the operands."""
+    if dtype.kind in "iu" and out.kind in "iu":
+        return dtype.itemsize < out.itemsize
+    return dtype.kind == out.kind == "f" and dtype.itemsize == 2 and out.name == "float32"
 
 
 def _oriented(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
@@ -105,41 +118,51 @@ def _memory(x: ndarray) -> tuple[Address, Address]:
     return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
-def _program(key: tuple[str, int, int], target: str, debug: bool) -> Program:
-    name, nb, tiles = key
+def _program(key: Any, target: str, debug: bool) -> Program:
+    """`key`: the element type, the axes of the batch, the tiles of a grid, and `Last` where there is one."""
+    name, nb, tiles, *more = key
+    last = more[0] if more else None
     dtype = BY_NAME[name]
-    kind = ArrayType(dtype, nb + 2, strided=True)
-    params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
+    out = BY_NAME[last.out] if last else dtype
+    names = (*_NAMES, *(last.addends if last else ()))
+    params: list[tuple[str, Any]] = [
+        (n, ArrayType(dtype if n in "ab" else out, nb + 2, strided=True)) for n in names
+    ]
+    if last:
+        params += [(n, ScalarType(last.number)) for n in last.numbers]
     if debug:
-        params += [(n, ScalarType(int64)) for n in _RANGES]
+        params += [(f"{n}_{end}", ScalarType(int64)) for n in names for end in ("low", "high")]
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
-    sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in _NAMES)
-    directions = {"a": "IN", "b": "IN", "c": "OUT"}
+    sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
+    directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if DIALECTS[target].blocks:
-        text, entry = _text(dtype, nb, kind, debug)
+        text, entry = _text(dtype, nb, params, last, debug)
     else:
-        text, entry = _grid_text(dtype, nb, kind, debug, tiles)
+        text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
     return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
 
 
-def _head(dtype: DType, kind: ArrayType, debug: bool) -> tuple[str, str]:
-    """The macros of the element type, and the fields of the slots."""
+def _macros(dtype: DType, out: DType) -> str:
+    """Those of the element types."""
     memory, acc, family, load, store = _TYPES[dtype.name]
-    slots = "".join(f"    {ctype}{n}_{field};\n" for n in _NAMES for ctype, field in fields(kind, debug))
-    slots += "".join(f"    int64_t {n};\n" for n in _RANGES) if debug else ""
-    defines = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
-    defines += f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
+    if out is not dtype and family == "INT":
+        acc, twin = f"uint{8 * out.itemsize}_t", f"int{8 * dtype.itemsize}_t"
+        load = f"({acc}){f'({twin})' if dtype.kind == 'i' else ''}(x)"
+        store = "(x)"
+    elif out is not dtype:
+        store = "(x)"
+    defines = f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
     defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
-    return defines, slots
+    return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
 
 
-def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> tuple[str, str]:
+def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
     """C text and its entry."""
-    defines, slots = _head(dtype, kind, debug)
-    _, acc, _, load, _ = _TYPES[dtype.name]
-    extra = '#include "pa_half.h"\n' if acc == "float" and load else ""
+    out = BY_NAME[last.out] if last else dtype
+    extra = '#include "pa_half.h"\n' if dtype.itemsize == 2 and dtype.kind == "f" else ""
+    checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
     body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
     body += "".join(f"    g.{n} = s->{n}_data;\n" for n in _NAMES)
     for n in _NAMES:
@@ -147,24 +170,33 @@ def _text(dtype: DType, nb: int, kind: ArrayType, debug: bool) -> tuple[str, str
     if nb:
         sizes = ", ".join(f"s->c_n{k}" for k in range(nb))
         body += f"    const int64_t batch[] = {{{sizes}}};\n    g.batch = batch;\n"
-        for n in _NAMES:
+    names = (*_NAMES, *(last.addends if last else ()))
+    for place, n in enumerate(names):
+        field = f"batch_{n}" if place < len(_NAMES) else f"batch_d[{'de'.index(n)}]"
+        if nb:
             steps = ", ".join(f"s->{n}_s{k}" for k in range(nb))
-            body += f"    const int64_t batch_{n}[] = {{{steps}}};\n    g.batch_{n} = batch_{n};\n"
+            body += f"    const int64_t batch_{n}[] = {{{steps}}};\n    g.{field} = batch_{n};\n"
+        if place >= len(_NAMES):
+            k = "de".index(n)
+            body += f"    g.d[{k}] = s->{n}_data, g.rds[{k}] = s->{n}_s{nb}, g.cds[{k}] = s->{n}_s{nb + 1};\n"
     if debug:
-        for place, n in enumerate(_NAMES):
+        for n in names:
+            place = "abcde".index(n)
             body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
             body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
     text = f"""#include "pa_base.h"
-{extra}{defines}#include "pa_gemm.h"
-
+{extra}{last.includes if last else ""}
 typedef struct {{
-{slots}}} matmul_slots;
+{slots_of(params, debug)}}} matmul_slots;
+{last_text(last) if last else ""}
+{checks}{_macros(dtype, out)}#include "pa_gemm.h"
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
 {{
     const matmul_slots *s = (const matmul_slots *)memory;
     pa_gemm_args g = {{0}};
     g.nb = {nb};
+    g.more = s;
 {body}    pa_gemm(&g, rt);
 }}
 """
@@ -173,7 +205,9 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 
 def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int) -> tuple[str, str]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h), and what to launch."""
-    defines, slots = _head(dtype, kind, debug)
+    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + _macros(dtype, dtype)
+    params = [(n, kind) for n in _NAMES]
+    slots = slots_of(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for place, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"

@@ -82,7 +82,12 @@ def text(names, before="", after=""):
     for name in names:
         element, acc, kind, load, store = KINDS[name]
         out += [f"#define PA_NAME gemm_{name}", f"#define PA_T {element}", f"#define PA_ACC {acc}"]
-        out += [f"#define PA_KIND PA_GEMM_{kind}", "#undef PA_HALF", "#define PA_HALF" * (name == "f16"), after]
+        out += [
+            f"#define PA_KIND PA_GEMM_{kind}",
+            "#undef PA_HALF",
+            "#define PA_HALF" * (name == "f16"),
+            after,
+        ]
         if load:
             out += [f"#define PA_LOAD(x) {load}", f"#define PA_STORE(x) {store}"]
         out += ['#include "pa_gemm.h"']
@@ -353,7 +358,11 @@ def test_halves_are_rounded_once(libraries, dtype):
 
 @RELAXED
 @given(
-    data=st.data(), dtype=st.sampled_from(["float32", "float16", "int8", "complex64"]), m=SIZES, n=SIZES, k=DEPTHS
+    data=st.data(),
+    dtype=st.sampled_from(["float32", "float16", "int8", "complex64"]),
+    m=SIZES,
+    n=SIZES,
+    k=DEPTHS,
 )
 def test_epilogue(libraries, data, dtype, m, n, k):
     """Once on each element, with what belongs to it, however the product is cut or transposed."""
@@ -377,7 +386,11 @@ def test_epilogue(libraries, data, dtype, m, n, k):
     name = "epilogue, debug" if checked else "epilogue"
     failure = ffi.new("pa_failure *")
     libraries[name].launch(
-        DTYPES[str(dtype)], args, data.draw(st.integers(0, 1)), failure, data.draw(st.sampled_from(["run", "dry"]))
+        DTYPES[str(dtype)],
+        args,
+        data.draw(st.integers(0, 1)),
+        failure,
+        data.draw(st.sampled_from(["run", "dry"])),
     )
     assert not failure.set
     wide = {"f": np.float64, "c": np.complex128}.get(dtype.kind, dtype)

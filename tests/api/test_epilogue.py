@@ -1,0 +1,147 @@
+"""gemm: matrix products with a last step, against NumPy in a wider type."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+
+DTYPES = (
+    "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64",
+    "complex64", "complex128",
+)  # fmt: skip
+EPS = {"float32": 1e-5, "float64": 1e-13, "float16": 2e-3, "bfloat16": 2e-2, "complex64": 1e-5}
+SIZES = st.one_of(st.integers(0, 20), st.sampled_from([31, 32, 33, 48, 65, 130]))
+
+
+@pa.func
+def relu(x):
+    return max(x, 0)
+
+
+@pa.func
+def soft(x):
+    return x / (1 + abs(x))
+
+
+def wide(dtype):
+    kind = np.dtype(dtype if dtype != "bfloat16" else "float32").kind
+    return {"f": np.float64, "c": np.complex128}.get(kind, np.dtype(dtype if kind in "iu" else "float64"))
+
+
+def drawn_view(data, rng, shape, dtype, device):
+    """The array and what it holds, of any strides."""
+    layout = data.draw(st.sampled_from(["rows", "columns", "steps", "negative", "broadcast"]))
+    values = rng.integers(0 if dtype == "uint8" else -4, 5, shape).astype(wide(dtype))
+    x = pa.asarray(values, device=device).astype(dtype)
+    if layout == "columns" and len(shape) > 1:
+        x = x.mT.copy().mT
+    elif layout == "steps":
+        whole = pa.zeros((*shape[:-1], 3 * shape[-1]), dtype=dtype, device=device)
+        whole[..., ::3] = x
+        x = whole[..., ::3]
+    elif layout == "negative":
+        x, values = x[..., ::-1], values[..., ::-1]
+    elif layout == "broadcast" and len(shape) > 1 and shape[-2]:
+        x = pa.broadcast_to(x[..., :1, :], shape)
+        values = np.broadcast_to(values[..., :1, :], shape)
+    return x, values
+
+
+def agree(got, want, dtype):
+    found = pa.asnumpy(got.astype("float64") if dtype == "bfloat16" else got)
+    tolerance = EPS.get(dtype, 1e-13) if np.dtype(wide(dtype)).kind in "fc" else 0
+    assert found.shape == want.shape
+    assert np.all(np.abs(found.astype(want.dtype) - want) <= tolerance * (np.abs(want) + 1))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), dtype=st.sampled_from(DTYPES), m=SIZES, n=SIZES, k=SIZES)
+def test_all_parts(device, data, dtype, m, n, k):
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    batch = data.draw(st.sampled_from([(), (), (3,), (2, 2)]))
+    a, x = drawn_view(data, rng, (*batch, m, k), dtype, device)
+    b, y = drawn_view(data, rng, data.draw(st.sampled_from([(*batch, k, n), (k, n)])), dtype, device)
+    options, want = {}, x @ y
+    if data.draw(st.booleans()):
+        options["alpha"], want = 2, 2 * want
+    if data.draw(st.booleans()):
+        options["c"], z = drawn_view(
+            data, rng, data.draw(st.sampled_from([(*batch, m, n), (m, 1)])), dtype, device
+        )
+        options["beta"], want = 3, want + 3 * z
+    if data.draw(st.booleans()):
+        options["bias"], z = drawn_view(data, rng, data.draw(st.sampled_from([(n,), (m, n)])), dtype, device)
+        want = want + z
+    if np.dtype(wide(dtype)).kind != "c" and data.draw(st.booleans()):
+        options["activation"], want = relu, np.maximum(want, 0)
+    agree(pa.gemm(a, b, **options), want.astype(wide(dtype)), dtype)
+
+
+@pytest.mark.parametrize("shape", [(1, 300, 200), (200, 700, 130), (2000, 3, 4), (5, 5000, 6), (300, 40, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int8"])
+def test_every_way_of_the_product_has_the_step(device, shape, dtype):
+    """Few rows, few columns, a long way, many tiles."""
+    (m, k, n), rng = shape, np.random.default_rng(1)
+    x, y, z = (rng.integers(-2, 3, s).astype(wide(dtype)) for s in ((m, k), (k, n), (n,)))
+    a, b, bias = (pa.asarray(v, device=device).astype(dtype) for v in (x, y, z))
+    agree(pa.gemm(a, b, alpha=-1, bias=bias), (z - x @ y).astype(wide(dtype)), dtype)
+
+
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [("int8", "int32"), ("uint8", "int32"), ("int8", "int64"), ("int16", "int32"), ("uint16", "uint64"),
+     ("float16", "float32"), ("bfloat16", "float32"), ("float32", "float64"), ("int32", "float64")],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [(1, 90, 90), (30, 90, 40), (90, 90, 3)])
+def test_wider_results(device, source, result, shape):
+    (m, k, n), rng = shape, np.random.default_rng(2)
+    low = 0 if source[0] == "u" else -100
+    x, y = rng.integers(low, 101, (m, k)), rng.integers(low, 101, (k, n))
+    a, b = (pa.asarray(v, device=device).astype(source) for v in (x, y))
+    got = pa.gemm(a, b, dtype=result)
+    assert got.dtype == result
+    np.testing.assert_array_equal(pa.asnumpy(got), (x @ y).astype(result))
+
+
+def test_out(device):
+    """It may be c itself, a view of it, an operand, of a wider type."""
+    x = np.arange(49.0).reshape(7, 7) % 5
+    a, c = pa.asarray(x.copy(), device=device), pa.ones((7, 7), device=device)
+    assert pa.gemm(a, a, beta=1, c=c, out=c) is c
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ x + 1)
+    pa.gemm(a, a, beta=2, c=c.T, out=c)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ x + 2 * (x @ x + 1).T)
+    pa.gemm(a, a, bias=a[0], out=a)
+    np.testing.assert_array_equal(pa.asnumpy(a), x @ x + x[0])
+    small = pa.asarray(x, dtype="float32", device=device)
+    np.testing.assert_array_equal(pa.asnumpy(pa.gemm(small, small, alpha=2, out=c)), 2 * (x @ x))
+
+
+def test_halves_are_rounded_behind_the_activation(device):
+    """4097 is no half; where the product has no last step, there are two roundings."""
+    a = pa.ones((8, 4097), dtype="float16", device=device)
+    got = pa.asnumpy(pa.gemm(a, a.T, activation=soft))
+    np.testing.assert_allclose(got.astype(float), 4097 / 4098, rtol=1e-3)
+    if device == "cpu":
+        ones = pa.ones((8, 8), dtype="float16", device=device)
+        assert pa.all(pa.gemm(a, a.T, beta=-4096, c=ones) == 1)
+
+
+def test_what_is_refused():
+    a = pa.ones((2, 3))
+    with pytest.raises(
+        ValueError, match=r"expected shapes \(\.\.\., M, K\) and \(\.\.\., K, N\), got \(2, 3\)"
+    ):
+        pa.gemm(a, a)
+    with pytest.raises(TypeError, match="beta without c: give c"):
+        pa.gemm(a, a.T, beta=1)
+    with pytest.raises(TypeError, match="c without beta"):
+        pa.gemm(a, a.T, c=a)
+    with pytest.raises(TypeError, match=r"make it one with @pa\.func"):
+        pa.gemm(a, a.T, activation=abs)
+    with pytest.raises(TypeError, match="not defined for bool"):
+        pa.gemm(a > 0, a.T)
+    with pytest.raises(ValueError, match="broadcast"):
+        pa.gemm(a, a.T, bias=pa.ones(5))
