@@ -37,12 +37,9 @@ _PLACES = {
                     left = bins - 1
                     place = int64(0)
                     while left > 0:
-                        half = left >> 1
-                        if edges[place + half + 1] <= v:
-                            place += half + 1
-                            left -= half + 1
-                        else:
-                            left = half""",
+                        half = (left + 1) >> 1
+                        place += half * int64(edges[place + half] <= v)  # half of the branches would be missed
+                        left -= half""",
 }
 
 
