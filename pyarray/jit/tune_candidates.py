@@ -37,16 +37,18 @@ class Candidates:
 
     def of(self, call: Call) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
-        name, configs, parameters = self.kernel.__name__, self._configs, self.kernel.parameters
-        if callable(configs):
-            configs = configs(dict(call.args)) if _takes_one(configs) else configs()
-        listed = check_configs(name, configs, parameters)
+        name, given, parameters = self.kernel.__name__, self._configs, self.kernel.parameters
+        if callable(given):
+            made: Any = given(dict(call.args)) if _takes_one(given) else given()
+        else:
+            made = given
+        listed = check_configs(name, made, parameters)
         agreeing = tuple(c for c in listed if call.agrees(c))
         if not agreeing:
             if listed and call.complete(Config()):
                 return (Config(),)
-            given = ", ".join(f"{n}={v!r}" for n, v in call.given.items())
-            why = f"none of the {len(listed)} has {given}" if listed else "configs gave none"
+            said = ", ".join(f"{n}={v!r}" for n, v in call.given.items())
+            why = f"none of the {len(listed)} has {said}" if listed else "configs gave none"
             raise AutotuneError(f"{name}: no candidates: {why}")
         if self._prune is None:
             return agreeing

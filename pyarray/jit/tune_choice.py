@@ -101,12 +101,13 @@ class Chooser:
         """The winner on disk. One that doesn't compile here is forgotten, with a warning."""
         entry = self.store.entry(key.digest)
         name = entry["winners"].get(_set(candidates, default))
-        row = entry["timings"].get(name)
-        known = (c for c in (*candidates, default) if c is not None and c.identity() == name)
-        found = next(known, None) if row is not None and "reason" not in row else None
+        row = entry["timings"].get(name, {})
+        every = candidates if default is None or default in candidates else (*candidates, default)
+        known = (c for c in every if c.identity() == name)
+        found = next(known, None) if "median" in row else None
         if found is None or row.get("text", "") != text(found):
-            results = self.results(key, candidates, text)
-            if len(results) < len(candidates) or any(r.rough for r in results.values()):
+            results = self.results(key, every, text)
+            if len(results) < len(every) or any(r.rough for r in results.values()):
                 return None
             found = best(results.values(), default)
         if found is None:
@@ -222,7 +223,7 @@ def best(rows: Iterable[Result], default: Config | None) -> Config | None:
     if not times:
         return None
     found = min(times, key=times.__getitem__)
-    if default in times and times[found] > MARGIN * times[default]:
+    if default is not None and default in times and times[found] > MARGIN * times[default]:
         return default
     return found
 

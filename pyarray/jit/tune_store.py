@@ -176,15 +176,15 @@ def replace(path: Path, text: str) -> None:
 
 def read(path: Path) -> dict[str, Any] | None:
     """The data of a file of ours; None without one. One that isn't ours, or is damaged, is moved aside."""
+    data: Any = None
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):
-        data = None
-    if _sound(data):
-        sound: dict[str, Any] = data
-        return sound
+        pass
+    if isinstance(data, dict) and _sound(data):
+        return data
     aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
     try:
         os.replace(path, aside)
