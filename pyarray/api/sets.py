@@ -18,9 +18,13 @@ from .scans import cumsum
 from .searching import comparable
 from .sorting import by_keys, order_rows, sort
 from .statistical import as_operand
+from .statistical import max as largest
+from .statistical import min as smallest
 from .utility import any as any_of
 
 __all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+MANY = 1 << 16  # elements for which it is worth to wait for the range of those they are looked for among
 
 
 class UniqueAll(NamedTuple):
@@ -199,4 +203,9 @@ def isin(
     """
     x, among = comparable("isin", x1, x2)
     keys = operation("contiguous")(x.reshape(x._size))
+    if keys._size >= MANY and among._size and keys._dtype.kind in "iu":
+        low, high = int(smallest(among)), int(largest(among))
+        if high - low < keys._size and max(-low, high) < 1 << 62:
+            flat = operation("contiguous")(among).reshape(among._size)
+            return kernels.contains_by_table(flat, low, high, keys, bool(invert)).reshape(x._shape)
     return kernels.contains(sort(among, None), keys, bool(invert)).reshape(x._shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..array import ndarray
-from ..dtypes import bool_, int64
+from ..dtypes import bool_, int64, uint8
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import known
 from .scratch import scratch
@@ -37,6 +37,36 @@ def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
     if out._size:
         _search_kernel(a._dtype.kind, "left", True)(out, a, keys, invert)
     return out
+
+
+def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bool) -> ndarray:
+    """As `contains`, of integers in any order: all of `a` are from `low` (within 2**62 of 0) to `high`."""
+    table = scratch((high - low + 1,), uint8, keys.device)
+    table[...] = 0
+    out = scratch(keys._shape, bool_, keys.device)
+    _mark_kernel()(table, a, low)
+    _look_up_kernel()(out, table, keys, low, invert)
+    return out
+
+
+@functools.cache
+def _mark_kernel() -> Kernel:
+    text = """def mark(table, a, low: int):
+    for t in range(a.shape[0]):
+        table[int64(a[t]) - low] = 1
+"""
+    return from_text("mark", text, {"int64": int64})
+
+
+@functools.cache
+def _look_up_kernel() -> Kernel:
+    text = """def look_up(out, table, keys, low: int, invert: bool):
+    for t in range(out.shape[0]):
+        at = int64(keys[t]) - low
+        inside = (at >= 0) & (at < table.shape[0])
+        out[t] = (inside & (table[at if inside else 0] != 0)) != invert
+"""
+    return from_text("look_up", text, {"int64": int64})
 
 
 @functools.cache
