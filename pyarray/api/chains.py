@@ -79,7 +79,8 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
     found: Any = _product(given, _cuts([x.shape[0] for x in given] + [given[-1].shape[1]]), 0, len(given) - 1)
     found = found[(0,) * row + (...,) + (0,) * column]
     if out is None:
-        return found  # type: ignore[no-any-return]
+        product: ndarray = found
+        return product
     out[...] = found
     return out
 

@@ -132,8 +132,9 @@ def shares_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
     """
     if not may_share_memory(a, b):
         return False
-    outlines: list[Any] = [np.asarray(_Outline(x)) for x in (a, b)]
-    return bool(np.shares_memory(*outlines, max_work=max_work))
+    first, second = (np.asarray(_Outline(x)) for x in (a, b))
+    most: Any = max_work
+    return bool(np.shares_memory(first, second, max_work=most))
 
 
 class _Outline:

@@ -74,7 +74,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     x = _float("frexp", x)
     form = _Format(x.dtype)
     digits, most, least = form.digits, form.most, float(finfo(x.dtype).smallest_normal)
-    small = (abs(x) < least) & (x != 0)  # type: ignore[operator]
+    small = (abs(x) < least) & (x != 0)
     scaled: Any = where(small, multiply(x, 2.0 ** (digits + 1)), x)
     bits: Any = scaled.view(form.bits)
     exponent: Any = (bits >> digits) & most
