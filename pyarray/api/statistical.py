@@ -22,9 +22,9 @@ from ..kernels.reduce import (
     PROD,
     SUM,
     ReduceOp,
+    Whole,
     pieces_of,
     reduce_into,
-    whole_plan,
 )
 from ..memory.buffer import Buffer
 from .elementwise import ROWS
@@ -105,7 +105,7 @@ def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
     place = op.name, mode.key, x._key
     if place not in _plans and mode.key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
         out = empty((), dtype, x.device)
-        _plans[place] = whole_plan(op, out, x, kind), dtype, out._key
+        _plans[place] = Whole(op, out, x, kind), dtype, out._key
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:

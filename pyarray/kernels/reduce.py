@@ -174,28 +174,34 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
     return from_text(f"{op.name}_{form}", text, scope)
 
 
-class Whole(NamedTuple):
-    """What reduces all of a contiguous array: `pieces` of it into numbers of type `partial`, and these into
-    one."""
+class Whole:
+    """What reduces all of a contiguous array of `x`'s type into a 0-d one of `out`'s: pieces of it into numbers
+    of type `partial`, and these into one. Each launch is compiled when it is first needed."""
 
-    first: Any  # launches (partial, array of any rank)
-    middle: Any  # launches (partial, partial)
-    last: Any  # launches (0-d output, partial)
-    direct: Any  # launches (0-d output, array of any rank)
-    partial: ndarray
+    def __init__(self, op: ReduceOp, out: ndarray, x: ndarray, kind: DType):
+        op, x, kind = _counting(op, x, kind)
+        device, accumulator = x.device, op.accumulator(kind)
+        self.partial = empty(1, accumulator, device)
+        self._x, self._out = empty(1, x._dtype, device), empty(1, out._dtype, device)
+        self._kernel = _kernel(op, 0, 1, _row_form(x), accumulator, kind)
+        self._total = _kernel(op.then or op, 0, 1, _row_form(x), accumulator, accumulator)
 
+    @functools.cached_property
+    def direct(self) -> Any:
+        """Launches (0-d output, array of any rank)."""
+        return self._kernel.variant((self._out, self._x)).launch
 
-def whole_plan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> Whole:
-    """The launches for `x`'s type into `out`'s, for every size."""
-    op, x, kind = _counting(op, x, kind)
-    partial = empty(1, op.accumulator(kind), x.device)
-    kernel = _kernel(op, 0, 1, _row_form(x), op.accumulator(kind), kind)
-    total = _kernel(op.then or op, 0, 1, _row_form(x), op.accumulator(kind), partial.dtype)
-    flat, one = x._view(0, (x._size,), (x._dtype.itemsize,)), out._view(0, (1,), (out._dtype.itemsize,))
-    return Whole(
-        kernel.variant((partial, flat)).launch,
-        total.variant((partial, partial)).launch,
-        total.variant((one, partial)).launch,
-        kernel.variant((one, flat)).launch,
-        partial,
-    )
+    @functools.cached_property
+    def first(self) -> Any:
+        """Launches (partial, array of any rank)."""
+        return self._kernel.variant((self.partial, self._x)).launch
+
+    @functools.cached_property
+    def middle(self) -> Any:
+        """Launches (partial, partial)."""
+        return self._total.variant((self.partial, self.partial)).launch
+
+    @functools.cached_property
+    def last(self) -> Any:
+        """Launches (0-d output, partial)."""
+        return self._total.variant((self._out, self.partial)).launch
