@@ -30,6 +30,7 @@ NEAR = 1.5  # times the best rough median: whose least is below is timed finely
 CLOSE = 1.1  # times the best median: others are given up on the way
 LONG = 0.3  # seconds after which few samples are enough
 FEW = 5
+SHORT = 2.0  # milliseconds: a sample below is the least of three
 LATE = "not timed"  # how such a reason begins
 
 
@@ -329,7 +330,10 @@ class Search:
         self._say(self.results[c])
 
     def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
-        took = self._once(c, arguments, watch, self._repeats.get(c, 1))
+        repeats = self._repeats.get(c, 1)
+        took = self._once(c, arguments, watch, repeats)
+        if took * repeats < SHORT and self.options.bench is None:  # what else ran meanwhile is no part of it
+            took = min(took, *(self._once(c, arguments, watch, repeats) for _ in range(2)))
         self._samples.setdefault(c, []).append(took)
 
     def _once(self, c: Config, arguments: Arguments, watch: Stopwatch, repeats: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 from ..driver.base import Device
 from ..driver.stream import Event
 
-SHORTEST = 0.2  # milliseconds that a timed stretch should take, where runs may be repeated in it
+SHORTEST = 0.1  # milliseconds that a timed stretch should take, where runs may be repeated in it
 MOST_RUNS = 256  # in one stretch
 
 
