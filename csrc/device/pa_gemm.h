@@ -7,6 +7,7 @@
                                            overflow wraps instead of being undefined)
        #define PA_ACC float                element while computing
        #define PA_KIND PA_GEMM_REAL        or _INT, _BOOL (or of ands), _COMPLEX (PA_T has .re and .im of type PA_ACC)
+       #define PA_WIDE                     where PA_ACC is an integer of 64 bits: faster
        #define PA_LOAD(x), PA_STORE(x)     PA_T -> PA_ACC and back; leave both out when the types are the same
        #define PA_C uint32_t               element of C, where that isn't PA_T; PA_STORE makes it
        #define PA_EPILOGUE(args, n, acc, d, e, out)    optional: the last step. It makes n elements `out` (PA_C) from sums `acc`
@@ -193,9 +194,14 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 #else
 #define PA_G_VBYTES 16
 #endif
+#if defined(PA_WIDE) && defined(__AVX2__) && !defined(__AVX512DQ__) && !defined(PA_VBYTES)
+#define PA_G_HALVES 1
+#else
+#define PA_G_HALVES 0
+#endif
 #ifdef PA_NR
 #define PA_G_NRV PA_NR
-#elif PA_KIND == PA_GEMM_COMPLEX
+#elif PA_KIND == PA_GEMM_COMPLEX || PA_G_HALVES
 #define PA_G_NRV 1
 #elif defined(__ARM_NEON) && !defined(PA_VBYTES)
 #define PA_G_NRV 3
@@ -253,6 +259,9 @@ static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t 
 
 typedef PA_ACC PA_G(v) __attribute__((vector_size(PA_G_VBYTES)));
 typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(PA_ACC)), may_alias));
+#if PA_G_HALVES
+typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
+#endif
 #define PA_G_V PA_G(v)
 #define PA_G_VU PA_G(vu)
 #define PA_G_L ((int)(PA_G_VBYTES / sizeof(PA_ACC)))
@@ -448,5 +457,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_GET
 #undef PA_G_PLAIN
 #undef PA_G_HOLDS
+#undef PA_G_HALVES
+#undef PA_WIDE
 #undef PA_G_SMALL
 #endif /* PA_NAME */

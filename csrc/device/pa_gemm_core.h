@@ -9,6 +9,20 @@ typedef struct PA_G(sums) {
 #endif
 } PA_G(sums);
 
+#if PA_G_HALVES
+/* The products of the low halves, for no AVX2 instruction multiplies 64 bits. What the high halves add is in the high half, so that
+   32 bits are enough for it. */
+PA_GEMM_INLINE PA_G_V PA_G(low)(PA_G_V x, PA_G_V y)
+{
+#ifdef __clang__
+    return (x & 0xffffffffu) * (y & 0xffffffffu);
+#else
+    typedef int halves __attribute__((vector_size(32)));
+    return (PA_G_V)__builtin_ia32_pmuludq256((halves)x, (halves)y);
+#endif
+}
+#endif
+
 /* sums = `rows` rows of A (PA_MR at most) times PA_NR vectors of columns of B. Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
    a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. Meanwhile what `soon` says
    is fetched into L2, `pace` bytes for each step of the depth: the caches learn of a new panel too late by themselves. */
@@ -20,9 +34,14 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
     int i, j;
 #if PA_KIND == PA_GEMM_COMPLEX
     PA_G_V im[PA_G_MR][PA_G_NRV];
+#elif PA_G_HALVES
+    PA_G(w) cross[PA_G_MR][PA_G_NRV];
 #endif
     PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
         re[i][j] = zero;
+#if PA_G_HALVES
+        cross[i][j] = (PA_G(w))zero;
+#endif
 #if PA_KIND == PA_GEMM_COMPLEX
         im[i][j] = zero;
 #endif
@@ -41,7 +60,13 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
             const PA_ACC y = *(const PA_ACC *)(a + i * sai + PA_G_MR * (int64_t)sizeof(PA_ACC));
 #endif
             PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+#if PA_G_HALVES
+                const PA_G_V xs = zero + x;
+                re[i][j] += PA_G(low)(xs, br[j]);
+                cross[i][j] += (PA_G(w))xs * (PA_G(w))(br[j] >> 32 | br[j] << 32);
+#else
                 re[i][j] = PA_G_VMAC(re[i][j], br[j], x);
+#endif
 #if PA_KIND == PA_GEMM_COMPLEX
                 im[i][j] += bi[j] * x;
                 re[i][j] -= bi[j] * y;
@@ -51,6 +76,10 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
         }
     }
     PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+#if PA_G_HALVES
+        const PA_G_V both = (PA_G_V)cross[i][j];
+        re[i][j] += (both + (both >> 32)) << 32;
+#endif
         out->re[i][j] = re[i][j];
 #if PA_KIND == PA_GEMM_COMPLEX
         out->im[i][j] = im[i][j];

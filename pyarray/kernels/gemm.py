@@ -151,7 +151,8 @@ def _macros(dtype: DType, out: DType) -> str:
         store = "(x)"
     elif out is not dtype:
         store = "(x)"
-    defines = f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
+    wide = "#define PA_WIDE\n" if acc == "uint64_t" else ""
+    defines = wide + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
     defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
