@@ -175,8 +175,8 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
 
 
 class Whole:
-    """What reduces all of a contiguous array of `x`'s type into a 0-d one of `out`'s: pieces of it into numbers
-    of type `partial`, and these into one. Each launch is compiled when it is first needed."""
+    """What reduces all of a contiguous array of `x`'s type into a 0-d one of `out`'s: pieces of it into
+    numbers of type `partial`, and these into one. Each launch is compiled when it is first needed."""
 
     def __init__(self, op: ReduceOp, out: ndarray, x: ndarray, kind: DType):
         op, x, kind = _counting(op, x, kind)
