@@ -32,13 +32,14 @@ _PLACES = {
                         place -= 1
                     elif v >= edges[place + 1] and place < bins - 1:
                         place += 1""",
+    # without branches in the search: half of them would be guessed wrong
     "edges": """place = int64(-1)
                 if v >= edges[0] and v <= edges[bins]:
                     left = bins - 1
                     place = int64(0)
                     while left > 0:
                         half = (left + 1) >> 1
-                        place += half * int64(edges[place + half] <= v)  # half of the branches would be missed
+                        place += half * int64(edges[place + half] <= v)
                         left -= half""",
 }
 

@@ -104,3 +104,18 @@ def test_corners():
     assert pa.nansum(pa.asarray([1, 2], dtype=pa.uint8), dtype=pa.float32).dtype is pa.float32
     with pa.debug():
         assert pa.nansum(pa.asarray([1.0, np.nan])).item() == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_extremes_among_infinities(dtype):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((7, 9000)).astype(dtype)
+    x[rng.random(x.shape) < 0.3] = np.nan
+    x[1] = np.where(rng.random(9000) < 0.5, np.nan, -np.inf)
+    x[2] = np.where(rng.random(9000) < 0.5, np.nan, np.inf)
+    x[:, 5] = np.nan
+    for name, plain in (("nanmin", np.fmin), ("nanmax", np.fmax)):
+        for axis in (None, 0, 1):
+            found = pa.asnumpy(getattr(pa, name)(pa.asarray(x), axis=axis))
+            np.testing.assert_array_equal(found, plain.reduce(x, axis=axis))
+            assert found.dtype == x.dtype

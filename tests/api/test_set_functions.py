@@ -161,3 +161,20 @@ def test_debug_gives_the_same():
         for ours, theirs in zip(pa.unique_all(pa.asarray(x)), np.unique(x, True, True, True), strict=True):
             same(ours, theirs)
         same(pa.isin(pa.asarray(x), pa.asarray(x[:3])), np.isin(x, x[:3]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_isin_by_table(dtype):
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(1).integers(info.min, info.max, 70_000, dtype, endpoint=True)
+    x[:6] = [info.min, info.max, 0, 1, 5, 7]
+    for among in (
+        [5],
+        [1, 7, 7, 0],
+        [info.max, info.max - 3],
+        [info.min, info.min + 3],
+        [info.min, info.max],
+    ):
+        among = np.array(among, dtype)
+        for invert in (False, True):
+            same(pa.isin(pa.asarray(x), pa.asarray(among), invert=invert), np.isin(x, among, invert=invert))

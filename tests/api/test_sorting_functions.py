@@ -256,3 +256,18 @@ def test_debug_gives_the_same(blocks):
     with pa.debug():
         check(values(pa.float64, 300))
         check(values(pa.uint8, 300))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["mixed", "not above", "not below", "zeros"])
+def test_zeros_of_long_rows_stay_in_order(dtype, kind):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(20_000).astype(dtype)
+    x = {"mixed": x, "not above": -np.abs(x), "not below": np.abs(x), "zeros": x * 0}[kind]
+    x[rng.random(x.size) < 0.3] = -0.0
+    x[rng.random(x.size) < 0.01] = 0.0
+    for descending in (False, True):
+        places = pa.asnumpy(pa.argsort(pa.asarray(x), descending=descending))
+        found = pa.asnumpy(pa.sort(pa.asarray(x), descending=descending))
+        np.testing.assert_array_equal(found, x[places])
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(x[places]))

@@ -273,3 +273,27 @@ def test_few_long_rows(shape):
     x = np.random.default_rng(1).integers(0, 9, shape)
     same(pa.sum(pa.asarray(x), axis=0), x.sum(axis=0))
     same(pa.max(pa.asarray(x), axis=0), x.max(axis=0))
+
+
+@pytest.mark.parametrize("place", [0, 255, 256, 35_000, 69_999])
+def test_places_in_long_lines(place):
+    x = np.zeros((2, 70_000), np.float32)
+    x[:, [place, -1]] = 3
+    for name, value in (("argmax", x), ("argmin", -x)):
+        ours = getattr(pa, name)
+        same(ours(pa.asarray(value), axis=1), getattr(np, name)(value, axis=1))
+        same(ours(pa.asarray(value[0])), getattr(np, name)(value[0]))
+        value[0, place] = np.nan
+        value[0, -1] = np.nan
+        same(ours(pa.asarray(value), axis=1), getattr(np, name)(value, axis=1))
+
+
+def test_any_and_all_stop_early():
+    for place in (0, 3000, 69_999, None):
+        x = np.zeros(70_000, bool)
+        if place is not None:
+            x[place] = True
+        for _ in range(3):
+            same(pa.any(pa.asarray(x)), x.any())
+            same(pa.all(pa.asarray(~x)), (~x).all())
+            same(pa.count_nonzero(pa.asarray(x)), np.int64(x.sum()))
