@@ -12,10 +12,13 @@ from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
 from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
+from ..jit.tune_config import Config
+from ..jit.tune_key import digest_of
 from ..lang.check import Site
 from ..lang.dialect import DIALECTS
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
+from .gemm_blocks import DEFAULT, LARGE, defines, facts, tuner
 from .gemm_last import Addends, Last, last_text, slots_of
 from .map import apart
 
@@ -57,8 +60,27 @@ def gemm(
         for x, steps in zip(arrays, merged, strict=True)
     ]
     extra = [end for x in arrays for end in _memory(x)] if mode.debug else []
-    key = a.dtype.name, len(batch), _tiles(c)
-    _KERNEL.launch(key if last is None else (*key, last), c.device, *views, *numbers, *extra)
+    key = a.dtype.name, len(batch), _tiles(c), last
+    if c._size * a._shape[-1] >= LARGE and not mode.debug and not c._buffer.device.driver.grid:
+        key = _tuned(key, *views, *numbers)
+    _KERNEL.launch(key if any(key[3:]) else key[:3], c.device, *views, *numbers, *extra)
+
+
+def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> Any:
+    """The key with the blocks that are best for these operands, as far as is known."""
+    device, last = c._buffer.device, key[3]
+
+    def prepare(config: Config) -> Callable[[], Any]:
+        launch = _KERNEL.variant(_with(key, config), device).launch
+        return lambda: launch(a, b, c, *more)
+
+    inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
+    found = _TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs)
+    return _with(key, found)
+
+
+def _with(key: Any, config: Config) -> Any:
+    return key if config == DEFAULT else (*key, (config["kc"], config["mc"], config["nc"]))
 
 
 def widens(dtype: DType, out: DType) -> bool:
@@ -98,7 +120,15 @@ def _tiles(c: ndarray) -> int:
 def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
     """What multiplies two matrices of one type without checks, a function of (a, b, c), of any strides."""
     if not device.driver.grid:
-        return _KERNEL.variant((dtype.name, 0, 0), device).launch
+        plain = _KERNEL.variant((dtype.name, 0, 0), device).launch
+
+        def tuned(a: ndarray, b: ndarray, c: ndarray) -> Any:
+            if c._size * a._shape[1] < LARGE:
+                return plain(a, b, c)
+            key = _tuned((dtype.name, 0, 0, None), a, b, c)
+            return plain(a, b, c) if len(key) == 4 else _KERNEL.variant(key, device).launch(a, b, c)
+
+        return tuned
 
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
         a, b, c = _oriented(a, b, c)
@@ -119,9 +149,9 @@ def _memory(x: ndarray) -> tuple[Address, Address]:
 
 
 def _program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the element type, the axes of the batch, the tiles of a grid, and `Last` where there is one."""
-    name, nb, tiles, *more = key
-    last = more[0] if more else None
+    """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and blocks
+    where there are any."""
+    name, nb, tiles, last, blocks = (*key, None, None)[:5]
     dtype = BY_NAME[name]
     out = BY_NAME[last.out] if last else dtype
     names = (*_NAMES, *(last.addends if last else ()))
@@ -136,7 +166,7 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if DIALECTS[target].blocks:
-        text, entry = _text(dtype, nb, params, last, debug)
+        text, entry = _text(dtype, nb, params, last, defines(blocks) if blocks else "", debug)
     else:
         text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
     return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
@@ -159,7 +189,7 @@ def _macros(dtype: DType, out: DType) -> str:
     return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
 
 
-def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
+def _text(dtype: DType, nb: int, params: Any, last: Last | None, blocks: str, debug: bool) -> tuple[str, str]:
     """C text and its entry."""
     out = BY_NAME[last.out] if last else dtype
     extra = '#include "pa_half.h"\n' if dtype.itemsize == 2 and dtype.kind == "f" else ""
@@ -190,7 +220,7 @@ def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) ->
 typedef struct {{
 {slots_of(params, debug)}}} matmul_slots;
 {last_text(last) if last else ""}
-{checks}{_macros(dtype, out)}#include "pa_gemm.h"
+{checks}{blocks}{_macros(dtype, out)}#include "pa_gemm.h"
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
 {{
@@ -243,3 +273,4 @@ kernel_matmul(const matmul_slots memory)
 
 # products and sums may be fused: BLAS does so too
 _KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
+_TUNER = tuner(lambda: digest_of(_program(("float32", 0, 0), "cpu", False).text))

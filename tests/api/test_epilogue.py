@@ -6,6 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
+from pyarray.jit import tune_store
+from pyarray.jit.tune_library import LibraryTuner
+from pyarray.kernels import gemm
 
 DTYPES = (
     "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64",
@@ -145,3 +148,23 @@ def test_what_is_refused():
         pa.gemm(a > 0, a.T)
     with pytest.raises(ValueError, match="broadcast"):
         pa.gemm(a, a.T, bias=pa.ones(5))
+
+
+def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):
+    """Large products ask it; whatever it says, the product is the same."""
+    monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
+    monkeypatch.setattr(gemm, "LARGE", 1000)
+    odd = pa.Config(kc=20, mc=12, nc=32)
+    tuner = LibraryTuner("matmul", [gemm.DEFAULT, odd], lambda: "text", warmup=0, rep=1)
+    monkeypatch.setattr(gemm, "_TUNER", tuner)
+    x, y = (np.random.default_rng(k).integers(-3, 4, (70, 70)).astype(np.float32) for k in range(2))
+    with monkeypatch.context() as patch:
+        patch.setenv("PYARRAY_AUTOTUNE", "force")
+        a, b = pa.asarray(x, device="cpu"), pa.asarray(y, device="cpu")
+        np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
+    assert tuner.cache_info()["searches"] == 1
+    monkeypatch.setattr(tuner, "choose", lambda *_: odd)
+    for _ in range(2):  # the second time without what the first one looks into
+        a, b = pa.asarray(x, device="cpu"), pa.asarray(y, device="cpu")
+        np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
+        np.testing.assert_array_equal(pa.asnumpy(pa.gemm(a, b, alpha=2, bias=a)), 2 * (x @ y) + x)
