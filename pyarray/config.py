@@ -155,7 +155,9 @@ SETTINGS = {
             False,
             "tuned kernels: search for what is not known, use (never search), force (search anew), off",
         ),
-        Setting("PYARRAY_AUTOTUNE_CONFIG_DIR", Path, None, False, "where tuned choices are that were shipped"),
+        Setting(
+            "PYARRAY_AUTOTUNE_CONFIG_DIR", Path, None, False, "where tuned choices are that were shipped"
+        ),
         Setting("PYARRAY_AUTOTUNE_BUDGET", _seconds, 30.0, False, "most seconds of one search"),
         Setting("PYARRAY_AUTOTUNE_VERBOSE", _flag, False, False, "say on stderr what a search does"),
         Setting(
