@@ -150,7 +150,11 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
     for (r = 0; r < job->mb; r++)
         for (q = 1; q < pieces; q++) {
             PA_ACC *sum = PA_G(sum_at)(job, 0, r), *more = PA_G(sum_at)(job, q, r);
-            for (j = j0; j < j1; j++) { PA_GEMM_SCALAR(); sum[j] = (PA_ACC)PA_G_ADD(sum[j], more[j]); }
+            for (j = j0; j + PA_G_L <= j1; j += PA_G_L) {
+                PA_G_VU *to = (PA_G_VU *)(sum + j);
+                *to = PA_G_ADD(*to, *(const PA_G_VU *)(more + j));
+            }
+            for (; j < j1; j++) { PA_GEMM_SCALAR(); sum[j] = (PA_ACC)PA_G_ADD(sum[j], more[j]); }
         }
 #if PA_KIND == PA_GEMM_COMPLEX
     if (job->by_rows) j0 /= 2, j1 /= 2;
@@ -222,9 +226,9 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                         else
 #endif
                             PA_G(dot2)(n, x, nx, b, s);
-                        for (q = 0; q < count * rows; q++) {
-                            PA_ACC *to = y + q / count * job->nb + q % count;
-                            *to = (PA_ACC)PA_G_ADD(*to, s[q / count * 4 + q % count]);
+                        for (q = 0; q < count; q++) {
+                            y[q] = (PA_ACC)PA_G_ADD(y[q], s[q]);
+                            if (rows == 2) y[job->nb + q] = (PA_ACC)PA_G_ADD(y[job->nb + q], s[4 + q]);
                         }
                     }
                 }
