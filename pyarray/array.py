@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyarray import array_format, array_hooks, array_host, array_marks, array_views
-from pyarray import shape as shapes
+from pyarray import array_format, array_hooks, array_host, array_marks, array_views, shapes
 from pyarray.annotations import ArrayAnnotation, array_annotation
 from pyarray.array_hooks import numpy_functions, operation, operations
 from pyarray.driver.base import get_device

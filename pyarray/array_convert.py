@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyarray import array_host
-from pyarray import shape as shapes
+from pyarray import array_host, shapes
 from pyarray.array import MAX_NDIM, STRIDED, empty, fresh, ndarray, operations, root, type_key
 from pyarray.array_hooks import StandIn, is_foreign, operation
 from pyarray.driver.base import get_device

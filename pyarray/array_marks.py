@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from pyarray import shape as shapes
+from pyarray import shapes
 from pyarray.lang import pins as promises
 from pyarray.lang.pins import Pin
 

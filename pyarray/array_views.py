@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyarray import shape as shapes
+from pyarray import shapes
 from pyarray.dtypes import asdtype
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pyarray import shape as shapes
+from pyarray import shapes
 from pyarray.array import STRIDED, ndarray
 from pyarray.array_convert import window
 from pyarray.driver.base import Device, get_device

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyarray import array_host, dtypes
-from pyarray import shape as shapes
+from pyarray import array_host, dtypes, shapes
 from pyarray._runtime import ffi, lib
 from pyarray.array import MAX_NDIM, ndarray, operations
 from pyarray.array_convert import window

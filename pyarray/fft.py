@@ -19,7 +19,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from . import shape as _shapes
+from . import shapes as _shapes
 from .api.creation import arange
 from .api.elementwise import multiply
 from .api.libraries import complex_of, library, lifted, real_of

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..dtypes import float64, result_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import uint8

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation

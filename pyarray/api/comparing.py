@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import bool_, complex64, float32, float64, result_type

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty as _empty
 from ..array import ndarray
 from ..array_convert import array, asarray

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..dtypes import bool_, result_type
 from .creation import zeros

@@ -9,8 +9,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from .. import dtypes
-from .. import shape as shapes
+from .. import dtypes, shapes
 from ..array import empty, ndarray
 from ..jit.repeat import repeatable
 from ..kernels.dot import dots, worth_while

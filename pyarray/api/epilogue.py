@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import dtypes
-from .. import shape as shapes
+from .. import dtypes, shapes
 from ..array import empty, ndarray
 from ..dtypes import DType, asdtype
 from ..jit.kernel import Func

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from .. import shape as shapes
+from .. import dtypes, shapes
 from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_format import representation, text
@@ -16,7 +15,7 @@ from ..dtypes import DType, asdtype, result_type
 __all__ = [
     "array2string", "array_repr", "array_str", "asfortranarray", "common_type", "einsum_path", "isfortran",
     "isscalar", "issubdtype", "may_share_memory", "min_scalar_type", "ndenumerate", "ndim", "promote_types",
-    "require", "shares_memory", "size",
+    "require", "shape", "shares_memory", "size",
 ]  # fmt: skip
 
 
@@ -30,7 +29,13 @@ def ndim(a: Any, /) -> int:
     return int(a.ndim if hasattr(a, "ndim") else np.ndim(a))
 
 
-def _sizes(a: Any) -> tuple[int, ...]:
+def shape(a: Any, /) -> tuple[int, ...]:
+    """Sizes of the axes; of a number none.
+
+    >>> import pyarray as pa
+    >>> pa.shape(pa.ones((2, 3))), pa.shape([1, 2])
+    ((2, 3), (2,))
+    """
     return tuple(a.shape if hasattr(a, "shape") else np.shape(a))
 
 
@@ -41,7 +46,7 @@ def size(a: Any, /, axis: Any = None) -> int:
     >>> pa.size(pa.ones((2, 3))), pa.size(pa.ones((2, 3)), 1)
     (6, 3)
     """
-    sizes = _sizes(a)
+    sizes = shape(a)
     return shapes.size(sizes[k] for k in shapes.normalize_axes(axis, len(sizes)))
 
 
@@ -246,5 +251,5 @@ def einsum_path(subscripts: str, /, *operands: Any, optimize: Any = "greedy") ->
     >>> pa.einsum_path("ij,jk->ik", pa.ones((2, 3)), pa.ones((3, 4)))[0]
     ['einsum_path', (0, 1)]
     """
-    stand_ins = [np.broadcast_to(np.float64(0), _sizes(x)) for x in operands]
+    stand_ins = [np.broadcast_to(np.float64(0), shape(x)) for x in operands]
     return np.einsum_path(subscripts, *stand_ins, optimize=optimize)

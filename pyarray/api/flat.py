@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray, type_key
 from ..array_convert import asarray, asnumpy
 from ..memory.buffer import Buffer

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import STRIDED, ndarray
 from ..kernels import axis_split, fused_launch
 from ..kernels.axis_split import Spread

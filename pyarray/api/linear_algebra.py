@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes
-from .. import shape as shapes
+from .. import dtypes, shapes
 from ..array import fresh, ndarray, type_key
 from ..array_marks import MARKED
 from ..jit.mode import mode, table

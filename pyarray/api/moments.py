@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..dtypes import complex128, float32, float64, result_type

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..dtypes import DType, asdtype, bool_, complex64, complex128, float32, float64, int16, int32, int64
 from ..jit.kernel import func

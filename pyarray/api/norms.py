@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..dtypes import complex128, float64
 from ..jit.kernel import func

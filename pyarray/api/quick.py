@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_marks import MARKED
 from ..buffer_view import BufferView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..array_hooks import operation

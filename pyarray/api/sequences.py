@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..dtypes import asdtype, complex128, float64, int64, result_type

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import STRIDED, ndarray
 from ..array_convert import asarray
 from ..dtypes import int8, int64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
 from ..array_hooks import StandIn

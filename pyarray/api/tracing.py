@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_convert import to_device
 from ..array_hooks import StandIn, StandInNumber, call_function, call_ufunc

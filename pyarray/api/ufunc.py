@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from .. import shape as shapes
+from .. import dtypes, shapes
 from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
 from ..array_hooks import StandIn, StandInNumber, is_foreign, on_several_devices

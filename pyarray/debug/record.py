@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import STRIDED, ndarray
 from ..array_host import Exposed, on_host
 from ..dtypes import DType

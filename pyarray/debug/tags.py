@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..driver.base import Device
 from ..jit.signature import as_argument

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asnumpy, imported, shared
 from ..array_hooks import is_foreign

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_hooks import operation
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty
 from ..array_convert import asnumpy
 from ..dtypes import bool_

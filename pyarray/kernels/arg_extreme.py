@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_marks import unmarked
 from ..dtypes import int64

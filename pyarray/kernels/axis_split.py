@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from .. import shape as shapes
+from .. import shapes
 
 Digits = tuple[tuple[int, int], ...]  # (size, stride) from the slowest to the fastest; none of size 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..dtypes import DType, complex128, float32, float64, uint64
 from ..jit.kernel import Kernel, from_text

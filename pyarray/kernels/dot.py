@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..dtypes import DType, bool_, float32
 from ..jit.kernel import Kernel, from_text

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import fresh, ndarray, type_key
 from ..dtypes import DType
 from ..jit.kernel import Kernel

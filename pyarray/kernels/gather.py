@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import array_host
-from .. import shape as shapes
+from .. import array_host, shapes
 from ..array import empty, ndarray, operations
 from ..array_convert import asarray
 from ..array_hooks import operation

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
 from ..jit.mode import mode

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
 from ..array_hooks import is_foreign

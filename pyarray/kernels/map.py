@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import _KEPT, STRIDED, empty, ndarray
 from ..array import fresh as fresh_array
 from ..array_marks import MARKED

@@ -16,7 +16,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..dtypes import DType, bool_, float32, int64, uint8, uint16
 from ..jit.kernel import Kernel, from_text

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import empty, ndarray
 from ..driver.base import Device
 from ..dtypes import DType

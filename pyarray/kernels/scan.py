@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..dtypes import DType
 from ..jit.kernel import Kernel, from_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import fresh, ndarray, type_key
 from ..dtypes import DType
 from ..memory.buffer import Buffer

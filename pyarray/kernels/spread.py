@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..dtypes import DType, float64
 from ..jit.kernel import Kernel, from_text, func

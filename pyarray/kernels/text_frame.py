@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import STRIDED, ndarray
 from ..dtypes import BY_NAME, DType
 from ..lang import emit_loop

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..array import ndarray
 from ..array_hooks import on_several_devices
 from ..driver.base import Device, get_device

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..api.elementwise import multiply
 from ..api.indexing import take, take_along_axis
 from ..api.searching import searchsorted

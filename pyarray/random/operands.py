@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shape as shapes
+from .. import shapes
 from ..api.elementwise import subtract
 from ..api.ufunc import place_of
 from ..array import fresh, ndarray, type_key

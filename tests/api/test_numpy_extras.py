@@ -275,7 +275,7 @@ def test_resize_and_files(tmp_path):
 @given(numpy_views(), numpy_views(), st.data())
 def test_facts(x, y, data):
     a, b = pa.asarray(x), pa.asarray(y)
-    assert (pa.ndim(a), pa.size(a)) == (np.ndim(x), np.size(x))
+    assert (pa.ndim(a), pa.size(a), pa.shape(a)) == (np.ndim(x), np.size(x), np.shape(x))
     assert pa.isfortran(a) == np.isfortran(x)
     parts = [data.draw(st.sampled_from([z, z[..., ::-1], z[:1]] if z.ndim else [z])) for z in (x, x, y)]
     ours = [pa.asarray(p) for p in parts]

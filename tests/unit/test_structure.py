@@ -13,7 +13,7 @@ PACKAGE = ROOT / "pyarray"
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
     {"config", "errors", "keywords", "_runtime"},
-    {"dtypes", "shape", "annotations"},
+    {"dtypes", "shapes", "annotations"},
     {"driver", "lang"},
     {"memory"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}
