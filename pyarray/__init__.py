@@ -130,7 +130,7 @@ __array_api_version__ = "2025.12"
 
 _operators.install()
 _methods.install()
-for _module in (globals(), vars(linalg), vars(fft), vars(random)):
+for _module in (globals(), linalg.__dict__, fft.__dict__, random.__dict__):
     _keywords.install(_module)
 _keywords.install_methods(random.Generator)
 _numpy_names.install(linalg=linalg, fft=fft)

@@ -256,9 +256,10 @@ class _Seen:
         raise _Unfit
 
     def _array(self, x: ndarray, held: set[int]) -> str:
-        if not self._is_made(x) or x._buffer not in [known() for known, _ in self.made]:
+        n = next((n for n, (known, _) in enumerate(self.made) if known() is x._buffer), None)
+        if n is None:
             raise _Unfit
-        held.add(n := self._number(x._buffer))
+        held.add(n)
         whole = x if x._base is None else x._base
         if whole._ptr != whole._buffer.ptr or not (x._writeable and whole._writeable):
             raise _Unfit

@@ -151,7 +151,8 @@ def _memory(x: ndarray) -> tuple[Address, Address]:
 def _program(key: Any, target: str, debug: bool) -> Program:
     """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and blocks
     where there are any."""
-    name, nb, tiles, last, blocks = (*key, None, None)[:5]
+    name, nb, tiles, *more = key
+    last, blocks = (*more, None, None)[:2]
     dtype = BY_NAME[name]
     out = BY_NAME[last.out] if last else dtype
     names = (*_NAMES, *(last.addends if last else ()))
