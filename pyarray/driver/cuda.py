@@ -150,6 +150,7 @@ class CudaDriver(GpuDriver):
             "shared_bytes": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
             "l2_bytes": self._attribute("L2_CACHE_SIZE"),
             "warp": self.warp,
+            "driver": int(self._plain("cuDriverGetVersion")),
             "block_threads": self._attribute("MAX_THREADS_PER_BLOCK"),
             "block_sides": tuple(self._attribute(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"),
             "grid_sides": tuple(self._attribute(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"),

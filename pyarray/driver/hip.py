@@ -155,6 +155,7 @@ class HipDriver(GpuDriver):
             "shared_bytes": self._attribute("MaxSharedMemoryPerBlock"),
             "l2_bytes": self._attribute("L2CacheSize"),
             "warp": self.warp,
+            "driver": int(self._plain("hipDriverGetVersion")),
             "block_threads": self._attribute("MaxThreadsPerBlock"),
             "block_sides": tuple(self._attribute(f"MaxBlockDim{axis}") for axis in "XYZ"),
             "grid_sides": tuple(self._attribute(f"MaxGridDim{axis}") for axis in "XYZ"),

@@ -193,7 +193,7 @@ def _macros(dtype: DType, out: DType) -> str:
 def _text(dtype: DType, nb: int, params: Any, last: Last | None, blocks: str, debug: bool) -> tuple[str, str]:
     """C text and its entry."""
     out = BY_NAME[last.out] if last else dtype
-    extra = '#include "pa_half.h"\n' if dtype.itemsize == 2 and dtype.kind == "f" else ""
+    extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
     checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
     body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
     body += "".join(f"    g.{n} = s->{n}_data;\n" for n in _NAMES)
@@ -216,12 +216,12 @@ def _text(dtype: DType, nb: int, params: Any, last: Last | None, blocks: str, de
             place = "abcde".index(n)
             body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
             body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
-    text = f"""#include "pa_base.h"
+    text = f"""#include <pa_base.h>
 {extra}{last.includes if last else ""}
 typedef struct {{
 {slots_of(params, debug)}}} matmul_slots;
 {last_text(last) if last else ""}
-{checks}{blocks}{_macros(dtype, out)}#include "pa_gemm.h"
+{checks}{blocks}{_macros(dtype, out)}#include <pa_gemm.h>
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
 {{
@@ -251,11 +251,11 @@ def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int) 
     if debug:
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
-    text = f"""#include "pa_base.h"
+    text = f"""#include <pa_base.h>
 {defines}#define PA_G_SMALL {int(tiles == 1)}
 #define PA_G_WIDE {int(tiles == 2)}
 #define PA_GEMM_BATCHES {max(nb, 1)}
-#include "pa_gemm_gpu.h"
+#include <pa_gemm_gpu.h>
 
 typedef struct {{
 {slots}}} matmul_slots;

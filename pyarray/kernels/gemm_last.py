@@ -66,7 +66,7 @@ class Last:
     @property
     def includes(self) -> str:
         """The headers of a text with this."""
-        return "" if BY_NAME[self.out].itemsize != 2 else '#include "pa_half.h"\n'
+        return "" if BY_NAME[self.out].itemsize != 2 else "#include <pa_half.h>\n"
 
     def line(self, place: str) -> str:
         """In the kernel language, for the elements at `place`."""

@@ -152,7 +152,7 @@ class RawKernel:
             dynamic = "".join(
                 f"PA_GRID_DYNAMIC({name})\n" for name in sorted(set(_DYNAMIC.findall(self.code)))
             )
-            text = f'#include "pa_grid_cpu.h"\n{text}PA_GRID_ENTRY({self.name}, {self.name})\n{dynamic}'
+            text = f"#include <pa_grid_cpu.h>\n{text}PA_GRID_ENTRY({self.name}, {self.name})\n{dynamic}"
             entry = f"pa_grid_{self.name}"
         directions = {n: "INOUT" if isinstance(kind, ArrayType) else "SCALAR" for n, kind in kinds}
         return Program(self.name, text, entry, kinds, directions, (), raw=True)

@@ -174,7 +174,7 @@ def slot_places(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int
 
 def head(debug: bool) -> str:
     """What stands first."""
-    return ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + '#include "pa_text.h"\n'
+    return ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + "#include <pa_text.h>\n"
 
 
 def types_of(named: Sequence[tuple[str, str]]) -> dict[str, DType]:

@@ -109,11 +109,11 @@ def assemble(code: Code, parts: list[str]) -> str:
     """The whole text: the headers that its functions come from, array structs, and `parts` in order."""
     body = "\n".join(part for part in ("".join(code.structs.values()), *parts) if part)
     includes = "".join(
-        f'#include "{name}"\n' for name, pattern in _HEADERS if re.search(rf"\b(?:{pattern})", body)
+        f"#include <{name}>\n" for name, pattern in _HEADERS if re.search(rf"\b(?:{pattern})", body)
     )
     if code.debug and "pa_check.h" not in includes:
-        includes = '#include "pa_check.h"\n' + includes
-    return f'#include "pa_base.h"\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ""}{body}'
+        includes = "#include <pa_check.h>\n" + includes
+    return f"#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 
 def _function(code: Code, function: Function, hoist: Hoist | None) -> str:

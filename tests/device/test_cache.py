@@ -55,6 +55,12 @@ def launched():
     return info["compiles"], info["disk_hits"]
 
 
+def test_headers_in_the_users_folder_are_not_ours(place, monkeypatch, tmp_path):
+    (tmp_path / "pa_base.h").write_text("#error found where the user works")
+    monkeypatch.chdir(tmp_path)
+    assert launched() == (1, 0)
+
+
 def test_second_process_finds_the_artifact(place):
     assert launched() == (1, 0)
     assert launched() == (0, 1)

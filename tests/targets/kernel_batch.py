@@ -18,7 +18,7 @@ PARSED = """\
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 """
-_INCLUDE = re.compile(r'^\s*#\s*include "(\w+\.h)"\n', re.MULTILINE)
+_INCLUDE = re.compile(r"^\s*#\s*include [<\"](pa_\w+\.h)[>\"]\n", re.MULTILINE)
 _C = re.compile(r'extern\s+"C"\s*{')
 _DEFINE = re.compile(r"^\s*#\s*define (\w+)", re.MULTILINE)
 
@@ -43,7 +43,7 @@ def recorded(folder):
 
 def joined(kernels, parsed):
     """One text of all; `parsed` if no code need be made."""
-    head = "".join(f'#include "{name}"\n' for name in SHARED) + PRELUDE
+    head = "".join(f"#include <{name}>\n" for name in SHARED) + PRELUDE
     return head + (PARSED if parsed else "") + "".join(map(_apart, kernels))
 
 

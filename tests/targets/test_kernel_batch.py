@@ -11,7 +11,7 @@ from pyarray.kernels.gemm import _program
 from pyarray.lang.dialect import DIALECTS
 from pyarray.lang.pipeline import Program
 
-HEAD = f'#include "pa_base.h"\n#include "pa_real.h"\n\n{DIALECTS["cuda"].prelude}\n'
+HEAD = f"#include <pa_base.h>\n#include <pa_real.h>\n\n{DIALECTS['cuda'].prelude}\n"
 KERNEL = 'extern "C" __global__ void __launch_bounds__(256) kernel_add_0(const slots memory)\n{\n'
 
 

@@ -1,5 +1,5 @@
-#include "pa_base.h"
-#include "pa_check.h"
+#include <pa_base.h>
+#include <pa_check.h>
 
 /* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
 static inline int64_t pa_grain(int64_t count, double cost)
