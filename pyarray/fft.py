@@ -227,6 +227,10 @@ def _over_axes(name: str, x: Any, result: Callable[[DType], DType], s: Any, axes
         if count > ndim:
             raise ValueError(f"{name}(): s has {count} sizes, the array only {ndim} dimensions")
         chosen = tuple(range(ndim - count, ndim))
+    if sizes is not None and len(sizes) == len(chosen):  # CuPy takes sizes for axes in ascending order
+        last = len(chosen) - ("r" in name)  # of real numbers, the last axis is another matter
+        order = [*sorted(range(last), key=chosen.__getitem__), *range(last, len(chosen))]
+        chosen, sizes = tuple(chosen[k] for k in order), tuple(sizes[k] for k in order)
     return _computed(name, x, result, norm, s=sizes, axes=chosen)
 
 

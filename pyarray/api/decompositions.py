@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import shapes
-from ..array import ndarray
+from ..array import empty, ndarray
 from ..dtypes import bool_, result_type
 from .creation import zeros
 from .elementwise import conj, greater, multiply, reciprocal
@@ -199,7 +199,10 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     kind = result_type(a, b)
     # the same stack on both sides: NumPy 1 takes one axis less for a stack of vectors, CuPy doesn't broadcast
     both = [broadcast_to(x.astype(kind, copy=False), stack + x._shape[-2:]) for x in (a, right)]
-    found = library("linalg", "solve", *both)
+    if both[1]._size:
+        found = library("linalg", "solve", *both)
+    else:  # CuPy divides by the number of right sides
+        found = empty(both[1]._shape, kind, b.device)
     return found[..., 0] if vector else found
 
 

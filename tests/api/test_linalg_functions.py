@@ -121,6 +121,16 @@ def test_solve(left, right, dtype):
         close(back, np.broadcast_to(expected, back.shape))
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((0, 0), (0,)), ((2, 2), (2, 0)), ((0, 2, 2), (2,)), ((3, 0, 0), (0,)), ((0, 2, 2), (2, 3))],
+)  # fmt: skip
+def test_solve_for_nothing(left, right):
+    x, y = np.ones(left) + np.eye(left[-1]), np.ones(right)
+    found = pa.linalg.solve(pa.asarray(x), pa.asarray(y))
+    assert (found.shape, found.dtype) == (np.linalg.solve(x, y).shape, pa.float64)
+
+
 def test_types_are_lifted_and_promoted():
     for kind, expected in (
         ("int8", "float64"),
