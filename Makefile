@@ -24,6 +24,7 @@ lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m mypy
 	$(BIN)/basedpyright --level error
 
+# Writes bench/out/results.json and report.html, and compares with the run before: bench/README.md
 bench: $(INSTALLED) $(VENV)/with-bench
 	$(BIN)/python -m bench $(ARGS)
 
@@ -67,6 +68,8 @@ $(VENV)/with-dev: pyproject.toml | $(INSTALLED)
 	$(PIP) --editable '.[dev]'
 	touch $@
 
+# Where one of the peers can't be had, the others alone: the page says which is missing.
+PEERS = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"])
 $(VENV)/with-bench: pyproject.toml | $(INSTALLED)
-	$(PIP) --editable '.[bench]'
+	$(PIP) --editable '.[bench]' || for peer in $$($(BIN)/python -c '$(PEERS)'); do $(PIP) $$peer || echo "no $$peer here"; done
 	touch $@

@@ -7,15 +7,16 @@ index depends on memory; every access is tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import pyarray as pa
 
-from .timing import Row, race, table
+from .timing import Figure, Row, race, table
 
+ABOUT = """Kernels with bounds checks next to the same kernels without: what debug mode costs."""
 SIZES = (10**5, 10**7)
 
 
@@ -76,14 +77,12 @@ CASES: dict[str, tuple[Any, float]] = {  # kernel, and the ratio to reach
 }
 
 
-def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
-    """All cases, and nothing more to say."""
-    rows = []
+def run(quick: bool = False) -> Iterator[Row | Figure]:
+    """All of it, printed as it comes."""
     for size in SIZES:
         made = [_row(name, kernel, target, size, quick) for name, (kernel, target) in CASES.items()]
-        print(f"\nn = {size}\n{table(made)}")
-        rows += made
-    return rows, {}
+        print(f"n = {size}: minimum (median)\n{table(made)}\n", flush=True)
+        yield from made
 
 
 def _row(name: str, kernel: Any, target: float, size: int, quick: bool) -> Row:
@@ -95,4 +94,10 @@ def _row(name: str, kernel: Any, target: float, size: int, quick: bool) -> Row:
         "release": lambda: plain(*arguments),
     }
     wanted = target if size == SIZES[-1] else None  # a short launch pays for its record, too
-    return Row(f"debug {size}", name, race(candidates, 0.1 if quick else 0.6), wanted, n=size)
+    return Row(f"{size} elements", name, race(candidates, 0.1 if quick else 0.6), wanted, n=size)
+
+
+if __name__ == "__main__":
+    from .part import alone
+
+    alone("debug")

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ import numpy as np
 import pyarray as pa
 
 from . import kernels, peers
-from .timing import Row, race, table
+from .timing import Figure, Row, race, table
 
+ABOUT = """Elementwise functions and sums of float32, fresh results and `out=`, on slices and transposes; next
+to NumPy, PyTorch and numexpr on the same numbers."""
+SIDES = re.compile(r", \d+×\d+")  # in the name of a case
 SIZES = (16, 10**3, 10**5, 10**7)
 Calls = dict[str, Callable[[], Any] | None]
 
@@ -133,20 +137,19 @@ def cases(size: int) -> list[tuple[str, Calls, float | None]]:
     return named
 
 
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
-    rows: list[Row] = []
     for size in SIZES[: 3 if quick else None]:
         budget = (0.15 if size < 10**6 else 1.0) * (0.3 if quick else 1.0)
         group = [
-            Row("elementwise", name, race(calls, budget), goal, n=size) for name, calls, goal in cases(size)
+            Row(f"{size} elements", name, race(calls, budget), goal, n=size, series=SIDES.sub("", name))
+            for name, calls, goal in cases(size)
         ]
         print(f"float32, n = {size}: minimum (median)\n{table(group)}\n", flush=True)
-        rows += group
-    return rows, {}
+        yield from group
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("elementwise")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from . import kernels
-from .timing import aligned, text_of
+from .timing import SUBJECT, Row, Times, table
 
 ROOT = Path(__file__).resolve().parent.parent
 Start = Callable[[], tuple[Any, Callable[[], Any], Any]]  # → kernel, what makes an array, factor
@@ -87,36 +88,41 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {  # of the namespace, a 
 }
 
 
-def first_uses() -> str:
-    """A table: seconds, compiles and kernels found on disk of each function's first call."""
-    rows = [["first use", "compiled then", "", "compiled with the package", "", "again"]]
+def first_uses(processes: int = 3) -> list[Row]:
+    """First calls with what is compiled with the package, next to those that compile; the call after it."""
+    rows = []
     with tempfile.TemporaryDirectory(prefix="bench-warmed-") as made:
         warmed = str(ROOT / "pyarray" / "_warmed")
         if not Path(warmed).is_dir():
             warmed = made
             _python("-m", "pyarray", "cache", "warm", made)
         for name in FUNCTIONS:
-            then, ahead = _first_use(name, "0"), _first_use(name, warmed)
-            rows.append(
-                [name, *_cells(then, "compiles"), *_cells(ahead, "compiles"), text_of(ahead["second"])]
-            )
-    return aligned(rows)
+            then, ahead = _first_use(name, "0", processes), _first_use(name, warmed, processes)
+            times = {
+                SUBJECT: _times(ahead, "first"),
+                "compiled then": _times(then, "first"),
+                "again": _times(ahead, "second"),
+            }
+            facts = {"compiled": f"{ahead[0]['compiles']} of {ahead[0]['kernels']} kernels"}
+            rows.append(Row("first use", name, times, against=("compiled then",), facts=facts))
+    return rows
 
 
-def _cells(facts: dict[str, float], count: str) -> list[str]:
-    return [text_of(facts["first"]), f"{facts[count]} of {facts['kernels']} kernels"]
+def _times(found: list[dict[str, float]], name: str) -> Times:
+    seconds = [facts[name] for facts in found]
+    return Times(min(seconds), statistics.median(seconds), len(seconds), 1)
 
 
-def _first_use(name: str, warmed: str) -> dict[str, float]:
-    """The best of three processes."""
+def _first_use(name: str, warmed: str, processes: int) -> list[dict[str, float]]:
+    """What each process says."""
     found = []
-    for _ in range(3):
+    for _ in range(processes):
         with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
             said = _python(
                 "-m", "bench.first_call", "function", name, PYARRAY_CACHE_DIR=cache, PYARRAY_WARMED=warmed
             )
             found.append(json.loads(said.splitlines()[-1]))
-    return min(found, key=lambda facts: facts["first"])
+    return found
 
 
 def _python(*arguments: str, **settings: str) -> str:
@@ -144,7 +150,7 @@ def function(name: str) -> None:
 
 def main() -> None:
     if sys.argv[1] == "functions":
-        print(first_uses())
+        print(table(first_uses()))
         return
     library, cache = sys.argv[1:3]
     if library == "function":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ import numpy as np
 import pyarray as pa
 
 from . import peers
-from .timing import Row, race, table
+from .timing import Figure, Row, geometric_mean, race, table
 
+ABOUT = """Functions of the namespace on the same numbers: float32, where the name says nothing else. Next to
+NumPy and PyTorch, each function of theirs that does the same."""
 SIZES = (10**3, 10**7)
 MEAN = {10**3: 0.4, 10**7: 1.0}  # geometric mean to reach
 LEAST = {10**3: None, 10**7: 0.5}  # of a single function
@@ -124,37 +126,32 @@ def first_use(operands: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def mean(rows: list[Row]) -> float:
-    """Geometric mean of the ratios."""
-    return math.exp(sum(math.log(r) for row in rows if (r := row.ratio())) / len(rows))
-
-
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
-    rows: list[Row] = []
-    facts: dict[str, Any] = {}
+    first: dict[str, float] = {}
     torch = peers.peer("torch")
     for size in SIZES[: 1 if quick else None]:
         operands = {"pyarray": Operands(size, pa.asarray), "numpy": Operands(size, np.asarray)}
         if torch is not None:
             operands["torch"] = Operands(size, lambda x: torch.from_numpy(np.array(x)))
-        if not facts:
-            facts["first"] = first_use(operands)
-            slow = sorted(facts["first"].items(), key=lambda row: -row[1])[:5]
+        if not first:
+            first = first_use(operands)
+            slow = sorted(first.items(), key=lambda row: -row[1])[:5]
             print("first calls: " + ", ".join(f"{name} {s:.2f} s" for name, s in slow), flush=True)
         budget = (0.05 if size < 10**6 else 0.6) * (0.4 if quick else 1.0)
         group = [
-            Row("functions", case[0], race(calls_of(operands, case), budget), LEAST[size], n=size)
+            Row(f"{size} elements", case[0], race(calls_of(operands, case), budget), LEAST[size], n=size)
             for case in CASES
         ]
         print(f"n = {size}: minimum (median)\n{table(group)}")
-        print(f"geometric mean {mean(group):.2f}, to reach {MEAN[size]}\n", flush=True)
-        facts[f"mean {size}"] = mean(group)
-        rows += group
-    return rows, facts
+        yield from group
+        mean = Figure(f"geometric mean of {size} elements", geometric_mean(group) or "-", at_least=MEAN[size])
+        print(f"{mean}\n", flush=True)
+        yield mean
+    yield Figure("first calls of all functions in one process, together", sum(first.values()), "s")
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("functions")

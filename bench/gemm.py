@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,10 @@ import numpy as np
 import pyarray as pa
 
 from . import peers
-from .timing import Row, race, table
+from .timing import Figure, Row, geometric_mean, race, table
 
+ABOUT = """Matrix products `a @ b`, next to NumPy's and PyTorch's; of integers next to NumPy alone, whose
+loops are the faster ones."""
 SQUARES = tuple((n, n, n) for n in (64, 128, 256, 512, 1024, 2048))  # (m, k, n)
 SKINNY = tuple(shape for n in (1, 4, 16) for shape in ((n, 1024, 1024), (1024, 1024, n)))
 ODD = ((63, 65, 67), (127, 129, 131), (255, 257, 259), (511, 513, 509), (1023, 1025, 1027))
@@ -25,6 +26,7 @@ FURTHER_BATCHED = ((16, 128), (1000, 8))
 VIEWS = 512  # side of transposed operands
 FEW = ((64, 64, 64), (256, 256, 256), *SKINNY, (255, 257, 259))  # of types that no BLAS has
 TARGETS = {"i": 10.0, "u": 10.0}  # by kind: of NumPy's own loops
+MEANS = dict.fromkeys(("float32", "float64"), (1.0, 0.75))  # geometric mean and least ratio to reach
 
 
 def operands(dtype: str, *shapes: tuple[int, ...]) -> list[Any]:
@@ -61,15 +63,21 @@ def product(x: Any, y: Any, dtype: str | None = None) -> dict[str, Callable[[], 
     return calls
 
 
-def _row(name: str, pair: Sequence[Any], budget: float, dtype: str | None = None) -> Row:
+def _row(
+    group: str, name: str, pair: Sequence[Any], budget: float, dtype: str | None = None, n: int | None = None
+) -> Row:
+    """`n` is the side of a square."""
     x, y = pair
     m, k = x.shape[-2:]
     work = 2.0 * m * k * y.shape[-1] * max(1, int(np.prod(x.shape[:-2]))) * (4 if x.dtype.kind == "c" else 1)
     target = TARGETS.get(x.dtype.kind, 1.0)
-    return Row("gemm", f"{dtype or x.dtype} {name}", race(product(x, y, dtype), budget), target, work)
+    kind = f"{dtype or x.dtype}"
+    series = f"{kind}, square" if n else None
+    return Row(group, f"{kind} {name}", race(product(x, y, dtype), budget), target, work, n, series=series)
 
 
 def rows_of(
+    group: str,
     dtype: str,
     budget: float,
     shapes: Sequence[tuple[int, int, int]],
@@ -82,28 +90,30 @@ def rows_of(
     rows = []
     for m, k, n in shapes:
         name = f"{n}³" if m == k == n else f"{m}×{k}×{n}"
-        rows.append(_row(name, operands(kept, (m, k), (k, n)), budget, lacks))
+        side = n if (m, k, n) in SQUARES else None
+        rows.append(_row(group, name, operands(kept, (m, k), (k, n)), budget, lacks, side))
     for b, n in batches:
-        rows.append(_row(f"{b}×({n}³)", operands(kept, (b, n, n), (b, n, n)), budget, lacks))
+        rows.append(_row(group, f"{b}×({n}³)", operands(kept, (b, n, n), (b, n, n)), budget, lacks))
     if views:
         x, y = operands(kept, (views, views), (views, views))
         pairs = {"a.T": (x.T, y), "b.T": (x, y.T), "both.T": (x.T, y.T)}
-        rows += [_row(f"{views}³ {name}", pair, budget, lacks) for name, pair in pairs.items()]
+        rows += [_row(group, f"{views}³ {name}", pair, budget, lacks) for name, pair in pairs.items()]
     return rows
 
 
-def summary(rows: Sequence[Row]) -> dict[str, float]:
-    """The geometric mean of the ratios and the smallest of them; of medians, too."""
-    found: dict[str, float] = {}
-    for figure in ("min", "median"):
-        ratios = [ratio for row in rows if (ratio := row.ratio(figure)) is not None]
-        if ratios:
-            found[f"mean_{figure}"] = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            found[f"least_{figure}"] = min(ratios)
-    return found
+def summary(name: str, rows: Sequence[Row]) -> list[Figure]:
+    """The geometric mean of the ratios and the smallest of them."""
+    ratios = [ratio for row in rows if (ratio := row.ratio()) is not None]
+    if not ratios:
+        return []
+    mean, least = MEANS.get(name, (None, None))
+    return [
+        Figure(f"{name}: geometric mean", geometric_mean(rows) or "-", at_least=mean),
+        Figure(f"{name}: least", min(ratios), at_least=least),
+    ]
 
 
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes, with the geometric mean of each group."""
     budget = 0.1 if quick else 0.3
     squares = SQUARES[:-1] if quick else SQUARES
@@ -115,17 +125,16 @@ def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
         }  # fmt: skip
     for dtype in ("complex64", "complex128", "float16", "bfloat16", "int8", "int16", "int32", "int64"):
         groups[dtype] = dtype, {"shapes": FEW, "batches": BATCHED}
-    rows, means = [], {}
     for name, (dtype, cases) in groups.items():
-        group = rows_of(dtype, budget, **cases)
-        means[name] = summary(group)
+        group = rows_of(name, dtype, budget, **cases)
+        figures = summary(name, group)
         print(f"Matrix product, {name}: minimum (median)\n{table(group)}")
-        print("  " + ", ".join(f"{k} {v:.2f}" for k, v in means[name].items()) + "\n", flush=True)
-        rows += group
-    return rows, {"means": means}
+        print("".join(f"  {figure}\n" for figure in figures), flush=True)
+        yield from group
+        yield from figures
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("gemm")

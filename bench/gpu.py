@@ -7,14 +7,16 @@ events of the device, on arrays that the libraries share. torch is needed, for e
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarray as pa
 
 from . import peers
-from .timing import Row, Times, aligned
+from .timing import Figure, Row, Times, aligned
 
+ABOUT = """Time on the device, by its events: elementwise kernels, transposes and reductions next to PyTorch
+and CuPy, and matrix products next to PyTorch's library, on arrays that the libraries share."""
 SIZE, SIDE = 1 << 28, 1 << 14
 PRODUCTS = (
     ("float32", (1024, 1024, 1024)), ("float32", (4096, 4096, 4096)), ("float32", (8192, 8192, 8192)),
@@ -124,7 +126,8 @@ def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> lis
         line += [f"{speed['cupy']:.0f}" if "cupy" in speed else "-", f"{of_torch:.2f}"]
         lines.append([*line, f"{debug:.2f}{' <' if debug < DEBUG else '  '}"])
         facts = {"of_copy": of_copy, "of_torch": of_torch, "debug": debug}
-        rows.append(Row("gpu", name, times, OF_TORCH.get(name), None, SIZE, ("torch",), facts))
+        target = OF_TORCH.get(name)
+        rows.append(Row("2^28 elements of float32", name, times, target, None, SIZE, ("torch",), facts))
     print(aligned(lines) + "\n", flush=True)
     return rows
 
@@ -142,26 +145,32 @@ def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: b
         work, name = 2.0 * m * k * n, f"{dtype} {m}x{k}x{n}"
         rates = [f"{work / t.median / 1e12:.1f}" for t in (own, other)]
         lines.append([name, *rates, f"{other.median / own.median:.3f}"])
-        rows.append(Row("gpu", name, {"pyarray": own, "torch": other}, None, work))
+        rows.append(Row("matrix products", name, {"pyarray": own, "torch": other}, None, work))
     print(aligned(lines) + "\n", flush=True)
     return rows
 
 
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes; no rows without a GPU that torch and pyarray both see."""
     torch = peers.peer("torch")
     if torch is None or not torch.cuda.is_available():
         print("(no GPU that torch sees: nothing is measured)\n")
-        return [], {}
+        yield Figure("device", "none: nothing was measured")
+        return
     measure = timer(torch, quick)
-    facts = {"device": torch.cuda.get_device_name()}
-    print(f"{facts['device']}; < is below the target\n")
-    rows = bandwidths(torch, measure)
+    device = torch.cuda.get_device_name()
+    print(f"{device}; < is below the target\n")
+    yield Figure("device", device)
+    for row in bandwidths(torch, measure):
+        yield row
+        for fact, bound in (("of_copy", OF_COPY.get(row.case)), ("debug", DEBUG)):
+            name = {"of_copy": "bandwidth over a copy's", "debug": "debug mode's speed over release's"}[fact]
+            yield Figure(f"{row.case}: {name}", row.facts[fact], at_least=bound)
     torch.cuda.empty_cache()
-    return rows + products(torch, measure, quick), facts
+    yield from products(torch, measure, quick)
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("gpu")

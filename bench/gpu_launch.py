@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarray as pa
 from pyarray.driver.base import devices
 
 from . import peers
-from .timing import Row, race, table
+from .timing import Figure, Row, race, table
 
+ABOUT = """Host time of launches on a GPU, next to the bare call of the driver through cuda-bindings, with
+arguments that are packed already."""
 N = 32
 GOAL = 0.8  # of the bare call's time over ours: 1.25 times as long at most
 RAW = """extern "C" __global__ void scale(float *v, int n, float f)
@@ -73,22 +75,24 @@ def cases(name: str) -> list[tuple[str, dict[str, Callable[[], Any] | None], flo
     ]
 
 
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
     found = devices("cuda")
     if not found:
         print("no NVIDIA GPU: nothing to measure")
-        return [], {}
+        yield Figure("device", "none: nothing was measured")
+        return
     rows = []
     for name, calls, goal in cases(str(found[0])):
         times = race(calls, 0.1 if quick else 0.5)
         rows.append(Row("gpu_launch", name, times, goal, n=N, against=("bare",)))
         pa.synchronize(found[0])
     print(f"{found[0].driver.name()}, host time, n = {N}: minimum (median)\n{table(rows)}\n", flush=True)
-    return rows, {"device": found[0].driver.name()}
+    yield Figure("device", found[0].driver.name())
+    yield from rows
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("gpu_launch")

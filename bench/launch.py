@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,11 @@ import pyarray as pa
 from pyarray.jit.launch import make_launcher
 
 from . import first_call, kernels, peers
-from .timing import Row, Times, aligned, race, table, text_of
+from .timing import Figure, Row, Times, aligned, race, table, text_of
 
+ABOUT = """Host time: a cached launch of `c[i] = f * a[i] + b[i]` on 16 elements next to Quadrants, and what
+it consists of; first calls and imports in fresh processes; first uses of common functions with and without
+what is compiled with the package."""
 N, ROOT = 16, Path(__file__).resolve().parent.parent
 
 
@@ -176,7 +179,7 @@ def _import_time(name: str) -> float:
     return float(out.strip().splitlines()[-1])
 
 
-def memory(launches: int = 100_000) -> dict[str, int]:
+def memory(launches: int = 100_000) -> list[Figure]:
     """Bytes before and after many launches with fresh views: Python's own, and the process's peak."""
     a, b, c = _arrays()
     scaled_sum(a[2:18], b[1:17], c[:16], 2.0)
@@ -186,14 +189,13 @@ def memory(launches: int = 100_000) -> dict[str, int]:
     python, peak = tracemalloc.get_traced_memory()[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     before = resident()
     _launch_many(a, b, c, launches)
-    facts = {
-        "launches": launches,
-        "python_growth": tracemalloc.get_traced_memory()[0] - python,
-        "resident_growth": resident() - before,
-        "peak_growth": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) << 10,
+    grown = {
+        "Python's own": tracemalloc.get_traced_memory()[0] - python,
+        "resident": resident() - before,
+        "at its peak": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) << 10,
     }
     tracemalloc.stop()
-    return facts
+    return [Figure(f"memory grown over {launches} launches, {name}", n, "bytes") for name, n in grown.items()]
 
 
 def _launch_many(a: Any, b: Any, c: Any, count: int) -> None:
@@ -210,7 +212,7 @@ def resident() -> int:
         return 0
 
 
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
     budget = 0.2 if quick else 1.0
     rows = cached(budget)
@@ -220,6 +222,7 @@ def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
             print(f"  {row.case}: {text_of(seconds)} {fact}")
     split = parts(budget)
     times = split[0].times
+    yield from rows + split
     print("\nParts of a launch (an empty lambda is a part of each)")
     print(aligned([[n, text_of(t.min), f"({text_of(t.median)})"] for n, t in times.items() if t is not None]))
     held, fresh = rows[0].times["pyarray"], rows[2].times["pyarray"]
@@ -227,14 +230,17 @@ def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
         print(f"a fresh view costs {text_of((fresh.min - held.min) / 3)} more than a held one")
     began = time.perf_counter()
     first = first_calls(1 if quick else 3) + imports(2 if quick else 5)
-    print(f"\nFresh processes ({time.perf_counter() - began:.0f} s)\n{table(first)}")
-    print(f"\nFirst use of common functions, fresh processes\n{first_call.first_uses()}")
-    flat = memory(10_000 if quick else 100_000)
-    print(f"\nMemory: {flat}\n")
-    return rows + split + first, {"memory": flat}
+    print(f"\nFresh processes ({time.perf_counter() - began:.0f} s)\n{table(first)}", flush=True)
+    yield from first
+    uses = first_call.first_uses(1 if quick else 3)
+    print(f"\nFirst use of common functions, fresh processes\n{table(uses)}", flush=True)
+    yield from uses
+    for figure in memory(10_000 if quick else 100_000):
+        print(figure, flush=True)
+        yield figure
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("launch")

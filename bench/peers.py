@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.metadata
 import io
 import sys
-from types import ModuleType
 from typing import Any
 
 NAMES = ("numpy", "torch", "numexpr", "numba", "quadrants", "warp")
+DISTRIBUTIONS = {"warp": "warp-lang"}  # where the name to install is another
+missing: dict[str, str] = {}  # what was asked for and can't be imported → why
 
 
 @functools.cache
@@ -20,7 +22,8 @@ def peer(name: str) -> Any:
         with contextlib.redirect_stdout(io.StringIO()):
             return importlib.import_module(name)
     except Exception as error:  # a broken installation raises whatever it likes
-        print(f"({name} is not measured: {type(error).__name__}: {error})", file=sys.stderr)
+        missing[name] = f"{type(error).__name__}: {error}"
+        print(f"({name} is not measured: {missing[name]})", file=sys.stderr)
         return None
 
 
@@ -46,11 +49,9 @@ def warp() -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Version of each peer that is there, and of pyarray."""
-    found = {name: peer(name) for name in ("pyarray", *NAMES)}
-    return {name: _version(module) for name, module in found.items() if module is not None}
-
-
-def _version(module: ModuleType) -> str:
-    version = getattr(module, "__version__", "?")
-    return ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
+    """Version of each peer that is installed, and of pyarray. Nothing is imported for it."""
+    found = {}
+    for name in ("pyarray", *NAMES, "cupy"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(DISTRIBUTIONS.get(name, name))
+    return found

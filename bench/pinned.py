@@ -9,7 +9,7 @@ Only the compiled code is timed, by the driver's own call on packed arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ import numpy as np
 import pyarray as pa
 from pyarray.jit.launch import make_launcher
 
-from .timing import Row, race, table
+from .timing import Figure, Row, race, table
 
+ABOUT = """The one artifact that serves every size, next to artifacts of the same kernel with sizes and
+strides compiled in: what generality costs. Compiled code only, without the launch."""
 SIZES = (10**3, 10**5, 10**7)
 OFFSETS = (0, 1, 3)
 WITHIN = 0.95  # of the pinned artifact's speed
@@ -85,14 +87,13 @@ def rows_of(width: int, size: int) -> dict[str, Callable[[], Any]]:
     return {"pyarray": artifact(weigh, out, v, 1.0), "pinned": artifact(weigh, out, v.mark_static(1), 1.0)}
 
 
-def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
+def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
-    rows: list[Row] = []
     for size in SIZES:
         budget = (0.2 if size < 10**6 else 1.5) * (0.3 if quick else 1.0)
         group = [
             Row(
-                "pinned",
+                f"{size} elements",
                 f"{kernel.__name__}, offset {offset}",
                 race(flat(kernel, size, offset), budget),
                 WITHIN,
@@ -103,16 +104,16 @@ def run(quick: bool = False) -> tuple[list[Row], dict[str, Any]]:
             for offset in OFFSETS
         ]
         print(f"float32, n = {size}: minimum (median)\n{table(group)}\n", flush=True)
-        rows += group
+        yield from group
     short = [
-        Row("rows", f"rows of {width}", race(rows_of(width, 10**5), 0.2), n=10**5, against=("pinned",))
+        Row("short rows", f"rows of {width}", race(rows_of(width, 10**5), 0.2), n=10**5, against=("pinned",))
         for width in (3, 4, 16)
     ]
     print(f"10^5 elements in short rows: minimum (median)\n{table(short)}\n", flush=True)
-    return rows + short, {}
+    yield from short
 
 
 if __name__ == "__main__":
-    from .__main__ import alone
+    from .part import alone
 
     alone("pinned")

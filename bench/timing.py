@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,52 +34,127 @@ class Times:
     calls: int
 
 
+class Race(dict[str, Times | None]):
+    """Candidate → `Times`, or None where it is missing; `why` says what it raised."""
+
+    def __init__(self, times: Mapping[str, Times | None], why: Mapping[str, str]):
+        super().__init__(times)
+        self.why = dict(why)
+
+
 @dataclass(frozen=True)
 class Row:
-    """One case: candidate → `Times`, or None where it is missing.
+    """One case: candidate → `Times`, or None where it is missing, with what it raised in `why`.
 
     `ratio` is best peer's minimum / pyarray's: above 1 pyarray is faster. `target` is the ratio to reach,
-    `work` the operations of one call, `n` the size, `against` the peers that count, where not all do.
+    `work` the operations of one call, `n` the size, `against` the peers that count, where not all do (none:
+    the candidates are parts of a whole). Cases of one `series` (the case itself, if None) differ in `n`.
     """
 
     group: str
     case: str
-    times: dict[str, Times | None]
+    times: Mapping[str, Times | None]
     target: float | None = None
     work: float | None = None
     n: int | None = None
     against: tuple[str, ...] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    series: str | None = None
+    why: dict[str, str] = field(default_factory=dict)
 
-    def best_peer(self, figure: str = "min") -> str | None:
-        """The fastest candidate that isn't pyarray."""
+    @property
+    def key(self) -> tuple[str, str, int | None]:
+        """What finds this case again in another run of its part."""
+        return self.group, self.case, self.n
+
+    @property
+    def peers(self) -> dict[str, Times]:
+        """Those that count and have times."""
         names = [n for n in self.times if not n.startswith(SUBJECT)] if self.against is None else self.against
-        peers = {n: getattr(t, figure) for n in names if (t := self.times.get(n)) is not None}
+        return {n: t for n in names if (t := self.times.get(n)) is not None}
+
+    @property
+    def missed(self) -> bool:
+        """Whether it misses its target in minimum and median both."""
+        ratios = self.ratio(), self.ratio("median")
+        return self.target is not None and all(r is not None and r < self.target for r in ratios)
+
+    def best_peer(self, figure: str = "min", among: Collection[str] | None = None) -> str | None:
+        """The fastest candidate that isn't pyarray; only of those in `among`, if given."""
+        peers = {n: getattr(t, figure) for n, t in self.peers.items() if among is None or n in among}
         return min(peers, key=lambda n: peers[n]) if peers else None
 
-    def ratio(self, figure: str = "min") -> float | None:
+    def ratio(self, figure: str = "min", among: Collection[str] | None = None) -> float | None:
         """Best peer's time over pyarray's."""
-        best, own = self.best_peer(figure), self.times.get(SUBJECT)
+        best, own = self.best_peer(figure, among), self.times.get(SUBJECT)
         if best is None or own is None:
             return None
         return float(getattr(self.times[best], figure) / getattr(own, figure))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        times = {name: t and asdict(t) for name, t in self.times.items()}
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         ratios = {
             "best_peer": self.best_peer(),
             "ratio_min": self.ratio(),
             "ratio_median": self.ratio("median"),
         }
-        return asdict(self) | ratios
+        return plain | {"times": times, "why": self.why or getattr(self.times, "why", {})} | ratios
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Row:
+        """What `as_dict` gave, perhaps by an earlier version of this file."""
+        fields = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
+        fields["times"] = {
+            name: t and Times(**{k: t[k] for k in Times.__dataclass_fields__})
+            for name, t in found["times"].items()
+        }
+        if found.get("against") is not None:
+            fields["against"] = tuple(found["against"])
+        return cls(**fields)
 
 
-def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5) -> dict[str, Times | None]:
+@dataclass(frozen=True)
+class Figure:
+    """A number that is no ratio to a peer, with the bound that it should keep."""
+
+    name: str
+    value: float | str
+    unit: str = ""
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        if isinstance(self.value, str):
+            return False
+        return (self.at_most is not None and self.value > self.at_most) or (
+            self.at_least is not None and self.value < self.at_least
+        )
+
+    def __str__(self) -> str:
+        value = self.value if isinstance(self.value, str) else f"{self.value:.4g}"
+        bounds = [f"{sign} {b:g}" for sign, b in (("≤", self.at_most), ("≥", self.at_least)) if b is not None]
+        wanted = f" (to be {' and '.join(bounds)}){' <' if self.missed else ''}" if bounds else ""
+        return f"{self.name}: {value}{' ' if self.unit else ''}{self.unit}{wanted}"
+
+
+def geometric_mean(rows: Sequence[Row], figure: str = "min") -> float | None:
+    """Of the ratios that there are."""
+    ratios = [r for row in rows if (r := row.ratio(figure)) is not None]
+    return statistics.geometric_mean(ratios) if ratios else None
+
+
+def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5) -> Race:
     """Times of each candidate, taking turns for about `budget` seconds each.
 
-    A candidate that is None, or whose first call raises, has None; why is printed.
+    A candidate that is None, or whose first call raises, has None; why is printed, and in the result.
     """
-    runners = {name: call for name, call in candidates.items() if call is not None and _works(name, call)}
+    why = {name: said for name, call in candidates.items() if call is not None and (said := _complaint(call))}
+    for name, said in why.items():
+        print(f"  ({name}: {said})")
+    runners = {name: call for name, call in candidates.items() if call is not None and name not in why}
     calls = {name: _calls_per_sample(call) for name, call in runners.items()}
     samples: dict[str, list[float]] = {name: [] for name in runners}
     order = list(runners)
@@ -98,16 +172,16 @@ def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5
     finally:
         if collecting:
             gc.enable()
-    return {name: _times(samples[name], calls[name]) if name in runners else None for name in candidates}
+    times = {name: _times(samples[name], calls[name]) if name in runners else None for name in candidates}
+    return Race(times, why)
 
 
-def _works(name: str, call: Callable[[], Any]) -> bool:
+def _complaint(call: Callable[[], Any]) -> str | None:
     try:
         call()
     except Exception as error:  # a peer may refuse a case for any reason: that is a result, too
-        print(f"  ({name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})")
-        return False
-    return True
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return None
 
 
 def _times(seconds: list[float], calls: int) -> Times:
@@ -172,13 +246,7 @@ def table(rows: Sequence[Row]) -> str:
         if any(r.work for r in rows):
             cells.append(f"{row.work / own.min / 1e9:.1f}" if row.work and own else "-")
         ratio, typical = row.ratio(), row.ratio("median")
-        missed = (
-            row.target is not None
-            and ratio is not None
-            and typical is not None
-            and max(ratio, typical) < row.target
-        )
-        cells.append("-" if ratio is None else f"{ratio:.2f} ({typical:.2f}){' <' if missed else '  '}")
+        cells.append("-" if ratio is None else f"{ratio:.2f} ({typical:.2f}){' <' if row.missed else '  '}")
         cells.append("" if row.target is None else f"{row.target:.2g}")
         lines.append(cells)
     return aligned(lines)
@@ -197,7 +265,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in shown)
 
 
-# ---- JSON
+# ---- machine
 
 
 def machine() -> dict[str, Any]:
@@ -223,11 +291,3 @@ def _processor() -> str:
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
         platform.processor(),
     )
-
-
-def write_json(path: str | os.PathLike[str], rows: Sequence[Row], **more: Any) -> None:
-    """Rows and machine facts as one JSON object; folders are made as needed."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": machine(), "rows": [row.as_dict() for row in rows], **more}
-    target.write_text(json.dumps(content, indent=1, default=str) + "\n")
