@@ -11,7 +11,7 @@ from ..array_convert import asarray
 from ..dtypes import complex128, float32, float64, result_type
 from ..jit.repeat import repeatable
 from ..kernels.reduce import SUM
-from ..kernels.spread import squares_into
+from ..kernels.spread import in_one_pass, spread_into, squares_into
 from .elementwise import ROWS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from .linear_algebra import matmul
 from .manipulation import broadcast_to, concat
@@ -75,11 +75,14 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     count = math.prod(x._shape[k] for k in axes)
     kind = x._dtype if x._dtype.kind in "fc" else float64
     wide = complex128 if kind.kind == "c" else float64
-    middle = divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
     kept, full = shapes.reduced(x._shape, axes)
     squares = empty(kept, float64, x.device)
     result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
-    squares_into(squares, x, middle, axes, result if result.itemsize > 2 else float32)
+    if in_one_pass(x, axes):
+        spread_into(squares, x, axes)
+    else:
+        middle = divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
+        squares_into(squares, x, middle, axes, result if result.itemsize > 2 else float32)
     if keepdims:
         squares = squares.reshape(full)
     left = float(count - correction) if count > correction else 0.0

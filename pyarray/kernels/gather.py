@@ -19,7 +19,8 @@ from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange
 from .index_key import Plan, only_mask, plan_of
 from .map import check_device
-from .nonzero import as_bits, bits, check_range, nonzero
+from .nonzero import as_bits, bits, check_range, chosen, nonzero
+from .reduce import on_grid
 
 # Elements of a row that one iteration copies on the CPU; elsewhere neighbours are neighbouring threads.
 ROW = 256
@@ -33,6 +34,9 @@ def take(a: ndarray, key: Any) -> ndarray:
     Raises `IndexError` for an index out of range (off the CPU only in debug mode; else it is clamped), a mask
     of another shape, index arrays that don't broadcast, or an index of another type.
     """
+    mask = only_mask(a, key) if on_grid(a) else None
+    if mask is not None and mask._shape == a._shape:
+        return chosen(a, mask)
     plan = plan_of(a, key)
     out = empty(plan.shape, a._dtype, a.device)
     _move("gather", plan, out)

@@ -11,6 +11,7 @@ import functools
 from ..array import ndarray
 from ..dtypes import DType, float64, int64
 from ..jit.kernel import Kernel, from_text
+from .grid_text import count_bins, counts_bins
 from .reduce import SUM, on_grid, reduce_into
 from .scratch import scratch
 
@@ -51,6 +52,9 @@ def count_into(
     x itself (`form` "value"), or between `edges[k]` and `edges[k + 1]`, which are `scale` bins a unit apart
     ("even") or anyhow ("edges")."""
     bins = out._size
+    if on_grid(x) and weights is None and counts_bins(x if form == "value" else edges):
+        count_bins(out, x, form, edges, scale)
+        return
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = max(min(-(-x._size // least), most, BINS // max(bins, 1)), 1)
     block = -(-max(x._size, 1) // blocks)

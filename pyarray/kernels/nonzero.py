@@ -15,6 +15,8 @@ from ..dtypes import int32, int64, uint8, uint16, uint32, uint64
 from ..jit.kernel import Kernel, from_text
 from ..jit.mode import mode
 from ..jit.repeat import guard
+from . import grid_text
+from .reduce import on_grid
 
 BLOCK = 128  # elements of a block
 BLOCKS = 1 << 14  # at most, before blocks get longer
@@ -71,7 +73,24 @@ def _counted(flat: ndarray) -> tuple[ndarray, int]:
     block = _block(flat._size)
     found = empty(-(-flat._size // block) + 1, int64, flat.device)
     _count_kernel()(found, flat, block)
-    return found, int(array_host.host(found[-1:])[0])
+    return found, _last(found)
+
+
+def _last(counts: ndarray) -> int:
+    return int(array_host.host(counts[-1:])[0])
+
+
+def chosen(a: ndarray, mask: ndarray) -> ndarray:
+    """The elements of `a`, which is on a grid, where a mask of its shape is true, in C order. Waits for the
+    device."""
+    if not a._size:
+        return empty(0, a._dtype, a.device)
+    flat = _flat_bits(mask)
+    counts = grid_text.count(flat)
+    out = empty(_last(counts), a._dtype, a.device)
+    if out._size:
+        grid_text.chosen_into(bits(out), bits(operation("contiguous")(a).reshape(a._size)), flat, counts)
+    return out
 
 
 def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
@@ -79,6 +98,12 @@ def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
     if not a._size:
         return tuple(empty(0, int64, a.device) for _ in shape)
     flat = _flat_bits(a)
+    if on_grid(flat):
+        counts = grid_text.count(flat)
+        out = empty((len(shape), _last(counts)), int64, a.device)
+        if out._size:
+            grid_text.positions_into(out, flat, counts, shape)
+        return tuple(out[k] for k in range(len(shape)))
     found, total = _counted(flat)
     out = empty((len(shape), total), int64, a.device)
     if total:

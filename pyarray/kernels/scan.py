@@ -5,6 +5,8 @@ Two forms, as the memory lies:
 - *rows*: each line along the axis by itself. Long lines are cut into blocks: the blocks are totalled, the
 totals added up, and each block runs on from what is before it. Floats are accumulated in the widest type of
 their kind.
+On a grid, blocks share the work on a line (`grid_text.py`) where the elements' type allows it.
+
 - *columns*: the elements of other axes are neighbours. A block of them takes one step after the other along
 the axis, each from the result before it.
 """
@@ -19,6 +21,7 @@ from ..array import ndarray
 from ..dtypes import DType
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
+from .grid_text import scan, scans
 from .reduce import ReduceOp, on_grid
 from .scratch import scratch
 
@@ -26,6 +29,9 @@ BLOCK = 1 << 15  # elements of a line that make another block, and with it a thr
 BLOCKS = 64
 GRID_BLOCK = 1 << 8
 GRID_BLOCKS = 1 << 13
+GRID_PIECE = 1 << 6  # elements of a column that make another thread worth while
+GRID_THREADS = 1 << 19
+AHEAD = 8
 STRIP = 256  # elements totalled in 16 accumulators
 COLUMNS = 512  # neighbours that one iteration takes along the axis: they stay in the first-level cache
 
@@ -47,14 +53,33 @@ def scan_into(op: ReduceOp, out: ndarray, x: ndarray, axis: int, kind: DType) ->
         for a, steps, step in zip((out, x), (out_lead, x_lead), along, strict=True)
     ]
     if lead and abs(out_lead[-1]) < abs(along[0]) and (on_grid(x) or lead[-1] >= 16):
-        form = "threads" if on_grid(x) else "columns"
-        _kernel(op, len(lead), form, op.accumulator(kind), kind)(*views)
+        (_threads if on_grid(x) else _columns)(op, *views, kind)
     else:
         _rows(op, views[0], views[1], kind)
 
 
+def _columns(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
+    _kernel(op, x.ndim - 1, "columns", op.accumulator(kind), kind)(out, x)
+
+
+def _threads(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
+    """A column per thread of a grid, or a piece of it where there are too few."""
+    (*lead, n), wide = x._shape, op.accumulator(kind)
+    pieces = max(min(n // GRID_PIECE, GRID_THREADS // math.prod(lead)), 1)
+    length = -(-n // pieces)
+    pieces = -(-n // length)
+    if pieces == 1:
+        _kernel(op, len(lead), "threads", wide, kind)(out, x)
+        return
+    before = scratch((*lead[:-1], pieces, lead[-1]), wide, x.device)
+    _kernel(op, len(lead), "pieces", wide, kind)(out, x, before, length)
+
+
 def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     lead, n = x._shape[:-1], x._shape[-1]
+    if on_grid(x) and scans(op, x._dtype, kind):
+        scan(op, out, x, kind)
+        return
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = min(-(-n // least), max(most // max(math.prod(lead), 1), 1))
     wide = op.accumulator(kind)
@@ -67,9 +92,13 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
 
 @functools.cache
 def _kernel(op: ReduceOp, rank: int, form: str, wide: DType, kind: DType) -> Kernel:
-    write = {"line": _line_text, "blocks": _blocks_text, "columns": _columns_text, "threads": _threads_text}[
-        form
-    ]
+    write = {
+        "line": _line_text,
+        "blocks": _blocks_text,
+        "columns": _columns_text,
+        "threads": _threads_text,
+        "pieces": _pieces_text,
+    }[form]
     scope = {"acc_t": wide, "kind": kind, "ndrange": ndrange, "unordered": unordered}
     return from_text(f"running_{op.name}", write(op, rank), scope)
 
@@ -144,11 +173,44 @@ def _columns_text(op: ReduceOp, rank: int) -> str:
 def _threads_text(op: ReduceOp, rank: int) -> str:
     """A line per thread of a grid, neighbours by neighbouring threads."""
     ks = [f"k{n}" for n in range(rank)]
-    at = ", ".join([*ks, "t"])
     return f"""def running_{op.name}(out, x):
     {_loop(ks, [f"x.shape[{n}]" for n in range(rank)])}
+        low, high, acc = 0, x.shape[{rank}], acc_t({op.start})
+{_along(op, ks, True)}"""
+
+
+def _pieces_text(op: ReduceOp, rank: int) -> str:
+    """The same in pieces: what each of them comes to, what is before it, and its results."""
+    ks = [f"k{n}" for n in range(rank - 1)]
+    sizes, piece = [f"before.shape[{n}]" for n in range(rank + 1)], ", ".join([*ks, "b", "c"])
+    each = f"""{_loop([*ks, "b", "c"], sizes)}
+        low, high = b * length, min(b * length + length, x.shape[{rank}])"""
+    return f"""def running_{op.name}(out, x, before, length: int):
+    {each}
         acc = acc_t({op.start})
-        for t in range(x.shape[{rank}]):
-            acc = {op.expression.format("acc", f"acc_t(kind(x[{at}]))")}
-            out[{at}] = acc
-"""
+{_along(op, [*ks, "c"], False)}        before[{piece}] = acc
+    {_loop([*ks, "c"], [*sizes[:-2], sizes[-1]])}
+        acc = acc_t({op.start})
+        for b in range(before.shape[{rank - 1}]):
+            total = before[{piece}]
+            before[{piece}] = acc
+            acc = {op.expression.format("acc", "total")}
+    {each}
+        acc = before[{piece}]
+{_along(op, [*ks, "c"], True)}"""
+
+
+def _along(op: ReduceOp, ks: list[str], stores: bool) -> str:
+    """Lines that add elements `low` to `high` of a line to `acc`; `AHEAD` are on their way to a thread."""
+
+    def step(place: str, value: str) -> list[str]:
+        store = [f"out[{', '.join([*ks, place])}] = acc"] if stores else []
+        return [f"acc = {op.expression.format('acc', value)}", *store]
+
+    places = [f"t + {n}" for n in range(AHEAD)]
+    lines = [f"whole = max(high - (high - low) % {AHEAD}, low)", f"for t in range(low, whole, {AHEAD}):"]
+    lines += [f"    x{n} = acc_t(kind(x[{', '.join([*ks, p])}]))" for n, p in enumerate(places)]
+    lines += [f"    {line}" for n, p in enumerate(places) for line in step(p, f"x{n}")]
+    lines += ["for t in range(whole, high):"]
+    lines += [f"    {line}" for line in step("t", f"acc_t(kind(x[{', '.join([*ks, 't'])}]))")]
+    return "".join(f"        {line}\n" for line in lines)
