@@ -72,7 +72,7 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
         print(text, file=sys.stderr)
     for identity, chosen, median in decided:
         told = "" if median is None else f", {median:.4g} ms"
-        print(f"{identity['name']} {shown_sizes(identity['key'])}: {chosen!r}{told}")
+        print(f"{identity['name']} {tune_artifact.shown_sizes(identity['key'])}: {chosen!r}{told}")
         if out is not None:
             tune_artifact.emit(out, identity, chosen, median)
     if out is not None:
@@ -159,7 +159,7 @@ def table(kernel: str, entry: tune_store.Entry) -> list[str]:
         f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in (group.get("arrays") or {}).items()
     )
     lines = [
-        f"{kernel} {shown_sizes(key.get('sizes') or {})}".rstrip(),
+        f"{kernel} {tune_artifact.shown_sizes(key.get('sizes') or {})}".rstrip(),
         f"  {device.get('model', '?')}, {device.get('threads', '?')} threads"
         + (f"; {arrays}" if arrays else ""),
     ]
@@ -176,16 +176,6 @@ def table(kernel: str, entry: tune_store.Entry) -> list[str]:
     return lines + [f"  {r['config']:{width}} {r['reason']}" for r in failed]
 
 
-def shown_sizes(sizes: dict[str, Any]) -> str:
-    """The values of a tuner's key: `n=1000, a=(3, 4)`."""
-    parts = []
-    for name, value in sizes.items():
-        kind, *rest = value if isinstance(value, list) else [None, value]
-        told = f"({', '.join(map(str, rest))})" if kind == "shape" else ", ".join(map(str, rest))
-        parts.append(f"{name}={told}")
-    return ", ".join(parts)
-
-
 def draw(known: Sequence[tuple[str, tune_store.Entry]], path: Path) -> None:
     """A picture of the candidates' times, key by key. Without matplotlib the bars of the tables are all."""
     if importlib.util.find_spec("matplotlib") is None:
@@ -198,7 +188,9 @@ def draw(known: Sequence[tuple[str, tune_store.Entry]], path: Path) -> None:
         timed = sorted((r for r in entry["timings"].values() if "median" in r), key=lambda r: -r["median"])
         errors = [r["median"] * r["spread"] / 2 for r in timed]
         axis.barh([r["config"] for r in timed], [r["median"] for r in timed], xerr=errors, height=0.7)
-        axis.set_title(f"{kernel} {shown_sizes((entry.get('key') or {}).get('sizes') or {})}", fontsize=9)
+        axis.set_title(
+            f"{kernel} {tune_artifact.shown_sizes((entry.get('key') or {}).get('sizes') or {})}", fontsize=9
+        )
         axis.set_xlabel("ms")
         axis.tick_params(labelsize=7)
     figure.savefig(path)

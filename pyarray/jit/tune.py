@@ -59,12 +59,16 @@ def autotune(
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """
     functions = {"prune": prune, "default": default, "pre_hook": pre_hook, "post_hook": post_hook}
+    if isinstance(configs, Kernel):
+        raise TypeError("autotune needs candidates: @pa.autotune(configs=[pa.Config(...), ...])")
     _check_options(functions | {"bench": bench, "cases": cases}, warmup, rep, budget, check)
+    if not (model is None or isinstance(model, bool) or callable(model)):
+        raise TypeError(f"model is a function of config and arguments, or True, got {model!r}")
     if artifact_name is not None:
         tune_artifact.check_name(artifact_name)
     names = restore_value, reset_to_zero
     options = Options(warmup, rep, budget, check, None, (), pre_hook, post_hook, bench)
-    more = prune, default, artifact_name, model, cases
+    more = prune, default, artifact_name, model or None, cases
     return lambda kernel: _tuned(kernel, configs, key, names, options, more)
 
 
@@ -95,6 +99,8 @@ def _check_options(
             raise TypeError(f"{name} is a count of runs, got {count!r}")
         if count < least:
             raise ValueError(f"{name} is a count of runs, {least} or more, got {count}")
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, float))):
+        raise TypeError(f"budget is seconds, got {budget!r}")
     if budget is not None and not budget >= 0:
         raise ValueError(f"budget is seconds, 0 or more, got {budget!r}")
     if not (isinstance(check, bool) or callable(check)):

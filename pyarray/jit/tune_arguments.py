@@ -15,9 +15,11 @@ from ..lang.ir import static_key
 from .binding import Bound
 from .kernel import Kernel
 from .report import raise_bounds
+from .signature import as_argument
 from .tune_call import CHOSEN, Written, environment
 from .tune_choice import offline
 from .tune_config import Config
+from .tune_restore import inside
 from .tune_search import Prepared
 from .variants import Variant
 
@@ -94,7 +96,8 @@ class Call:
             for a in self.bound.values
             if isinstance(a, ndarray)
         )
-        values = ((name, *_size(self.args.get(name))) for name in self._named)
+        parts = ((p.name, a) for p, a in self.bound.pairs if any(inside(n, p.name) for n in self._named))
+        values = ((path, *_size(value)) for path, value in parts)
         given = (static_key(value) for value in self.given.items())
         try:
             found = (
@@ -116,6 +119,16 @@ class Call:
         """Whether all arrays are: there is nothing to time."""
         sizes = [getattr(a, "size", None) for a in self.args.values() if hasattr(a, "shape")]
         return bool(sizes) and not any(sizes)
+
+    def check_zeroed(self, names: Iterable[str]) -> None:
+        """Raises `TypeError` for a structure or a number where an array is to be zeroed."""
+        for name in names:
+            value = as_argument(self.args[name])
+            if not hasattr(value, "shape"):
+                what = f"reset_to_zero names {name!r}, which is no array here, but a {type(value).__name__}"
+                raise TypeError(
+                    f"{self.kernel.__name__}(): {what}; arrays to zero are parameters of their own"
+                )
 
     def check(self, candidates: Iterable[Config]) -> None:
         """Raises what a launch raises for wrong arguments, before anything is searched."""

@@ -38,6 +38,16 @@ def path_of(folder: Path, identity: Mapping[str, Any]) -> Path:
     return folder / f"{identity['name']}-{digest_of(identity)[:16]}.json"
 
 
+def shown_sizes(sizes: Mapping[str, Any]) -> str:
+    """The values of a tuner's key: `n=1000, a=(3, 4)`."""
+    parts = []
+    for name, value in sizes.items():
+        kind, *rest = value if isinstance(value, list) else [None, value]
+        told = f"({', '.join(map(str, rest))})" if kind == "shape" else ", ".join(map(str, rest))
+        parts.append(f"{name}={told}")
+    return ", ".join(parts)
+
+
 def emit(folder: Any, identity: Mapping[str, Any], config: Config, median: float | None) -> Path:
     """Write a choice; where. Raises `ValueError` for a config that JSON would change, or an unknown device,
     before anything is written."""
@@ -51,15 +61,23 @@ def emit(folder: Any, identity: Mapping[str, Any], config: Config, median: float
 
 
 def find(
-    folder: Path, identity: Mapping[str, Any], tuned: Mapping[str, set[type]], given: Mapping[str, Any]
+    folder: Path,
+    identity: Mapping[str, Any],
+    tuned: Mapping[str, set[type]],
+    given: Mapping[str, Any],
+    missing: bool = False,
 ) -> Config | None:
-    """The shipped choice; None without one. One that can't be used is a warning, and None. `tuned` are the
-    parameters that a choice may set, with the types that candidates have for them; `given` those that the
-    caller has set."""
+    """The shipped choice; None without one, which is a warning if it is `missing`. One that can't be used is
+    a warning, and None. `tuned` are the parameters that a choice may set, with the types that candidates have
+    for them; `given` those that the caller has set."""
     path = path_of(folder, identity)
     try:
         text = path.read_bytes()
     except FileNotFoundError:
+        if missing:
+            shown = f"{identity['name']!r} {shown_sizes(identity['key'])}".rstrip()
+            what = f"no tuned choice was shipped for {shown} on {identity['device']['model']}"
+            warnings.warn(f"{what}: {folder} has no {path.name}", RuntimeWarning, stacklevel=3)
         return None
     except OSError as error:
         _refuse(path, f"can't be read ({error})")

@@ -11,7 +11,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..errors import AutotuneError, CompileError, DeviceError
@@ -153,7 +153,12 @@ class Chooser:
         work: Mapping[Config, float] | None = None,
     ) -> Choice:
         """Search, unless `found()` says that somebody has in the meantime. `fresh` believes nothing that is
-        known. Raises `AutotuneError` when no candidate runs."""
+        known. Raises `AutotuneError` when no candidate runs, `RuntimeError` inside another search."""
+        if searching.on:
+            raise RuntimeError(
+                f"{self.name}: a search inside a hook of another one; call the kernel, which then "
+                "takes what is known"
+            )
         with self._lock(key.digest), locked(f"search-{key.digest[:2]}"):
             known = found()
             if known is not None:
@@ -180,13 +185,15 @@ class Chooser:
         if len(self._known) >= KEPT:
             del self._known[next(iter(self._known))]
         self._known[key.digest] = known
-        known.results |= results
+        # an exception would keep the arguments alive
+        known.results |= {c: replace(r, error=None) for c, r in results.items()}
         known.work |= work
 
     def _chosen(self, key: Key, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
         winner, late = best(rows, default), [r for r in rows if r.late]
         if winner is not None:
-            if not late and winner.identity() is not None:  # else the next process goes on
+            whole = not late and not any(r.rough for r in rows)
+            if whole and winner.identity() is not None:  # else the next process goes on
                 change = {"winners": {_set(task.candidates, default): winner.identity()}}
                 self.store.merge(key.digest, change)
             return Choice(winner, "search")

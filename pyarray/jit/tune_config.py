@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import DType
 from ..lang.markers import constexpr
 from .signature import Parameter
@@ -18,7 +20,7 @@ _RESERVED = ("flags", "pre_hook")
 
 class Config:
     """A candidate: values of a kernel's `constexpr` parameters, by name, and how it is compiled. Immutable,
-    hashable, equal to another of the same values.
+    hashable, equal to another of the same values. NumPy's scalars become Python's numbers.
 
     `flags` are further flags for the compiler. `pre_hook(args)` is called before each run of a search, with
     all arguments by name; such a candidate can't be written down. Raises `TypeError` for what is no flag, no
@@ -44,11 +46,13 @@ class Config:
         pre_hook: Callable[[dict[str, Any]], None] | None = None,
         **values: Any,
     ):
-        given = (flags,) if isinstance(flags, str) else tuple(flags)
+        listed = isinstance(flags, Iterable) and not isinstance(flags, (str, Mapping))
+        given = tuple(flags) if listed else (flags,)
         if not all(isinstance(flag, str) for flag in given):
             raise TypeError(f"the flags of a Config are texts for the compiler, got {flags!r}")
         if pre_hook is not None and not callable(pre_hook):
             raise TypeError(f"the pre_hook of a Config is a function of the arguments, got {pre_hook!r}")
+        values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
         identity = (tuple(sorted((n, _tagged(v)) for n, v in values.items())), given, pre_hook)
         try:
             hash(identity)
@@ -136,8 +140,8 @@ def _rebuilt(values: Mapping[str, Any], flags: tuple[str, ...], pre_hook: Any) -
 
 
 def _tagged(value: Any) -> Any:
-    """As a value to compare: 1, 1.0 and True differ."""
-    return type(value).__qualname__, value
+    """As a value to compare: 1, 1.0 and True differ, so do 0.0 and -0.0, and NaN is NaN."""
+    return type(value).__qualname__, repr(value) if isinstance(value, (float, complex)) else value
 
 
 def _named(value: Any) -> Any:

@@ -19,6 +19,7 @@ from ..errors import CompileError, DeviceError
 from ..lang.ir import static_key
 from . import compile as compiler
 from .binding import Bound
+from .tune_restore import inside
 
 ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
 GRANTED = 64  # that every allocation has: more than that is chance, and no part of a key
@@ -169,8 +170,10 @@ def updated(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
 def key_of(
     kernel: Any, bound: Bound, source: str, named: Sequence[str], bench: Callable[..., Any] | None
 ) -> Key:
-    """The key of a call. `source` is the hash of the function, `named` the tuner's `key`."""
+    """The key of a call. `source` is the hash of the function, `named` the tuner's `key`: of a structure all
+    that is in it."""
     values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
+    sizes = {path: plain(value) for name in named for path, value in values.items() if inside(name, path)}
     group = {
         "kernel": f"{kernel.__module__}.{kernel.__qualname__}",
         "source": source,
@@ -182,4 +185,4 @@ def key_of(
         "toolchain": toolchain_facts(bound.device()),
         "bench": "" if bench is None else f"{bench.__module__}.{getattr(bench, '__qualname__', '?')}",
     }
-    return Key(group, {name: plain(values[name]) for name in named})
+    return Key(group, sizes)

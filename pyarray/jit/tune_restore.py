@@ -2,17 +2,19 @@
 
 What some candidate reads and writes is saved; so is what it only writes where that shares memory with another
 argument. Only the view is saved. What is only written is filled, so that no candidate passes with another's
-results.
+results, and is put back at the end alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import shapes
 from ..array import ndarray
 from ..array_hooks import operation
+from ..errors import OutOfMemoryError
 
 _WRITES = ("OUT", "INOUT")
 
@@ -32,11 +34,16 @@ def _joined(hows: set[str]) -> str:
     return hows.pop() if len(hows) == 1 else "INOUT"
 
 
-class Arguments:
-    """The arrays of a call, by name, while candidates run on them. `restore` None infers what is saved; names
-    say it, and then nothing else is. `zeroed` are set to zero before each run.
+def inside(name: str, path: str) -> bool:
+    """Whether the leaf `path` is the parameter `name`, or in it: `p` has `p`, `p.v` and `p[0]`."""
+    return path == name or path.startswith((f"{name}.", f"{name}["))
 
-    `save` before the first run, `prepare` before each, `restore` at the end.
+
+class Arguments:
+    """The arrays of a call, by path, while candidates run on them. `restore` None infers what is saved; names
+    of parameters say it, and then nothing else is. `zeroed` are set to zero before each run.
+
+    `save` before the first run, `prepare` before each, `put_back` at the end.
     """
 
     def __init__(
@@ -51,14 +58,17 @@ class Arguments:
         self.zeroed = [self.arrays[n] for n in zeroed if n in self.arrays]
         if restore is None:
             names = [n for n in self.written if directions.get(n) != "OUT" or self._shared(n)]
-            self._filled = [n for n in self.written if n not in names]
         else:
-            names = [n for n in restore if n in self.arrays]
-            self._filled = (
-                [n for n in self.written if n not in names and not self._shared(n)] if restore else []
-            )
+            names = [n for n in self.arrays if any(inside(r, n) for r in restore)]
+        off = restore is not None and not restore
+        self._filled = [] if off else [n for n in self._results(directions) if n not in names]
         self._targets = _distinct([self.arrays[n] for n in names])
         self._saved: list[tuple[ndarray, ndarray]] = []
+        self._before: list[tuple[ndarray, ndarray]] = []
+
+    def _results(self, directions: Mapping[str, str]) -> list[str]:
+        """What is only written, and shares no memory: a run doesn't depend on what it was."""
+        return [n for n in self.written if directions.get(n) == "OUT" and not self._shared(n)]
 
     def _shared(self, name: str) -> bool:
         mine = self.arrays[name]
@@ -75,13 +85,23 @@ class Arguments:
         return sum(a.nbytes for a in self._targets)
 
     def save(self) -> None:
-        """Copies of what will be put back. Raises `OutOfMemoryError`."""
+        """Copies of what will be put back. Raises `OutOfMemoryError`; where there is none left for what is
+        only written, that stays as the last run left it."""
         self._saved = [(a, a.copy()) for a in self._targets]
+        with contextlib.suppress(OutOfMemoryError):
+            self._before = [(a, a.copy()) for a in _distinct([self.arrays[n] for n in self._filled])]
 
     def restore(self) -> None:
-        """The arguments as they were."""
-        for a, copy in self._saved:
-            operation("assign")(a, copy)
+        """What runs read, as it was."""
+        _assign(self._saved)
+
+    def put_back(self) -> None:
+        """The arguments as they were, also where this is interrupted."""
+        try:
+            _assign(self._saved + self._before)
+        except BaseException:
+            _assign(self._saved + self._before)
+            raise
 
     def prepare(self) -> None:
         """What comes before a run: restore, then reset."""
@@ -94,6 +114,11 @@ class Arguments:
         for name in self._filled:
             a = self.arrays[name]
             operation("assign")(a, poison(a))
+
+
+def _assign(pairs: Iterable[tuple[ndarray, ndarray]]) -> None:
+    for a, copy in pairs:
+        operation("assign")(a, copy)
 
 
 def poison(a: ndarray) -> Any:

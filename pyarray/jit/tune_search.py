@@ -31,6 +31,8 @@ CLOSE = 1.1  # times the best median: others are given up on the way
 LONG = 0.3  # seconds after which few samples are enough
 FEW = 5
 SHORT = 2.0  # milliseconds: a sample below is the least of three
+SLOW = 4.0  # times the quickest run: who takes longer, and long, is timed no further
+HEAVY = 100.0  # milliseconds that are no accident
 LATE = "not timed"  # how such a reason begins
 
 
@@ -130,6 +132,7 @@ class Search:
         self._prepared: dict[Config, Prepared] = {}
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
+        self._seen: dict[Config, float] = {}  # milliseconds of the first run
         self.told: Told | None = None
         self._why = ""  # nothing is timed
 
@@ -234,7 +237,7 @@ class Search:
             self._rough([c for c in todo if c in self._prepared], arguments, watch)
             self._fine(arguments, watch)
         finally:
-            arguments.restore()
+            arguments.put_back()
             self.task.device.driver.synchronize()
 
     def _hooked(self) -> bool:
@@ -247,8 +250,7 @@ class Search:
             if hook is not None:
                 hook({**self.task.arguments, **c.values})
 
-    def _run(self, c: Config, run: Callable[[], Any]) -> None:
-        run()
+    def _after(self, c: Config) -> None:
         if self.options.post_hook is not None:
             self.options.post_hook({**self.task.arguments, **c.values})
 
@@ -284,7 +286,11 @@ class Search:
             for run in filter(None, (prepared.checked, prepared.run)):
                 self._before(c, arguments)
                 arguments.fill()
-                self._run(c, run)
+                start = time.perf_counter()
+                run()
+                self.task.device.driver.synchronize()
+                self._seen[c] = 1e3 * (time.perf_counter() - start)
+                self._after(c)
                 self.task.device.driver.synchronize()
             return tune_check.taken(arguments.arrays, arguments.written)
         except Exception as error:
@@ -295,13 +301,15 @@ class Search:
         """A few samples of each: the first as it comes, so that a search that is killed leaves them, the
         others in turns."""
         for c in todo:
-            if self._late():
-                return
-            self._guarded(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
+            if not self._late():
+                self._guarded(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
+            elif c in self._seen and self.options.bench is None:
+                self._only(c, self._seen[c])
+        slow = {c for c in todo if self._slow(c)}
         start = time.monotonic()
         for _ in range(min(ROUGH, self.options.rep) - 1):
             for c in todo:
-                if c in self._samples and not self._late():
+                if c in self._samples and c not in slow and not self._late():
                     self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
             if time.monotonic() - start > LONG * len(todo) / 2:
                 break
@@ -317,14 +325,28 @@ class Search:
             self._samples.pop(c, None)
             self._drop(c, _reason(error), False, error)
 
+    def _slow(self, c: Config) -> bool:
+        """Whether its first run has shown that it needn't be timed."""
+        best = min((ms for other, ms in self._seen.items() if other in self._prepared), default=0.0)
+        return self.options.bench is None and self._seen.get(c, 0.0) > max(HEAVY, SLOW * best)
+
+    def _only(self, c: Config, took: float) -> None:
+        self._samples[c] = [took]
+        self._keep(c, rough=True)
+        self._say(self.results[c])
+
     def _first(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
+        if c not in self._seen and self.options.bench is None:
+            self._seen[c] = self._once(c, arguments, watch, 1)
+        if self._slow(c):
+            self._only(c, self._seen[c])
+            return
         start = time.monotonic()
         for _ in range(self.options.warmup):
             self._once(c, arguments, watch, 1)
             if time.monotonic() - start > LONG / 4:
                 break
         self._repeats[c] = watch.repeats(lambda repeats: self._once(c, arguments, watch, repeats))
-        self._samples[c] = []
         self._sample(c, arguments, watch)
         self._keep(c, rough=True)
         self._say(self.results[c])
@@ -339,8 +361,7 @@ class Search:
     def _once(self, c: Config, arguments: Arguments, watch: Stopwatch, repeats: int) -> float:
         """Milliseconds of a run, with what stands around it."""
         took = watch.time(self._prepared[c].run, lambda: self._before(c, arguments), repeats)
-        if self.options.post_hook is not None:
-            self.options.post_hook({**self.task.arguments, **c.values})
+        self._after(c)
         return took
 
     def _keep(self, c: Config, rough: bool) -> None:
@@ -368,13 +389,14 @@ class Search:
                 near = [c for c, t in times.items() if t.least <= CLOSE * least]
         for r in rough:
             if self._samples.get(r.config):
-                self._keep(r.config, rough=False)
+                self._keep(r.config, rough=self._late() and len(self._samples[r.config]) == 1)
             elif self.results[r.config].rough and not self._late():
                 self.results[r.config] = replace(r, rough=False)
                 self._save([self.results[r.config]])
 
 
 def _reason(error: BaseException) -> str:
-    """An exception on one line."""
-    text = " ".join(str(error).split())
+    """An exception on one line, without marks below a line of code."""
+    lines = (line for line in str(error).splitlines() if line.strip("^~ "))
+    text = " ".join(" ".join(lines).split())
     return f"{type(error).__name__}: {text[:300]}"

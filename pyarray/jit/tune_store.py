@@ -107,20 +107,23 @@ class Store:
 
     def entry(self, key: str) -> Entry:
         """A copy of what is known of a key: `timings` and `winners`, both empty if nothing is."""
-        found = self._read().get(key)
+        found = self.entries().get(key)
         return found if found is not None else {"timings": {}, "winners": {}}
 
     def entries(self) -> dict[str, Entry]:
-        """All keys."""
-        return self._read()
+        """All keys; none where the file can't be read."""
+        try:
+            return self._read()
+        except OSError:
+            return {}
 
     def merge(self, key: str, change: Mapping[str, Any]) -> None:
-        """Add to a key: timings and winners one by one, other facts as a whole. A folder that can't be
-        written to is left alone."""
+        """Add to a key: timings and winners one by one, other facts as a whole. A file that can't be read or
+        written is left alone."""
         path = self.path
         if path is None:
             return
-        with locked(f"{self.name}.write", 10.0):
+        with contextlib.suppress(OSError), locked(f"{self.name}.write", 10.0):
             entries = self._read()
             entry = entries.setdefault(key, {"timings": {}, "winners": {}})
             for name, value in change.items():
@@ -136,7 +139,7 @@ class Store:
         path = self.path
         if path is None:
             return
-        with locked(f"{self.name}.write", 10.0):
+        with contextlib.suppress(OSError), locked(f"{self.name}.write", 10.0):
             entries = self._read()
             entry = entries.get(key)
             if entry is not None:
@@ -147,8 +150,7 @@ class Store:
     def _write(self, path: Path, entries: dict[str, Entry]) -> None:
         kept = sorted(entries.items(), key=lambda item: -float(item[1].get("used", 0)))[:MOST]
         data = {"format": FORMAT, "kernel": self.kernel, "entries": dict(kept)}
-        with contextlib.suppress(OSError):
-            replace(path, json.dumps(data, indent=1, sort_keys=True))
+        replace(path, json.dumps(data, indent=1, sort_keys=True))
 
     def _read(self) -> dict[str, Entry]:
         path = self.path
@@ -175,27 +177,29 @@ def replace(path: Path, text: str) -> None:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """The data of a file of ours; None without one. One that isn't ours, or is damaged, is moved aside."""
+    """The data of a file of ours; None without one. One that isn't ours, or is damaged, is moved aside.
+    Raises `OSError` for what can't be read, which may be whole."""
     data: Any = None
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
+    except IsADirectoryError:
+        pass
+    except (ValueError, RecursionError):
         pass
     if isinstance(data, dict) and _sound(data):
         return data
     aside = path.with_name(f"{path.name}.aside-{time.time_ns()}")
     try:
         os.replace(path, aside)
+        how = f"moved to {aside.name} and made anew"
     except FileNotFoundError:  # another process has moved it
         return None
     except OSError:
-        aside = path
+        how = "left there and not used, since it can't be moved"
     warnings.warn(
-        f"the tuner's file {path} is damaged or not pyarray's; it is moved to {aside.name} and made anew",
-        RuntimeWarning,
-        stacklevel=2,
+        f"the tuner's file {path} is damaged or not pyarray's; it is {how}", RuntimeWarning, stacklevel=2
     )
     return None
 
@@ -209,7 +213,9 @@ def _sound(data: Any) -> bool:
 
 
 def _sound_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("used", 0), (int, float)):
+    if not isinstance(entry, dict) or not _sound_number(entry.get("used", 0)):
+        return False
+    if not isinstance(entry.get("key", {}), dict):
         return False
     timings, winners = entry.get("timings"), entry.get("winners")
     if not isinstance(timings, dict) or not isinstance(winners, dict):
@@ -222,5 +228,8 @@ def _sound_timing(row: Any) -> bool:
         return False
     if isinstance(row.get("reason"), str):
         return True
-    numbers = [row.get(name) for name in ("median", "least", "spread", "runs")]
-    return all(isinstance(n, (int, float)) and not isinstance(n, bool) and n >= 0 for n in numbers)
+    return all(_sound_number(row.get(name)) for name in ("median", "least", "spread", "runs"))
+
+
+def _sound_number(n: Any) -> bool:
+    return isinstance(n, (int, float)) and not isinstance(n, bool) and 0 <= n < 1e18

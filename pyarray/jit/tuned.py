@@ -123,6 +123,7 @@ class Tuned:
         """The slow way: other libraries' arrays, structures, a tuned parameter that the caller sets; and what
         is not known: then the key is made, and what was chosen for it is found, or searched for."""
         call = self._call(args, kwargs)
+        call.check_zeroed(self.options.zeroed)
         place = call.place(self._texts.state())
         config = None if place is None else self._slow.get(place)
         if config is None:
@@ -296,7 +297,7 @@ class Tuned:
             return None
         kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in self.tuned}
         identity = tune_artifact.identity_of(self.artifact_name, key)
-        found = tune_artifact.find(Path(folder), identity, kinds, call.given)
+        found = tune_artifact.find(Path(folder), identity, kinds, call.given, missing=True)
         return None if found is None or not call.complete(found) else Choice(found, "artifact")
 
     # ---- the model
