@@ -16,6 +16,7 @@ from typing import NamedTuple
 from .. import array_host
 from ..array import ndarray
 from ..dtypes import DType, bool_, int32, int64, uint8
+from . import sort_grid
 from .nonzero import bits
 from .scratch import scratch
 from .sort_text import INSERTED, gather_kernel, keys_kernel, neighbours_kernel, pass_kernel, rows_kernel
@@ -65,6 +66,9 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if x._dtype is bool_:
         source = source._view(0, source._shape, source._strides, dtype=uint8)
         target = target._view(0, target._shape, target._strides, dtype=uint8)
+    if _grid(x):
+        sort_grid.sort_rows(target, source, order, False)
+        return
     if _by_rows(x):
         _launch_rows(target, source, order, False)
         return
@@ -77,6 +81,9 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
 def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     """`x[r, out[r]]` is sorted; `out` is int64. Equal elements are in the order of their positions."""
     order, source = order_of(x._dtype, descending), bits(x)
+    if _grid(x):
+        sort_grid.sort_rows(out, source, order, True)
+        return
     if _by_rows(x):
         _launch_rows(out, source, order, True)
         return

@@ -1,0 +1,102 @@
+"""Sorts by digits on a grid, against NumPy: all types, sizes around blocks and tiles, rows, equal elements,
+NaN and -0.0. A CPU sorts otherwise and has to give the same."""
+
+import numpy as np
+import pytest
+from conftest import DEVICES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+
+SMALL = (1, 2, 31, 255, 256, 257, 511, 513, 1025)
+LONG = {1: 6144, 2: 6144, 4: 5120, 8: 3072}  # elements of a tile
+DTYPES = [
+    "bool", "int8", "uint8", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64",
+    "float64",
+]  # fmt: skip
+
+
+def drawn(dtype, shape, seed, few):
+    """`few`: most elements are equal to others."""
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    if dtype.kind != "f":
+        limits = np.iinfo(dtype)
+        x = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        return x % dtype.type(5) if few else x
+    x = rng.standard_normal(shape).astype(dtype)
+    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1], dtype)
+    return np.where(rng.random(shape) < (0.9 if few else 0.1), special[rng.integers(0, 7, shape)], x)
+
+
+def places(x, axis, descending):
+    """What argsort has to say."""
+    if descending and x.dtype.kind == "f":
+        return np.lexsort((np.where(np.isnan(x), 0, -x.astype("f8")), np.isnan(x)), axis=axis)
+    return np.argsort(~x if descending else x, axis=axis, kind="stable")
+
+
+def check(x, axis, device):
+    a = pa.asarray(x, device=device)
+    for descending in (False, True):
+        at = places(x, axis, descending)
+        want = np.take_along_axis(x, at, axis)
+        np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a, axis=axis, descending=descending)), at)
+        got = pa.asnumpy(pa.sort(a, axis=axis, descending=descending))
+        np.testing.assert_array_equal(got, want)
+        if x.dtype.kind == "f":
+            numbers = ~np.isnan(want)  # which zeros are negative
+            np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(want[numbers]))
+    assert pa.asnumpy(a).tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_rows(device, dtype):
+    tile = LONG[np.dtype(dtype).itemsize]
+    for n, few in ((8193, False), (2 * tile, True), (4 * tile + 1, False)):
+        check(drawn(dtype, n, n, few), -1, device)
+    check(drawn(dtype, (3, 9001), 3, True), -1, device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_short_rows(device, data):
+    dtype, few = data.draw(st.sampled_from(DTYPES)), data.draw(st.booleans())
+    n = data.draw(st.one_of(st.sampled_from(SMALL), st.integers(1, 600)))
+    rows = data.draw(st.integers(1, max(1, 3000 // n)))
+    x = drawn(dtype, (rows, n), data.draw(st.integers(0, 99)), few)
+    if data.draw(st.booleans()):
+        check(x, -1, device)
+    else:
+        check(np.ascontiguousarray(x.T), 0, device)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
+def test_checked(device, dtype):
+    with pa.debug(True):
+        check(drawn(dtype, (40, 70), 1, False), -1, device)
+        check(drawn(dtype, (2, 8200), 2, False), -1, device)
+
+
+def test_digits_that_all_keys_share(device):
+    """A row in which no digit, one digit, or only a middle one differs, beside one in which all do."""
+    n = 8500
+    x = np.zeros((4, n), "int64")
+    x[1] = 77
+    x[2] = np.arange(n)[::-1] // 40 << 24
+    x[3] = drawn("int64", n, 5, False)
+    check(x, -1, device)
+
+
+def test_repeated(device):
+    """The calls that come often are launched again as they were."""
+    rng = np.random.default_rng(4)
+    for _ in range(8):
+        x = rng.standard_normal((2, 8300)).astype("float32")
+        a = pa.asarray(x, device=device)
+        np.testing.assert_array_equal(pa.asnumpy(pa.sort(a)), np.sort(x))
+        np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a)), np.argsort(x, kind="stable"))
