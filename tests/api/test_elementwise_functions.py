@@ -88,7 +88,10 @@ def close(name, ours, theirs, dtype, exact):
         np.testing.assert_allclose(ours.astype(kind), theirs.astype(kind), rtol=8 * eps, atol=eps * 1e-3)
 
 
-@pytest.mark.parametrize("name", list(ROWS))
+PARTS = {"modf_rest", "modf_whole", "spacing"}  # whose answers depend on the dtype: test_bits_functions.py
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in PARTS])
 def test_every_dtype(name):
     row = ROWS[name]
     turn = list(ROWS).index(name) % len(INTS)
@@ -573,7 +576,7 @@ def test_threads():
 
 
 def test_rows_are_documented():
-    for name in ROWS.keys() - {"round", "angle"}:  # which take more than their rows
+    for name in ROWS.keys() - PARTS - {"round", "angle"}:  # which take more than their rows
         assert getattr(pa, name).__doc__.startswith(f"{name}(")
     assert len(of_kinds("biufc")) == len(ALL)
 

@@ -76,7 +76,7 @@ def test_where(x, data):
 
 def test_where_without_choices():
     assert [i.tolist() for i in pa.where(pa.asarray([0, 3, 0, 4]))] == [[1, 3]]
-    with pytest.raises(TypeError, match="both choices"):
+    with pytest.raises(ValueError, match="both choices"):
         pa.where(pa.asarray([True]), 1)
     with pytest.raises(ValueError, match="don't broadcast"):
         pa.where(pa.asarray([True, False]), pa.ones(3), 0)

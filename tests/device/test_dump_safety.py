@@ -272,7 +272,7 @@ def test_what_cannot_be_recorded_is_in_the_manifest(tmp_path):
 def test_the_function_debug_stays_what_the_name_means():
     import pyarray.debug.dump  # noqa: F401
 
-    assert pa.debug.__module__ == "pyarray.jit.mode"
+    assert pa.debug.__wrapped__.__module__ == "pyarray.jit.mode"
     with pa.debug():
         pass
     code = "import pyarray.debug, pyarray as pa\nwith pa.debug(): print(pa.debug.__name__)"
