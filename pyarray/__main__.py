@@ -48,7 +48,8 @@ def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     of_tune.add_argument("--fresh", action="store_true", help="search again for what is known")
     of_tune.add_argument("--plot", type=Path, help="with show: a picture of the times (needs matplotlib)")
     of_tune.add_argument("target", help="a script (file.py), a module, or the word show")
-    of_tune.add_argument("arguments", nargs="*", help="of the script; with show: a part of the kernel's name")
+    more = "of the script, after -- where they begin with -; with show: a part of the kernel's name"
+    of_tune.add_argument("arguments", nargs="*", default=[], help=more)
 
 
 def _warm(directory: Path | None) -> None:

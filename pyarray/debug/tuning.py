@@ -9,6 +9,7 @@ import runpy
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,9 +18,11 @@ from .. import config
 from ..errors import AutotuneError
 from ..jit import tune_artifact, tune_store
 from ..jit.tune_choice import offline
+from ..jit.tune_restore import inside
 from ..jit.tuned import Tuned, all_tuned
 
 WIDTH = 24  # of a bar
+NO_FOLDER = "PYARRAY_CACHE is 0, or there is no folder for the cache that can be written to"
 
 
 class Bar:
@@ -27,11 +30,11 @@ class Bar:
 
     def __init__(self, stream: TextIO):
         self._stream, self._live = stream, stream.isatty()
-        self._searches = 0
+        self.searches = 0
 
     def told(self, done: int, total: int, text: str, last: bool) -> None:
         """Another candidate is known, or, `last`, the search is over."""
-        self._searches += last
+        self.searches += last
         line = f"{bar(done / total)} {done}/{total} {text}"
         if self._live:
             columns = shutil.get_terminal_size().columns
@@ -41,7 +44,7 @@ class Bar:
         self._stream.flush()
 
     def close(self) -> None:
-        if self._live and self._searches:
+        if self._live and self.searches:
             self._stream.write("\n")
 
 
@@ -61,25 +64,53 @@ def bar(part: float) -> str:
 def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -> int:
     """Run `target` (a script, or a module that is imported), searching for whatever its tuned kernels meet,
     then the `cases` of its tuned kernels; write artifacts to `out`. What is known is not searched for
-    again, so that a run that was ended goes on where it was. 0, or 1 if a search failed."""
+    again, so that a run that was ended goes on where it was. 0, 1 if a search or the script failed, 130
+    where it was interrupted."""
     start, progress = time.monotonic(), Bar(sys.stderr)
     before = set(all_tuned())
-    with _offline(progress, fresh), _running(target, arguments):
-        failures = [text for t in all_tuned() if t not in before for text in _cases(t)]
+    try:
+        with _offline(progress, fresh), _running(target, arguments) as (_alive, failures):
+            met = [t for t in all_tuned() if t not in before]
+            failures += [text for t in met for text in _cases(t)]
+            progress.close()
+            decided = list(offline.decided)
+    except KeyboardInterrupt:
         progress.close()
-        decided = list(offline.decided)
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     for text in failures:
         print(text, file=sys.stderr)
     for identity, chosen, median in decided:
         told = "" if median is None else f", {median:.4g} ms"
-        print(f"{identity['name']} {tune_artifact.shown_sizes(identity['key'])}: {chosen!r}{told}")
+        named = f"{identity['name']} {tune_artifact.shown_sizes(identity['key'])}".rstrip()
+        print(f"{named}: {chosen!r}{told}")
         if out is not None:
             tune_artifact.emit(out, identity, chosen, median)
-    if out is not None:
-        print(f"{len(decided)} artifacts in {out}; set PYARRAY_AUTOTUNE_CONFIG_DIR to it")
-    searches = sum(t.cache_info()["searches"] for t in all_tuned())
-    print(f"{searches} searches in {time.monotonic() - start:.1f} s")
+    if met or not (failures or progress.searches):
+        print(*_left_out(target, met, out is not None), sep="", end="")
+    if out is not None and decided:
+        print(f"{len(decided)} artifact{_s(decided)} in {out}; set PYARRAY_AUTOTUNE_CONFIG_DIR to it")
+    count = progress.searches
+    print(f"{count} search{'' if count == 1 else 'es'} in {time.monotonic() - start:.1f} s")
     return 1 if failures else 0
+
+
+def _s(things: Sequence[Any]) -> str:
+    return "" if len(things) == 1 else "s"
+
+
+def _left_out(target: str, met: Sequence[Tuned], shipping: bool) -> Iterator[str]:
+    """Lines on what a user may have expected."""
+    if not met:
+        yield f"{target} has no tuned kernel; they are made by pa.autotune\n"
+    for t in met:
+        counts = t.cache_info()
+        if not counts["misses"] + counts["hits"]:
+            yield f"{t.__name__} was not called: run a script that does, or give autotune cases=...\n"
+        elif shipping and t.artifact_name is None:
+            yield f"{t.__name__} has no artifact_name, so nothing of it is shipped\n"
+    if tune_store.folder() is None:
+        yield f"nothing is kept: {NO_FOLDER}\n"
 
 
 @contextlib.contextmanager
@@ -98,30 +129,64 @@ def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _running(target: str, arguments: Sequence[str]) -> Iterator[Any]:
-    """The script has run, or the module is imported; what it defines lives, and it sees its arguments."""
-    argv, path = sys.argv, sys.path
+def _running(target: str, arguments: Sequence[str]) -> Iterator[tuple[Any, list[str]]]:
+    """The script has run, or the module is imported; what it defines lives, and it sees its arguments. And
+    what went wrong, in words: a script that ends itself, or fails, has tuned what it met before."""
+    argv, path, failures = sys.argv, sys.path, []
     script = target.endswith(".py")
     sys.argv = [target, *arguments]
     sys.path = [str(Path(target).resolve().parent) if script else "", *path]
+    alive: Any
     try:
-        yield runpy.run_path(target, run_name="__main__") if script else importlib.import_module(target)
+        try:
+            alive = runpy.run_path(target, run_name="__main__") if script else importlib.import_module(target)
+        except SystemExit as error:
+            alive = error  # and with it what was defined
+            if error.code not in (None, 0):
+                failures.append(f"{target} ended with {error.code!r}")
+        except Exception as error:
+            alive = error
+            failures.append(_failure(target, script, error))
+        yield alive, failures
     finally:
         sys.argv, sys.path = argv, path
+
+
+def _failure(target: str, script: bool, error: Exception) -> str:
+    if script and not Path(target).is_file():
+        return f"there is no file {target}"
+    if isinstance(error, ModuleNotFoundError) and error.name and inside(error.name, target):
+        return f"there is no module {target}; a script is named with its .py"
+    told = traceback.TracebackException.from_exception(error)
+    ours = (__file__, runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>")
+    told.stack = traceback.StackSummary.from_list(
+        [f for f in told.stack if f.filename not in (*ours, "<frozen importlib._bootstrap_external>")]
+    )
+    return "".join(told.format()).rstrip()
 
 
 def _cases(tuned: Tuned) -> Iterator[str]:
     """Searches for each of a kernel's cases; what fails, in words."""
     if tuned.cases is None:
         return
-    for case in tuned.cases():
-        try:
-            if isinstance(case, dict):
-                tuned(**case)
-            else:
-                tuned(*(case if isinstance(case, tuple) else (case,)))
-        except AutotuneError as error:
-            yield str(error)
+    try:
+        for case in tuned.cases():
+            try:
+                if isinstance(case, dict):
+                    tuned(**case)
+                else:
+                    tuned(*(case if isinstance(case, tuple) else (case,)))
+            except AutotuneError as error:
+                yield str(error)
+            except Exception as error:
+                yield f"{tuned.__name__}, of the case {_short(case)}: {type(error).__name__}: {error}"
+    except Exception as error:
+        yield f"{tuned.__name__}: cases() raised {type(error).__name__}: {error}"
+
+
+def _short(case: Any) -> str:
+    text = " ".join(repr(case).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 # ---- showing
@@ -132,10 +197,13 @@ def show(word: str | None, plot: Path | None) -> int:
     fastest first, with a bar for their times; with `plot`, a picture too. 1 if nothing is known."""
     known = list(_entries(word))
     if not known:
-        print("nothing is known" + (f" of {word!r}" if word else "") + f" in {tune_store.folder()}")
+        where = tune_store.folder()
+        what = "nothing is known" + (f" of {word!r}" if word else "")
+        print(f"{what} in {where}" if where is not None else f"{what}: {NO_FOLDER}")
         return 1
     for kernel, entry in known:
         print("\n".join(table(kernel, entry)), end="\n\n")
+    print("* is chosen; x: of the fastest; ±: half the width of the middle half of the samples")
     if plot is not None:
         draw(known, plot)
     return 0
@@ -144,7 +212,11 @@ def show(word: str | None, plot: Path | None) -> int:
 def _entries(word: str | None) -> Iterator[tuple[str, tune_store.Entry]]:
     folder = tune_store.folder()
     for path in sorted(folder.glob("*.json")) if folder is not None else ():
-        data = tune_store.read(path)
+        try:
+            data = tune_store.read(path)
+        except OSError as error:
+            print(f"{path} can't be read: {error}", file=sys.stderr)
+            continue
         if data is not None and (word is None or word in data["kernel"]):
             for entry in sorted(data["entries"].values(), key=lambda e: -float(e.get("used", 0))):
                 yield data["kernel"], entry

@@ -151,6 +151,91 @@ def test_a_failed_case_is_said(start, tmp_path):
     assert "BoundsError" in err
 
 
+ENDS = """
+import sys
+import pyarray as pa
+
+@pa.autotune(configs=[pa.Config(b=1), pa.Config(b=2)], warmup=0, rep=1, artifact_name="up")
+@pa.kernel
+def up(v, b: pa.constexpr):
+    for i in range(v.size):
+        v[i] = v[i] + 1 + 0 * b
+
+@pa.autotune(configs=[pa.Config(b=1), pa.Config(b=2)], cases=lambda: [3, {"w": pa.ones(3)}])
+@pa.kernel
+def never(v, b: pa.constexpr):
+    for i in range(v.size):
+        v[i] = v[i] + b * 0
+
+@pa.autotune(configs=[pa.Config(b=1), pa.Config(b=2)])
+@pa.kernel
+def idle(v, b: pa.constexpr):
+    for i in range(v.size):
+        v[i] = b
+
+def main():
+    v = pa.zeros(8)
+    up(v)
+    assert v.tolist() == [1.0] * 8
+
+if __name__ == "__main__":
+    main()
+    if sys.argv[1:] == ["--fail"]:
+        raise ValueError("oh")
+    if sys.argv[1:] == ["--interrupt"]:
+        raise KeyboardInterrupt
+    sys.exit(sys.argv[1] if sys.argv[1:] else 0)
+"""
+
+
+def ended(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def test_scripts_that_end_themselves_or_fail_have_tuned(start, tmp_path):
+    (tmp_path / "ends.py").write_text(ENDS)
+    command = ("-m", "pyarray", "tune", "--out", "shipped", "ends.py")
+    code, out, err = ended(start(*command))
+    assert code == 1
+    assert "up: Config(b=" in out
+    assert "1 artifact in shipped; set PYARRAY_AUTOTUNE_CONFIG_DIR to it" in out
+    assert "idle was not called: run a script that does, or give autotune cases=..." in out
+    assert "never has no artifact_name, so nothing of it is shipped" in out
+    assert "never, of the case {'w': " in err
+    assert "TypeError: never() got an unexpected keyword argument 'w'" in err
+    for arguments, told in ((("--", "--fail"), "ValueError: oh"), (("3",), "ends.py ended with '3'")):
+        code, out, err = ended(start(*command, *arguments))
+        assert code == 1
+        assert told in err
+        assert "runpy" not in err
+        assert "1 artifact in shipped" in out
+    code, out, err = ended(start(*command, "--", "--interrupt"))
+    assert (code, "Traceback" in err) == (130, False)
+    assert "goes on from here" in err
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [("none.py", "there is no file none.py"), ("none.at.all", "there is no module none.at.all")],
+)
+def test_what_isn_t_there_is_said_in_a_line(target, told, capsys):
+    assert tuning.tune(target, None, False, ()) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(told)
+    assert said.out.startswith("0 searches in ")
+
+
+def test_where_nothing_is_kept_it_is_said(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tuning.tune_store, "folder", lambda: None)
+    (tmp_path / "empty.py").write_text("")
+    assert tuning.tune(str(tmp_path / "empty.py"), None, False, ()) == 0
+    assert tuning.show(None, None) == 1
+    out = capsys.readouterr().out
+    assert "empty.py has no tuned kernel; they are made by pa.autotune" in out
+    assert out.count("PYARRAY_CACHE is 0") == 2
+
+
 def test_a_picture_of_the_times(tmp_path, capsys, monkeypatch):
     times = {f"c{k}": {"config": f"Config(b={k})", "median": k + 1.0, "spread": 0.1} for k in range(3)}
     entry = {
