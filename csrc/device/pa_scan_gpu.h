@@ -3,7 +3,7 @@
      PA_SCAN     PA_U (results), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_JOIN(a, b), PA_START, PA_TEAM, PA_LEAD
      PA_COUNT    PA_TRUE(x)
      PA_COMPACT  PA_TRUE(x), and PA_RANK (positions in an array of so many axes) or PA_U (elements)
-     PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_LOCAL
+     PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_FORM, PA_COUNTERS (in shared memory, 0: none)
    A line is cut into segments of whole tiles, each of which belongs to a team; what is before a segment was computed before. Each
    thread of a warp has PA_PART neighbours of a tile, of which a warp takes several rows one after the other. A warp is 32 threads
    here, also where the hardware's has 64. The results are the same each time. */
@@ -306,7 +306,7 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
 #endif
 
 #if PA_BINS
-enum { PA_HELD = 4, PA_COUNTERS = 4096 };
+enum { PA_HELD = 4 };
 typedef struct pa_bins {
     pa_place x, edges, out;
     int64_t n, bins;
@@ -346,7 +346,7 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
     if (PA_FORM && !PA_INSIDE(s->edges, (const char *)(edges + bins), sizeof(PA_KIND))) return;
     if (!PA_INSIDE(s->out, (const char *)(out + bins - 1), 8)) return;
     if (PA_FORM) low = edges[0], high = edges[bins];
-#if PA_LOCAL
+#if PA_COUNTERS
     __shared__ unsigned counters[PA_COUNTERS];
     const int copies = PA_COUNTERS / (int)bins < PA_BLOCK_WARPS ? PA_COUNTERS / (int)bins : PA_BLOCK_WARPS;
     for (int k = (int)threadIdx.x; k < copies * (int)bins; k += PA_BLOCK) counters[k] = 0;
@@ -364,7 +364,7 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
         for (int j = 0; j < PA_HELD; ++j) {
             const int64_t place = pa_bin(s, edges, low, high, (PA_KIND)PA_LOAD(x[j]));
             if (t + j * PA_BLOCK + threadIdx.x < s->n && (uint64_t)place < (uint64_t)bins) {
-#if PA_LOCAL
+#if PA_COUNTERS
                 atomicAdd(own + place, 1u);
 #else
                 atomicAdd(out + place, 1ull);
@@ -372,7 +372,7 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
             }
         }
     }
-#if PA_LOCAL
+#if PA_COUNTERS
     __syncthreads();
     for (int k = (int)threadIdx.x; k < (int)bins; k += PA_BLOCK) {
         unsigned long long sum = 0;

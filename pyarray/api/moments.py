@@ -10,8 +10,9 @@ from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..dtypes import complex128, float32, float64, result_type
 from ..jit.repeat import repeatable
+from ..kernels.grid_spread import spread_into, spreads
 from ..kernels.reduce import SUM
-from ..kernels.spread import in_one_pass, spread_into, squares_into
+from ..kernels.spread import squares_into
 from .elementwise import ROWS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from .linear_algebra import matmul
 from .manipulation import broadcast_to, concat
@@ -78,7 +79,7 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     kept, full = shapes.reduced(x._shape, axes)
     squares = empty(kept, float64, x.device)
     result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
-    if in_one_pass(x, axes):
+    if spreads(x, axes):
         spread_into(squares, x, axes)
     else:
         middle = divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))

@@ -25,7 +25,7 @@ SEGMENTS = 1 << 12  # of all lines together
 WHOLE = 1 << 14  # a line this long is not cut
 NARROW = 1 << 10  # a line this long is a warp's
 TRUTHS = 1 << 12  # elements of a tile in which what isn't zero is looked for
-COUNTERS = 1 << 12  # that a block has in shared memory
+COUNTERS = (1 << 12, 3 << 12)  # that a block may have in shared memory
 
 _FORMS = {"value": 0, "even": 1, "edges": 2}
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
@@ -101,7 +101,8 @@ def count_bins(out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float
     """As `histogram.count_into`, of elements that count 1."""
     out[...] = 0
     kind = x._dtype if form == "value" else edges._dtype
-    key = x._dtype.name, kind.name, form, out._size <= COUNTERS
+    counters = next((c for c in COUNTERS if out._size <= c), 0)
+    key = x._dtype.name, kind.name, form, counters
     _launch("bins", key, [x, edges, out], (scale,))
 
 
@@ -234,10 +235,10 @@ def _compact_program(key: Any, target: str, debug: bool) -> Program:
 
 
 def _bins_program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the types of elements and edges, the form, whether the counters are in shared memory."""
-    x, kind, form, local = BY_NAME[key[0]], BY_NAME[key[1]], _FORMS[key[2]], int(key[3])
+    """`key`: the types of elements and edges, the form, counters in shared memory."""
+    x, kind, form = BY_NAME[key[0]], BY_NAME[key[1]], _FORMS[key[2]]
     load = f"pa_f32_from_{_HALVES[x.name]}(x)" if x.name in _HALVES else "(x)"
-    macros = {"T": x.ctype, "KIND": kind.ctype, "LOAD(x)": load, "FORM": form, "LOCAL": local}
+    macros = {"T": x.ctype, "KIND": kind.ctype, "LOAD(x)": load, "FORM": form, "COUNTERS": key[3]}
     edges = x if key[2] == "value" else kind
     arrays = [("x", x, 0), ("edges", edges, 0), ("out", int64, 0)]
     body = "    g.n = s->x_n0, g.bins = s->out_n0, g.scale = s->scale;\n"
