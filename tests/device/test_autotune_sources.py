@@ -1,0 +1,362 @@
+"""Where a tuned kernel's choice comes from, what its key holds, and what is timed."""
+
+import contextlib
+import inspect
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from tune_tools import Clock, configs, tuned
+
+import pyarray as pa
+from pyarray import config
+from pyarray.jit import tune_artifact, tune_key, tune_store, tune_time
+from pyarray.jit.tune_config import Config
+from pyarray.jit.tune_search import Options, Prepared, Search, Task
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
+    yield tmp_path
+    for name in config.SETTINGS:
+        if name.startswith("PYARRAY_AUTOTUNE"):
+            config.set(name, None)
+
+
+@pa.kernel
+def scaled(out, v, n: int = 4, block: pa.constexpr = 1):
+    for i in range(out.size):
+        out[i] = n * v[i] + 0 * block
+
+
+@pa.kernel
+def grown(v, w, block: pa.constexpr):
+    for i in range(v.size):
+        v[i] = v[i] + w[i] + 0 * block
+
+
+def pair(device, n=4):
+    return pa.zeros(n, device=device), pa.ones(n, device=device)
+
+
+def searched(t, *args, **kwargs):
+    before = t.cache_info()["searches"]
+    t(*args, **kwargs)
+    return t.cache_info()["searches"] - before
+
+
+def test_the_options_and_what_they_are_without_a_word():
+    options = inspect.signature(pa.autotune).parameters
+    named = "configs key restore_value reset_to_zero prune warmup rep default artifact_name check pre_hook"
+    assert set(f"{named} post_hook bench budget model cases".split()) == set(options)
+    assert (options["warmup"].default, options["rep"].default, options["check"].default) == (5, 25, True)
+    assert options["restore_value"].default is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"configs": scaled}, TypeError, "needs candidates"),
+        ({"budget": "3"}, TypeError, "budget is seconds"),
+        ({"budget": float("nan")}, ValueError, "budget is seconds"),
+        ({"model": 3}, TypeError, "model is a function"),
+    ],
+)
+def test_more_wrong_options(options, error, text):
+    with pytest.raises(error, match=text):
+        pa.autotune(**{"configs": configs(1, 2)} | options)(scaled)
+    with pytest.raises(TypeError, match="flags of a Config are texts"):
+        pa.Config(flags=3)
+    with pytest.raises(RuntimeError, match="no cost model"):
+        tuned(scaled, 1, 2, model=False).fits(*pair("cpu"))
+
+
+# ---- the key
+
+
+@pytest.mark.parametrize("fact", ["kind", "model", "target", "machine", "memory", "threads", "driver"])
+def test_facts_of_the_device_are_in_the_key(device, monkeypatch, fact):
+    t = tuned(scaled, 1, 2)
+    args = pair(device)
+    assert searched(t, *args) == 1
+    facts = tune_key.device_facts(pa.get_device(device))
+    monkeypatch.setattr(tune_key, "device_facts", lambda device: facts | {fact: "another"})
+    t.forget()
+    assert searched(t, *args) == 1
+    monkeypatch.undo()
+
+
+def test_a_key_without_a_compiler_equals_no_whole_one(monkeypatch):
+    device = pa.get_device("cpu")
+    whole = tune_key.toolchain_facts(device)
+
+    def missing():
+        raise pa.DeviceError("no compiler")
+
+    monkeypatch.setattr(device.driver, "compiler", missing)
+    degraded = tune_key.toolchain_facts(device)
+    assert degraded["compiler"] == tune_key.MISSING != whole["compiler"]
+    assert tune_key.digest_of(degraded) != tune_key.digest_of(whole)
+
+
+def test_it_imports_and_decorates_without_a_compiler(tmp_path):
+    (tmp_path / "app.py").write_text(
+        "import sys\n"
+        "import pyarray as pa\n"
+        "@pa.autotune(configs=[pa.Config(b=1), pa.Config(b=2)])\n"
+        "@pa.kernel\n"
+        "def up(v, b: pa.constexpr):\n"
+        "    for i in range(v.size):\n"
+        "        v[i] = b\n"
+        "assert up.tuned == ('b',)\n"
+        "assert not {'torch', 'cuda', 'hip', 'matplotlib'} & set(sys.modules)\n"
+    )
+    own = {"PATH": "", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "PYARRAY_CACHE": "0"}
+    subprocess.run([sys.executable, str(tmp_path / "app.py")], env=own, check=True)
+
+
+def test_flags_and_wraparound_of_the_kernel_are_in_the_key(device):
+    def function(out, v, block: pa.constexpr):
+        for i in range(out.size):
+            out[i] = v[i] + 0 * block
+
+    args = pair(device)
+    flags = ("-DA=1",)
+    made = [pa.kernel(function), pa.kernel(function, flags=flags), pa.kernel(function, wraparound=True)]
+    assert [searched(tuned(kernel, 1, 2), *args) for kernel in made] == [1, 1, 1]
+    assert [searched(tuned(kernel, 1, 2), *args) for kernel in made] == [0, 0, 0]
+
+
+def test_the_files_are_beside_the_kernels(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setenv("PYARRAY_CACHE_DIR", str(tmp_path / "own"))
+    assert tune_store.folder() == tmp_path / "own" / "tune"
+    monkeypatch.setenv("PYARRAY_CACHE", "0")
+    assert tune_store.folder() is None
+
+
+@pytest.mark.parametrize("cache", ["0", "file"])
+def test_without_a_cache_each_process_searches(tmp_path, monkeypatch, cache, recwarn):
+    monkeypatch.undo()
+    (tmp_path / "file").write_text("")
+    for name, value in {"0": {"PYARRAY_CACHE": "0"}, "file": {"PYARRAY_CACHE_DIR": str(tmp_path / "file")}}[
+        cache
+    ].items():
+        monkeypatch.setenv(name, value)
+    args = pair("cpu")
+    for _ in range(2):
+        t = tuned(scaled, 1, 2)
+        assert [searched(t, *args) for _ in range(2)] == [1, 0]
+    assert args[0].tolist() == [4, 4, 4, 4]
+
+
+# ---- the order of sources
+
+
+def shipped(device, folder, *blocks, **times):
+    """A tuner with an artifact in `folder`, and nothing else known."""
+    options = {"clock": Clock(**times), "key": ["n"], "artifact_name": "scaled"}
+    path = tuned(scaled, *blocks, **options).emit(folder / "shipped", *pair(device))
+    for file in folder.glob("*.json"):
+        file.unlink()
+    config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", folder / "shipped")
+    return path, lambda: tuned(scaled, *blocks, **options)
+
+
+def test_a_winner_goes_before_an_artifact_and_that_before_a_default(device, tmp_path):
+    _, made = shipped(device, tmp_path, 1, 2, _1=2.0, _2=1.0)
+    args = pair(device)
+    found = made()
+    found._all.default = lambda *args: pa.Config(block=1)
+    found(*args)
+    assert found.choice(*args) == (pa.Config(block=2), "artifact")
+    local = tuned(scaled, 1, 2, clock=Clock(_1=1.0, _2=2.0), key=["n"])
+    assert searched(local, *args) == 1
+    again = made()
+    again(*args)
+    assert again.choice(*args) == (pa.Config(block=1), "winner")
+    config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", None)
+    assert (
+        tuned(scaled, 1, 2, key=["n"], default=lambda *args: pa.Config(block=2)).choice(*args).source != "x"
+    )
+
+
+def test_another_folder_is_asked_at_once(device, tmp_path):
+    _, made = shipped(device, tmp_path, 1, 2, _1=2.0, _2=1.0)
+    t, args = made(), pair(device)
+    config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", None)
+    config.set("PYARRAY_AUTOTUNE", "use")
+    t(*args)
+    assert t.choice(*args).source == "first"
+    config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", tmp_path / "shipped")
+    assert t.choice(*args) == (pa.Config(block=2), "artifact")
+
+
+def test_defaults_are_a_part_of_what_an_artifact_is_for(device, tmp_path):
+    _, made = shipped(device, tmp_path, 1, 2, _1=2.0, _2=1.0)
+    t, args = made(), pair(device)
+    assert searched(t, *args, 4) == 0  # spelt out
+    assert searched(t, *args, n=4) == 0
+    with pytest.warns(RuntimeWarning, match=r"no tuned choice was shipped for 'scaled' n=5 on .*scaled-"):
+        assert searched(t, *args, 5) == 1
+
+
+@pytest.mark.parametrize("fact", ["kind", "model", "target", "threads"])
+def test_an_artifact_is_for_its_device(device, tmp_path, monkeypatch, fact):
+    _, made = shipped(device, tmp_path, 1, 2, _1=2.0, _2=1.0)
+    facts = tune_key.device_facts(pa.get_device(device))
+    monkeypatch.setattr(tune_key, "device_facts", lambda device: facts | {fact: "another"})
+    with pytest.warns(RuntimeWarning, match="no tuned choice was shipped"):
+        assert searched(made(), *pair(device)) == 1
+
+
+def test_an_artifact_doesn_t_overrule_the_caller_or_the_key(tmp_path):
+    path, made = shipped("cpu", tmp_path, 1, 2, _1=2.0, _2=1.0)
+    args = pair("cpu")
+    with pytest.warns(RuntimeWarning, match="sets block=2, and the caller 1"):
+        made()(*args, block=1)
+    data = json.loads(path.read_text())
+    data["config"]["values"]["n"] = 5
+    path.write_text(json.dumps(data))
+    with pytest.warns(RuntimeWarning, match="sets 'n', which is no tuned parameter"):
+        assert searched(made(), *args) == 1
+
+
+def test_what_fails_behind_an_accepted_artifact_is_raised(tmp_path):
+    @pa.kernel
+    def choosy(out, v, block: pa.constexpr):
+        for i in range(out.size):
+            out[i] = v[i] if block < 3 else v[i].no_such_thing
+
+    options = {"clock": Clock(_1=2.0, _2=1.0), "artifact_name": "choosy"}
+    args = pair("cpu")
+    path = tuned(choosy, 1, 2, **options).emit(tmp_path / "shipped", *args)
+    path.write_text(path.read_text().replace('"block": 2', '"block": 3'))
+    for file in tmp_path.glob("*.json"):
+        file.unlink()
+    config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", tmp_path / "shipped")
+    with pytest.raises(pa.CompileError, match="no_such_thing"):
+        tuned(choosy, 1, 2, **options)(*args)
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_tuples_and_unknown_devices_are_not_shipped(tmp_path, monkeypatch):
+    @pa.kernel
+    def shaped(out, block: pa.constexpr):
+        for i in range(out.size):
+            out[i] = block[0]
+
+    out = pa.zeros(4)
+    t = pa.autotune(configs=[pa.Config(block=(1, 2)), pa.Config(block=(1, 3))], artifact_name="a")(shaped)
+    with pytest.raises(ValueError, match="block is a tuple, which JSON would change"):
+        t.emit(tmp_path / "shipped", out)
+    facts = tune_key.device_facts(out.device)
+    monkeypatch.setattr(tune_key, "device_facts", lambda device: facts | {"model": tune_key.MISSING})
+    with pytest.raises(ValueError, match="doesn't say its model"):
+        tuned(scaled, 1, 2, artifact_name="b").emit(tmp_path / "shipped", *pair("cpu"))
+    assert not (tmp_path / "shipped").exists()
+    assert tune_artifact.MISSING == tune_key.MISSING
+
+
+def test_off_means_the_default_or_the_first(device):
+    config.set("PYARRAY_AUTOTUNE", "off")
+    args = pair(device)
+    given = tuned(scaled, 1, 2, default=lambda out, v, n, block=None: pa.Config(block=2))
+    for t, choice in (
+        (given, (pa.Config(block=2), "default")),
+        (tuned(scaled, 1, 2), (Config(block=1), "first")),
+    ):
+        assert searched(t, *args) == 0
+        assert t.choice(*args) == choice
+    assert t(*args) is None  # also where it is quick
+
+
+# ---- what is timed
+
+
+def test_restoring_zeroing_and_hooks_are_outside_of_what_is_timed(device, monkeypatch):
+    """And events are of the stream of the call."""
+    order, streams = [], set()
+    driver = pa.get_device(device).driver
+
+    class Recorded(tune_time.Event):
+        def record(self, stream=None):
+            order.append("event")
+            streams.add(driver.current_stream())
+            super().record(stream)
+
+    monkeypatch.setattr(tune_time, "Event", Recorded)
+    real = Search._before
+
+    def before(self, c, arguments):
+        restore = arguments.restore
+        monkeypatch.setattr(arguments, "restore", lambda: (order.append("restore"), restore()))
+        real(self, c, arguments)
+        order.append("ready")
+
+    monkeypatch.setattr(Search, "_before", before)
+    t = tuned(
+        grown, 1, 2, rep=3, check=False, reset_to_zero=["w"],
+        pre_hook=lambda args: order.append("pre"), post_hook=lambda args: order.append("post"),
+    )  # fmt: skip
+    with pa.Stream(device) as stream:
+        v, w = pa.arange(4.0, device=device), pa.ones(4, device=device)
+        t(v, w)
+        stream.synchronize()
+    assert v.tolist() == [0, 1, 2, 3]
+    runs = " ".join(order).split("post")
+    for run in runs[:-1]:
+        *before_it, first, second = run.split()
+        assert (first, second) == ("event", "event")
+        assert before_it[-2:] == ["pre", "ready"]
+        assert set(before_it[:-2]) == {"restore"}
+    assert streams == {stream.handle}
+
+
+def test_a_median_has_its_spread():
+    times = tune_time.Times.of([1.0, 2.0, 3.0, 4.0, 100.0])
+    assert (times.median, times.least, times.runs) == (3.0, 1.0, 5)
+    assert times.spread == pytest.approx(2 / 3)
+    assert tune_time.Times.of([5.0]).spread == 0
+
+
+# ---- compiling, without a kernel
+
+
+def task(prepare, *blocks):
+    return Task("fake", pa.get_device("cpu"), tuple(configs(*blocks)), prepare, {}, {})
+
+
+def test_candidates_are_compiled_at_once_and_before_any_runs(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    both, order = threading.Barrier(2, timeout=60), []
+
+    def prepare(c):
+        both.wait()  # raises unless two are here
+        order.append("compiled")
+        return Prepared(lambda: order.append("run"), None, {})
+
+    search = Search(task(prepare, 1, 2, 3, 4), Options(warmup=0, rep=1), (), lambda results: None)
+    assert [r.reason for r in search.run()] == [None] * 4
+    assert order[:4] == ["compiled"] * 4
+    assert set(order[4:]) == {"run"}
+
+
+def test_a_compiler_that_hangs_ends_with_the_budget():
+    released = threading.Event()
+
+    def prepare(c):
+        if c["block"] == 2:
+            released.wait(60)
+        return Prepared(lambda: None, None, {})
+
+    search = Search(task(prepare, 1, 2), Options(warmup=0, rep=1, budget=0.2), (), lambda results: None)
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(released.set)
+        rows = search.run()
+    assert rows[1].late
+    assert rows[0].late or rows[0].median is not None
