@@ -88,7 +88,7 @@ class Kernel(Importable):
     def _dispatch(self, made: Callable[..., None]) -> None:
         type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         """Launch; the parameters are the function's."""
         self._dispatch(*args, **kwargs)
 
@@ -122,7 +122,7 @@ class Kernel(Importable):
         assert made is not None
         self._dispatch = made
 
-    def _first_call(self, *args: Any, **kwargs: Any) -> None:
+    def _first_call(self, /, *args: Any, **kwargs: Any) -> None:
         with self._lock:
             if self._dispatch == self._first_call:
                 self._make_dispatcher()
@@ -311,13 +311,13 @@ class Kernel(Importable):
         counts = {name: self.counts[name] for name in ("compiles", "disk_hits", "misses")}
         return counts | {"hits": hits, "variants": len(self._variants)}
 
-    def cache_key(self, *args: Any, **kwargs: Any) -> explain.CacheKey:
+    def cache_key(self, /, *args: Any, **kwargs: Any) -> explain.CacheKey:
         """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal
         for arguments that share an artifact. Neither compiles nor launches. Raises what a launch raises for
         arguments that don't fit."""
         return explain.cache_key(self, explain.arguments(self, args, kwargs))
 
-    def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
+    def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
         """None if a launch with these arguments would find its variant; else a text with the axes in which
         they differ from the nearest one. Neither compiles nor launches."""
         return explain.explain_miss(self, explain.arguments(self, args, kwargs))

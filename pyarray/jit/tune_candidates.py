@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import AutotuneError
@@ -52,7 +52,10 @@ class Candidates:
             raise AutotuneError(f"{name}: no candidates: {why}")
         if self._prune is None:
             return agreeing
-        pruned = check_configs(name, self._prune(list(agreeing), dict(call.args)), parameters)
+        left = self._prune(list(agreeing), dict(call.args))
+        if isinstance(left, (Config, str)) or not isinstance(left, Iterable):
+            raise TypeError(f"{name}: prune(configs, args) gives a list of pa.Config, got {left!r}")
+        pruned = tuple(c for c in check_configs(name, left, parameters) if call.agrees(c))
         if not pruned:
             raise AutotuneError(f"{name}: no candidates: prune left none of {len(agreeing)}")
         return pruned

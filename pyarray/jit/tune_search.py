@@ -271,7 +271,10 @@ class Search:
             arguments.prepare()
             given = dict(self.task.arguments)
             given |= {n: tune_check.taken({n: a}, [n])[n] for n, a in given.items() if isinstance(a, ndarray)}
-            self.options.check(**given)
+            gave = self.options.check(**given)
+            if gave is not None:
+                what = "check writes what is right into its arguments, and gives nothing"
+                raise TypeError(f"{self.task.name}: {what}; it gave {str(gave)[:60]}")
             inside = [n for n in arguments.written if n not in given]
             own = {n: given[n] for n in arguments.written if n in given}
             return own | tune_check.taken(arguments.arrays, inside)

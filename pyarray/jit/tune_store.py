@@ -213,7 +213,7 @@ def _sound(data: Any) -> bool:
 
 
 def _sound_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not _sound_number(entry.get("used", 0)):
+    if not isinstance(entry, dict) or not _sound_number(entry.get("used", 0), -1e18):
         return False
     if not isinstance(entry.get("key", {}), dict):
         return False
@@ -231,5 +231,5 @@ def _sound_timing(row: Any) -> bool:
     return all(_sound_number(row.get(name)) for name in ("median", "least", "spread", "runs"))
 
 
-def _sound_number(n: Any) -> bool:
-    return isinstance(n, (int, float)) and not isinstance(n, bool) and 0 <= n < 1e18
+def _sound_number(n: Any, least: float = 0.0) -> bool:
+    return isinstance(n, (int, float)) and not isinstance(n, bool) and least <= n < 1e18

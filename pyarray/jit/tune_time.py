@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,6 +66,6 @@ def _milliseconds(value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"bench(fn) gives milliseconds, got {value!r}") from None
-    if not number >= 0:
+    if not 0 <= number < math.inf:
         raise ValueError(f"bench(fn) gives milliseconds, got {value!r}")
     return number

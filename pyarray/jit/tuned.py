@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import threading
@@ -80,7 +81,7 @@ class Tuned:
     def _set_call(self, made: Callable[..., Any]) -> None:
         type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         """Launch with the best constants; the first call of a key may search for them."""
         self._miss(*args, **kwargs)
 
@@ -95,6 +96,10 @@ class Tuned:
 
     def __reduce__(self) -> str:
         return import_path(self, "tuned kernel")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._written.bind)
 
     def __repr__(self) -> str:
         return f"<tuned {self.kernel!r}>"
@@ -119,7 +124,7 @@ class Tuned:
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         return Call(self.kernel, self._written, args, kwargs)
 
-    def _miss(self, *args: Any, **kwargs: Any) -> None:
+    def _miss(self, /, *args: Any, **kwargs: Any) -> None:
         """The slow way: other libraries' arrays, structures, a tuned parameter that the caller sets; and what
         is not known: then the key is made, and what was chosen for it is found, or searched for."""
         call = self._call(args, kwargs)
@@ -315,7 +320,7 @@ class Tuned:
         costs = tune_model.predict(self._fits(call, key, candidates), work.__getitem__)
         return None if not costs else Choice(min(costs, key=costs.__getitem__), "model")
 
-    def fits(self, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
+    def fits(self, /, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
         """The cost model of each candidate, with its residual, for calls that differ from this one in the
         sizes in `key` only; empty before two sizes were searched. Raises `RuntimeError` without `model`."""
         if self._model is None:
@@ -326,7 +331,7 @@ class Tuned:
 
     # ---- what is known
 
-    def search(self, *args: Any, **kwargs: Any) -> Config:
+    def search(self, /, *args: Any, **kwargs: Any) -> Config:
         """Search for these arguments' key now, unless it is known, whatever `default` and artifacts say.
         Doesn't launch; the arguments are as before. Raises `AutotuneError` when no candidate runs."""
         call = self._call(args, kwargs)
@@ -338,7 +343,7 @@ class Tuned:
         self._memory.clear()
         return found.config
 
-    def results(self, *args: Any, **kwargs: Any) -> list[Result]:
+    def results(self, /, *args: Any, **kwargs: Any) -> list[Result]:
         """What is known of each candidate for these arguments' key: milliseconds, or the reason why there are
         none. Where the cost model chose, they are predicted. Neither searches nor launches."""
         call = self._call(args, kwargs)
@@ -353,7 +358,7 @@ class Tuned:
         unknown = {c: Result(c, reason="not tried", lasting=False) for c in candidates}
         return list((unknown | found).values())
 
-    def choice(self, *args: Any, **kwargs: Any) -> Choice | None:
+    def choice(self, /, *args: Any, **kwargs: Any) -> Choice | None:
         """The `config` that a call with these arguments uses, and its `source`; None where it would search.
         Neither searches nor launches."""
         call = self._call(args, kwargs)
@@ -378,7 +383,7 @@ class Tuned:
         own = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
         return {**own, "hits": hits, **{name: counts[count] for name, count in named.items()}}
 
-    def emit(self, dir: Any, *args: Any, **kwargs: Any) -> Path:
+    def emit(self, dir: Any, /, *args: Any, **kwargs: Any) -> Path:
         """Write the choice for these arguments' key into a file of the folder `dir`, to ship with an
         application: PYARRAY_AUTOTUNE_CONFIG_DIR is where it is looked for. Searches if nothing is known.
 

@@ -93,11 +93,15 @@ def test_an_interrupt_leaves_the_arguments(device, stop):
     assert v.tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a callback it is lost
 def test_signals_at_any_time_leave_the_arguments():
     """Where Ctrl-C comes in the middle of a search, whatever that is doing."""
 
+    armed = []
+
     def interrupts(number, frame):
-        raise KeyboardInterrupt
+        if armed:
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupts)
     tuned(grown, 1, 2, 3)(*pair("cpu"))  # compiled
@@ -107,9 +111,11 @@ def test_signals_at_any_time_leave_the_arguments():
             v, w = pair("cpu", 100_000)
             t = tuned(grown, 1, 2, 3, rep=2, key=["v"], restore_value=None)
             t._chooser.store.path.unlink(missing_ok=True)
+            armed.append(True)
             signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0007 * k)
             try:
                 t.search(v, w)
+                armed.clear()
             except KeyboardInterrupt:
                 came += 1
             finally:
@@ -442,6 +448,19 @@ def test_numbers_that_no_search_writes(tmp_path, runs):
         tuned(doubled, 1, 2)(out, v)
     assert out.tolist() == [2, 2, 2, 2]
     assert len(list(tmp_path.glob("*.aside-*"))) == 1
+
+
+def test_a_clock_that_jumps(monkeypatch, recwarn):
+    """Only the order in which keys are dropped depends on the time of day."""
+    for now in (-5.0, 1e12):
+        monkeypatch.setattr(tune_store.time, "time", lambda now=now: now)
+        for n in (4, 5):
+            t = tuned(doubled, 1, 2, key=["v"])
+            t(*pair("cpu", n))
+            t.forget()
+            t(*pair("cpu", n))
+            assert t.cache_info()["searches"] == (now < 0)
+    assert not list(recwarn)
 
 
 def test_a_file_that_can_t_be_read_just_now_is_left_alone(tmp_path, monkeypatch, recwarn):

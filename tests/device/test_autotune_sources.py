@@ -14,7 +14,7 @@ from tune_tools import Clock, configs, tuned
 import pyarray as pa
 from pyarray import config
 from pyarray.jit import tune_artifact, tune_key, tune_store, tune_time
-from pyarray.jit.tune_config import Config
+from pyarray.jit.kernel import defined
 from pyarray.jit.tune_search import Options, Prepared, Search, Task
 
 
@@ -64,6 +64,7 @@ def test_the_options_and_what_they_are_without_a_word():
         ({"budget": "3"}, TypeError, "budget is seconds"),
         ({"budget": float("nan")}, ValueError, "budget is seconds"),
         ({"model": 3}, TypeError, "model is a function"),
+        ({"cases": [()]}, TypeError, "cases is a function"),
     ],
 )
 def test_more_wrong_options(options, error, text):
@@ -73,6 +74,66 @@ def test_more_wrong_options(options, error, text):
         pa.Config(flags=3)
     with pytest.raises(RuntimeError, match="no cost model"):
         tuned(scaled, 1, 2, model=False).fits(*pair("cpu"))
+
+
+def test_functions_that_give_nonsense(device):
+    args = pair(device)
+    for option, error, text in (
+        (
+            {"prune": lambda configs, args: None},
+            TypeError,
+            r"prune\(configs, args\) gives a list of pa.Config",
+        ),
+        ({"configs": lambda: 3}, TypeError, "configs is a list of pa.Config, or a function"),
+        ({"check": lambda out, v, n: 2 * v}, TypeError, "check writes what is right into its arguments"),
+        ({"bench": lambda fn: float("inf")}, pa.AutotuneError, "gives milliseconds, got inf"),
+        ({"bench": lambda fn: float("nan")}, pa.AutotuneError, "gives milliseconds, got nan"),
+        ({"bench": lambda fn: "3 ms"}, pa.AutotuneError, "gives milliseconds, got '3 ms'"),
+        ({"default": lambda *args: 1 / 0}, ZeroDivisionError, "division"),
+    ):
+        t = tuned(scaled, 1, 2, **option)
+        with pytest.raises(error, match=text):
+            t(*args)
+        assert args[0].tolist() == [0, 0, 0, 0]
+
+
+def test_what_prune_gives_doesn_t_overrule_the_caller(device):
+    t = tuned(scaled, 1, 2, prune=lambda configs, args: [pa.Config(block=7), *configs])
+    assert t.choice(*pair(device), block=1) == (pa.Config(block=1), "only")
+
+
+def test_functions_may_do_as_they_like_with_what_they_get(device):
+    def spoils(*given):
+        for each in given:
+            each.clear()
+        return configs(1, 2)
+
+    t = tuned(scaled, 1, 2, prune=spoils, pre_hook=lambda args: args.clear())
+    args = pair(device)
+    t(*args)
+    assert args[0].tolist() == [4, 4, 4, 4]
+
+
+def test_its_signature_has_what_a_call_gives():
+    assert str(inspect.signature(tuned(scaled, 1, 2))) == "(out, v, n=4, *, block=chosen by the tuner)"
+
+
+@pytest.mark.parametrize("name", ["self", "dir", "args", "kwargs", "found", "table", "config"])
+def test_parameters_may_have_any_name(device, name):
+    text = f"""
+def named({name}, block: pa.constexpr):
+    for i in range({name}.size):
+        {name}[i] = {name}[i] + 1 + 0 * block
+"""
+    scope = {"pa": pa}
+    t = tuned(pa.kernel(defined("named", text, scope)), 1, 2, key=[name], artifact_name="named")
+    a = pa.zeros(3, device=device)
+    assert t.results(**{name: a})[0].reason == "not tried"
+    for _ in range(2):
+        t(**{name: a})
+    assert a.tolist() == [2, 2, 2]
+    assert t.search(**{name: a}) == t.choice(**{name: a}).config
+    t.kernel(**{name: a, "block": 1})
 
 
 # ---- the key
@@ -125,7 +186,7 @@ def test_flags_and_wraparound_of_the_kernel_are_in_the_key(device):
             out[i] = v[i] + 0 * block
 
     args = pair(device)
-    flags = ("-DA=1",)
+    flags = ("-DPA_TEST_OTHER=1",)
     made = [pa.kernel(function), pa.kernel(function, flags=flags), pa.kernel(function, wraparound=True)]
     assert [searched(tuned(kernel, 1, 2), *args) for kernel in made] == [1, 1, 1]
     assert [searched(tuned(kernel, 1, 2), *args) for kernel in made] == [0, 0, 0]
@@ -179,10 +240,6 @@ def test_a_winner_goes_before_an_artifact_and_that_before_a_default(device, tmp_
     again = made()
     again(*args)
     assert again.choice(*args) == (pa.Config(block=1), "winner")
-    config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", None)
-    assert (
-        tuned(scaled, 1, 2, key=["n"], default=lambda *args: pa.Config(block=2)).choice(*args).source != "x"
-    )
 
 
 def test_another_folder_is_asked_at_once(device, tmp_path):
@@ -268,7 +325,7 @@ def test_off_means_the_default_or_the_first(device):
     given = tuned(scaled, 1, 2, default=lambda out, v, n, block=None: pa.Config(block=2))
     for t, choice in (
         (given, (pa.Config(block=2), "default")),
-        (tuned(scaled, 1, 2), (Config(block=1), "first")),
+        (tuned(scaled, 1, 2), (pa.Config(block=1), "first")),
     ):
         assert searched(t, *args) == 0
         assert t.choice(*args) == choice
