@@ -26,6 +26,7 @@ from . import kernels
 from .timing import SUBJECT, Row, Times, table
 
 ROOT = Path(__file__).resolve().parent.parent
+WARMED = ROOT / "pyarray" / "_warmed"  # what is compiled with the package
 Start = Callable[[], tuple[Any, Callable[[], Any], Any]]  # → kernel, what makes an array, factor
 
 
@@ -92,8 +93,8 @@ def first_uses(processes: int = 3) -> list[Row]:
     """First calls with what is compiled with the package, next to those that compile; the call after it."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="bench-warmed-") as made:
-        warmed = str(ROOT / "pyarray" / "_warmed")
-        if not Path(warmed).is_dir():
+        warmed = str(WARMED)
+        if not WARMED.is_dir():
             warmed = made
             _python("-m", "pyarray", "cache", "warm", made)
         for name in FUNCTIONS:

@@ -148,7 +148,7 @@ def summary(
             f"{sum(r.ratio() is not None for r in rows[name])}",
             f"{reached} of {len(wanted)}" if wanted else "",
             (f"{up} faster, {down} slower" if up or down else "none") if moves[name] else "",
-            escape(when(part)),
+            escape(when(part)[:16] + (", quick" if part.get("quick") else "")),
         ])  # fmt: skip
     head = ["part", plots.axis(scale), "geometric mean", "cases", "targets reached", "moved", "measured"]
     return table(head, lines, ["", "plot", "num", "num", "num", "num", "dim"])
@@ -272,7 +272,8 @@ def group(title: str, rows: Sequence[Row], changed: Mapping[Any, Change]) -> str
     count, _, rest = title.partition(" ")
     heading = f"{plots.size(int(count))} {rest}" if count.isdigit() else title
     caption = f"{escape(heading)} <span class='dim'>geometric mean {ratio_text(mean)} of {len(raced)}</span>"
-    head = ["case", plots.axis(scale), "ratio", "of medians", "target", "best peer", "since then"]
+    head = ["case", plots.axis(scale), "ratio", "of medians", "target", "best peer"]
+    head.append("change" if changed else "")
     kinds = ["", "plot", "num", "num dim", "num", "", "num"]
     return tag("h3", caption) + table(head, lines, kinds) + "".join(parts)
 

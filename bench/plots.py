@@ -10,7 +10,7 @@ from html import escape
 WIDTH, HEIGHT, MARGIN = 340, 18, 8  # of a bar's line
 PANEL = (216, 132)  # a plot over sizes
 INNER = (34, 8, 8, 20)  # its margins: left, right, top, bottom
-WIDEST = 2.0**6  # ratios beyond are drawn at the edge, with an arrow
+WIDEST = 2.0**8  # ratios beyond are drawn at the edge, with an arrow
 
 
 @dataclass(frozen=True)
