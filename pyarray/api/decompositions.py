@@ -199,10 +199,8 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     kind = result_type(a, b)
     # the same stack on both sides: NumPy 1 takes one axis less for a stack of vectors, CuPy doesn't broadcast
     both = [broadcast_to(x.astype(kind, copy=False), stack + x._shape[-2:]) for x in (a, right)]
-    if both[1]._size:
-        found = library("linalg", "solve", *both)
-    else:  # CuPy divides by the number of right sides
-        found = empty(both[1]._shape, kind, b.device)
+    nothing = not both[1]._size  # CuPy divides by the number of right sides
+    found = empty(both[1]._shape, kind, b.device) if nothing else library("linalg", "solve", *both)
     return found[..., 0] if vector else found
 
 

@@ -16,7 +16,7 @@ from ..jit.kernel import func
 from ..jit.repeat import repeatable
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
-from .quick import make_function
+from .quick import POWERS, make_function
 from .ufunc import Row, compute, operands_of
 
 ROWS: dict[str, Row] = {}
@@ -130,6 +130,8 @@ tan = row("tan", FLOATING, lambda x: k.tan(x), lift=float64, doc="tangent of x i
 tanh = row("tanh", FLOATING, lambda x: k.tanh(x), lift=float64, doc="hyperbolic tangent")
 trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its fraction")
 # fmt: on
+
+POWERS.update({2: square, -1: reciprocal})
 
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 

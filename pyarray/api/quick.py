@@ -68,7 +68,7 @@ def _by_types(
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
     like, first = next(iter(arrays.items()))
     domain = row.domain(operands)
-    if first._size < 2 or domain is None or _value_matters(row, operands):
+    if first._size < 2 or domain is None or _value_matters(row, operands, (int, float)):
         return None  # what has one element was computed as 0-d: another kernel
     dtype = row.dtype_of_result(domain)
     given = first if in_place else out
@@ -109,7 +109,7 @@ def _by_layout(row: Row, operands: Sequence[Any], out: ndarray | None) -> Callab
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
     like, first = next(iter(arrays.items()))
     domain = row.domain(operands)
-    if domain is None or _value_matters(row, operands):
+    if domain is None or _value_matters(row, operands, (int,)):
         return None
     dtype = row.dtype_of_result(domain)
     target = result_like(list(arrays.values()), dtype, first.device) if out is None else out
@@ -141,9 +141,14 @@ def _bounds(x: ndarray) -> tuple[int, int]:
     return shapes.byte_bounds(x._shape, x._strides, x._dtype.itemsize)
 
 
-def _value_matters(row: Row, operands: Sequence[Any]) -> bool:
-    """The sign of an integer exponent decides whether there is an answer."""
-    return row.name == "pow" and type(operands[1]) is int
+# powers of floats that are other functions, by exponent: rounded once, and quicker
+POWERS: dict[float, Callable[..., Any]] = {}
+
+
+def _value_matters(row: Row, operands: Sequence[Any], kinds: tuple[type, ...]) -> bool:
+    """The sign of an integer exponent decides whether there is an answer, and some have a function of their
+    own."""
+    return row.name == "pow" and type(operands[1]) in kinds
 
 
 def _made(row: Row, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
@@ -168,6 +173,10 @@ class _Ways:
 
     def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
         """By layout if it came before, else the general way, which is then remembered."""
+        if _value_matters(self.row, operands, (int, float)) and operands[1] in POWERS:
+            x = operands[0]
+            plain = out is None and type(x) in _ARRAYS and x._dtype.kind == "f"
+            return POWERS[operands[1]](x) if plain else call(self.row, operands, out)
         place = None
         if mode.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
             seen = operands if out is None or in_place else (*operands, out)

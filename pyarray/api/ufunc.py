@@ -160,13 +160,18 @@ def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     if row.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
         what = "an integer to a negative integer power is no integer"
         raise ValueError(f"pow(): {what}; cast the array to a floating type first")
-    if row.name == "pow" and domain.kind == "f" and type(operands[1]) is int and operands[1] == 2:
-        return compute(_SQUARE, domain, domain, operands, out)
+    if (
+        row.name == "pow"
+        and domain.kind == "f"
+        and type(operands[1]) in (int, float)
+        and operands[1] in _POWERS
+    ):
+        return compute(_POWERS[operands[1]], domain, domain, operands, out)
     return compute(row.op, domain, row.dtype_of_result(domain), operands, out)
 
 
 # as NumPy does it: rounded once, and much quicker
-_SQUARE = MapOp("pow", func(lambda x, y: x * x))
+_POWERS = {2: MapOp("pow", func(lambda x, y: x * x)), -1: MapOp("pow", func(lambda x, y: 1 / x))}
 
 
 def _holds(dtype: DType, value: int) -> bool:

@@ -292,8 +292,16 @@ def test_powers():
         assert (a**-1.0).tolist() == [1 / 1, 1 / 2, 1 / 3, 1 / 4]
         assert (a.astype("float32") ** -1).tolist()[1] == 0.5
     x = np.array([np.inf, -np.inf, -0.0, np.nan, 1e-30, -3.0, 1e30], np.float32)
+    ours = pa.asarray(x)
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(pa.asnumpy(pa.asarray(x) ** 2), x * x)
+        for _ in range(3):
+            for two, one in ((2, -1), (2.0, -1.0)):
+                np.testing.assert_array_equal(pa.asnumpy(ours**two), x * x)
+                np.testing.assert_array_equal(pa.asnumpy(ours[::-1] ** one), 1 / x[::-1])
+                out = pa.empty_like(ours)
+                assert pa.pow(ours, two, out=out) is out
+                np.testing.assert_array_equal(pa.asnumpy(out), x * x)
+            close("pow", pa.asnumpy(ours**1.5), x**1.5, pa.float32, exact=False)
 
 
 def test_mixed_kinds():

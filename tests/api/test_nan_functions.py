@@ -68,12 +68,12 @@ def test_types(dtype):
 @FEW
 @given(numpy_views(dtype=pa.float32))
 def test_without_nan(x):
-    a = pa.asarray(x)
     for name in NAMES:
+        # where products of some elements are infinite, a 0 among the others makes NaN in some orders
+        given = 1.5 - x % 2 if name == "nanprod" else x
         if x.size or name in ("nansum", "nanprod"):
-            with np.errstate(over="ignore"):
-                theirs = np.asarray(getattr(np, name)(x.astype(float))).astype(np.float32)
-            same(getattr(pa, name)(a), theirs)
+            theirs = np.asarray(getattr(np, name)(given.astype(float))).astype(np.float32)
+            same(getattr(pa, name)(pa.asarray(given)), theirs)
 
 
 def test_long():
