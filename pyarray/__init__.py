@@ -106,8 +106,6 @@ from .jit.kernel import kernel as kernel
 from .jit.mode import debug as debug  # behind the imports of the folder of that name
 from .jit.saved import load_kernel as load_kernel
 from .jit.transfer import transfer_info as transfer_info
-from .jit.tune import autotune as autotune
-from .jit.tune_config import Config as Config
 from .kernels import map as _map
 from .kernels.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
 from .kernels.raw_kernel import RawKernel as RawKernel
@@ -124,6 +122,8 @@ from .lang.markers import atomic_sub as atomic_sub
 from .lang.markers import atomic_xor as atomic_xor
 from .lang.markers import constexpr as constexpr
 from .lang.markers import ndrange as ndrange
+from .tune.autotune import autotune as autotune
+from .tune.config import Config as Config
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

@@ -16,10 +16,10 @@ from typing import Any, TextIO
 
 from .. import config
 from ..errors import AutotuneError
-from ..jit import tune_artifact, tune_store
-from ..jit.tune_choice import offline
-from ..jit.tune_restore import inside
-from ..jit.tuned import Tuned, all_tuned
+from ..tune import artifact, store
+from ..tune.choice import offline
+from ..tune.restore import inside
+from ..tune.tuned import Tuned, all_tuned
 
 WIDTH = 24  # of a bar
 NO_FOLDER = "PYARRAY_CACHE is 0, or there is no folder for the cache that can be written to"
@@ -82,10 +82,10 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
         print(text, file=sys.stderr)
     for identity, chosen, median in decided:
         told = "" if median is None else f", {median:.4g} ms"
-        named = f"{identity['name']} {tune_artifact.shown_sizes(identity['key'])}".rstrip()
+        named = f"{identity['name']} {artifact.shown_sizes(identity['key'])}".rstrip()
         print(f"{named}: {chosen!r}{told}")
         if out is not None:
-            tune_artifact.emit(out, identity, chosen, median)
+            artifact.emit(out, identity, chosen, median)
     if met or not (failures or progress.searches):
         print(*_left_out(target, met, out is not None), sep="", end="")
     if out is not None and decided:
@@ -109,7 +109,7 @@ def _left_out(target: str, met: Sequence[Tuned], shipping: bool) -> Iterator[str
             yield f"{t.__name__} was not called: run a script that does, or give autotune cases=...\n"
         elif shipping and t.artifact_name is None:
             yield f"{t.__name__} has no artifact_name, so nothing of it is shipped\n"
-    if tune_store.folder() is None:
+    if store.folder() is None:
         yield f"nothing is kept: {NO_FOLDER}\n"
 
 
@@ -197,7 +197,7 @@ def show(word: str | None, plot: Path | None) -> int:
     fastest first, with a bar for their times; with `plot`, a picture too. 1 if nothing is known."""
     known = list(_entries(word))
     if not known:
-        where = tune_store.folder()
+        where = store.folder()
         what = "nothing is known" + (f" of {word!r}" if word else "")
         print(f"{what} in {where}" if where is not None else f"{what}: {NO_FOLDER}")
         return 1
@@ -209,11 +209,11 @@ def show(word: str | None, plot: Path | None) -> int:
     return 0
 
 
-def _entries(word: str | None) -> Iterator[tuple[str, tune_store.Entry]]:
-    folder = tune_store.folder()
+def _entries(word: str | None) -> Iterator[tuple[str, store.Entry]]:
+    folder = store.folder()
     for path in sorted(folder.glob("*.json")) if folder is not None else ():
         try:
-            data = tune_store.read(path)
+            data = store.read(path)
         except OSError as error:
             print(f"{path} can't be read: {error}", file=sys.stderr)
             continue
@@ -222,7 +222,7 @@ def _entries(word: str | None) -> Iterator[tuple[str, tune_store.Entry]]:
                 yield data["kernel"], entry
 
 
-def table(kernel: str, entry: tune_store.Entry) -> list[str]:
+def table(kernel: str, entry: store.Entry) -> list[str]:
     """The lines about one key."""
     key = entry.get("key") or {}
     group = key.get("group") or {}
@@ -231,7 +231,7 @@ def table(kernel: str, entry: tune_store.Entry) -> list[str]:
         f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in (group.get("arrays") or {}).items()
     )
     lines = [
-        f"{kernel} {tune_artifact.shown_sizes(key.get('sizes') or {})}".rstrip(),
+        f"{kernel} {artifact.shown_sizes(key.get('sizes') or {})}".rstrip(),
         f"  {device.get('model', '?')}, {device.get('threads', '?')} threads"
         + (f"; {arrays}" if arrays else ""),
     ]
@@ -248,7 +248,7 @@ def table(kernel: str, entry: tune_store.Entry) -> list[str]:
     return lines + [f"  {r['config']:{width}} {r['reason']}" for r in failed]
 
 
-def draw(known: Sequence[tuple[str, tune_store.Entry]], path: Path) -> None:
+def draw(known: Sequence[tuple[str, store.Entry]], path: Path) -> None:
     """A picture of the candidates' times, key by key. Without matplotlib the bars of the tables are all."""
     if importlib.util.find_spec("matplotlib") is None:
         print("no picture: pip install matplotlib")
@@ -261,7 +261,7 @@ def draw(known: Sequence[tuple[str, tune_store.Entry]], path: Path) -> None:
         errors = [r["median"] * r["spread"] / 2 for r in timed]
         axis.barh([r["config"] for r in timed], [r["median"] for r in timed], xerr=errors, height=0.7)
         axis.set_title(
-            f"{kernel} {tune_artifact.shown_sizes((entry.get('key') or {}).get('sizes') or {})}", fontsize=9
+            f"{kernel} {artifact.shown_sizes((entry.get('key') or {}).get('sizes') or {})}", fontsize=9
         )
         axis.set_xlabel("ms")
         axis.tick_params(labelsize=7)

@@ -12,12 +12,12 @@ from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
 from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
-from ..jit.tune_config import Config
-from ..jit.tune_key import digest_of
 from ..lang.check import Site
 from ..lang.dialect import DIALECTS
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
+from ..tune.config import Config
+from ..tune.key import digest_of
 from .gemm_blocks import DEFAULT, LARGE, defines, facts, tuner
 from .gemm_last import Addends, Last, last_text, slots_of
 from .map import apart

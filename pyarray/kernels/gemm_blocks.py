@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..array import ndarray
-from ..jit.tune_config import Config
-from ..jit.tune_library import LibraryTuner
+from ..tune.config import Config
+from ..tune.library import LibraryTuner
 
 # depth of a panel, rows and columns of a tile; 0 is what pa_gemm.h takes for the type and the vectors
 DEFAULT = Config(kc=0, mc=0, nc=0)

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.jit import tune_store
-from pyarray.jit.tune_library import LibraryTuner
 from pyarray.kernels import gemm
+from pyarray.tune import store as tune_store
+from pyarray.tune.library import LibraryTuner
 
 DTYPES = (
     "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64",

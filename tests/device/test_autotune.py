@@ -13,7 +13,7 @@ from tune_tools import Clock, configs, tuned
 
 import pyarray as pa
 from pyarray import config
-from pyarray.jit import tune_store
+from pyarray.tune import store as tune_store
 
 
 @pytest.fixture(autouse=True)
@@ -434,7 +434,7 @@ def test_without_memory_for_a_copy_the_first_candidate_is_used(device, monkeypat
 
     t = tuned(grown, 1, 2)
     v, w = arrays(device)
-    monkeypatch.setattr("pyarray.jit.tune_restore.Arguments.save", full)
+    monkeypatch.setattr("pyarray.tune.restore.Arguments.save", full)
     with pytest.warns(RuntimeWarning, match="no memory for a copy of 64 bytes"):
         t(v, w)
     np.testing.assert_array_equal(pa.asnumpy(v), np.arange(16))

@@ -5,9 +5,9 @@ from tune_tools import Clock, configs
 
 import pyarray as pa
 from pyarray import config
-from pyarray.jit import tune_store
-from pyarray.jit.tune_choice import offline
-from pyarray.jit.tune_library import LibraryTuner
+from pyarray.tune import store as tune_store
+from pyarray.tune.choice import offline
+from pyarray.tune.library import LibraryTuner
 
 
 @pa.kernel

@@ -227,7 +227,7 @@ def test_what_isn_t_there_is_said_in_a_line(target, told, capsys):
 
 
 def test_where_nothing_is_kept_it_is_said(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(tuning.tune_store, "folder", lambda: None)
+    monkeypatch.setattr(tuning.store, "folder", lambda: None)
     (tmp_path / "empty.py").write_text("")
     assert tuning.tune(str(tmp_path / "empty.py"), None, False, ()) == 0
     assert tuning.show(None, None) == 1

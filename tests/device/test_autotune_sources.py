@@ -13,9 +13,12 @@ from tune_tools import Clock, configs, tuned
 
 import pyarray as pa
 from pyarray import config
-from pyarray.jit import tune_artifact, tune_key, tune_store, tune_time
 from pyarray.jit.kernel import defined
-from pyarray.jit.tune_search import Options, Prepared, Search, Task
+from pyarray.tune import artifact as tune_artifact
+from pyarray.tune import key as tune_key
+from pyarray.tune import store as tune_store
+from pyarray.tune import timing as tune_time
+from pyarray.tune.search import Options, Prepared, Search, Task
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ ORDER = (
     | {"array_views", "buffer_view"},
     {"dlpack", "cuda_interface"},
     {"jit"},
+    {"tune"},
     {"kernels"},
     {"api"},
     {"linalg", "fft", "random", "testing"},

@@ -16,8 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.jit import tune_check, tune_key, tune_model, tune_store
-from pyarray.jit.tune_artifact import check_name
+from pyarray.tune import agreement as tune_check
+from pyarray.tune import cost as tune_model
+from pyarray.tune import key as tune_key
+from pyarray.tune import store as tune_store
+from pyarray.tune.artifact import check_name
 
 PLAIN = st.one_of(st.booleans(), st.integers(), st.text(max_size=4), st.none(), st.floats(allow_nan=False))
 
@@ -272,7 +275,7 @@ def test_torn_and_foreign_files_are_moved_aside(tmp_path_factory, data):
 def test_a_lock_is_held_by_one_and_ends_with_its_process(folder):
     code = (
         "import sys, time, pathlib\n"
-        "from pyarray.jit import tune_store\n"
+        "from pyarray.tune import store as tune_store\n"
         f"tune_store.folder = lambda: pathlib.Path({str(folder)!r})\n"
         "with tune_store.locked('x') as got:\n"
         "    print(got, flush=True)\n"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import AutotuneError
+from ..jit.kernel import Kernel
+from ..jit.signature import Parameter
 from ..lang.markers import constexpr
-from .kernel import Kernel
-from .signature import Parameter
-from .tune_arguments import Call
-from .tune_config import Config, check_configs, check_constant
+from .arguments import Call
+from .config import Config, check_configs, check_constant
 
 
 class Candidates:

@@ -18,9 +18,9 @@ from typing import Any
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..driver.base import KINDS
+from ..jit.launch import _define, _guard, _prefix
+from ..jit.signature import Parameter
 from ..lang.markers import constexpr
-from .launch import _define, _guard, _prefix
-from .signature import Parameter
 
 # The text of these settings is part of what is looked up: a change in the environment is seen at once. The
 # dictionary below os.environ takes a tenth of the time.

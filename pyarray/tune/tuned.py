@@ -14,21 +14,21 @@ from typing import Any
 
 from .. import config as settings
 from ..array import ndarray
+from ..jit.functions import import_path
+from ..jit.kernel import Kernel
+from ..jit.mode import mode, observed
+from ..jit.signature import as_argument
 from ..lang.ir import static_key
-from . import tune_artifact, tune_model
-from .functions import import_path
-from .kernel import Kernel
-from .mode import mode, observed
-from .signature import as_argument
-from .tune_arguments import Call, Compiler
-from .tune_call import OTHER, Written, make_call, pattern_of
-from .tune_candidates import Candidates, is_size
-from .tune_choice import Choice, Chooser, offline, searching
-from .tune_config import Config
-from .tune_key import Key, Texts, digest_of, key_of, updated
-from .tune_model import Fit
-from .tune_restore import zero
-from .tune_search import Options, Result, Task
+from . import artifact, cost
+from .arguments import Call, Compiler
+from .call import OTHER, Written, make_call, pattern_of
+from .candidates import Candidates, is_size
+from .choice import Choice, Chooser, offline, searching
+from .config import Config
+from .cost import Fit
+from .key import Key, Texts, digest_of, key_of, updated
+from .restore import zero
+from .search import Options, Result, Task
 
 _KEPT = 4096  # tuples in a table
 _PATTERNS = 8  # of kinds of arguments that are quick
@@ -211,7 +211,7 @@ class Tuned:
             self._memory[self._place(key, candidates, default)] = known  # with what was captured on the way
             if offline.on and self.artifact_name is not None:
                 median = self._median(call, key, known.config)
-                identity = tune_artifact.identity_of(self.artifact_name, key)
+                identity = artifact.identity_of(self.artifact_name, key)
                 offline.decided.append((identity, known.config, median))
         return known, True
 
@@ -301,23 +301,23 @@ class Tuned:
         if folder is None or self.artifact_name is None:
             return None
         kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in self.tuned}
-        identity = tune_artifact.identity_of(self.artifact_name, key)
-        found = tune_artifact.find(Path(folder), identity, kinds, call.given, missing=True)
+        identity = artifact.identity_of(self.artifact_name, key)
+        found = artifact.find(Path(folder), identity, kinds, call.given, missing=True)
         return None if found is None or not call.complete(found) else Choice(found, "artifact")
 
     # ---- the model
 
     def _work(self, call: Call, candidates: Iterable[Config]) -> dict[Config, float]:
-        return {c: tune_model.work(self._model, c, call.args, self.key) for c in candidates}
+        return {c: cost.work(self._model, c, call.args, self.key) for c in candidates}
 
     def _fits(self, call: Call, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
-        return tune_model.fits(self._chooser.of_group(key), candidates, self._text(call))
+        return cost.fits(self._chooser.of_group(key), candidates, self._text(call))
 
     def _predicted(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
         if self._model is None:
             return None
         work = self._work(call, candidates)
-        costs = tune_model.predict(self._fits(call, key, candidates), work.__getitem__)
+        costs = cost.predict(self._fits(call, key, candidates), work.__getitem__)
         return None if not costs else Choice(min(costs, key=costs.__getitem__), "model")
 
     def fits(self, /, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
@@ -353,7 +353,7 @@ class Tuned:
         found = self._chooser.results(key, every, self._text(call))
         if not found and self._model is not None:
             work = self._work(call, candidates)
-            costs = tune_model.predict(self._fits(call, key, candidates), work.__getitem__) or {}
+            costs = cost.predict(self._fits(call, key, candidates), work.__getitem__) or {}
             found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
         unknown = {c: Result(c, reason="not tried", lasting=False) for c in candidates}
         return list((unknown | found).values())
@@ -398,8 +398,8 @@ class Tuned:
             config.to_dict()
         found = self.search(*args, **kwargs)
         key = self._key(call, candidates)
-        identity = tune_artifact.identity_of(self.artifact_name, key)
-        return tune_artifact.emit(dir, identity, found, self._median(call, key, found))
+        identity = artifact.identity_of(self.artifact_name, key)
+        return artifact.emit(dir, identity, found, self._median(call, key, found))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..jit.kernel import Kernel
 from ..lang.markers import constexpr
-from . import tune_artifact
-from .kernel import Kernel
-from .tune_config import Config, check_names, listed
-from .tune_search import Options
+from . import artifact
+from .config import Config, check_names, listed
+from .search import Options
 from .tuned import Tuned
 
 
@@ -65,7 +65,7 @@ def autotune(
     if not (model is None or isinstance(model, bool) or callable(model)):
         raise TypeError(f"model is a function of config and arguments, or True, got {model!r}")
     if artifact_name is not None:
-        tune_artifact.check_name(artifact_name)
+        artifact.check_name(artifact_name)
     names = restore_value, reset_to_zero
     options = Options(warmup, rep, budget, check, None, (), pre_hook, post_hook, bench)
     more = prune, default, artifact_name, model or None, cases

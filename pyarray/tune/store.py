@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import cache
+from ..jit import cache
 
 FORMAT = "pyarray tuner 1"
 WAIT = 600.0  # seconds for another process's search; then both search

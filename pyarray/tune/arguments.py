@@ -11,17 +11,17 @@ from typing import Any
 
 from ..array import ndarray
 from ..errors import CompileError
+from ..jit.binding import Bound
+from ..jit.kernel import Kernel
+from ..jit.report import raise_bounds
+from ..jit.signature import as_argument
+from ..jit.variants import Variant
 from ..lang.ir import static_key
-from .binding import Bound
-from .kernel import Kernel
-from .report import raise_bounds
-from .signature import as_argument
-from .tune_call import CHOSEN, Written, environment
-from .tune_choice import offline
-from .tune_config import Config
-from .tune_restore import inside
-from .tune_search import Prepared
-from .variants import Variant
+from .call import CHOSEN, Written, environment
+from .choice import offline
+from .config import Config
+from .restore import inside
+from .search import Prepared
 
 
 class Call:

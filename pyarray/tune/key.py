@@ -16,10 +16,10 @@ from ..array import ndarray
 from ..driver.base import Device
 from ..dtypes import DType
 from ..errors import CompileError, DeviceError
+from ..jit import compile as compiler
+from ..jit.binding import Bound
 from ..lang.ir import static_key
-from . import compile as compiler
-from .binding import Bound
-from .tune_restore import inside
+from .restore import inside
 
 ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
 GRANTED = 64  # that every allocation has: more than that is chance, and no part of a key

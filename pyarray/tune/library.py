@@ -12,11 +12,11 @@ from typing import Any
 from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
-from . import tune_artifact
-from .tune_choice import Chooser, offline, searching
-from .tune_config import Config
-from .tune_key import Key, device_facts, digest_of, plain, toolchain_facts
-from .tune_search import Options, Prepared, Result, Task
+from . import artifact
+from .choice import Chooser, offline, searching
+from .config import Config
+from .key import Key, device_facts, digest_of, plain, toolchain_facts
+from .search import Options, Prepared, Result, Task
 
 
 class LibraryTuner:
@@ -111,14 +111,14 @@ class LibraryTuner:
             return None
         names = {name for c in candidates for name in c.values}
         kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in names}
-        identity = tune_artifact.identity_of(self._artifact_name, key)
-        found = tune_artifact.find(Path(folder), identity, kinds, {})
+        identity = artifact.identity_of(self._artifact_name, key)
+        found = artifact.find(Path(folder), identity, kinds, {})
         return None if found is None or set(found.values) != names else found
 
     def _decided(self, key: Key, config: Config) -> Config:
         if offline.on:
             result = self._chooser.results(key, [config], _no_text).get(config)
-            identity = tune_artifact.identity_of(self._artifact_name, key)
+            identity = artifact.identity_of(self._artifact_name, key)
             offline.decided.append((identity, config, None if result is None else result.median))
         return config
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..errors import AutotuneError, CompileError, DeviceError
-from .mode import unobserved
-from .tune_config import Config
-from .tune_key import Key, digest_of
-from .tune_search import Options, Result, Search, Task, Told
-from .tune_store import Store, locked
+from ..jit.mode import unobserved
+from .config import Config
+from .key import Key, digest_of
+from .search import Options, Result, Search, Task, Told
+from .store import Store, locked
 
 MARGIN = 0.98  # of the default's time: what a winner must reach
 KEPT = 1024  # keys in memory; those known longest go first

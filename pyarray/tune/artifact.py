@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .tune_config import Config
-from .tune_key import MISSING, Key, digest_of
-from .tune_store import replace
+from .config import Config
+from .key import MISSING, Key, digest_of
+from .store import replace
 
 FORMAT = "pyarray tuned choice"
 VERSION = 1

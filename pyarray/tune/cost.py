@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .tune_config import Config
-from .tune_search import Result
+from .config import Config
+from .search import Result
 
 ERROR = 0.1  # the largest residual at which a fit is believed
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType
+from ..jit.signature import Parameter
 from ..lang.markers import constexpr
-from .signature import Parameter
 
 _RESERVED = ("flags", "pre_hook")
 

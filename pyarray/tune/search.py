@@ -18,10 +18,10 @@ from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
 from ..errors import CompileError, OutOfMemoryError
-from . import tune_check
-from .tune_config import Config
-from .tune_restore import Arguments, merged
-from .tune_time import Stopwatch, Times
+from . import agreement
+from .config import Config
+from .restore import Arguments, merged
+from .timing import Stopwatch, Times
 
 log = logging.getLogger("pyarray")
 Told = Callable[[int, int, str, bool], None]  # candidates done, all, what to say, whether it is the last
@@ -256,7 +256,7 @@ class Search:
 
     def _check(self, todo: Sequence[Config], anchor: Config | None, arguments: Arguments) -> None:
         reference = self._reference(anchor, arguments)
-        votes = tune_check.Votes(arguments.arrays, reference)
+        votes = agreement.Votes(arguments.arrays, reference)
         for number, c in enumerate(todo):
             if self._late():
                 break
@@ -266,23 +266,23 @@ class Search:
         for number, what in votes.wrong().items():  # lasting only where it doesn't depend on the others
             self._drop(todo[number], what, lasting=callable(self.options.check))
 
-    def _reference(self, anchor: Config | None, arguments: Arguments) -> tune_check.Results | None:
+    def _reference(self, anchor: Config | None, arguments: Arguments) -> agreement.Results | None:
         if callable(self.options.check):
             arguments.prepare()
             given = dict(self.task.arguments)
-            given |= {n: tune_check.taken({n: a}, [n])[n] for n, a in given.items() if isinstance(a, ndarray)}
+            given |= {n: agreement.taken({n: a}, [n])[n] for n, a in given.items() if isinstance(a, ndarray)}
             gave = self.options.check(**given)
             if gave is not None:
                 what = "check writes what is right into its arguments, and gives nothing"
                 raise TypeError(f"{self.task.name}: {what}; it gave {str(gave)[:60]}")
             inside = [n for n in arguments.written if n not in given]
             own = {n: given[n] for n in arguments.written if n in given}
-            return own | tune_check.taken(arguments.arrays, inside)
+            return own | agreement.taken(arguments.arrays, inside)
         if anchor is not None and anchor in self._prepared:
             return self._outcome(anchor, arguments)
         return None
 
-    def _outcome(self, c: Config, arguments: Arguments) -> tune_check.Results | None:
+    def _outcome(self, c: Config, arguments: Arguments) -> agreement.Results | None:
         """What a candidate computes; None, and the candidate dropped, where it fails."""
         prepared = self._prepared[c]
         try:
@@ -295,7 +295,7 @@ class Search:
                 self._seen[c] = 1e3 * (time.perf_counter() - start)
                 self._after(c)
                 self.task.device.driver.synchronize()
-            return tune_check.taken(arguments.arrays, arguments.written)
+            return agreement.taken(arguments.arrays, arguments.written)
         except Exception as error:
             self._drop(c, _reason(error), isinstance(error, IndexError), error)
             return None

@@ -1,0 +1,1 @@
+"""The tuner: which constants a kernel is compiled with."""
