@@ -1,5 +1,6 @@
-"""Running sums, what isn't zero, and bins, on grids: the kernels of csrc/device/pa_scan_gpu.h, which share
-results among the threads of a block. Each line is cut into segments of whole tiles, a block for each."""
+"""Running sums, what isn't zero, and bins, on grids: the kernels of csrc/device/pa_scan_gpu.h and
+pa_compact_gpu.h, which share results among the threads of a block. Each line is cut into segments of whole
+tiles, a block for each."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from .. import shapes
 from ..array import ndarray
-from ..dtypes import BY_NAME, DType, bool_, float64, int64, uint8
+from ..dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
 from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
 from ..lang.check import Site
@@ -32,17 +33,17 @@ _HALVES = {"float16": "f16", "bfloat16": "bf16"}
 
 
 def scans(op: ReduceOp, x: DType, kind: DType) -> bool:
-    """Whether `scan` takes elements of type `x` as `kind`. Products of floats are left out: two that are both
-    0 or finite from left to right may be 0 times infinity in another order."""
+    """Whether `scan` takes elements of type `x` as `kind`."""
     if kind.kind in "iu":
         return x.kind in "biu" and kind.itemsize >= 4
-    return op is SUM and kind.kind in "fc" and x is kind
+    return x is kind and (kind.kind == "f" or (op is SUM and kind.kind == "c"))
 
 
 def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
-    """`out[..., k]` = `op` over `x[..., :k + 1]`, both of one shape; `out` may be `x`."""
-    (*lead, n), wide = x._shape, op.accumulator(kind)
-    lead, (out_lead, x_lead) = shapes.collapse(lead, out._strides[:-1], x._strides[:-1])
+    """`out[..., k]` = `op` over `x[..., :k + 1]`, both of one shape; `out` may be `x`. Products of floats are
+    those of numbers whose exponents have no end."""
+    n, wide = x._shape[-1], _wide(kind, op.name)
+    lead, (out_lead, x_lead) = shapes.collapse(x._shape[:-1], out._strides[:-1], x._strides[:-1])
     views = [
         a._view(0, (*lead, n), (*steps, a._strides[-1]))
         for a, steps in ((out, out_lead), (x, x_lead))
@@ -135,11 +136,11 @@ def _program(
         ends = f"(const char *)s->{n}_low, (const char *)s->{n}_high" if debug else "0, 0"
         places += f"    const pa_place at_{n} = {{(char *)s->{n}_data, {ends}, {place}}};\n"
         places += f"    g.{n} = at_{n};\n"
-    given = {"SCAN": 0, "COUNT": 0, "COMPACT": 0, "BINS": 0} | macros | {name.upper(): 1}
+    given = macros | {name.upper(): 1}
     defines = "".join(f"#define PA_{macro} {value}\n" for macro, value in given.items())
     text = f"""#include "pa_base.h"
 {"#define PA_DEBUG_CHECKS 1" if debug else ""}
-{defines}#include "pa_scan_gpu.h"
+{defines}#include "pa_{"scan" if name == "scan" else "compact"}_gpu.h"
 
 typedef struct {{
 {slots}}} {name}_slots;
@@ -165,7 +166,7 @@ def _scan_program(key: Any, target: str, debug: bool) -> Program:
     given, result, op, lead, team, step = key
     x, kind = BY_NAME[given], BY_NAME[result]
     macros = _arithmetic(x, kind, op) | {"LEAD": lead, "TEAM": team, "TOTALS": int(step == "totals")}
-    wide = SUM.accumulator(kind)
+    wide = _wide(kind, op)
     arrays = [("x", x, lead + 1)]
     if step != "totals":
         arrays.insert(0, ("out", kind, lead + 1))
@@ -182,10 +183,23 @@ def _scan_program(key: Any, target: str, debug: bool) -> Program:
     return _program("scan", arrays, numbers, macros, body, debug)
 
 
+def _wide(kind: DType, op: str) -> DType:
+    """The type that holds the results of segments; a product of floats, 16 bytes, is held as a complex
+    number."""
+    if op == "prod" and kind.kind in "fc":
+        return complex128
+    return SUM.accumulator(kind)
+
+
 def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
     """Macros that load, join and store."""
     sign = "+" if op == "sum" else "*"
     types = {"T": x.ctype, "U": kind.ctype}
+    if op == "prod" and kind.kind == "c":  # the products of segments
+        return {
+            "T": "pa_scaled", "U": "pa_scaled", "ACC": "pa_scaled", "START": "pa_scale(1.0)",
+            "JOIN(a, b)": "pa_times(a, b)", "LOAD(x)": "(x)", "STORE(x)": "(x)",
+        }  # fmt: skip
     if kind.kind == "c":
         load = "(x)" if kind.itemsize == 16 else "pa_c128_from_c64(x)"
         store = "(x)" if kind.itemsize == 16 else "pa_c64_from_c128(x)"
@@ -197,6 +211,11 @@ def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
         half = _HALVES.get(kind.name)
         load = f"(double)pa_f32_from_{half}(x)" if half else f"(double)({kind.ctype})(x)"
         store = f"pa_{half}_from_f64(x)" if half else f"({kind.ctype})(x)"
+        if op == "prod":
+            return types | {
+                "ACC": "pa_scaled", "START": "pa_scale(1.0)", "JOIN(a, b)": "pa_times(a, b)",
+                "LOAD(x)": f"pa_scale({load})", "STORE(x)": store.replace("(x)", "(pa_unscaled(x))"),
+            }  # fmt: skip
         return types | {
             "ACC": "double", "START": "0.0", "JOIN(a, b)": "((a) + (b))", "LOAD(x)": load, "STORE(x)": store,
         }  # fmt: skip

@@ -53,7 +53,7 @@ def scan_into(op: ReduceOp, out: ndarray, x: ndarray, axis: int, kind: DType) ->
         for a, steps, step in zip((out, x), (out_lead, x_lead), along, strict=True)
     ]
     if lead and abs(out_lead[-1]) < abs(along[0]) and (on_grid(x) or lead[-1] >= 16):
-        (_threads if on_grid(x) else _columns)(op, *views, kind)
+        (_threads if on_grid(x) else _columns)(op, views[0], views[1], kind)
     else:
         _rows(op, views[0], views[1], kind)
 

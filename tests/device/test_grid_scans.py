@@ -1,0 +1,169 @@
+"""What shares results among the threads of a block on a grid: running sums, what isn't zero, bins, spreads.
+Each against NumPy, with lines cut into many segments and into one, with checks and without."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+from pyarray.errors import BoundsError
+from pyarray.kernels import grid_spread, grid_text, scan
+from pyarray.kernels.nonzero import bits
+
+FEW = settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SIZES = st.sampled_from((1, 2, 31, 33, 1023, 1025, 4096, 4099, 9000)) | st.integers(1, 6000)
+LAYOUTS = (lambda x: x, lambda x: x[..., ::2], lambda x: x[::-1, 1:], lambda x: x.T)
+
+
+@pytest.fixture
+def device(device):
+    if device == "cpu":
+        pytest.skip("blocks share nothing on a CPU")
+    return device
+
+
+@pytest.fixture(params=["whole", "cut", "checked"], autouse=True)
+def way(device, request, monkeypatch):
+    if request.param != "whole":
+        for module, name, value in (
+            (grid_text, "WHOLE", 1000),
+            (grid_text, "NARROW", 40),
+            (grid_text, "SEGMENTS", 5),
+            (scan, "GRID_PIECE", 4),
+            (grid_spread, "PIECE", 9),
+            (grid_spread, "THREADS", 700),
+        ):
+            monkeypatch.setattr(module, name, value)
+    with pa.debug(request.param == "checked"):
+        yield
+
+
+def drawn(shape, dtype, seed=0, zeros=False):
+    rng = np.random.default_rng(seed)
+    x = rng.random(shape) < 0.5 if dtype == "bool" else (rng.standard_normal(shape) * 5).astype(dtype)
+    return np.where(rng.random(shape) < 0.4, x, np.zeros_like(x)) if zeros else x
+
+
+def same(got, want, rtol=1e-6):
+    got = pa.asnumpy(got)
+    assert got.shape == np.shape(want)
+    if got.dtype.kind in "fc":
+        rtol = 2e-3 if got.dtype.itemsize == 2 else rtol
+        np.testing.assert_allclose(got, want.astype(got.dtype), rtol=rtol, atol=rtol * 10)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "float32", "complex64", "complex128"])
+@FEW
+@given(SIZES)
+def test_long_lines(device, dtype, n):
+    x = drawn(n, dtype, n)
+    a = pa.asarray(x, device=device)
+    wide = {"f": "f8", "c": "c16"}.get(x.dtype.kind)
+    want = np.cumsum(x.astype(wide) if wide else x)
+    same(pa.cumsum(a), want)
+    same(pa.cumulative_sum(a[::-1], include_initial=True)[1:], np.cumsum(x[::-1].astype(want.dtype)))
+    if dtype == "int8":
+        same(pa.cumprod(a | 1), np.cumprod(x | 1))
+        same(pa.cumsum(a, dtype="float32"), np.cumsum(x, dtype="f8"))
+
+
+@pytest.mark.parametrize(("dtype", "decades", "rtol"), [("float64", 290, 1e-10), ("float32", 30, 1e-6)])
+def test_products_whose_parts_leave_the_range(device, dtype, decades, rtol):
+    reached = 10 ** (-decades * np.cos(np.arange(5000, dtype=np.longdouble) / 150))
+    x = np.concatenate([reached[:1], reached[1:] / reached[:-1]]).astype(dtype)
+    x[1::7] *= -1
+    want = np.cumprod(x.astype(np.longdouble)).astype("f8")
+    got = pa.asnumpy(pa.cumprod(pa.asarray(x, device=device)))
+    np.testing.assert_allclose(got, want, rtol=rtol)
+
+
+def test_products_with_zero_and_infinity(device):
+    same(pa.cumprod(pa.arange(3000.0, device=device)), np.zeros(3000))
+    x = np.array([2.0, 0.0, 3.0, np.inf, 1.0])
+    same(pa.cumprod(pa.asarray(x, device=device)), np.array([2, 0, 0, np.nan, np.nan]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+def test_axes_and_layouts(device, dtype):
+    x = drawn((37, 5, 70), dtype)
+    a = pa.asarray(x, device=device)
+    for cut in LAYOUTS:
+        for axis in range(3):
+            wide = "f8" if dtype != "int32" else "i8"
+            got = pa.cumulative_sum(cut(a), axis=axis)
+            np.testing.assert_allclose(
+                pa.asnumpy(got).astype("f8"),
+                np.cumsum(cut(x), axis, dtype=wide),
+                rtol=2e-3,
+                atol=5e-2 if dtype == "float16" else 1e-4,
+            )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "float32", "float64", "complex128"])
+@FEW
+@given(SIZES)
+def test_what_is_not_zero(device, dtype, n):
+    x = drawn(n, dtype, n, zeros=True)
+    a = pa.asarray(x, device=device)
+    same(pa.nonzero(a)[0], np.nonzero(x)[0])
+    mask = drawn(n, "bool", n + 1)
+    same(a[pa.asarray(mask, device=device)], x[mask])
+    same(a[::-1][pa.asarray(mask, device=device)], x[::-1][mask])
+
+
+def test_places_along_several_axes(device):
+    x = drawn((7, 60, 11), "float32", zeros=True)
+    a = pa.asarray(x, device=device)
+    for cut in LAYOUTS:
+        for got, want in zip(pa.nonzero(cut(a)), np.nonzero(cut(x)), strict=True):
+            same(got, want)
+        same(cut(a)[cut(a) > 1], cut(x)[cut(x) > 1])
+    assert a[pa.zeros(x.shape, dtype="bool", device=device)].shape == (0,)
+    same(a[pa.asarray(x[:, :, 0] > 0, device=device)], x[x[:, :, 0] > 0])
+
+
+@pytest.mark.parametrize("bins", [1, 10, 3000, 9000, 13000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_bins(device, bins, dtype):
+    x = drawn(5001, dtype)
+    a = pa.asarray(x, device=device)
+    same(pa.histogram(a, bins)[0], np.histogram(x, bins)[0])
+    edges = np.sort(drawn(bins + 1, "float64", 5))
+    same(pa.histogram(a, pa.asarray(edges, device=device))[0], np.histogram(x, edges)[0])
+    whole = np.random.default_rng(1).integers(0, bins, 5001)
+    same(pa.bincount(pa.asarray(whole, device=device)), np.bincount(whole))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "far"), [("bool", 0), ("int16", 500), ("float16", 0), ("float32", 500), ("float64", 500)]
+)
+def test_spreads(device, dtype, far):
+    x = (drawn((40, 9, 33), dtype) + far).astype(dtype)
+    a = pa.asarray(x, device=device)
+    for cut in LAYOUTS:
+        for axis in (None, 0, 2, (0, 1), (0, 2)):
+            want = np.var(cut(x).astype("f8"), axis=axis)
+            rtol = {"float16": 2e-3, "float32": 1e-6}.get(dtype, 1e-11)
+            np.testing.assert_allclose(
+                pa.asnumpy(pa.var(cut(a), axis=axis)).astype("f8"), want, rtol=rtol, atol=1e-12
+            )
+    first = np.zeros(5000, "float32")
+    first[0] = 1e8  # what distances are taken from is far from all else
+    first[1:] += np.arange(4999, dtype="float32")
+    got = pa.var(pa.asarray(first, device=device)).item()
+    np.testing.assert_allclose(got, np.var(first.astype("f8")), rtol=1e-6)
+    spoilt = pa.asarray(np.array([1.0, np.nan, 2.0], "float32"), device=device)
+    assert np.isnan(pa.var(spoilt).item())
+
+
+def test_an_access_outside_is_found(device):
+    mask = pa.ones(9000, dtype="bool", device=device)
+    flat, x = bits(mask), pa.ones(9000, dtype="uint32", device=device)
+    with pa.debug():
+        counts = grid_text.count(flat)
+        short = pa.zeros(100, dtype="uint32", device=device)
+        with pytest.raises(BoundsError, match="compact"):
+            grid_text.chosen_into(short, x, flat, counts)
