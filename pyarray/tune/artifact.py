@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +63,15 @@ def emit(folder: Any, identity: Mapping[str, Any], config: Config, median: float
 def find(
     folder: Path,
     identity: Mapping[str, Any],
-    tuned: Mapping[str, set[type]],
+    tuned: Sequence[str],
+    candidates: Sequence[Config],
     given: Mapping[str, Any],
     missing: bool = False,
 ) -> Config | None:
     """The shipped choice; None without one, which is a warning if it is `missing`. One that can't be used is
-    a warning, and None. `tuned` are the parameters that a choice may set, with the types that candidates have
-    for them; `given` those that the caller has set."""
+    a warning, and None. `tuned` are the parameters that a choice may set, to what has the type of the
+    `candidates`' values; `given` those that the caller has set."""
+    kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in tuned}
     path = path_of(folder, identity)
     try:
         text = path.read_bytes()
@@ -83,7 +85,7 @@ def find(
         _refuse(path, f"can't be read ({error})")
         return None
     try:
-        return _accepted(json.loads(text), identity, tuned, given)
+        return _accepted(json.loads(text), identity, kinds, given)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         _refuse(path, str(error) if isinstance(error, _Refused) else "is damaged or not pyarray's")
         return None

@@ -102,7 +102,7 @@ class Chooser:
         entry = self.store.entry(key.digest)
         name = entry["winners"].get(_set(candidates, default))
         row = entry["timings"].get(name, {})
-        every = candidates if default is None or default in candidates else (*candidates, default)
+        every = with_default(candidates, default)
         known = (c for c in every if c.identity() == name)
         found = next(known, None) if "median" in row else None
         if found is None or row.get("text", "") != text(found):
@@ -222,6 +222,11 @@ class Chooser:
         """Another thread may have held a lock at the fork."""
         self._guard = threading.Lock()
         self._locks.clear()
+
+
+def with_default(candidates: Sequence[Config], default: Config | None) -> tuple[Config, ...]:
+    """The candidates, and the default behind them where it is none."""
+    return (*candidates, *((default,) if default is not None and default not in candidates else ()))
 
 
 def best(rows: Iterable[Result], default: Config | None) -> Config | None:

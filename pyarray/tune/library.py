@@ -13,7 +13,7 @@ from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
 from . import artifact
-from .choice import Chooser, offline, searching
+from .choice import Chooser, offline, searching, with_default
 from .config import Config
 from .key import Key, device_facts, digest_of, plain, toolchain_facts
 from .search import Options, Prepared, Result, Task
@@ -65,7 +65,7 @@ class LibraryTuner:
         how = settings.get("PYARRAY_AUTOTUNE")
         if how == "off" or searching.on or not any(a.size for a in outputs):
             return default
-        candidates = self.configs if default in self.configs else (*self.configs, default)
+        candidates = with_default(self.configs, default)
         whole = self.key(device, key)
         stored = lambda: self._chooser.winner(whole, candidates, default, _no_text, prepare)  # noqa: E731
         winner = None if how == "force" else stored()
@@ -110,9 +110,8 @@ class LibraryTuner:
         if folder is None:
             return None
         names = {name for c in candidates for name in c.values}
-        kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in names}
         identity = artifact.identity_of(self._artifact_name, key)
-        found = artifact.find(Path(folder), identity, kinds, {})
+        found = artifact.find(Path(folder), identity, sorted(names), candidates, {})
         return None if found is None or set(found.values) != names else found
 
     def _decided(self, key: Key, config: Config) -> Config:

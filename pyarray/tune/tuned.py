@@ -23,7 +23,7 @@ from . import artifact, cost
 from .arguments import Call, Compiler
 from .call import OTHER, Written, make_call, pattern_of
 from .candidates import Candidates, is_size
-from .choice import Choice, Chooser, offline, searching
+from .choice import Choice, Chooser, offline, searching, with_default
 from .config import Config
 from .cost import Fit
 from .key import Key, Texts, digest_of, key_of, updated
@@ -276,7 +276,7 @@ class Tuned:
         found: Callable[[], Choice | None] = lambda: None,
     ) -> Choice:
         call.check(candidates)
-        every = candidates if default is None or default in candidates else (*candidates, default)
+        every = with_default(candidates, default)
         task = Task(
             self.__name__, call.bound.device(), every, lambda c: self._compiler.prepare(call, c),
             {n: a for n, a in call.bound.named.items() if isinstance(a, ndarray)}, call.uploaded(),
@@ -300,9 +300,8 @@ class Tuned:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
         if folder is None or self.artifact_name is None:
             return None
-        kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in self.tuned}
         identity = artifact.identity_of(self.artifact_name, key)
-        found = artifact.find(Path(folder), identity, kinds, call.given, missing=True)
+        found = artifact.find(Path(folder), identity, self.tuned, candidates, call.given, missing=True)
         return None if found is None or not call.complete(found) else Choice(found, "artifact")
 
     # ---- the model
@@ -348,7 +347,7 @@ class Tuned:
         none. Where the cost model chose, they are predicted. Neither searches nor launches."""
         call = self._call(args, kwargs)
         candidates, default = self._candidates(call), self._default_of(call)
-        every = candidates if default is None or default in candidates else (*candidates, default)
+        every = with_default(candidates, default)
         key = self._key(call, candidates)
         found = self._chooser.results(key, every, self._text(call))
         if not found and self._model is not None:
