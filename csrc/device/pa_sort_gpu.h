@@ -44,15 +44,19 @@ typedef uint16_t pa_sort_place;
 
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
 typedef unsigned long long pa_lanes;
+#define PA_LANES warpSize
 PA_FN pa_lanes pa_ballot(bool x) { return __ballot(x); }
-PA_FN unsigned pa_ones(pa_lanes x) { return (unsigned)__popcll(x); }
-PA_FN void pa_lanes_meet(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+PA_FN int pa_ones(pa_lanes x) { return __popcll(x); }
+PA_FN int pa_last_lane(pa_lanes x) { return 63 - __clzll((long long)x); }
+PA_FN unsigned pa_lane_of(unsigned x, int lane) { return (unsigned)__shfl((int)x, lane); }
 template <typename T> PA_FN T pa_lane_below(T x, int d) { return __shfl_up(x, d); }
 #else
 typedef unsigned pa_lanes;
+#define PA_LANES 32 /* warpSize is no constant there */
 PA_FN pa_lanes pa_ballot(bool x) { return __ballot_sync(0xffffffffu, x); }
-PA_FN unsigned pa_ones(pa_lanes x) { return (unsigned)__popc(x); }
-PA_FN void pa_lanes_meet(void) { __syncwarp(); }
+PA_FN int pa_ones(pa_lanes x) { return __popc(x); }
+PA_FN int pa_last_lane(pa_lanes x) { return 31 - __clz((int)x); }
+PA_FN unsigned pa_lane_of(unsigned x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
 template <typename T> PA_FN T pa_lane_below(T x, int d) { return __shfl_up_sync(0xffffffffu, x, d); }
 #endif
 
@@ -115,19 +119,21 @@ struct pa_sort_shared {
         pa_sort_place places[PA_S_TILE];
     };
     unsigned counts[PA_S_WARPS][PA_S_THREADS];
-    pa_sort_word sums[PA_S_WARPS], before[PA_S_THREADS], tile;
+    pa_sort_word sums[PA_S_WARPS], before[PA_S_THREADS];
+    int64_t tile, row;
+    int pass;
 };
 
 /* The sum of `x` of all threads before this one. */
 template <typename T> PA_FN T pa_sort_before(T x, pa_sort_word *sums)
 {
-    const int lane = (int)threadIdx.x % warpSize, warp = (int)threadIdx.x / warpSize;
+    const int lane = (int)threadIdx.x % PA_LANES, warp = (int)threadIdx.x / PA_LANES;
     T all = x;
-    for (int d = 1; d < warpSize; d *= 2) {
+    for (int d = 1; d < PA_LANES; d *= 2) {
         const T below = pa_lane_below(all, d);
         if (lane >= d) all += below;
     }
-    if (lane == warpSize - 1) sums[warp] = all;
+    if (lane == PA_LANES - 1) sums[warp] = all;
     __syncthreads();
     for (int w = 0; w < warp; ++w) all += (T)sums[w];
     __syncthreads();
@@ -137,35 +143,18 @@ template <typename T> PA_FN T pa_sort_before(T x, pa_sort_word *sums)
 /* Where an item of this thread is in its tile: a warp has neighbours. */
 PA_FN int pa_sort_spot(int item)
 {
-    const int lane = (int)threadIdx.x % warpSize;
-    return ((int)threadIdx.x - lane) * PA_S_ITEMS + item * warpSize + lane;
+    const int lane = (int)threadIdx.x % PA_LANES;
+    return ((int)threadIdx.x - lane) * PA_S_ITEMS + item * PA_LANES + lane;
 }
 
-/* From the digits of its items a thread learns their ranks in its warp (`at`: above the digit), and how often the tile has the digit
-   that is the thread's number. */
-PA_FN unsigned pa_sort_rank(pa_sort_shared *s, unsigned (&at)[PA_S_ITEMS])
+/* How often the tile has the digit that is the thread's number; `at` are the digits of the thread's items. */
+PA_FN unsigned pa_sort_total(pa_sort_shared *s, const unsigned (&at)[PA_S_ITEMS])
 {
-    const int tid = (int)threadIdx.x, warps = PA_S_THREADS / warpSize;
-    const pa_lanes below = ((pa_lanes)1 << tid % warpSize) - 1;
-    unsigned *counts = s->counts[tid / warpSize];
+    const int tid = (int)threadIdx.x, warps = PA_S_THREADS / PA_LANES;
     for (int w = 0; w < warps; ++w) s->counts[w][tid] = 0;
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const unsigned digit = at[i];
-        pa_lanes same = pa_ballot(true);
-#pragma unroll
-        for (int b = 0; b < 8; ++b) {
-            const bool set = digit >> b & 1;
-            const pa_lanes votes = pa_ballot(set);
-            same &= set ? votes : ~votes;
-        }
-        const unsigned before = counts[digit], lower = pa_ones(same & below);
-        pa_lanes_meet();
-        if (lower == 0) counts[digit] = before + pa_ones(same);
-        pa_lanes_meet();
-        at[i] = digit | (before + lower) << 8;
-    }
+    for (int i = 0; i < PA_S_ITEMS; ++i) atomicAdd(&s->counts[tid / PA_LANES][at[i]], 1u);
     __syncthreads();
     unsigned total = 0;
     for (int w = 0; w < warps; ++w) {
@@ -176,15 +165,29 @@ PA_FN unsigned pa_sort_rank(pa_sort_shared *s, unsigned (&at)[PA_S_ITEMS])
     return total;
 }
 
-/* From ranks to places in the tile; answers where the thread's digit begins. */
+/* From digits to places in the tile; answers where the thread's digit begins. The last of the lanes with a digit counts for all. */
 PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, unsigned (&at)[PA_S_ITEMS])
 {
-    const int tid = (int)threadIdx.x;
+    const int tid = (int)threadIdx.x, lane = tid % PA_LANES;
+    const pa_lanes upto = ~(pa_lanes)0 >> (8 * (int)sizeof(pa_lanes) - 1 - lane), all = pa_ballot(true);
     const unsigned start = pa_sort_before(total, s->sums);
-    for (int w = 0; w < PA_S_THREADS / warpSize; ++w) s->counts[w][tid] += start;
+    for (int w = 0; w < PA_S_THREADS / PA_LANES; ++w) s->counts[w][tid] += start;
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) at[i] = s->counts[tid / warpSize][at[i] & 255] + (at[i] >> 8);
+    for (int i = 0; i < PA_S_ITEMS; ++i) {
+        pa_lanes same = all;
+#pragma unroll
+        for (int b = 0; b < 8; ++b) {
+            const bool set = at[i] >> b & 1;
+            const pa_lanes votes = pa_ballot(set);
+            same &= set ? votes : ~votes;
+        }
+        const unsigned rank = (unsigned)pa_ones(same & upto);
+        const int last = pa_last_lane(same);
+        unsigned before = 0;
+        if (lane == last) before = atomicAdd(&s->counts[tid / PA_LANES][at[i]], rank);
+        at[i] = pa_lane_of(before, last) + rank - 1;
+    }
     return start;
 }
 
@@ -221,7 +224,7 @@ PA_FN void pa_sort_rows(const pa_sort_grid *g)
 #endif
                 at[i] = pa_sort_digit(key[i], step);
         }
-        const unsigned total = pa_sort_rank(&s, at);
+        const unsigned total = pa_sort_total(&s, at);
         pa_sort_spread(&s, total, at);
 #pragma unroll
         for (int i = 0; i < PA_S_ITEMS; ++i) s.keys[at[i]] = key[i];
@@ -337,31 +340,39 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
 {
     __shared__ pa_sort_shared s;
     const int tid = (int)threadIdx.x;
-    if (tid == 0) s.tile = atomicAdd(&g->work.at(0), (pa_sort_word)1);
+    if (tid == 0) { /* one thread divides for all */
+        const int64_t number = (int64_t)atomicAdd(&g->work.at(0), (pa_sort_word)1), tiles = g->rows * g->tiles;
+        s.pass = (int)(number / tiles);
+        s.tile = number - s.pass * tiles;
+        s.row = s.tile / g->tiles;
+    }
     __syncthreads();
-    const int64_t number = (int64_t)s.tile, tiles = g->rows * g->tiles, tile = number % tiles, row = tile / g->tiles;
-    const int64_t first = row * g->tiles, begin = (tile - first) * PA_S_TILE;
-    const int pass = (int)(number / tiles);
+    const int64_t tile = s.tile, row = s.row, first = row * g->tiles, begin = (tile - first) * PA_S_TILE;
+    const int pass = s.pass;
     const int64_t base = row * g->n, all = g->rows * g->n;
     const int count = (int)(g->n - begin < PA_S_TILE ? g->n - begin : PA_S_TILE), step = (int)g->work.at(g->step(row, pass));
     if (step == 0) return;
     const int from = step >> 1 & 3;
     const bool last = step >> 3;
-    const int64_t source = (from == 2 ? all : 0) + base + begin, target = (from == 1 ? all : 0) + base;
+    const pa_sort_array<PA_S_KEY> in = from == 0 ? g->x : g->keys;
+#if !PA_S_POSITIONS
+    const pa_sort_array<PA_S_KEY> into = last ? g->out : g->keys;
+#endif
+    const int64_t source = (from == 2 ? all : 0) + base + begin, target = (from == 1 && !last ? all : 0) + base;
     PA_S_KEY key[PA_S_ITEMS];
     unsigned at[PA_S_ITEMS];
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
         const int t = pa_sort_spot(i);
         key[i] = (PA_S_KEY) ~(PA_S_KEY)0;
-        if (t < count) key[i] = from == 0 ? g->x.at(source + t) : g->keys.at(source + t);
+        if (t < count) key[i] = in.at(source + t);
     }
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
         if (from == 0 && pa_sort_spot(i) < count) key[i] = pa_sort_key(key[i]);
         at[i] = pa_sort_digit(key[i], pass);
     }
-    const unsigned total = pa_sort_rank(&s, at);
+    const unsigned total = pa_sort_total(&s, at);
     pa_sort_word before;
     if (tile != first) { /* the first one has counts of all to begin with */
         *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (pa_sort_word)total << 2 | PA_S_OWN;
@@ -381,10 +392,10 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
         const int j = i * PA_S_THREADS + tid;
         const PA_S_KEY moved = s.keys[j];
         to[i] = s.before[pa_sort_digit(moved, pass)] + (pa_sort_word)j;
-        if (j >= count) continue;
-        if (!last) g->keys.at(target + (int64_t)to[i]) = moved;
-#if !PA_S_POSITIONS
-        else g->out.at(base + (int64_t)to[i]) = pa_sort_value(moved);
+#if PA_S_POSITIONS
+        if (j < count && !last) g->keys.at(target + (int64_t)to[i]) = moved;
+#else
+        if (j < count) into.at(target + (int64_t)to[i]) = last ? pa_sort_value(moved) : moved;
 #endif
     }
 #if PA_S_POSITIONS

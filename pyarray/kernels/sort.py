@@ -6,6 +6,8 @@ NaN the largest, complemented for descending order. Two forms, as the array lies
 - *rows*: a row per iteration; short ones by insertion, others digit by digit.
 - *blocks*: few long rows. Each pass over a digit counts the digits of each block, turns counts into places
 and moves elements there. What is the same in all keys makes no pass: their range is looked at first.
+
+A grid sorts in forms of its own (sort_grid.py).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from ..array import ndarray
 from ..dtypes import DType, bool_, int32, int64, uint8
 from . import sort_grid
 from .nonzero import bits
+from .reduce import on_grid
 from .scratch import scratch
 from .sort_text import INSERTED, gather_kernel, keys_kernel, neighbours_kernel, pass_kernel, rows_kernel
 
@@ -27,11 +30,8 @@ DIGIT = (
 BLOCK = 1 << 14  # elements that make another block worth while
 BLOCKS = 64
 SPARE = 10  # bits beyond those that count the elements: with these few keys are alike
-GRID_BLOCK = 1 << 9
-GRID_BLOCKS = 1 << 13
 LONG = 1 << 13  # elements of a row from which on it is worth blocks, unless there are MANY
 MANY = 32
-GRID_MANY = 1 << 12
 WORKERS = 64  # rows that are sorted at a time, each with memory of its own
 
 
@@ -66,7 +66,7 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if x._dtype is bool_:
         source = source._view(0, source._shape, source._strides, dtype=uint8)
         target = target._view(0, target._shape, target._strides, dtype=uint8)
-    if _grid(x):
+    if on_grid(x):
         sort_grid.sort_rows(target, source, order, False)
         return
     if _by_rows(x):
@@ -81,7 +81,7 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
 def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     """`x[r, out[r]]` is sorted; `out` is int64. Equal elements are in the order of their positions."""
     order, source = order_of(x._dtype, descending), bits(x)
-    if _grid(x):
+    if on_grid(x):
         sort_grid.sort_rows(out, source, order, True)
         return
     if _by_rows(x):
@@ -97,17 +97,13 @@ def gather_rows(out: ndarray, x: ndarray, places: ndarray) -> None:
         gather_kernel()(bits(out), bits(x), places)
 
 
-def _grid(x: ndarray) -> bool:
-    return x._buffer.device.driver.grid
-
-
 def _by_rows(x: ndarray) -> bool:
-    return x._shape[1] < LONG or x._shape[0] >= (GRID_MANY if _grid(x) else MANY)
+    return x._shape[1] < LONG or x._shape[0] >= MANY
 
 
 def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
     rows, n = x._shape
-    workers = min(rows, GRID_MANY if _grid(x) else WORKERS)
+    workers = min(rows, WORKERS)
     number = int32 if n < 1 << 31 else int64
     keys = scratch((workers, 2, n), x._dtype, x.device)
     counts = scratch((workers, 256 if n > INSERTED else 0), number, x.device)
@@ -118,7 +114,7 @@ def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> Non
 def _keys(x: ndarray, order: Order, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
     """The keys, the smallest and the largest of them, and whether there is a -0.0. Waits for the device."""
     keys = scratch(x._shape, x._dtype, x.device)
-    block = max(BLOCK, -(-x._size // (GRID_BLOCKS if _grid(x) else BLOCKS)))
+    block = max(BLOCK, -(-x._size // BLOCKS))
     found = scratch((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
@@ -138,9 +134,8 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, posi
     if width > enough + DIGIT:
         passes = -(-enough // DIGIT)
         keys, places = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
-        block = GRID_BLOCK if _grid(keys) else BLOCK
-        wrong = scratch((keys._shape[0], -(-keys._shape[1] // block)), int32, keys.device)
-        tail = (out, keys, wrong, low, width - passes * DIGIT, block)
+        wrong = scratch((keys._shape[0], -(-keys._shape[1] // BLOCK)), int32, keys.device)
+        tail = (out, keys, wrong, low, width - passes * DIGIT, BLOCK)
         neighbours_kernel(keys._dtype, positions)(*tail, *((places,) if positions else order[5:] + order[:2]))
         if not array_host.host(wrong).any():
             return
@@ -163,8 +158,7 @@ def _sort_digits(
     pass writes into `out` where there is one. `keys` and `places` are written over."""
     digit = -(-width // passes) if width else DIGIT
     rows, n = keys._shape
-    least, most = (GRID_BLOCK, GRID_BLOCKS) if _grid(keys) else (BLOCK, BLOCKS)
-    block = max(least, -(-n * rows // most))
+    block = max(BLOCK, -(-n * rows // BLOCKS))
     number = int32 if n < 1 << 31 else int64
     counts = scratch((rows, -(-n // block), 1 << digit), number, keys.device)
     totals = scratch((rows, 1 << digit), number, keys.device)

@@ -56,7 +56,7 @@ def sort_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
     if n <= largest * THREADS:
         _launch(out, x, _held(rows, n, x.itemsize, order, positions))
         return
-    items = {8: 12, 4: 16 if positions else 20}.get(x.itemsize, 24)
+    items = 16 if positions or x.itemsize == 8 else 24
     form = _Form(x.itemsize, order, items, positions, False, False, n >= WIDE)
     some = max(AT_ONCE // n, 1)
     for row in range(0, rows, some):
@@ -126,6 +126,7 @@ def _text(form: _Form, params: Any, arrays: tuple[str, ...], debug: bool) -> tup
     flags = {"POSITIONS": form.positions, "ROWS": form.rows, "CARRY": form.carry, "WIDE": form.wide}
     defines |= {f"PA_S_{name}": str(int(flag)) for name, flag in flags.items()}
     size = len(_SIZES) + 4 * (2 + debug) + 1 + debug  # the slot with the size of `work`
+    blocks = 3 if form.rows else 4 if form.word <= 4 else 1  # of a processor at the same time
     grids = {"rows": "0"} if form.rows else {"clear": f"{size}x8", "count": "1", "plan": "2", "pass": "0"}
     body = "".join(f"    g.{name} = s->{name};\n" for name in ("rows", "n", "tiles", "parts"))
     for site, name in enumerate(arrays):
@@ -135,7 +136,7 @@ def _text(form: _Form, params: Any, arrays: tuple[str, ...], debug: bool) -> tup
             body += f"    g.{name}.rt = run, g.{name}.site = {site}, g.{name}.offset = s->{name}_offset;\n"
     kernels = "".join(
         f"""
-extern "C" __global__ void __launch_bounds__({THREADS}) kernel_sort_{name}(const sort_slots memory)
+extern "C" __global__ void __launch_bounds__({THREADS}, {blocks}) kernel_sort_{name}(const sort_slots memory)
 {{
     {"pa_runtime run = memory.run;" if debug else ""}
     const pa_sort_grid g = sort_grid(&memory{", &run" if debug else ""});
