@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 from tune_tools import Clock, configs, tuned
 
@@ -98,6 +99,13 @@ def test_functions_that_give_nonsense(device):
         with pytest.raises(error, match=text):
             t(*args)
         assert args[0].tolist() == [0, 0, 0, 0]
+
+
+def test_a_reference_may_give_what_it_wrote(device):
+    t = tuned(scaled, 1, 2, check=lambda out, v, n: np.multiply(v, n, out=out))
+    args = pair(device)
+    t(*args)
+    assert [r.reason for r in t.results(*args)] == [None, None]
 
 
 def test_what_prune_gives_doesn_t_overrule_the_caller(device):
