@@ -9,7 +9,7 @@ import pyarray as pa
 from pyarray import dtypes
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=30)
+FEW = settings(deadline=None, max_examples=12)
 INTEGERS = st.sampled_from(dtypes.of_kinds("iu"))
 FLOATS = st.sampled_from([dtypes.float16, dtypes.float32, dtypes.float64])
 

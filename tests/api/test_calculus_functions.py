@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=40)
 numbers = st.one_of(st.integers(-8, 8).map(float), st.sampled_from([np.nan, np.inf, -np.inf, 0.5, 2.25]))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=40)
 DTYPES = (np.float64, np.complex64, np.int16, np.bool_)
 
 

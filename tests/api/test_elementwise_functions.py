@@ -13,7 +13,7 @@ from pyarray.api.elementwise import ROWS
 from pyarray.dtypes import ALL, of_kinds
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=30)
 INT_EDGES = (0, 1, 2, 3, 7, -1, -2, -7)
 INTS = [d for d in ALL if d.kind in "iu"]
 FLOAT_EDGES = (

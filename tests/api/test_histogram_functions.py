@@ -9,7 +9,7 @@ import pyarray as pa
 from pyarray.kernels import histogram as kernels
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=30)
+FEW = settings(deadline=None, max_examples=20)
 
 
 def same(ours, theirs):

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 import pyarray as pa
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=25)
 VIEWS = numpy_views(dtype=pa.float32)
 
 

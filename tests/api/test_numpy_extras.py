@@ -11,7 +11,7 @@ import pyarray as pa
 from pyarray import dtypes
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=25)
+FEW = settings(deadline=None, max_examples=15)
 
 
 def same(ours, theirs, rtol=0.0):

@@ -9,7 +9,7 @@ import pyarray as pa
 from pyarray.api.order_statistics import _METHODS
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=30)
+FEW = settings(deadline=None, max_examples=20)
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=40)
 MODES = (
     "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap",
 )  # fmt: skip

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=25)
 
 
 def same(ours, theirs):

@@ -10,7 +10,7 @@ from pyarray.dtypes import ALL
 from pyarray.kernels import scan as kernels
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=25)
 
 
 def same(ours, theirs, rtol=1e-6):

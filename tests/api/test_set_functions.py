@@ -9,7 +9,7 @@ import pyarray as pa
 from pyarray.dtypes import ALL
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=25)
 
 
 def same(ours, theirs):

@@ -11,7 +11,7 @@ from pyarray.dtypes import ALL
 from pyarray.kernels import sort as kernels
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=25)
 FLOATS = [d for d in ALL if d.kind == "f"]
 
 

@@ -12,7 +12,7 @@ import pyarray as pa
 from pyarray.dtypes import ALL
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=30)
 SIZES = [1, 2, 3, 15, 16, 17, 2047, 2048, 2049, 32767, 32768, 32769, 65537, 999983]
 
 

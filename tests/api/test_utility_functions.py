@@ -8,7 +8,7 @@ import pyarray as pa
 from tests.strategies import numpy_views
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(numpy_views(dtype=pa.bool_))
 def test_any_view(x):
     a = pa.asarray(x)

@@ -11,7 +11,7 @@ from pyarray import dtypes
 from pyarray.array import is_advanced
 from tests.strategies import as_view, numpy_views
 
-MANY = settings(deadline=None, max_examples=150)
+MANY = settings(deadline=None, max_examples=90)
 
 
 @st.composite

@@ -60,7 +60,7 @@ def test_long_rows(device, dtype):
     check(drawn(dtype, (3, 9001), 3, True), -1, device)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_short_rows(device, data):
     dtype, few = data.draw(st.sampled_from(DTYPES)), data.draw(st.booleans())
