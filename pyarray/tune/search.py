@@ -138,12 +138,12 @@ class Search:
 
     def run(self) -> list[Result]:
         """Results of all candidates, in their order."""
-        todo = [c for c in self.task.candidates if c not in self.results]
+        unknown = [c for c in self.task.candidates if c not in self.results]
         again = [r.config for r in self.results.values() if r.rough]
-        if todo or len(again) > 1 or (again and len(self.results) > 1):
-            anchor = self._anchor() if todo and self.options.check is True else None
-            self._compile([*todo, *(c for c in (anchor,) if c), *again])
-            self._on_arguments(todo, anchor)
+        if unknown or len(again) > 1 or (again and len(self.results) > 1):
+            anchor = self._anchor() if unknown and self.options.check is True else None
+            self._compile([*unknown, *(c for c in (anchor,) if c), *again])
+            self._on_arguments(unknown, anchor)
         for c in self.task.candidates:
             if c not in self.results:
                 text = f"{LATE}: {self._why or f'the budget of {self._budget:g} s was over'}"
@@ -218,7 +218,7 @@ class Search:
 
     # ---- running
 
-    def _on_arguments(self, todo: Sequence[Config], anchor: Config | None) -> None:
+    def _on_arguments(self, unknown: Sequence[Config], anchor: Config | None) -> None:
         if not self._prepared or self._late():
             return
         directions = merged(p.directions for p in self._prepared.values())
@@ -232,9 +232,9 @@ class Search:
             return
         try:
             if options.check:
-                self._check([c for c in todo if c in self._prepared], anchor, arguments)
+                self._check([c for c in unknown if c in self._prepared], anchor, arguments)
             watch = Stopwatch(self.task.device, options.bench, arguments.repeatable and not self._hooked())
-            self._rough([c for c in todo if c in self._prepared], arguments, watch)
+            self._rough([c for c in unknown if c in self._prepared], arguments, watch)
             self._fine(arguments, watch)
         finally:
             arguments.put_back()
@@ -254,17 +254,17 @@ class Search:
         if self.options.post_hook is not None:
             self.options.post_hook({**self.task.arguments, **c.values})
 
-    def _check(self, todo: Sequence[Config], anchor: Config | None, arguments: Arguments) -> None:
+    def _check(self, unknown: Sequence[Config], anchor: Config | None, arguments: Arguments) -> None:
         reference = self._reference(anchor, arguments)
         votes = agreement.Votes(arguments.arrays, reference)
-        for number, c in enumerate(todo):
+        for number, c in enumerate(unknown):
             if self._late():
                 break
             results = self._outcome(c, arguments)
             if results is not None:
                 votes.add(number, results)
         for number, what in votes.wrong().items():  # lasting only where it doesn't depend on the others
-            self._drop(todo[number], what, lasting=callable(self.options.check))
+            self._drop(unknown[number], what, lasting=callable(self.options.check))
 
     def _reference(self, anchor: Config | None, arguments: Arguments) -> agreement.Results | None:
         if callable(self.options.check):
@@ -300,23 +300,23 @@ class Search:
             self._drop(c, _reason(error), isinstance(error, IndexError), error)
             return None
 
-    def _rough(self, todo: Sequence[Config], arguments: Arguments, watch: Stopwatch) -> None:
+    def _rough(self, unknown: Sequence[Config], arguments: Arguments, watch: Stopwatch) -> None:
         """A few samples of each: the first as it comes, so that a search that is killed leaves them, the
         others in turns."""
-        for c in todo:
+        for c in unknown:
             if not self._late():
                 self._guarded(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
             elif c in self._seen and self.options.bench is None:
                 self._only(c, self._seen[c])
-        slow = {c for c in todo if self._slow(c)}
+        slow = {c for c in unknown if self._slow(c)}
         start = time.monotonic()
         for _ in range(min(ROUGH, self.options.rep) - 1):
-            for c in todo:
+            for c in unknown:
                 if c in self._samples and c not in slow and not self._late():
                     self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
-            if time.monotonic() - start > LONG * len(todo) / 2:
+            if time.monotonic() - start > LONG * len(unknown) / 2:
                 break
-        for c in todo:
+        for c in unknown:
             if c in self._samples:
                 self._keep(c, rough=True)
 
