@@ -1,8 +1,10 @@
 """A fair race in one process: candidates take turns, so that a busy machine slows them all alike.
 
-A *sample* is a loop of calls long enough for the clock, behind one call that isn't counted (it wakes the
-candidate's own threads, and waits out those of the one before). The *minimum* over samples is what the code
-costs; the *median* is what a user of this machine at this hour sees. Only ratios within a race mean a thing.
+A *sample* is a loop of calls long enough for the clock. Before it the process falls silent: OpenBLAS's
+workers spin for 0.1 s after a product, OpenMP's for some ms, and would take a core from whoever comes next.
+A loop that isn't counted then wakes the candidate's own threads and fills the caches. The *minimum* over
+samples is what the code costs; the *median* is what a user of this machine at this hour sees. Only ratios
+within a race mean a thing.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from typing import Any
 
 SUBJECT = "pyarray"
 SAMPLE = 2e-3  # seconds a sample should last: 10^4 times what the clock resolves
-PAUSE = 1e-3  # seconds between samples: OpenMP's workers spin about that long after their work is done
-ROUNDS = (5, 60)  # fewest and most samples of a candidate
+ROUNDS = (5, 30)  # fewest and most samples of a candidate
+PAUSE = 2e-3  # seconds between two looks whether the workers of the candidate before are asleep
+PATIENCE = 0.5  # seconds after which a candidate that never sleeps isn't waited for
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def geometric_mean(rows: Sequence[Row], figure: str = "min") -> float | None:
 
 
 def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5) -> Race:
-    """Times of each candidate, taking turns for about `budget` seconds each.
+    """Times of each candidate, taking turns for about `budget` seconds of calls each.
 
     A candidate that is None, or whose first call raises, has None; why is printed, and in the result.
     """
@@ -158,16 +161,17 @@ def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5
     calls = {name: _calls_per_sample(call) for name, call in runners.items()}
     samples: dict[str, list[float]] = {name: [] for name in runners}
     order = list(runners)
-    end = time.perf_counter() + budget * len(order)
+    left = budget * len(order)
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
         for turn in range(ROUNDS[1]):
-            if turn >= ROUNDS[0] and time.perf_counter() > end:
+            if turn >= ROUNDS[0] and left <= 0:
                 break
             for name in order:
                 samples[name].append(_sample(runners[name], calls[name]))
+                left -= 2 * calls[name] * samples[name][-1]
             order = order[1:] + order[:1]  # nobody always comes after the same neighbour
     finally:
         if collecting:
@@ -197,9 +201,18 @@ def _loop(call: Callable[[], Any], count: int) -> float:
 
 
 def _sample(call: Callable[[], Any], count: int) -> float:
-    time.sleep(PAUSE)
-    call()
+    _fall_silent()
+    _loop(call, count)
     return _loop(call, count) / count
+
+
+def _fall_silent() -> None:
+    """Returns once no thread of this process computes."""
+    for _ in range(int(PATIENCE / PAUSE)):
+        used = time.process_time()
+        time.sleep(PAUSE)
+        if time.process_time() - used < PAUSE / 4:
+            return
 
 
 def _calls_per_sample(call: Callable[[], Any]) -> int:

@@ -6,6 +6,7 @@
    worker that sleeps through a job costs speed, never the result. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,8 +15,20 @@
 
 /* About 20-50 us: longer than the gap between two launches of a Python loop, shorter than a time slice. */
 #define SPINS 1000
+/* A caller that sleeps is woken late, and next to the worker that wakes it. */
+#define YIELDS 1000
 #define WORKER_STACK ((size_t)8 << 20)
 #define LINE 64
+
+typedef struct worker {
+    pa_pool *pool;
+    pthread_t thread;
+#ifdef __linux__
+    atomic_int cpu;  /* where it waits for work, -1 while it has some */
+    atomic_int sent; /* it may not run everywhere that `own` says; both change under the mutex */
+    cpu_set_t own;
+#endif
+} worker;
 
 struct pa_pool {
     /* The job, written by the caller while no block is open. */
@@ -30,7 +43,7 @@ struct pa_pool {
     atomic_int stop;
     pthread_mutex_t mutex;
     pthread_cond_t work, finished;
-    pthread_t *workers;
+    worker *workers;
     int threads, started;
     pa_pool *previous, *next; /* the list of pools, for fork */
 };
@@ -129,6 +142,44 @@ static void work_once(pa_pool *pool)
 
 static int is_idle(pa_pool *pool) { return atomic_load(&pool->remaining) <= 0 && !atomic_load(&pool->stop); }
 
+/* Linux may put a worker on its caller's processor while another is idle, on machines with few of them again and again: it wakes
+   a thread where it fell asleep, and its waker next to itself. The two then share one for milliseconds. So who opens a job sends
+   workers that wait there away, and they take back their own choice of processors when they have work. */
+#ifdef __linux__
+static void settle(worker *self) { atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_relaxed); }
+
+static void send_away(pa_pool *pool)
+{
+    int here = sched_getcpu();
+    for (int i = 0; i < pool->started; i++) {
+        worker *other = &pool->workers[i];
+        if (atomic_load_explicit(&other->cpu, memory_order_relaxed) != here || here < 0) continue;
+        pthread_mutex_lock(&pool->mutex);
+        if (other->sent || !pthread_getaffinity_np(other->thread, sizeof other->own, &other->own)) {
+            cpu_set_t others = other->own;
+            CPU_CLR(here, &others);
+            int sent = CPU_COUNT(&others) && !pthread_setaffinity_np(other->thread, sizeof others, &others);
+            if (sent) atomic_store(&other->sent, 1);
+        }
+        pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+static void unsettle(worker *self)
+{
+    atomic_store_explicit(&self->cpu, -1, memory_order_relaxed);
+    if (!atomic_load(&self->sent)) return;
+    pthread_mutex_lock(&self->pool->mutex);
+    pthread_setaffinity_np(pthread_self(), sizeof self->own, &self->own);
+    atomic_store(&self->sent, 0);
+    pthread_mutex_unlock(&self->pool->mutex);
+}
+#else
+static void settle(worker *self) { (void)self; }
+static void send_away(pa_pool *pool) { (void)pool; }
+static void unsettle(worker *self) { (void)self; }
+#endif
+
 static void wait_for_work(pa_pool *pool)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -155,11 +206,14 @@ static void wake_two(pa_pool *pool)
 
 static void *worker_main(void *argument)
 {
-    pa_pool *pool = argument;
+    worker *self = argument;
+    pa_pool *pool = self->pool;
     inside_block = 1; /* whatever a worker runs is inside a block */
     for (;;) {
+        settle(self);
         wait_for_work(pool);
         if (atomic_load(&pool->stop)) return NULL;
+        unsettle(self);
         wake_two(pool);
         work_once(pool);
     }
@@ -177,7 +231,9 @@ static void start_workers(pa_pool *pool, int wanted)
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK);
     while (pool->started < wanted) {
-        if (pthread_create(&pool->workers[pool->started], &attributes, worker_main, pool)) break;
+        worker *next = &pool->workers[pool->started];
+        *next = (worker){.pool = pool};
+        if (pthread_create(&next->thread, &attributes, worker_main, next)) break;
         pool->started++;
     }
     pthread_attr_destroy(&attributes);
@@ -188,9 +244,10 @@ static void start_workers(pa_pool *pool, int wanted)
 
 static void wait_for_blocks(pa_pool *pool)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < SPINS + YIELDS; i++) {
         if (atomic_load(&pool->done) == pool->blocks) return;
-        relax();
+        if (i < SPINS) relax();
+        else sched_yield(); /* a worker may be waiting for this processor */
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->waiting, 1);
@@ -218,6 +275,7 @@ static void run_on_pool(pa_pool *pool, pa_block block, void *context, int64_t co
     atomic_store(&pool->done, 0);
     start_workers(pool, (int)(blocks < pool->threads ? blocks : pool->threads) - 1);
     atomic_store(&pool->remaining, blocks); /* opens the job */
+    send_away(pool);
     wake_two(pool);
     inside_block = 1;
     atomic_fetch_add(&pool->done, run_blocks(pool));
@@ -263,7 +321,7 @@ void pa_pool_destroy(pa_pool *pool)
     atomic_store(&pool->stop, 1);
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->mutex);
-    for (int i = 0; i < pool->started; i++) pthread_join(pool->workers[i], NULL);
+    for (int i = 0; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->work);
     pthread_cond_destroy(&pool->finished);
     pthread_mutex_destroy(&pool->mutex);

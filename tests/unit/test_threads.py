@@ -103,6 +103,26 @@ def test_work_after_the_workers_fell_asleep(entry, pool):
             time.sleep(pause)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not a Linux")
+def test_workers_keep_their_choice_of_processors(entry):
+    """Those sent off the caller's processor take it back once they work."""
+    before = set(os.listdir("/proc/self/task"))
+    pool = lib.pa_pool_create(3)
+    for pause in (0.0, 0.001, 0.01) * 20:
+        visits(entry, pool, 30, 1, micros=10)
+        time.sleep(pause)
+    workers = [int(tid) for tid in set(os.listdir("/proc/self/task")) - before]
+    assert len(workers) >= 2  # another library may have started some meanwhile
+    here = os.sched_getaffinity(0)
+    for _ in range(10):  # a worker that comes late has no block and stays sent off
+        visits(entry, pool, 3, 1, micros=50_000)
+        narrowed = [tid for tid in workers if os.sched_getaffinity(tid) != here]
+        if not narrowed:
+            break
+    assert not narrowed
+    lib.pa_pool_destroy(pool)
+
+
 def test_blocks_run_at_the_same_time(entry):
     pool = lib.pa_pool_create(8)
     visits(entry, pool, 8, 1, micros=1000)
