@@ -50,7 +50,7 @@
 #define PA_GEMM_SITE_D 3
 
 #ifndef PA_GEMM_WIDE
-#define PA_GEMM_WIDE (80.0 * 80 * 80) /* products of reals that pay for waking other threads */
+#define PA_GEMM_WIDE 70000.0 /* multiplications of vectors that pay for waking other threads */
 #endif
 #ifndef PA_GEMM_BIG
 #define PA_GEMM_BIG (384.0 * 384 * 384) /* from here on each product of a batch is cut, below the batch is */
@@ -73,6 +73,7 @@ typedef struct pa_gemm_args {
     int64_t rds[2], cds[2];
     const int64_t *batch_d[2];
     const void *more; /* whatever it wants */
+    int64_t kc, mc, nc; /* the blocks PA_KC (at most what that is), PA_MC and PA_NC for this product; 0: as defined */
 } pa_gemm_args;
 
 /* One product of the batch and how it is cut. */
@@ -266,7 +267,10 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #define PA_G_VU PA_G(vu)
 #define PA_G_L ((int)(PA_G_VBYTES / sizeof(PA_ACC)))
 #define PA_G_NR (PA_G_NRV * PA_G_L)
-#define PA_G_FEW 8 /* pa_gemm_vector.h takes up to so many rows when B lies in rows, and 4 when in columns */
+#define PA_G_WIDE (PA_GEMM_WIDE * PA_G_L / (PA_G_HALVES ? 4 : 1)) /* the same in products of reals */
+/* pa_gemm_vector.h takes up to so many rows when B lies in rows, and when it lies in columns */
+#define PA_G_FEW 8
+#define PA_G_FEW_DOTS (PA_G_HALVES ? 2 : 4)
 #ifdef PA_DEBUG_CHECKS
 #define PA_G_SMALL 0
 #else
@@ -282,6 +286,7 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #else
 #define PA_G_KC ((int64_t)(32768 / (PA_G_NR * PA_G_WORD) < 128 ? 128 : 32768 / (PA_G_NR * PA_G_WORD)))
 #endif
+#define PA_G_MOST ((PA_G_KC + PA_G_KC / 32 + 3) / 4 * 4) /* slightly more, where that makes one panel less */
 #ifdef PA_MC
 #define PA_G_MC (pa_gemm_ceil(PA_MC, PA_G_MR) * PA_G_MR)
 #else
@@ -384,7 +389,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     if (rows <= 0 || g->n <= 0 || count <= 0) return;
     /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs then. */
     few = pa_gemm_min(rows, g->n);
-    limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : 4;
+    limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : PA_G_FEW_DOTS;
     job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17);
     job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_CS && g->rcs == PA_G_CS;
     job.k = g->k;
@@ -416,8 +421,8 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     if (count == 1 || work >= PA_GEMM_BIG) {
         for (d = 0; d < count; d++) PA_G(pick)(&all, d, 1);
     } else {
-        int64_t grain = (int64_t)(PA_GEMM_WIDE / 4 / (work + 1)) + 1;
-        if (work * (double)count < PA_GEMM_WIDE) grain = count;
+        int64_t grain = (int64_t)(PA_G_WIDE / 4 / (work + 1)) + 1;
+        if (work * (double)count < PA_G_WIDE) grain = count;
         rt->parallel_for(rt, PA_G(products), &all, count, grain);
     }
 }
@@ -443,14 +448,17 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_VU
 #undef PA_G_L
 #undef PA_G_NR
+#undef PA_G_WIDE
 #undef PA_G_PLANES
 #undef PA_G_ES
 #undef PA_G_WORD
 #undef PA_G_KC
+#undef PA_G_MOST
 #undef PA_G_MC
 #undef PA_G_NC
 #undef PA_G_BLOCK
 #undef PA_G_FEW
+#undef PA_G_FEW_DOTS
 #undef PA_G_LOW
 #undef PA_G_PUT
 #undef PA_G_COPY

@@ -327,7 +327,7 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc);
     int64_t t, slice, i, j;
-    PA_ACC own[PA_G_SIDE * PA_G_KC * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
+    PA_ACC own[PA_G_SIDE * PA_G_MOST * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
     for (t = begin; t < end; t++) {
         int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc);
         int64_t j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
@@ -385,7 +385,7 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
                     job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
 #if PA_G_SMALL
     if (job->a_direct && job->b_direct && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
-        pa_gemm_work(job->m, job->n, job->k, 1) < PA_GEMM_WIDE) {
+        pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
         int64_t low, best = 0, rows = INT64_MAX;
         for (low = 0; low < 3 && low * PA_G_LOW < job->m + PA_G_MR; low++) {
             int64_t high = pa_gemm_ceil(job->m - low * PA_G_LOW, PA_G_MR);
@@ -402,19 +402,23 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
    columns, 4 * PA_BLOCK bytes of depth. */
 PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 {
-    job->rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, PA_G_MC) * PA_G_MC);
-    job->cols = pa_gemm_min(pa_gemm_ceil(job->n, PA_G_NR) * PA_G_NR, pa_gemm_ceil(PA_G_BLOCK, PA_G_NC) * PA_G_NC);
-    job->depth = pa_gemm_cut(job->k, pa_gemm_ceil(4 * PA_G_BLOCK / PA_G_WORD, PA_G_KC) * PA_G_KC, 4);
-    job->kc = pa_gemm_cut(pa_gemm_min(job->depth, job->k), PA_G_KC, 4);
+    const pa_gemm_args *g = job->args;
+    const int64_t kc = g->kc > 0 ? pa_gemm_min(g->kc, PA_G_KC) : PA_G_KC;
+    const int64_t mc = g->mc > 0 ? pa_gemm_ceil(g->mc, PA_G_MR) * PA_G_MR : PA_G_MC;
+    const int64_t nc = g->nc > 0 ? pa_gemm_ceil(g->nc, PA_G_NR) * PA_G_NR : PA_G_NC;
+    job->rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, mc) * mc);
+    job->cols = pa_gemm_min(pa_gemm_ceil(job->n, PA_G_NR) * PA_G_NR, pa_gemm_ceil(PA_G_BLOCK, nc) * nc);
+    job->depth = pa_gemm_cut(job->k, pa_gemm_ceil(4 * PA_G_BLOCK / PA_G_WORD, kc) * kc, 4);
+    job->kc = pa_gemm_cut(pa_gemm_min(job->depth, job->k), kc + kc / 32, 4);
     job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
-    job->mc = pa_gemm_cut(job->rows, PA_G_MC, PA_G_MR);
-    job->nc = pa_gemm_cut(job->cols, PA_G_NC, PA_G_NR);
+    job->mc = pa_gemm_cut(job->rows, mc, PA_G_MR);
+    job->nc = pa_gemm_cut(job->cols, nc, PA_G_NR);
     /* One row of tiles, if a higher tile than usual: no panel of B is read by two tasks then. */
-    job->b_own = !job->b_direct && job->m <= 2 * PA_G_MC && job->m <= PA_G_BLOCK;
+    job->b_own = !job->b_direct && job->m <= 2 * mc && job->m <= PA_G_BLOCK;
     if (job->b_own) job->mc = job->rows;
     /* Enough tasks for many threads, as long as they are worth taking. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&
-           pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > 2 * PA_GEMM_WIDE) {
+           pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > 2 * PA_G_WIDE) {
         if (job->nc >= (job->b_own ? 4 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
             job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
         else if (job->mc >= 8 * PA_G_MR && !job->b_own)
@@ -434,7 +438,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
 {
     char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD + 128] __attribute__((aligned(64)));
-    if (pa_gemm_work(job->m, job->n, job->k, PA_G_PLANES) < PA_GEMM_WIDE) wide = 0;
+    if (pa_gemm_work(job->m, job->n, job->k, PA_G_PLANES) < PA_G_WIDE) wide = 0;
     if (!job->memory && job->bytes) job->memory = (char *)job->rt->scratch(job->rt, (size_t)job->bytes);
     if (!job->memory && job->bytes) {
         /* Without memory one panel at a time: slow, but it is the product. */

@@ -9,6 +9,41 @@
 #define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX)
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
 
+/* A vector of sums of products. */
+#if PA_G_HALVES
+typedef struct PA_G(total) {
+    PA_G_V low;
+    PA_G(w) cross;
+} PA_G(total);
+PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
+{
+    const PA_G(total) s = {v, {0}};
+    return s;
+}
+PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
+{
+    s.low += PA_G(low)(x, y);
+    s.cross += (PA_G(w))y * (PA_G(w))(x >> 32 | x << 32);
+    return s;
+}
+PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32); }
+#else
+typedef struct PA_G(total) {
+    PA_G_V low;
+} PA_G(total);
+PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
+{
+    const PA_G(total) s = {v};
+    return s;
+}
+PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
+{
+    s.low = PA_G_VMAC(s.low, x, y);
+    return s;
+}
+PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low; }
+#endif
+
 /* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers: for the
    imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
 PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count,
@@ -20,22 +55,23 @@ PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x
         const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
         const PA_ACC z0 = x[(rows - 1) * nx], z1 = x[(rows - 1) * nx + 1];
         const PA_ACC z2 = x[(rows - 1) * nx + 2], z3 = x[(rows - 1) * nx + 3];
+        const PA_G_V zero = {0};
         for (; j + PA_G_L <= n; j += PA_G_L) {
             const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j);
             const PA_G_V v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
-            PA_G_V s = *(PA_G_VU *)(y + j);
-            s = PA_G_VMAC(s, v0, x0);
-            s = PA_G_VMAC(s, v1, x1);
-            s = PA_G_VMAC(s, v2, x2);
-            s = PA_G_VMAC(s, v3, x3);
-            *(PA_G_VU *)(y + j) = s;
+            PA_G(total) s = PA_G(from)(*(PA_G_VU *)(y + j));
+            s = PA_G(more)(s, v0, x0 - zero);
+            s = PA_G(more)(s, v1, x1 - zero);
+            s = PA_G(more)(s, v2, x2 - zero);
+            s = PA_G(more)(s, v3, x3 - zero);
+            *(PA_G_VU *)(y + j) = PA_G(whole)(s);
             if (rows == 2) {
-                s = *(PA_G_VU *)(y + ny + j);
-                s = PA_G_VMAC(s, v0, z0);
-                s = PA_G_VMAC(s, v1, z1);
-                s = PA_G_VMAC(s, v2, z2);
-                s = PA_G_VMAC(s, v3, z3);
-                *(PA_G_VU *)(y + ny + j) = s;
+                s = PA_G(from)(*(PA_G_VU *)(y + ny + j));
+                s = PA_G(more)(s, v0, z0 - zero);
+                s = PA_G(more)(s, v1, z1 - zero);
+                s = PA_G(more)(s, v2, z2 - zero);
+                s = PA_G(more)(s, v3, z3 - zero);
+                *(PA_G_VU *)(y + ny + j) = PA_G(whole)(s);
             }
         }
     }
@@ -62,25 +98,28 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
                               const int rows)
 {
     const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], *z = x + (rows - 1) * nx;
-    const int64_t step = rows == 1 ? 2 * PA_G_L : PA_G_L, more = step - PA_G_L;
-    PA_G_V zero = {0}, s[8];
+    const int64_t step = rows == 1 && !PA_G_HALVES ? 2 * PA_G_L : PA_G_L, more = step - PA_G_L;
+    PA_G(total) t[8];
+    PA_G_V s[8];
     int64_t j, i;
     int q;
-    PA_GEMM_UNROLL for (q = 0; q < 8; q++) s[q] = zero;
+    __builtin_memset(t, 0, sizeof t);
     for (j = 0; j + step <= n; j += step) {
-        const PA_G_V x0 = *(const PA_G_VU *)(x + j), z0 = *(const PA_G_VU *)(z + more + j);
-        const PA_G_V x1 = *(const PA_G_VU *)(x + apart + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
-        const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * apart + j), z2 = *(const PA_G_VU *)(z + 2 * apart + more + j);
-        const PA_G_V x3 = *(const PA_G_VU *)(x + 3 * apart + j), z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
-        s[0] = PA_G_VMAC(s[0], *(const PA_G_VU *)(b0 + j), x0);
-        s[1] = PA_G_VMAC(s[1], *(const PA_G_VU *)(b1 + j), x1);
-        s[2] = PA_G_VMAC(s[2], *(const PA_G_VU *)(b2 + j), x2);
-        s[3] = PA_G_VMAC(s[3], *(const PA_G_VU *)(b3 + j), x3);
-        s[4] = PA_G_VMAC(s[4], *(const PA_G_VU *)(b0 + more + j), z0);
-        s[5] = PA_G_VMAC(s[5], *(const PA_G_VU *)(b1 + more + j), z1);
-        s[6] = PA_G_VMAC(s[6], *(const PA_G_VU *)(b2 + more + j), z2);
-        s[7] = PA_G_VMAC(s[7], *(const PA_G_VU *)(b3 + more + j), z3);
+        const PA_G_V x0 = *(const PA_G_VU *)(x + j), x1 = *(const PA_G_VU *)(x + apart + j);
+        const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * apart + j), x3 = *(const PA_G_VU *)(x + 3 * apart + j);
+        t[0] = PA_G(more)(t[0], *(const PA_G_VU *)(b0 + j), x0);
+        t[1] = PA_G(more)(t[1], *(const PA_G_VU *)(b1 + j), x1);
+        t[2] = PA_G(more)(t[2], *(const PA_G_VU *)(b2 + j), x2);
+        t[3] = PA_G(more)(t[3], *(const PA_G_VU *)(b3 + j), x3);
+        if (rows == 1 && PA_G_HALVES) continue; /* there are no more registers */
+        const PA_G_V z0 = *(const PA_G_VU *)(z + more + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
+        const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * apart + more + j), z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
+        t[4] = PA_G(more)(t[4], *(const PA_G_VU *)(b0 + more + j), z0);
+        t[5] = PA_G(more)(t[5], *(const PA_G_VU *)(b1 + more + j), z1);
+        t[6] = PA_G(more)(t[6], *(const PA_G_VU *)(b2 + more + j), z2);
+        t[7] = PA_G(more)(t[7], *(const PA_G_VU *)(b3 + more + j), z3);
     }
+    PA_GEMM_UNROLL for (q = 0; q < 8; q++) s[q] = PA_G(whole)(t[q]);
     if (rows == 1)
         PA_GEMM_UNROLL for (q = 0; q < 4; q++) s[q] = PA_G_ADD(s[q], s[4 + q]);
     for (q = 0; q < 4 * rows; q++) out[q] = ((const PA_ACC *)&s[q])[0];
@@ -97,7 +136,12 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
 
 PA_GEMM_HOT void PA_G(dot2)(int64_t n, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, PA_ACC *out)
 {
+#if PA_G_HALVES
+    PA_G(dot)(n, x, 0, 0, b, out, 1);
+    PA_G(dot)(n, x + nx, 0, 0, b, out + 4, 1);
+#else
     PA_G(dot)(n, x, 0, nx, b, out, 2);
+#endif
 }
 #if PA_KIND != PA_GEMM_COMPLEX
 PA_GEMM_HOT void PA_G(dot1)(int64_t n, const PA_ACC *x, const PA_ACC *const *b, PA_ACC *out)

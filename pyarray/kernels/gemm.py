@@ -18,7 +18,7 @@ from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
 from ..tune.config import Config
 from ..tune.key import digest_of
-from .gemm_blocks import DEFAULT, LARGE, defines, facts, tuner
+from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
 from .gemm_last import Addends, Last, last_text, slots_of
 from .map import apart
 
@@ -60,27 +60,26 @@ def gemm(
         for x, steps in zip(arrays, merged, strict=True)
     ]
     extra = [end for x in arrays for end in _memory(x)] if mode.debug else []
-    key = a.dtype.name, len(batch), _tiles(c), last
+    key = (a.dtype.name, len(batch), _tiles(c), last) if last else (a.dtype.name, len(batch), _tiles(c))
     if c._size * a._shape[-1] >= LARGE and not mode.debug and not c._buffer.device.driver.grid:
-        key = _tuned(key, *views, *numbers)
-    _KERNEL.launch(key if any(key[3:]) else key[:3], c.device, *views, *numbers, *extra)
+        _tuned(key, *views, *numbers)
+    else:
+        _KERNEL.launch(key, c.device, *views, *numbers, *extra)
 
 
 def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> Any:
-    """The key with the blocks that are best for these operands, as far as is known."""
-    device, last = c._buffer.device, key[3]
+    """The launch with the blocks that are best for these operands, as far as is known."""
+    device, last = c._buffer.device, key[3] if len(key) > 3 else None
 
     def prepare(config: Config) -> Callable[[], Any]:
-        launch = _KERNEL.variant(_with(key, config), device).launch
-        return lambda: launch(a, b, c, *more)
+        if config == DEFAULT:
+            launch = _KERNEL.variant(key, device).launch
+            return lambda: launch(a, b, c, *more)
+        launch = _KERNEL.variant((*key[:3], last, True), device).launch
+        return lambda: launch(a, b, c, *more, *(config[name] for name in BLOCKS))
 
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
-    found = _TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs)
-    return _with(key, found)
-
-
-def _with(key: Any, config: Config) -> Any:
-    return key if config == DEFAULT else (*key, (config["kc"], config["mc"], config["nc"]))
+    return prepare(_TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs))()
 
 
 def widens(dtype: DType, out: DType) -> bool:
@@ -125,8 +124,7 @@ def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
         def tuned(a: ndarray, b: ndarray, c: ndarray) -> Any:
             if c._size * a._shape[1] < LARGE:
                 return plain(a, b, c)
-            key = _tuned((dtype.name, 0, 0, None), a, b, c)
-            return plain(a, b, c) if len(key) == 4 else _KERNEL.variant(key, device).launch(a, b, c)
+            return _tuned((dtype.name, 0, 0), a, b, c)
 
         return tuned
 
@@ -149,10 +147,10 @@ def _memory(x: ndarray) -> tuple[Address, Address]:
 
 
 def _program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and blocks
-    where there are any."""
+    """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and whether its
+    blocks are arguments."""
     name, nb, tiles, *more = key
-    last, blocks = (*more, None, None)[:2]
+    last, blocks = (*more, None, False)[:2]
     dtype = BY_NAME[name]
     out = BY_NAME[last.out] if last else dtype
     names = (*_NAMES, *(last.addends if last else ()))
@@ -161,13 +159,15 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     ]
     if last:
         params += [(n, ScalarType(last.number)) for n in last.numbers]
+    if blocks:
+        params += [(n, ScalarType(int64)) for n in BLOCKS]
     if debug:
         params += [(f"{n}_{end}", ScalarType(int64)) for n in names for end in ("low", "high")]
     here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if DIALECTS[target].blocks:
-        text, entry = _text(dtype, nb, params, last, defines(blocks) if blocks else "", debug)
+        text, entry = _text(dtype, nb, params, last, debug)
     else:
         text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
     return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
@@ -190,7 +190,7 @@ def _macros(dtype: DType, out: DType) -> str:
     return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
 
 
-def _text(dtype: DType, nb: int, params: Any, last: Last | None, blocks: str, debug: bool) -> tuple[str, str]:
+def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
     """C text and its entry."""
     out = BY_NAME[last.out] if last else dtype
     extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
@@ -216,12 +216,14 @@ def _text(dtype: DType, nb: int, params: Any, last: Last | None, blocks: str, de
             place = "abcde".index(n)
             body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
             body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
+    if BLOCKS[0] in dict(params):
+        body += "".join(f"    g.{n} = s->{n};\n" for n in BLOCKS)
     text = f"""#include <pa_base.h>
 {extra}{last.includes if last else ""}
 typedef struct {{
 {slots_of(params, debug)}}} matmul_slots;
 {last_text(last) if last else ""}
-{checks}{blocks}{_macros(dtype, out)}#include <pa_gemm.h>
+{checks}{_macros(dtype, out)}#include <pa_gemm.h>
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
 {{

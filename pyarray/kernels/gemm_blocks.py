@@ -1,4 +1,4 @@
-"""How large products are cut on a CPU: constants of the text, which the tuner may choose."""
+"""How large products are cut on a CPU, which the tuner may choose."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ CANDIDATES = (
     *(Config(kc=kc, mc=mc, nc=nc) for kc, mc in ((256, 144), (256, 240), (384, 96), (384, 168), (512, 72),
                                                  (512, 120)) for nc in (256, 512)),
 )  # fmt: skip
+BLOCKS = ("kc", "mc", "nc")
 LARGE = 384**3  # products from which on the blocks matter
 
 
@@ -29,9 +30,3 @@ def facts(a: ndarray, c: ndarray, last: bool) -> dict[str, Any]:
     m, n, k = c._shape[-2], c._shape[-1], a._shape[-1]
     sizes = {name: (size - 1).bit_length() for name, size in (("m", m), ("n", n), ("k", k))}
     return {"dtype": a.dtype.name, **sizes, "one": c._size == m * n, "last": last}
-
-
-def defines(blocks: tuple[int, int, int]) -> str:
-    """The macros of (kc, mc, nc)."""
-    named = zip(("PA_KC", "PA_MC", "PA_NC"), blocks, strict=True)
-    return "".join(f"#define {name} {value}\n" for name, value in named if value)

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarray._runtime import ffi, lib
 
+from pyarray.kernels.gemm_blocks import BLOCKS
+
 CSRC = pathlib.Path(__file__).parents[2] / "csrc"
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler")
@@ -53,7 +55,7 @@ TINY = """
 #define PA_MC 12
 #define PA_NC 16
 #define PA_BLOCK 24
-#define PA_GEMM_WIDE 300.0
+#define PA_GEMM_WIDE 40.0
 #define PA_GEMM_BIG 3e4
 """
 # acc + d + e
@@ -114,6 +116,7 @@ class Args(ctypes.Structure):
         ("cds", ctypes.c_int64 * 2),
         ("batch_d", ctypes.c_void_p * 2),
         ("more", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in BLOCKS),
     ]
 
 
@@ -128,8 +131,9 @@ class Library:
         entry = ctypes.cast(getattr(self.lib, f"{entry}_{name}"), ctypes.c_void_p).value
         return lib.pa_launch(entry, struct.pack("P", ctypes.addressof(args)), self.pools[threads], failure)
 
-    def matmul(self, a, b, out, threads=0, failure=ffi.NULL, entry="run"):
+    def matmul(self, a, b, out, threads=0, failure=ffi.NULL, entry="run", blocks=(0, 0, 0)):
         args, keep = arguments(a, b, out)
+        args.kc, args.mc, args.nc = blocks
         self.launch(DTYPES[str(a.dtype)], args, threads, failure, entry)
         del keep
         return out
@@ -288,9 +292,9 @@ def drawn(libraries, build, data, dtype, m, n, k):
     b = view(rng, k, n, dtype, data.draw(st.sampled_from(LAYOUTS)))
     out, frame = output(m, n, dtype, data.draw(st.sampled_from(OUTPUTS)))
     failure = ffi.new("pa_failure *")
-    libraries[build].matmul(
-        a, b, out, data.draw(st.integers(0, 1)), failure, data.draw(st.sampled_from(["run", "dry"]))
-    )
+    threads, entry = data.draw(st.integers(0, 1)), data.draw(st.sampled_from(["run", "dry"]))
+    blocks = data.draw(st.sampled_from([(0, 0, 0), (3, 7, 20), (17, 0, 5), (5000, 1, 1), (-1, 1000, 1000)]))
+    libraries[build].matmul(a, b, out, threads, failure, entry, blocks)
     assert not failure.set
     check(out, a, b)
     out[...] = 1
