@@ -24,6 +24,10 @@ from .restore import inside
 from .search import Prepared
 
 
+# A checked twin runs once: with arrays of few bytes, compiling it for speed takes longer than it saves.
+HASTY, FEW_BYTES = ("-O1",), 1 << 18
+
+
 class Call:
     """`args` are the arguments by parameter, defaults too, without the tuned ones; `given` are tuned ones
     that the caller has set. Raises `TypeError` for a call that the kernel doesn't take."""
@@ -149,6 +153,12 @@ class Call:
         return {name: self.bound.named.get(name, value) for name, value in self.args.items()}
 
 
+def _is_small(bound: Bound) -> bool:
+    """Whether a CPU has little to do."""
+    arrays = [a for _, a in bound.pairs if isinstance(a, ndarray)]
+    return sum(a.nbytes for a in arrays) <= FEW_BYTES and not any(a.device.driver.grid for a in arrays)
+
+
 def _size(value: Any) -> tuple[Any, ...]:
     shape = getattr(value, "shape", None)
     return (type(value), value) if shape is None else (tuple(shape),)
@@ -190,10 +200,11 @@ class Compiler:
         bound = call.with_config(config)
         debug = call.checked
         run, directions = self._run(self.kernel(config.flags, debug), bound)
-        checked = (
-            run if debug else self._run(self.kernel(config.flags, True), bound)[0] if self._check else None
-        )
-        return Prepared(run, checked if self._check else None, directions)
+        if debug or not self._check:
+            return Prepared(run, run if self._check else None, directions)
+        hasty = HASTY if _is_small(bound) else ()
+        checked, _ = self._run(self.kernel((*config.flags, *hasty), True), bound)
+        return Prepared(run, checked, directions)
 
     def _run(self, kernel: Kernel, bound: Bound) -> tuple[Callable[[], Any], dict[str, str]]:
         variant = kernel._compile(bound)
