@@ -23,7 +23,7 @@ PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
 PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
 {
     s.low += PA_G(low)(x, y);
-    s.cross += (PA_G(w))y * (PA_G(w))(x >> 32 | x << 32);
+    s.cross += (PA_G(w))x * (PA_G(w))(y >> 32 | y << 32); /* y is used again, so is this */
     return s;
 }
 PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32); }
