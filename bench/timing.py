@@ -149,8 +149,10 @@ def geometric_mean(rows: Sequence[Row], figure: str = "min") -> float | None:
     return statistics.geometric_mean(ratios) if ratios else None
 
 
-def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5) -> Race:
-    """Times of each candidate, taking turns for about `budget` seconds of calls each.
+def race(
+    candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5, most: int = ROUNDS[1]
+) -> Race:
+    """Times of each candidate, taking turns for about `budget` seconds of calls each, `most` samples at most.
 
     A candidate that is None, or whose first call raises, has None; why is printed, and in the result.
     """
@@ -166,7 +168,7 @@ def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5
     gc.collect()
     gc.disable()
     try:
-        for turn in range(ROUNDS[1]):
+        for turn in range(most):
             if turn >= ROUNDS[0] and left <= 0:
                 break
             for name in order:

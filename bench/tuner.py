@@ -113,7 +113,9 @@ def quality(name: str, n: int, budget: float) -> Row:
     calls = {r.config: bound(tuned.kernel, args, r.config) for r in tuned.results(*args) if r.reason is None}
     times = race({str(config): call for config, call in calls.items()}, budget)
     best = min(calls, key=lambda config: times[str(config)].median)
-    final = race({"pyarray": calls[chosen], "best of all": bound(tuned.kernel, args, best)}, 10 * budget)
+    final = race(
+        {"pyarray": calls[chosen], "best of all": bound(tuned.kernel, args, best)}, 10 * budget, most=300
+    )
     facts = {"chosen": str(chosen), "best": str(best)}
     return Row("choice of 20", f"{name}, n = {n}", final, WITHIN, against=("best of all",), facts=facts)
 

@@ -14,8 +14,6 @@ from pyarray.jit.mode import Launch, observe
 from pyarray.jit.signature import array_type
 from pyarray.lang.pipeline import Program
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 class _Artifact:
     key = "made up"
@@ -48,7 +46,7 @@ def run_python(code, *arguments, **environment):
     program = [code] if isinstance(code, Path) else ["-c", code]
     return subprocess.run(
         [sys.executable, *program, *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         capture_output=True,
         text=True,
         check=True,

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -51,7 +50,7 @@ def start(tmp_path):
 
     def made(*arguments, **environment):
         own = {k: v for k, v in os.environ.items() if not k.startswith("PYARRAY_")}
-        own |= {"PYARRAY_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(__file__).parents[2])}
+        own |= {"PYARRAY_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         command = [sys.executable, *arguments]
         started.append(subprocess.Popen(command, env=own | environment, cwd=tmp_path, **pipes))

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from dump_tools import ROOT, observed, run_python
+from dump_tools import observed, run_python
 
 import pyarray as pa
 from pyarray.debug.dump import HINT
@@ -120,7 +120,8 @@ def test_what_a_crash_leaves_is_read(tmp_path):
     folder = tmp_path / "dump"
     source = tmp_path / "crash.py"
     source.write_text(CRASH)
-    done = subprocess.run([sys.executable, source, folder], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, source, folder], env=environment)
     assert done.returncode == 9
     with open(folder / "manifest.jsonl", "ab") as file:
         file.write(b'{"launch": {"number": 3')  # half a line: it died while writing
