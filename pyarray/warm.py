@@ -121,6 +121,7 @@ def warm(directory: Path | None = None, processes: int | None = None) -> Warmed:
     # before the first entry; what has it already gets the time of its use
     began = time.time() - 1
     settings = {"PYARRAY_DEVICE": "cpu", "PYARRAY_NUM_THREADS": 1, "PYARRAY_DEBUG": False}
+    settings["PYARRAY_AUTOTUNE"] = "off"  # whose folder would be one of the package
     if directory is not None:
         settings |= {"PYARRAY_CACHE": True, "PYARRAY_CACHE_DIR": directory, "PYARRAY_WARMED": False}
         settings |= {"PYARRAY_CACHE_MAX_BYTES": 1 << 40}

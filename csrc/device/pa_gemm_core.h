@@ -23,11 +23,11 @@ PA_GEMM_INLINE PA_G_V PA_G(low)(PA_G_V x, PA_G_V y)
 }
 #endif
 
-/* sums = `rows` rows of A (PA_MR at most) times PA_NR vectors of columns of B. Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
+/* sums = `rows` rows of A (PA_MR at most) times `across` vectors of columns of B (PA_NR at most). Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
    a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. Meanwhile what `soon` says
    is fetched into L2, `pace` bytes for each step of the depth: the caches learn of a new panel too late by themselves. */
 PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
-                                 int64_t pace, PA_G(sums) *out, const int rows)
+                                 int64_t pace, PA_G(sums) *out, const int rows, const int across)
 {
     PA_G_V re[PA_G_MR][PA_G_NRV], zero = {0};
     int64_t p;
@@ -37,7 +37,7 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
 #elif PA_G_HALVES
     PA_G(w) cross[PA_G_MR][PA_G_NRV];
 #endif
-    PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+    PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < across; j++) {
         re[i][j] = zero;
 #if PA_G_HALVES
         cross[i][j] = (PA_G(w))zero;
@@ -49,17 +49,17 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
     for (p = 0; p < kc; p++, a += sak, b += sbk, soon += pace) {
         __builtin_prefetch(soon, 0, 2);
         PA_G_V br[PA_G_NRV];
-        PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) br[j] = ((const PA_G_VU *)b)[j];
+        PA_GEMM_UNROLL for (j = 0; j < across; j++) br[j] = ((const PA_G_VU *)b)[j];
 #if PA_KIND == PA_GEMM_COMPLEX
         PA_G_V bi[PA_G_NRV];
-        PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) bi[j] = ((const PA_G_VU *)b)[PA_G_NRV + j];
+        PA_GEMM_UNROLL for (j = 0; j < across; j++) bi[j] = ((const PA_G_VU *)b)[PA_G_NRV + j];
 #endif
         PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
             const PA_ACC x = *(const PA_ACC *)(a + i * sai);
 #if PA_KIND == PA_GEMM_COMPLEX
             const PA_ACC y = *(const PA_ACC *)(a + i * sai + PA_G_MR * (int64_t)sizeof(PA_ACC));
 #endif
-            PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+            PA_GEMM_UNROLL for (j = 0; j < across; j++) {
 #if PA_G_HALVES
                 const PA_G_V xs = zero + x;
                 re[i][j] += PA_G(low)(xs, br[j]);
@@ -75,7 +75,7 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
             }
         }
     }
-    PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < PA_G_NRV; j++) {
+    PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < across; j++) {
 #if PA_G_HALVES
         const PA_G_V both = (PA_G_V)cross[i][j];
         re[i][j] += (both + (both >> 32)) << 32;
@@ -247,10 +247,10 @@ PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0
 }
 
 /* Writes `height` rows of sums to C or adds them to it, from registers. */
-PA_GEMM_INLINE void PA_G(put)(char *c, int64_t rcs, const PA_G(sums) *s, int first, const int height)
+PA_GEMM_INLINE void PA_G(put)(char *c, int64_t rcs, const PA_G(sums) *s, int first, const int height, const int across)
 {
     int r, q;
-    PA_GEMM_UNROLL for (r = 0; r < height; r++, c += rcs) PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
+    PA_GEMM_UNROLL for (r = 0; r < height; r++, c += rcs) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
         PA_G_V v = s->re[r][q];
         if (!first) v = PA_G_ADD(v, ((PA_G_VU *)c)[q]);
         ((PA_G_VU *)c)[q] = v;
@@ -269,7 +269,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     if (job->a_direct && rows < height) r0 = height - rows, i0 -= r0, a -= r0 * job->ras;
     if (job->b_direct && cols < PA_G_NR) c0 = PA_G_NR - cols, j0 -= c0, b -= c0 * PA_G_ES;
 #endif
-    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height);
+    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, PA_G_NRV);
 #if !PA_G_HOLDS
     if ((flags & 3) != 3) {
         PA_G(keep)(job, &s, i0 + r0, j0 + c0, first);
@@ -280,7 +280,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of this
        tile; those of another tile may be in the making on another thread. */
     if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) && (cols == PA_G_NR || (c0 && (flags & 11) == 11))) {
-        PA_G(put)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height);
+        PA_G(put)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, PA_G_NRV);
         return;
     }
 #endif
@@ -296,26 +296,35 @@ PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b
 }
 
 #if PA_G_SMALL
-/* A product whose operands are read in place, all at once. Rows are covered by steps of both heights; the last of each may be
-   moved back and compute some rows again. */
+/* Columns j .. j + across * PA_G_L of a product whose operands are read in place, all at once. Rows are covered by steps of both
+   heights; the last of each may be moved back and compute some rows again. */
+PA_GEMM_INLINE void PA_G(strip)(const pa_gemm_job *job, const char *a, const char *b, char *c, const int across)
+{
+    const int64_t m = job->m, k = job->k, ras = job->ras, cas = job->cas, rbs = job->rbs, rcs = job->rcs;
+    PA_G(sums) s;
+    int64_t i, at, left;
+    for (i = 0, left = job->high; left > 0; left--, i += PA_G_MR) {
+        at = pa_gemm_min(i, m - PA_G_MR);
+        PA_G(kernel)(k, a + at * ras, ras, cas, b, rbs, b, 0, &s, PA_G_MR, across);
+        PA_G(put)(c + at * rcs, rcs, &s, 1, PA_G_MR, across);
+    }
+    for (; i < m; i += PA_G_LOW) {
+        at = pa_gemm_min(i, m - PA_G_LOW);
+        PA_G(kernel)(k, a + at * ras, ras, cas, b, rbs, b, 0, &s, PA_G_LOW, across);
+        PA_G(put)(c + at * rcs, rcs, &s, 1, PA_G_LOW, across);
+    }
+}
+
 PA_GEMM_HOT void PA_G(small)(const pa_gemm_job *job, const char *a, const char *b, char *c)
 {
-    const int64_t m = job->m, n = job->n, k = job->k, ras = job->ras, cas = job->cas, rbs = job->rbs, rcs = job->rcs;
-    const int64_t high = job->high;
-    PA_G(sums) s;
-    int64_t j, i, at, left;
-    for (j = 0; j < n; j += PA_G_NR) {
-        const int64_t to = pa_gemm_min(j, n - PA_G_NR) * PA_G_ES;
-        for (i = 0, left = high; left > 0; left--, i += PA_G_MR) {
-            at = pa_gemm_min(i, m - PA_G_MR);
-            PA_G(kernel)(k, a + at * ras, ras, cas, b + to, rbs, b + to, 0, &s, PA_G_MR);
-            PA_G(put)(c + at * rcs + to, rcs, &s, 1, PA_G_MR);
-        }
-        for (; i < m; i += PA_G_LOW) {
-            at = pa_gemm_min(i, m - PA_G_LOW);
-            PA_G(kernel)(k, a + at * ras, ras, cas, b + to, rbs, b + to, 0, &s, PA_G_LOW);
-            PA_G(put)(c + at * rcs + to, rcs, &s, 1, PA_G_LOW);
-        }
+    int64_t j, to;
+    for (j = 0; j < job->n && job->n >= PA_G_NR; j += PA_G_NR) {
+        to = pa_gemm_min(j, job->n - PA_G_NR) * PA_G_ES;
+        PA_G(strip)(job, a, b + to, c + to, PA_G_NRV);
+    }
+    for (; j < job->n; j += PA_G_L) {
+        to = pa_gemm_min(j, job->n - PA_G_L) * PA_G_ES;
+        PA_G(strip)(job, a, b + to, c + to, 1);
     }
 }
 #endif
@@ -380,15 +389,18 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
 {
     (void)job;
 #if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
-    job->a_direct = job->m >= PA_G_MR && job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
-    job->b_direct = job->n >= PA_G_NR && job->cbs == PA_G_ES &&
-                    job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
+    const int a_fits = job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
+    const int b_fits = job->cbs == PA_G_ES &&
+                       job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
+    job->a_direct = a_fits && job->m >= PA_G_MR;
+    job->b_direct = b_fits && job->n >= PA_G_NR;
 #if PA_G_SMALL
-    if (job->a_direct && job->b_direct && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
-        pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
+    if (a_fits && b_fits && job->m >= PA_G_LOW && job->n >= PA_G_L && job->ccs == PA_G_ES && job->k <= PA_G_KC &&
+        !job->by_vector && pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
         int64_t low, best = 0, rows = INT64_MAX;
         for (low = 0; low < 3 && low * PA_G_LOW < job->m + PA_G_MR; low++) {
             int64_t high = pa_gemm_ceil(job->m - low * PA_G_LOW, PA_G_MR);
+            if (high > 0 && job->m < PA_G_MR) continue; /* too high */
             if (high >= 0 && high * PA_G_MR + low * PA_G_LOW < rows) best = high, rows = high * PA_G_MR + low * PA_G_LOW;
         }
         job->small = 1;

@@ -23,7 +23,6 @@ from .config import Config
 from .restore import inside
 from .search import Prepared
 
-
 # A checked twin runs once: with arrays of few bytes, compiling it for speed takes longer than it saves.
 HASTY, FEW_BYTES = ("-O1",), 1 << 18
 
