@@ -16,8 +16,8 @@ from ..jit.kernel import func
 from ..jit.repeat import repeatable
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
-from .quick import POWERS, make_function
-from .ufunc import Row, compute, operands_of
+from .quick import make_function
+from .ufunc import POWERS, Power, Row, compute, operands_of
 
 ROWS: dict[str, Row] = {}
 
@@ -113,7 +113,8 @@ nextafter = row("nextafter", "f", lambda x, y: k.nextafter(x, y), lift=float64,
                 doc="next representable number from x1 towards x2")
 not_equal = row("not_equal", ALL, lambda x, y: x != y, "bool", doc="x1 != x2")
 positive = row("positive", NUMERIC, lambda x: +x, doc="a copy of x")
-pow = row("pow", NUMERIC, lambda x, y: x ** y, lift=int8, doc="x1 to the power x2")
+pow = row("pow", NUMERIC, lambda x, y: x ** y, lift=int8,
+          doc="x1 to the power x2; of floats, the numbers 2, -1 and 0.5 are square, reciprocal and sqrt")
 real = row("real", NUMERIC, lambda x: k.real(x), "real", int8, "real part")
 reciprocal = row("reciprocal", FLOATING, lambda x: k.recip(x), lift=float64, doc="1 / x")
 remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8,
@@ -131,7 +132,8 @@ tanh = row("tanh", FLOATING, lambda x: k.tanh(x), lift=float64, doc="hyperbolic 
 trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its fraction")
 # fmt: on
 
-POWERS.update({2: square, -1: reciprocal})
+for _exponent, _function in ((2, square), (-1, reciprocal), (0.5, sqrt)):
+    POWERS[_exponent] = Power(MapOp("pow", ROWS[_function.__name__].function), _function)
 
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 

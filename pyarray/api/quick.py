@@ -22,7 +22,7 @@ from ..kernels.map import map_kernel, walk_launcher
 from ..keywords import declare, refuse
 from ..lang.builtins import FUNCTIONS
 from ..memory.buffer import Buffer
-from .ufunc import PYTHON, STRIDES, Row, call, known, result_like
+from .ufunc import POWERS, PYTHON, STRIDES, Row, call, known, result_like
 
 LAYOUTS = 4096  # of one function; then its table starts anew
 
@@ -141,10 +141,6 @@ def _bounds(x: ndarray) -> tuple[int, int]:
     return shapes.byte_bounds(x._shape, x._strides, x._dtype.itemsize)
 
 
-# powers of floats that are other functions, by exponent: rounded once, and quicker
-POWERS: dict[float, Callable[..., Any]] = {}
-
-
 def _value_matters(row: Row, operands: Sequence[Any], kinds: tuple[type, ...]) -> bool:
     """The sign of an integer exponent decides whether there is an answer, and some have a function of their
     own."""
@@ -175,8 +171,8 @@ class _Ways:
         """By layout if it came before, else the general way, which is then remembered."""
         if _value_matters(self.row, operands, (int, float)) and operands[1] in POWERS:
             x = operands[0]
-            plain = out is None and type(x) in _ARRAYS and x._dtype.kind == "f"
-            return POWERS[operands[1]](x) if plain else call(self.row, operands, out)
+            plain = (out is None or in_place) and type(x) in _ARRAYS and x._dtype.kind == "f"
+            return POWERS[operands[1]].function(x, out=out) if plain else call(self.row, operands, out)
         place = None
         if mode.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
             seen = operands if out is None or in_place else (*operands, out)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..array_hooks import StandIn, StandInNumber, is_foreign, on_several_devices
 from ..dtypes import DType, bool_, float32, float64
 from ..jit.kernel import Func, func
 from ..kernels.map import MapOp, launch_map
+from ..lang.markers import known as language
 from ..memory.buffer import Buffer
 
 PYTHON = (bool, int, float, complex)
@@ -160,18 +161,31 @@ def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     if row.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
         what = "an integer to a negative integer power is no integer"
         raise ValueError(f"pow(): {what}; cast the array to a floating type first")
-    if (
-        row.name == "pow"
-        and domain.kind == "f"
-        and type(operands[1]) in (int, float)
-        and operands[1] in _POWERS
-    ):
-        return compute(_POWERS[operands[1]], domain, domain, operands, out)
+    if row.name == "pow" and domain.kind == "f":
+        exponent = operands[1]
+        if type(exponent) in (int, float) and exponent in POWERS:
+            return compute(POWERS[exponent].op, domain, domain, operands[:1], out)
+        if isinstance(exponent, StandInNumber):
+            return compute(_ANY_POWER, domain, domain, operands, out)
     return compute(row.op, domain, row.dtype_of_result(domain), operands, out)
 
 
-# as NumPy does it: rounded once, and much quicker
-_POWERS = {2: MapOp("pow", func(lambda x, y: x * x)), -1: MapOp("pow", func(lambda x, y: 1 / x))}
+class Power(NamedTuple):
+    """What a power of floats is: the operation, called "pow", and the public function."""
+
+    op: MapOp
+    function: Callable[..., Any]
+
+
+# by exponent, as in NumPy's `**`: rounded once, and quicker. `elementwise` fills it.
+POWERS: dict[float, Power] = {}
+
+
+def _by_exponent(x: Any, y: Any) -> Any:
+    return x * x if y == 2 else 1 / x if y == -1 else language.sqrt(x) if y == 0.5 else x**y
+
+
+_ANY_POWER = MapOp("pow", func(_by_exponent))  # of a number that is known at the launch: the same bits
 
 
 def _holds(dtype: DType, value: int) -> bool:

@@ -304,6 +304,39 @@ def test_powers():
             close("pow", pa.asnumpy(ours**1.5), x**1.5, pa.float32, exact=False)
 
 
+@pytest.mark.parametrize("exponent", [2, -1.0, 0.5])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_that_are_other_functions(exponent, device):
+    fused = pa.fuse(lambda x, n: (x**n, x**exponent))
+
+    @FEW
+    @given(
+        st.lists(st.floats(width=16), max_size=20),
+        st.sampled_from(("float64", "float32")),
+        st.sampled_from((1, -2)),
+    )
+    def check(drawn, dtype, step):
+        x = np.array([-0.0, -math.inf, math.nan, 5e-324, 2, -2, *drawn]).astype(dtype)[::step]
+        a, expected = pa.asarray(x, device=device), x**exponent
+        sign = np.signbit(expected) & ~np.isnan(expected)
+        for _ in range(3):  # the general way, by layout, by types
+            out, changed = pa.empty_like(a), a.copy()
+            changed **= exponent
+            given = (a**exponent, pa.pow(a, exponent, out=out), changed)
+            for ours in map(pa.asnumpy, (*given, *fused(a, exponent))):
+                np.testing.assert_array_equal(ours, expected, strict=True)
+                np.testing.assert_array_equal(np.signbit(ours) & ~np.isnan(ours), sign)
+
+    check()
+    whole = pa.asarray([0, 2, 9], device=device)
+    np.testing.assert_array_equal(pa.asnumpy(whole**0.5), np.sqrt([0, 2, 9]), strict=True)
+
+
+def test_errors_of_powers_name_the_power():
+    with pytest.raises(ValueError, match=r"^pow\(\): out= has shape"):
+        pa.pow(pa.ones(3), 0.5, out=pa.ones(2))
+
+
 def test_mixed_kinds():
     i, u, f, h = (pa.ones(2, dtype=t) for t in ("int64", "uint64", "float32", "float16"))
     assert (i + f).dtype is pa.float32
