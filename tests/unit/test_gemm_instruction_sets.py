@@ -1,5 +1,5 @@
-"""csrc/device/pa_gemm.h as it is compiled for other processors than this one: vectors of SSE2 and AVX-512, and
-those of 64-bit Arm on an emulator."""
+"""csrc/device/pa_gemm.h as it is compiled for other processors than this one: vectors of SSE2 and AVX-512,
+and those of 64-bit Arm on an emulator."""
 
 import os
 import shutil
