@@ -19,7 +19,7 @@ __all__ = ["matmul", "matrix_transpose"]
 _plans = table()
 
 
-def _quick(a: Any, b: Any) -> ndarray | None:
+def quick_product(a: Any, b: Any) -> ndarray | None:
     """The product of two matrices of types that came before, none of them empty; else None."""
     try:
         launch, dtype, key = _plans[mode.key, a._key, b._key]
@@ -52,7 +52,7 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]
     """
-    if out is None and (product := _quick(x1, x2)) is not None:
+    if out is None and (product := quick_product(x1, x2)) is not None:
         return product
     return _matmul(x1, x2, out)
 

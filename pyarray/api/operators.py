@@ -8,7 +8,7 @@ from typing import Any
 from ..array import ndarray, operations
 from . import utility
 from .elementwise import ROWS
-from .linear_algebra import matmul
+from .linear_algebra import matmul, quick_product
 from .quick import make_function, make_in_place
 from .ufunc import known
 
@@ -37,19 +37,26 @@ COMPARISON = {
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 
 
-_PRODUCTS: dict[str, Callable[..., Any]] = {
-    "__matmul__": lambda a, b: matmul(a, b),
-    "__rmatmul__": lambda a, b: matmul(b, a),
-    "__imatmul__": lambda a, b: matmul(a, b, out=a),
-}
+def _matmul(self: ndarray, other: Any) -> Any:
+    """`self @ other`; matrices of types that came before need none of the questions."""
+    if (product := quick_product(self, other)) is not None:
+        return product
+    return matmul(self, other) if known(type(other)) else NotImplemented
+
+
+def _reflected_matmul(self: ndarray, other: Any) -> Any:
+    return matmul(other, self) if known(type(other)) else NotImplemented
+
+
+def _matmul_in_place(self: ndarray, other: Any) -> Any:
+    return matmul(self, other, out=self) if known(type(other)) else NotImplemented
+
+
+_PRODUCTS = {"__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__imatmul__": _matmul_in_place}
 
 
 def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, other: forward(other, self)
-
-
-def _matmul(product: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: product(self, other) if known(type(other)) else NotImplemented
 
 
 def install() -> None:
@@ -62,6 +69,6 @@ def install() -> None:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
             setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
     for name, product in _PRODUCTS.items():
-        setattr(ndarray, name, _matmul(product))
+        setattr(ndarray, name, product)
     for short, name in UNARY.items():
         setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))
