@@ -1,4 +1,4 @@
-"""Functions of Python applied to the lines of an array, and arrays put together from blocks."""
+"""Functions of Python applied to the lines or elements of arrays, and arrays put together from blocks."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import shapes
 from ..array import empty, ndarray
-from ..array_convert import asarray
-from ..dtypes import float64, result_type
+from ..array_convert import asarray, asnumpy
+from ..dtypes import asdtype, float64, result_type
 from .creation import ones
 from .elementwise import abs as absolute
 from .elementwise import add, equal, greater, less, logical_and, remainder, subtract
 from .manipulation import concat, expand_dims, moveaxis
 from .scans import cumsum, diff
 from .searching import nonzero, where
+from .ufunc import common_device
 
-__all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwrap"]
+__all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwrap", "vectorize"]
 
 
 def apply_along_axis(
@@ -73,6 +76,58 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, /) -> ndarray:
                 f"got an array of shape {found.shape}"
             )
     return x
+
+
+_UNSET: Any = np._NoValue
+
+
+class vectorize(np.vectorize):
+    """A function of Python that takes numbers, for arrays that broadcast together; of a tuple that it gives,
+    an array for each. A decorator, too, with keywords or without.
+
+    It is NumPy's loop, on the host: a call of Python per element, hundreds of times as slow as what `fuse`
+    or `kernel` make of the function. Arrays of a GPU are copied to the host, and the results back.
+
+    `otypes`, dtypes or NumPy's letters, spare the call that asks the first element for them. `excluded` are
+    names and positions of arguments that are passed as they are. With a `signature` like `"(n),(n)->()"`, the
+    function takes and gives NumPy's arrays.
+
+    Raises `TypeError` for results that no dtype holds, `ValueError` for empty arrays without `otypes` and for
+    arrays on several devices.
+
+    >>> import pyarray as pa
+    >>> halves = pa.vectorize(lambda n, most: min(n // 2, most))
+    >>> halves(pa.asarray([[3], [9]]), [1, 5]).tolist()
+    [[1, 1], [1, 4]]
+    """
+
+    def __init__(
+        self,
+        pyfunc: Any = _UNSET,
+        otypes: Any = None,
+        doc: str | None = None,
+        excluded: Any = None,
+        cache: bool = False,
+        signature: str | None = None,
+    ):
+        kinds = [asdtype(t).numpy for t in otypes] if isinstance(otypes, (list, tuple)) else otypes
+        super().__init__(pyfunc, kinds, doc, excluded, cache, signature)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's results for these arguments."""
+        if self.pyfunc is _UNSET:
+            return super().__call__(*args, **kwargs)
+        given = (*enumerate(args), *kwargs.items())
+        taken = {k: x for k, x in given if isinstance(x, ndarray) and k not in self.excluded}
+        names = [f"argument {k}" for k in taken]
+        device = common_device("vectorize", list(taken.values()), names) if taken else None
+        found = super().__call__(
+            *[asnumpy(x) if k in taken else x for k, x in enumerate(args)],
+            **{k: asnumpy(x) if k in taken else x for k, x in kwargs.items()},
+        )
+        if isinstance(found, tuple):
+            return tuple(asarray(x, device=device) for x in found)
+        return asarray(found, device=device)
 
 
 def block(arrays: Any, /) -> ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 from .. import shapes
 from ..array import STRIDED, ndarray
 from ..array_convert import asarray
-from ..dtypes import int8, int64
+from ..dtypes import complex64, complex128, int8, int64
 from ..jit.repeat import repeatable
 from ..kernels import sort as kernels
 from ..kernels.scratch import scratch
@@ -18,7 +18,7 @@ from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
 from .utility import any as any_of
 
-__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex"]
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
@@ -51,6 +51,22 @@ def sort(
     elif out._size:
         kernels.sort_rows(out, rows, bool(descending))
     return from_lines(out, x._shape, along)
+
+
+def sort_complex(a: Any, /) -> ndarray:
+    """A copy of `a` in order along the last axis, by real and then by imaginary parts, as complex numbers:
+    complex64 of integers of up to 16 bits, complex128 of other real types.
+
+    Raises `AxisError` for a 0-d array.
+
+    >>> import pyarray as pa
+    >>> pa.sort_complex(pa.asarray([2, 1 + 1j, 1])).tolist()
+    [(1+0j), (1+1j), (2+0j)]
+    """
+    found = sort(a)
+    narrow = found._dtype.kind in "iu" and found.itemsize <= 2
+    kind = found._dtype if found._dtype.kind == "c" else complex64 if narrow else complex128
+    return found.astype(kind, copy=False)
 
 
 @repeatable

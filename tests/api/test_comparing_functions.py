@@ -1,5 +1,7 @@
 """Nearness, replaced NaN, and the further elementwise functions, against NumPy's."""
 
+import decimal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -75,6 +77,39 @@ def test_rows(name, device):
         args = (whole,) if ROWS[name] == 1 else (whole, whole[::-1])
         ours = getattr(pa, name)(*args)
         np.testing.assert_allclose(ours.get(), getattr(np, name)(*args), rtol=1e-6)
+
+
+def bessel(x):
+    """I0 in 40 digits, by its Taylor series."""
+    with decimal.localcontext(prec=40):
+        y, k, total, term = decimal.Decimal(x) ** 2 / 4, 0, decimal.Decimal(1), decimal.Decimal(1)
+        while term > total * decimal.Decimal("1e-30"):
+            k += 1
+            term *= y / k**2
+            total += term
+    return total
+
+
+@given(st.lists(st.floats(-700, 700) | st.floats(-12, 12), min_size=1, max_size=30))
+def test_bessel_function(drawn):
+    x = np.array([*drawn, 0.0, 9.0, np.nextafter(9, 10), 709.0])
+    exact = [bessel(v) for v in x.tolist()]
+    ours = pa.i0(pa.asarray(x))
+    worst = max(abs(decimal.Decimal(a) / b - 1) for a, b in zip(ours.tolist(), exact, strict=True))
+    assert worst < 1e-15
+    same(ours, np.i0(x), 2e-15)
+
+
+def test_bessel_function_elsewhere(device):
+    x = np.array([0.0, -0.0, -3.0, 8.999, 9.001, 80.0])
+    for dtype, rtol in (("float64", 1e-14), ("float32", 1e-6), ("float16", 2e-3), ("int8", 1e-14)):
+        y = x.clip(-9, 9).astype(dtype)
+        same(pa.i0(pa.asarray(y, device=device)), np.i0(y), rtol)
+    a = pa.asarray([np.inf, -np.inf, 1e308, np.nan, 80.0], device=device)
+    np.testing.assert_array_equal(pa.isnan(pa.i0(a)).get(), [False, False, False, True, False])
+    np.testing.assert_array_equal(pa.i0(a)[:3].get(), np.inf)
+    with pytest.raises(TypeError, match=r"i0\(\) is not defined for complex128"):
+        pa.i0(pa.asarray([1j], device=device))
 
 
 @FEW

@@ -102,6 +102,55 @@ def test_along_axes(x, data):
     )
 
 
+def decide(x, y):
+    return x if x > 3 else y + 1
+
+
+KINDS = (dtypes.bool_, dtypes.int8, dtypes.uint64, dtypes.float16, dtypes.float64)
+
+
+@FEW
+@given(st.sampled_from(KINDS).flatmap(numpy_views), st.sampled_from((None, "d", [float])))
+def test_vectorize(x, otypes):
+    y = np.arange(2.0).reshape(2, *[1] * x.ndim)
+    ours, theirs = pa.vectorize(decide, otypes), np.vectorize(decide, otypes)
+    if not x.size and otypes is None:
+        with pytest.raises(ValueError, match="size 0"):
+            ours(pa.asarray(x), y)
+        return
+    same(ours(pa.asarray(x), pa.asarray(y)), theirs(x, y))
+    same(ours(x, y=pa.asarray(y)), theirs(x, y))
+
+
+def test_vectorize_keeps_the_device(device):
+    a = pa.asarray([[1, 5], [7, 0]], device=device)
+
+    @pa.vectorize(otypes=[pa.float32, "int8"], excluded=["table", 1])
+    def split(x, where, table=()):
+        """Two parts."""
+        assert where is a
+        return table[0] * x, x // 2
+
+    half, whole = split(a, a, table=(0.5,))
+    assert (split.__doc__, split.__name__) == ("Two parts.", "split")
+    assert half.device == whole.device == a.device
+    same(half, np.float32([[0.5, 2.5], [3.5, 0]]))
+    same(whole, np.int8([[0, 2], [3, 0]]))
+    lines = pa.vectorize(np.dot, signature="(n),(n)->()")
+    same(lines(a, [1, 2]), [11, 7])
+    assert lines(a, a).device == a.device
+    assert pa.vectorize(abs)(-3).shape == ()
+
+
+def test_vectorize_refuses():
+    with pytest.raises(TypeError, match=r"dtype .* is not supported"):
+        pa.vectorize(str)(pa.ones(2))
+    with pytest.raises(TypeError, match=r"dtype .* is not supported"):
+        pa.vectorize(abs, otypes=["O"])
+    with pytest.raises(pa.CompileError, match="not known while the function is traced"):
+        pa.fuse(lambda x: pa.vectorize(abs)(x))(pa.ones(2))
+
+
 @FEW
 @given(numpy_views(dtypes.float64), st.data())
 def test_unwrap(x, data):

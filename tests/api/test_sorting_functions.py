@@ -271,3 +271,25 @@ def test_zeros_of_long_rows_stay_in_order(dtype, kind):
         found = pa.asnumpy(pa.sort(pa.asarray(x), descending=descending))
         np.testing.assert_array_equal(found, x[places])
         np.testing.assert_array_equal(np.signbit(found), np.signbit(x[places]))
+
+
+@FEW
+@given(st.data())
+def test_sort_complex(data):
+    dtype = data.draw(st.sampled_from([d for d in ALL if d.name != "bfloat16"]))
+    x = data.draw(numpy_views(dtype=dtype))
+    x = x + 1j * x[::-1] if dtype.kind == "c" and x.ndim else x
+    if not x.ndim:
+        with pytest.raises(np.exceptions.AxisError):
+            pa.sort_complex(pa.asarray(x))
+        return
+    equal_bits(pa.sort_complex(pa.asarray(x)), np.sort_complex(x))
+    equal_bits(pa.sort_complex(x.tolist()), np.sort_complex(x.tolist()))
+
+
+def test_sort_complex_of_special_values(device):
+    for dtype in ("float32", "complex64", "complex128"):
+        x = values(getattr(pa, dtype), 40).reshape(2, 20)
+        ours = pa.sort_complex(pa.asarray(x, device=device))
+        equal_bits(ours, np.sort(x).astype(ours.dtype.numpy))
+    assert pa.sort_complex(pa.ones(2, dtype="bfloat16", device=device)).dtype is pa.complex128

@@ -67,7 +67,8 @@ m.unpackbits(i)  m.packbits(a)  m.union1d(v, None)  m.ediff1d(i[0], to_end=0.5)
 m.frombuffer(b"123", dtype="int32")  m.load("nowhere.npy")  m.iinfo("float64")  m.finfo("int8")
 m.result_type()  m.can_cast(3.5, "int8")  m.nansum(a, axis=2)  m.nanmax(a, axis=-3)
 m.count_nonzero(a, axis=2)  m.lexsort(s)  m.apply_over_axes(m.sum, a, 3)  m.ldexp(a, 0.5)
-m.unwrap(a, axis=2)  m.vecmat(v, w)  m.matvec(v, v)
+m.unwrap(a, axis=2)  m.vecmat(v, w)  m.matvec(v, v)  m.i0(c)  m.sort_complex(s)  m.vectorize(3)
+m.vectorize(abs)(m.ones(0))  m.vectorize(max)(v, w)
 """
 
 

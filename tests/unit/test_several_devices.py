@@ -56,6 +56,7 @@ CALLS = {
     "concat arrays[0] on cpu, arrays[9] on null:1": lambda x, y: pa.concat([x] * 9 + [y] * 9),
     "three 'a' on cpu, 'b' on null:1, 'c' on cpu": lambda x, y: three(x, y, x, 1),
     "paired 'p.left' on cpu, 'p.right' on null:1": lambda x, y: paired(Pair(x, y)),
+    "vectorize argument 0 on cpu, argument 1 on null:1": lambda x, y: pa.vectorize(max)(x, y),
     "concat arrays[0] on null:1, arrays[1] on cpu": lambda x, y: np.concatenate([y, x]),
     "subtract x1 on null:1, x2 on cpu": lambda x, y: np.subtract(y, x),
 }
