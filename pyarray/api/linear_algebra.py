@@ -19,8 +19,9 @@ __all__ = ["matmul", "matrix_transpose"]
 _plans = table()
 
 
-def quick_product(a: Any, b: Any) -> ndarray | None:
-    """The product of two matrices of types that came before, none of them empty; else None."""
+def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
+    """The product of two matrices of types that came before, none of them empty; else None. It is written to
+    `out` if that is contiguous, of the product's type and in other memory."""
     try:
         launch, dtype, key = _plans[mode.key, a._key, b._key]
         (m, k), (rows, n) = a._shape, b._shape
@@ -29,6 +30,12 @@ def quick_product(a: Any, b: Any) -> ndarray | None:
     if k != rows or not m * n or a._buffer.device is not b._buffer.device:
         return None
     shape, size = (m, n), m * n
+    if out is not None:
+        fits = type(out) is ndarray and out._key == key and out._shape == shape
+        if not fits or not (_in_other_memory(a, out) and _in_other_memory(b, out)):
+            return None
+        launch(a, b, out)
+        return out
     c = fresh(
         Buffer.allocate(a._buffer.device, size * dtype.itemsize),
         shape,
@@ -39,6 +46,14 @@ def quick_product(a: Any, b: Any) -> ndarray | None:
     )
     launch(a, b, c)
     return c
+
+
+def _in_other_memory(x: ndarray, out: ndarray) -> bool:
+    """Whether the buffers of the two are apart; those of others may lie in one another."""
+    own, target = x._buffer, out._buffer
+    if own.owner is None and target.owner is None:
+        return own is not target
+    return bool(own.ptr + own.nbytes <= target.ptr or target.ptr + target.nbytes <= own.ptr)
 
 
 def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
@@ -52,7 +67,7 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]
     """
-    if out is None and (product := quick_product(x1, x2)) is not None:
+    if (product := quick_product(x1, x2, out)) is not None:
         return product
     return _matmul(x1, x2, out)
 

@@ -144,6 +144,24 @@ def test_out():
         pa.matmul(a, b, out=x)
 
 
+@pytest.mark.parametrize("shift", [-64, -63, -1, 0, 1, 8, 63, 64])
+def test_out_in_memory_of_an_operand(shift):
+    """Products that came before take a quick way, which must see what overlaps: also where NumPy's memory is
+    imported twice, so that nothing tells but addresses."""
+    turn = np.eye(8)[::-1].copy()
+    for _ in range(2):
+        memory = np.arange(200.0)
+        x, z = memory[64:128].reshape(8, 8), memory[64 + shift :][:64].reshape(8, 8)
+        want = x @ turn
+        a, b, out = (pa.asarray(v, copy=False) for v in (x, turn, z))
+        assert pa.matmul(a, b, out=out) is out
+        np.testing.assert_array_equal(z, want)
+        own = pa.array(np.arange(200.0))
+        a, out = (own[start : start + 64].reshape(8, 8) for start in (64, 64 + shift))
+        assert pa.matmul(a, b, out=out) is out
+        np.testing.assert_array_equal(pa.asnumpy(out), want)
+
+
 def test_mixed_types_promote():
     x, y = drawn((3, 4), pa.int16), drawn((4, 2), pa.float32)
     assert pa.matmul(pa.asarray(x), pa.asarray(y)).dtype is pa.float32
