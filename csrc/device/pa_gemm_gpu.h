@@ -11,23 +11,12 @@
 #include "pa_complex.h"
 #include "pa_half.h"
 #include "pa_check.h"
+#include "pa_gemm_tiles.h"
 
 #define PA_GEMM_REAL 0
 #define PA_GEMM_INT 1
 #define PA_GEMM_BOOL 2
 #define PA_GEMM_COMPLEX 3
-#ifndef PA_GEMM_BATCHES
-#define PA_GEMM_BATCHES 1
-#endif
-
-typedef struct pa_gemm_grid {
-    int64_t m, n, k;
-    const char *a, *b;
-    char *c;
-    int64_t ras, cas, rbs, cbs, rcs, ccs; /* bytes between rows and columns */
-    int64_t batch[PA_GEMM_BATCHES], batch_a[PA_GEMM_BATCHES], batch_b[PA_GEMM_BATCHES], batch_c[PA_GEMM_BATCHES];
-    const char *range[3][2];
-} pa_gemm_grid;
 
 PA_FN float pa_fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 PA_FN double pa_fused(double a, double b, double c) { return __fma_rn(a, b, c); }
@@ -137,8 +126,6 @@ template <int N> PA_FN void pa_copy_or_zero(unsigned to, const char *from, bool 
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(inside ? N : 0), "n"(N));
 }
-PA_FN void pa_copies_close(void) { asm volatile("cp.async.commit_group;" ::); }
-template <int N> PA_FN void pa_copies_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
 #endif
 
 /* How a thread walks over the slices of an operand, of which a tile has `ROWS` rows (columns, for B): ELEMENTS in each, in vectors
@@ -312,20 +299,10 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
 {
     enum { LINE_A = PA_G_ROWS + PA_G_PAD, LINE_B = PA_G_COLUMNS + PA_G_PAD };
     __shared__ __align__(16) PA_G_ELEMENT sa[PA_G_STAGES][PA_G_DEPTH * LINE_A], sb[PA_G_STAGES][PA_G_DEPTH * LINE_B];
-    const int64_t across = (g->n + PA_G_COLUMNS - 1) / PA_G_COLUMNS, down = (g->m + PA_G_ROWS - 1) / PA_G_ROWS;
-    int64_t rest = tile / (across * down), place = tile % (across * down);
-    const char *a = g->a, *b = g->b;
-    char *c = g->c;
-#pragma unroll
-    for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
-        const int64_t i = rest % g->batch[d];
-        rest /= g->batch[d];
-        a += i * g->batch_a[d], b += i * g->batch_b[d], c += i * g->batch_c[d];
-    }
-    /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
-    const int64_t strip = place / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
-    const int64_t in_strip = place % (8 * across);
-    int64_t row0 = (8 * strip + in_strip % high) * PA_G_ROWS, col0 = in_strip / high * PA_G_COLUMNS;
+    const pa_gemm_spot at = pa_gemm_find<PA_G_ROWS, PA_G_COLUMNS>(g, tile);
+    const char *a = at.a, *b = at.b;
+    char *c = at.c;
+    int64_t row0 = at.row, col0 = at.col;
     /* the last ones move inwards and compute some elements once more, which is faster than to ask where the matrix ends */
     if (g->m >= PA_G_ROWS && row0 > g->m - PA_G_ROWS) row0 = g->m - PA_G_ROWS;
     if (g->n >= PA_G_COLUMNS && col0 > g->n - PA_G_COLUMNS) col0 = g->n - PA_G_COLUMNS;
@@ -428,9 +405,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
 
 PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
 {
-    int64_t tiles = ((g->n + PA_G_COLUMNS - 1) / PA_G_COLUMNS) * ((g->m + PA_G_ROWS - 1) / PA_G_ROWS);
-#pragma unroll
-    for (int d = 0; d < PA_GEMM_BATCHES; ++d) tiles *= g->batch[d];
+    const int64_t tiles = pa_gemm_tiles<PA_G_ROWS, PA_G_COLUMNS>(g);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) pa_gemm_tile(g, rt, tile);
 }
 

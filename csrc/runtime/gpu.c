@@ -67,7 +67,8 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     for (int64_t k = 0; k < plan->count && !error; ++k) {
         unsigned blocks = blocks_of(device, &steps[k], slots), threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
         if (blocks)
-            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, 0, stream->handle, 0, extra);
+            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, (unsigned)steps[k].shared,
+                                                stream->handle, 0, extra);
     }
     remember(device, stream, plan->function);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);

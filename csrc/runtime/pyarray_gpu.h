@@ -40,13 +40,15 @@ typedef struct pa_gpu_device {
 
 /* One kernel of a launch. `factors` slots hold the sizes whose product is the number of iterations; -1: only the device knows,
    and the grid fills it. `threads` per block; 0: one thread in all. `width` threads share an iteration, a thread takes
-   `share` of them; with `filling` the grid has no more blocks than fill the device. */
+   `share` of them; with `filling` the grid has no more blocks than fill the device. A block has `shared` bytes of dynamic
+   memory. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;
     int32_t width;
     int32_t share;
     int32_t filling;
+    int32_t shared;
     int32_t factors;
     int32_t slot[6];
 } pa_gpu_step;

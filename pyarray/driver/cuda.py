@@ -60,6 +60,7 @@ class CudaDriver(GpuDriver):
             "load": "cuModuleLoadData",
             "unload": "cuModuleUnload",
             "symbol": "cuModuleGetFunction",
+            "set_attribute": "cuFuncSetAttribute",
             "synchronize_all": "cuCtxSynchronize",
             "stream_create": "cuStreamCreate",
             "stream_destroy": "cuStreamDestroy",
@@ -117,6 +118,10 @@ class CudaDriver(GpuDriver):
     def _place(self) -> Any:
         return self._context
 
+    def _share(self, function: int, nbytes: int) -> None:
+        most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.call("set_attribute", self._cu.CUfunction(function), most, nbytes)
+
     def locate(self, ptr: int) -> int | None:
         ordinal = self._cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         code, index = self.attempt("locate", ordinal, ptr)
@@ -147,6 +152,7 @@ class CudaDriver(GpuDriver):
                 self._attribute("COMPUTE_CAPABILITY_MAJOR"),
                 self._attribute("COMPUTE_CAPABILITY_MINOR"),
             ),
+            "tensor_cores": self._tensor_cores(),
             "shared_bytes": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
             "l2_bytes": self._attribute("L2_CACHE_SIZE"),
             "warp": self.warp,
@@ -155,6 +161,11 @@ class CudaDriver(GpuDriver):
             "block_sides": tuple(self._attribute(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"),
             "grid_sides": tuple(self._attribute(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"),
         }
+
+    def _tensor_cores(self) -> str:
+        """The instructions of csrc/device/pa_gemm_mma.h, "" for none."""
+        major = self._attribute("COMPUTE_CAPABILITY_MAJOR")
+        return "wgmma" if major == 9 else "mma" if major >= 8 else ""
 
     def properties(self) -> Mapping[str, Any]:
         return self._facts

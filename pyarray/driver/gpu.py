@@ -226,11 +226,16 @@ class GpuDriver(Driver):
     def function(self, module: int, name: str) -> int:
         """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
         slots whose product is the number of iterations, * if only the device knows it, . for one thread.
-        Behind them: b if an iteration is a block's, x and a number if a thread takes so many."""
+        Behind them: b if an iteration is a block's, x and a number if a thread takes so many, @ and the bytes
+        of dynamic shared memory of a block."""
         parts = [part.rpartition("=") for part in name.split(";") if part]  # none: a kernel of nothing
         steps = ffi.new("pa_gpu_step[]", len(parts))
         for step, (symbol, _, factors) in zip(steps, parts, strict=True):
             step.function = self.symbol(module, symbol)
+            factors, _, shared = factors.partition("@")
+            step.shared = int(shared or 0)
+            if step.shared:
+                self._share(step.function, step.shared)
             factors, _, share = factors.partition("x")
             step.share, step.filling = int(share or 1), factors.endswith("b")
             factors = factors.removesuffix("b")
@@ -244,6 +249,9 @@ class GpuDriver(Driver):
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
         return int(self.call("symbol", self._modules[module], name.encode()))
+
+    def _share(self, function: int, nbytes: int) -> None:
+        """Lets launches of a kernel ask for so much dynamic shared memory, where that needs a permit."""
 
     def _remember(self, module: int, steps: Any, count: int, name: str) -> int:
         number = next(self._handles)

@@ -22,14 +22,19 @@ class Nvrtc:
     target: str
 
     @property
+    def architecture(self) -> str:
+        """The target, with the instructions that only GPUs of this very architecture have: wgmma of sm_90."""
+        return "sm_90a" if self.target == "sm_90" else self.target
+
+    @property
     def fingerprint(self) -> str:
-        return f"nvrtc {version()} {self.target} {' '.join(FLAGS)}"
+        return f"nvrtc {version()} {self.architecture} {' '.join(FLAGS)}"
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The cubin of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
         NVRTC."""
         rtc = _nvrtc()
-        options = [f"--gpu-architecture={self.target}", *FLAGS, *extra_flags]
+        options = [f"--gpu-architecture={self.architecture}", *FLAGS, *extra_flags]
         options += [f"--include-path={folder}" for folder in include_dirs()]
         program = call(rtc, "nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
         try:

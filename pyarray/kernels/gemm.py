@@ -20,6 +20,7 @@ from ..tune.config import Config
 from ..tune.key import digest_of
 from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
 from .gemm_last import Addends, Last, last_text, slots_of
+from .gemm_mma import Tile, in_chunks, tile_for
 from .map import apart
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
@@ -52,6 +53,9 @@ def gemm(
     batch = c._shape[:-2]
     a, b = apart_from(a, c), apart_from(b, c)
     a, b, c = _oriented(a, b, c)
+    tiles = _tiles(c)
+    if isinstance(tiles, Tile):
+        a, b = in_chunks(a, c._shape[-1]), in_chunks(b, c._shape[-2])
     arrays = (a, b, c, *addends)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
     batch, merged = shapes.collapse(batch, *columns)
@@ -60,7 +64,7 @@ def gemm(
         for x, steps in zip(arrays, merged, strict=True)
     ]
     extra = [end for x in arrays for end in _memory(x)] if mode.debug else []
-    key = (a.dtype.name, len(batch), _tiles(c), last) if last else (a.dtype.name, len(batch), _tiles(c))
+    key = (a.dtype.name, len(batch), tiles, last) if last else (a.dtype.name, len(batch), tiles)
     if c._size * a._shape[-1] >= LARGE and not mode.debug and not c._buffer.device.driver.grid:
         _tuned(key, *views, *numbers)
     else:
@@ -102,10 +106,13 @@ def _turned(x: ndarray) -> ndarray:
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
 
 
-def _tiles(c: ndarray) -> int:
-    """Which tiles a grid takes: 1, small ones, where there would be too few large ones for all processors;
-    else those, tall (0) or wide (2), that are done in fewer rounds of all processors."""
+def _tiles(c: ndarray) -> int | Tile:
+    """Which tiles a grid takes: those of tensor cores where there are some for it; else 1, small ones, where
+    there would be too few large ones for all processors; else those, tall (0) or wide (2), that are done in
+    fewer rounds of all processors."""
     driver = c._buffer.device.driver
+    if driver.grid and (tile := tile_for(c)):
+        return tile
     if not driver.grid or c._size < SMALL:
         return int(driver.grid)
     m, n = c._shape[-2:]
@@ -130,7 +137,10 @@ def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
 
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
         a, b, c = _oriented(a, b, c)
-        return _KERNEL.variant((dtype.name, 0, _tiles(c)), device).launch(a, b, c)
+        tiles = _tiles(c)
+        if isinstance(tiles, Tile):
+            a, b = in_chunks(a, c._shape[1]), in_chunks(b, c._shape[0])
+        return _KERNEL.variant((dtype.name, 0, tiles), device).launch(a, b, c)
 
     return launch
 
@@ -237,9 +247,13 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
     return text, "kernel_matmul"
 
 
-def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int) -> tuple[str, str]:
-    """The same for a grid (csrc/device/pa_gemm_gpu.h), and what to launch."""
+def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile) -> tuple[str, str]:
+    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h), and what to launch."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + _macros(dtype, dtype)
+    letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", ""
+    if isinstance(tiles, Tile):
+        defines += tiles.macros(dtype)
+        letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", f"@{tiles.shared(dtype)}"
     params = [(n, kind) for n in _NAMES]
     slots = slots_of(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
@@ -257,21 +271,21 @@ def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int) 
 {defines}#define PA_G_SMALL {int(tiles == 1)}
 #define PA_G_WIDE {int(tiles == 2)}
 #define PA_GEMM_BATCHES {max(nb, 1)}
-#include <pa_gemm_gpu.h>
+#include <{header}>
 
 typedef struct {{
 {slots}}} matmul_slots;
 
-extern "C" __global__ void __launch_bounds__(PA_G_THREADS, PA_G_BLOCKS)
+extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
 kernel_matmul(const matmul_slots memory)
 {{
     const matmul_slots *s = &memory;
     pa_gemm_grid g = {{0}};
     pa_runtime run = {{0}};
-{body}    pa_gemm(&g, &run);
+{body}    {call}(&g, &run);
 }}
 """
-    return text, "kernel_matmul=*"
+    return text, f"kernel_matmul=*{shared}"
 
 
 # products and sums may be fused: BLAS does so too

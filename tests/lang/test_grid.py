@@ -13,7 +13,7 @@ from pyarray.api.elementwise import ROWS
 from pyarray.driver.nvrtc import Nvrtc
 from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
-from pyarray.kernels import gemm, reduce
+from pyarray.kernels import gemm, gemm_mma, reduce
 from pyarray.kernels import map as maps
 from pyarray.lang import pipeline
 from pyarray.lang.markers import unordered
@@ -108,3 +108,21 @@ def test_matmul(compiled, dtype):
         program = gemm._program((dtype, batches, checked), "cuda", checked)
         assert Nvrtc("sm_90").compile(program.text).startswith(b"\x7fELF")
         assert program.entry == "kernel_matmul=*"
+
+
+@pytest.mark.parametrize(
+    ("target", "units", "dtype", "tiles"),
+    [
+        ("sm_80", "mma", "float16", slice(0, 1)),
+        ("sm_80", "mma", "float64", slice(0, 1)),
+        ("sm_90", "mma", "float16", slice(2, 3)),
+        ("sm_90", "wgmma", "bfloat16", slice(0, 3)),
+        ("sm_90", "wgmma", "float64", slice(0, 3, 2)),
+    ],
+)
+def test_matmul_on_tensor_cores(target, units, dtype, tiles):
+    for tile, _ in gemm_mma.TILES[units, 8 if dtype == "float64" else 2][tiles]:
+        program = gemm._program((dtype, 1, tile), "cuda", False)
+        assert Nvrtc(target).compile(program.text).startswith(b"\x7fELF")
+        limit = (99 if units == "mma" else 227) << 10  # of a block; the driver's own KiB is left out
+        assert 0 < int(program.entry.removeprefix("kernel_matmul=*@")) <= limit

@@ -8,6 +8,7 @@ from kernel_recorder import Recorder
 from target_compilers import refused
 
 from pyarray.kernels.gemm import _program
+from pyarray.kernels.gemm_mma import TILES
 from pyarray.lang.dialect import DIALECTS
 from pyarray.lang.pipeline import Program
 
@@ -56,10 +57,14 @@ def test_headers_that_are_read_once_per_type(tmp_path):
         ("complex64", 2, True),
         ("bool", 1, False),
         ("bfloat16", 0, False),
+        ("bfloat16", 1, TILES["wgmma", 2][1][0]),
+        ("float16", 0, TILES["mma", 2][2][0]),
+        ("float64", 0, TILES["mma", 8][0][0]),
     ]
     programs = [_program(key, "cuda", checked) for key in keys for checked in (False, True)]
     kernels = [Emitted(f"{n:016x}", "", program.text) for n, program in enumerate(programs)]
-    assert not refused("sm_90", joined(kernels, True), tmp_path, True)
+    for target in ("sm_80", "sm_90"):
+        assert not refused(target, joined(kernels, True), tmp_path, True)
 
 
 def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):

@@ -1,0 +1,420 @@
+/* pa_gemm_mma.h: C = A B on the tensor cores of NVIDIA GPUs from sm_80 on, for any strides, batches and tails: float16 and bfloat16
+   with sums in float32, and float64. Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros.
+   Included with PA_MMA ("f16", "bf16", "f64") and the tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each with PA_M_WARP_ROWS x
+   PA_M_WARP_COLUMNS of them; slices of PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared memory.
+   Slices lie there as in memory, so that chunks of 16 bytes are fetched by cp.async: in lines along the depth ("deep"), or along
+   the rows, of which a tile has panels of 128 bytes. Chunks trade places within 128 bytes (`twist`), which keeps those that
+   are read together in different banks. What doesn't lie in aligned chunks is fetched in elements, into the same places, so
+   that an element of C doesn't depend on strides.
+   Warps as wide as a tile of halves multiply by wgmma where sm_90a has it: four warps read the operands from shared memory, whose
+   lines are as it wants them, while the threads go on. Else fragments come through registers (PTX ISA, "Matrix fragments for
+   mma.m16n8k16", "Asynchronous warpgroup level matrix instructions"), those of the next instructions ahead of their use. */
+#ifndef PA_GEMM_MMA_H
+#define PA_GEMM_MMA_H
+#include "pa_base.h"
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800 || defined(PA_DEBUG_CHECKS)
+#include "pa_gemm_gpu.h"
+#define PA_M_THREADS PA_G_THREADS
+#define PA_M_BLOCKS PA_G_BLOCKS
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); }
+#else
+#include "pa_gemm_tiles.h"
+#include "pa_half.h"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define PA_M_WGMMA (PA_BYTES == 2 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
+#else
+#define PA_M_WGMMA 0
+#endif
+enum {
+    PA_M_THREADS = 256,
+    PA_M_BLOCKS = PA_M_ROWS * PA_M_COLUMNS * sizeof(PA_ACC) > 32 << 10 ? 1 : 2,
+    PA_M_SIZE = sizeof(PA_T),
+    PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
+    PA_M_STEP = PA_M_SIZE == 2 ? 16 : 8, /* the depth of an instruction */
+    PA_M_STEPS = PA_M_DEPTH / PA_M_STEP,
+    PA_M_DOWN = PA_M_ROWS / PA_M_WARP_ROWS, /* warps below each other */
+    PA_M_SLICE_A = PA_M_ROWS * PA_M_DEPTH * PA_M_SIZE,
+    PA_M_SLICE = PA_M_SLICE_A + PA_M_COLUMNS * PA_M_DEPTH * PA_M_SIZE,
+    PA_M_PANEL = PA_M_DEPTH * 128
+};
+static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_THREADS, "a rectangle for each warp");
+
+/* 16 rows (or columns) by the depth of an instruction, as mma takes them. */
+#if PA_BYTES == 2
+struct pa_mma_part { uint32_t v[4]; };
+#else
+struct pa_mma_part { double v[4]; };
+#endif
+
+/* 16 bytes to shared memory, of which those past `inside` are zeros. */
+PA_FN void pa_mma_copy(unsigned to, const char *from, int inside)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside));
+}
+
+/* A tile's slices of an operand, of which it has ROWS rows (columns, for B). */
+template <int ROWS, bool DEEP> struct pa_mma_operand {
+    enum {
+        LINE = DEEP ? PA_M_DEPTH * PA_M_SIZE : 128,
+        ALONG = (DEEP ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
+        APART = PA_M_THREADS / ALONG,                    /* lines between a thread's chunks */
+        SHARE = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_THREADS
+    };
+    const char *at;          /* the thread's first chunk of the next slice */
+    int64_t far, next, step; /* bytes to the next chunk, the next slice, the next element of a chunk */
+    int line, chunk, rows;   /* place of the first chunk, and how many rows are inside */
+    unsigned spot, first;    /* bytes in a slice: of the first chunk, and of what this lane reads first */
+    bool quick;
+
+    __device__ static inline unsigned twist(int line)
+    {
+#if PA_BYTES == 2
+        return DEEP && LINE == 64 ? line >> 1 & 3 : line & 7;
+#else
+        return (line & 3) << 1;
+#endif
+    }
+    __device__ static inline unsigned place(int line, int chunk)
+    {
+        const unsigned panel = DEEP ? 0 : chunk / 8 * PA_M_PANEL;
+        return panel + line * LINE + (((DEEP ? chunk : chunk % 8) ^ twist(line)) << 4);
+    }
+    __device__ inline void start(const char *base, int64_t left, int64_t rs, int64_t cs, int warp)
+    {
+        const int lane = (int)threadIdx.x % 32;
+        line = (int)threadIdx.x / ALONG, chunk = (int)threadIdx.x % ALONG;
+        rows = left < ROWS ? (int)left : ROWS;
+        spot = place(line, chunk);
+        step = DEEP ? cs : rs, far = APART * (DEEP ? rs : cs), next = PA_M_DEPTH * cs;
+        at = base + line * (DEEP ? rs : cs) + chunk * PA_M_CHUNK * step;
+        quick = step == PA_M_SIZE && (((uint64_t)base | (uint64_t)(DEEP ? rs : cs)) & 15) == 0;
+#if PA_BYTES == 2 /* each lane names the line of 16 bytes that ldmatrix is to read */
+        if (DEEP) first = place(warp + lane % 16, lane / 16);
+        else first = place(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
+#else
+        if (DEEP) first = place(warp + lane / 4, lane % 4 / 2) + lane % 2 * 8;
+        else first = place(lane % 4, (warp + lane / 4) / 2) + lane / 4 % 2 * 8;
+#endif
+    }
+    /* Elements that a chunk along the depth has inside, or whether a line across it is. */
+    __device__ inline int inside(int i, int depths) const
+    {
+        const int n = (DEEP ? depths : rows) - chunk * PA_M_CHUNK;
+        return line + i * APART < (DEEP ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
+    }
+    /* The next slice, of which `ahead` depths are inside, on its way. */
+    __device__ inline void send(unsigned to, unsigned char *memory, int64_t ahead)
+    {
+        const int depths = ahead < PA_M_DEPTH ? (int)ahead : PA_M_DEPTH;
+        if (quick) {
+#pragma unroll
+            for (int i = 0; i < SHARE; ++i)
+                pa_mma_copy(to + spot + i * APART * LINE, at + i * far, inside(i, depths) * PA_M_SIZE);
+        } else {
+#pragma unroll 1
+            for (int i = 0; i < SHARE; ++i) {
+                const char *from = at + i * far;
+                const int n = inside(i, depths);
+                union { uint4 all; PA_T v[PA_M_CHUNK]; } x;
+                x.all = make_uint4(0, 0, 0, 0);
+#pragma unroll
+                for (int e = 0; e < PA_M_CHUNK; ++e)
+                    if (e < n) x.v[e] = *(const PA_T *)(from + e * step);
+                *(uint4 *)(memory + spot + i * APART * LINE) = x.all;
+            }
+        }
+        at += next;
+    }
+    /* Part i of what the warp needs for step d of the depth. */
+    __device__ inline pa_mma_part read(unsigned slice, const unsigned char *memory, int d, int i) const
+    {
+        pa_mma_part x;
+#if PA_BYTES == 2
+        const unsigned p = slice + (DEEP ? (first ^ d * 32) + i * 16 * LINE : (first ^ i * 32) + d * 16 * LINE);
+        if (DEEP)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
+#else
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) {
+            const unsigned p =
+                DEEP ? (first ^ d * 64 ^ e * 16) + i * 16 * LINE : first + i * PA_M_PANEL + (d * 8 + e * 2) * LINE;
+            x.v[e] = *(const double *)(memory + p);
+            x.v[e + 1] = *(const double *)(memory + (DEEP ? p + 8 * LINE : p - first + (first ^ 64)));
+        }
+#endif
+        return x;
+    }
+};
+
+/* A part of C, 16 x 8, += a times half of b. */
+PA_FN void pa_mma(PA_ACC *c, const pa_mma_part &a, const pa_mma_part &b, int half)
+{
+#if PA_BYTES == 2
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." PA_MMA "." PA_MMA ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[half]), "r"(b.v[2 + half]));
+#elif __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a.v[0]), "d"(a.v[1]), "d"(a.v[2]), "d"(a.v[3]), "d"(b.v[half]), "d"(b.v[2 + half]));
+#else
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+            : "+d"(c[k % 2 * 2]), "+d"(c[k % 2 * 2 + 1]) : "d"(a.v[k]), "d"(b.v[k / 2 * 2 + half]));
+#endif
+}
+
+struct pa_mma_sums { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
+
+#if PA_BYTES == 2
+/* The warp's sums to C by way of shared memory, so that neighbours are stored together; `c` is where the rectangle begins, of
+   which rows x columns are inside C. */
+PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_sums &sum,
+                         unsigned char *memory)
+{
+    enum { LINE = PA_M_WARP_COLUMNS * 2, CHUNKS = LINE / 16 };
+    const int lane = (int)threadIdx.x % 32;
+    memory += threadIdx.x / 32 * (PA_M_WARP_ROWS * LINE);
+#pragma unroll
+    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int row = i * 16 + h * 8 + lane / 4;
+                const uint32_t low = PA_STORE(sum.v[i][j][2 * h]).bits, high = PA_STORE(sum.v[i][j][2 * h + 1]).bits;
+                *(uint32_t *)(memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4) = low | high << 16;
+            }
+    __syncwarp();
+    const bool wide = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
+    const int high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
+    if (wide) {
+#pragma unroll 4
+        for (int row = lane / CHUNKS; row < high; row += 32 / CHUNKS) {
+            const unsigned char *from = memory + row * LINE + ((lane % CHUNKS ^ row) & CHUNKS - 1) * 16;
+            char *to = c + row * g->rcs + lane % CHUNKS * 16;
+            const int64_t n = columns - lane % CHUNKS * 8;
+            if (n >= 8) *(uint4 *)to = *(const uint4 *)from;
+            else
+                for (int e = 0; e < n; ++e) *(uint16_t *)(to + e * 2) = *(const uint16_t *)(from + e * 2);
+        }
+        return;
+    }
+#pragma unroll 2
+    for (int row = 0; row < high; ++row)
+#pragma unroll
+        for (int col = lane; col < PA_M_WARP_COLUMNS; col += 32)
+            if (col < columns)
+                *(uint16_t *)(c + row * g->rcs + col * g->ccs) =
+                    *(const uint16_t *)(memory + row * LINE + ((col / 8 ^ row) & CHUNKS - 1) * 16 + col % 8 * 2);
+}
+#else
+PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_sums &sum, unsigned char *)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const bool wide = g->ccs == 8 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
+#pragma unroll
+    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int row = i * 16 + h * 8 + lane / 4, col = j * 8 + lane % 4 * 2;
+                char *p = c + row * g->rcs + col * g->ccs;
+                const double low = sum.v[i][j][2 * h], high = sum.v[i][j][2 * h + 1];
+                if (row >= rows) continue;
+                if (wide && col + 1 < columns) {
+                    *(double2 *)p = make_double2(low, high);
+                    continue;
+                }
+                if (col < columns) *(double *)p = low;
+                if (col + 1 < columns) *(double *)(p + g->ccs) = high;
+            }
+}
+#endif
+
+/* What the sums need of both operands: the rectangle that begins at `row` and `col` of the tile. */
+template <bool DEEP_A, bool DEEP_B> struct pa_mma_operands {
+    pa_mma_operand<PA_M_ROWS, DEEP_A> a;
+    pa_mma_operand<PA_M_COLUMNS, DEEP_B> b;
+    unsigned char *memory;
+    unsigned base; /* the same as cp.async names it */
+    int64_t ahead; /* depths that are not on their way yet */
+
+    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigned char *shared, int row, int col)
+    {
+        memory = shared, base = (unsigned)__cvta_generic_to_shared(shared), ahead = g->k;
+        a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
+        b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
+    }
+    __device__ inline void send(unsigned slice)
+    {
+        a.send(base + slice, memory + slice, ahead);
+        b.send(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
+        pa_copies_close();
+        ahead -= PA_M_DEPTH;
+    }
+    __device__ inline pa_mma_part left(unsigned slice, int d, int i) const
+    {
+        return a.read(base + slice, memory + slice, d, i);
+    }
+    __device__ inline void right(unsigned slice, int d, pa_mma_part *y) const
+    {
+#pragma unroll
+        for (int j = 0; j < PA_M_WARP_COLUMNS / 16; ++j)
+            y[j] = b.read(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, d, j);
+    }
+};
+PA_FN unsigned pa_mma_next(unsigned slice) { return slice == (PA_M_STAGES - 1) * PA_M_SLICE ? 0 : slice + PA_M_SLICE; }
+
+#if PA_M_WGMMA
+/* On sm_90, four warps at once: 64 x N of C += what the descriptors name in shared memory. */
+#define PA_M_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define PA_M_64 PA_M_32 \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define PA_M_128 PA_M_64 \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
+    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define PA_M_1(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
+#define PA_M_4(x, n) PA_M_1(x[n]), PA_M_1(x[n + 1]), PA_M_1(x[n + 2]), PA_M_1(x[n + 3])
+#define PA_M_8(x, n) PA_M_4(x, n), PA_M_4(x, n + 4)
+#define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA     \
+                 "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!DEEP_A), "n"(!DEEP_B))
+template <bool DEEP_A, bool DEEP_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
+{
+#if PA_M_COLUMNS == 64
+    PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
+#elif PA_M_COLUMNS == 128
+    PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
+#else
+    PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
+               PA_M_8(c, 24));
+#endif
+}
+
+/* A descriptor of lines whose chunks are twisted: bytes between groups of 8 lines, and between panels across the depth. */
+template <bool DEEP> PA_FN uint64_t pa_wgmma_at(unsigned address)
+{
+    const uint64_t line = DEEP ? PA_M_DEPTH * PA_M_SIZE : 128, kind = line == 128 ? 1 : 2;
+    return kind << 62 | line * 8 >> 4 << 32 | (uint64_t)(PA_M_PANEL >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+
+template <bool DEEP_A, bool DEEP_B>
+PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigned char *shared, int row, int col, pa_mma_sums &sum)
+{
+    pa_mma_operands<DEEP_A, DEEP_B> o(g, t, shared, row, col);
+    enum { NEXT_A = (DEEP_A ? 32 : 2048) >> 4, NEXT_B = (DEEP_B ? 32 : 2048) >> 4 };
+    const unsigned half = threadIdx.x / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
+    unsigned stage = 0, sending = 0;
+#pragma unroll 1
+    for (int s = 0; s < PA_M_STAGES - 2; ++s, sending += PA_M_SLICE) o.send(sending);
+#pragma unroll 1
+    for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
+        pa_copies_wait<PA_M_STAGES - 3>();
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncthreads(); /* the slice is there, and the one before the last is read by all */
+        const uint64_t a = pa_wgmma_at<DEEP_A>(o.base + stage + half), b = pa_wgmma_at<DEEP_B>(o.base + stage + PA_M_SLICE_A);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<DEEP_A, DEEP_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        o.send(sending);
+        stage = pa_mma_next(stage), sending = pa_mma_next(sending);
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll /* no sum is read before */
+    for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
+}
+#else
+template <bool DEEP_A, bool DEEP_B>
+PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigned char *shared, int row, int col, pa_mma_sums &sum)
+{
+    pa_mma_operands<DEEP_A, DEEP_B> o(g, t, shared, row, col);
+    unsigned stage = 0, sending = 0;
+#pragma unroll 1
+    for (int s = 0; s < PA_M_STAGES - 1; ++s, sending += PA_M_SLICE) o.send(sending);
+    pa_copies_wait<PA_M_STAGES - 2>();
+    __syncthreads();
+    enum { PARTS = PA_M_WARP_ROWS / 16 };
+    pa_mma_part x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
+    x[0] = o.left(0, 0, 0), o.right(0, 0, y[0]);
+#pragma unroll 1
+    for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
+#pragma unroll
+        for (int d = 0; d < PA_M_STEPS; ++d)
+#pragma unroll
+            for (int i = 0; i < PARTS; ++i) {
+                const int next = i == PARTS - 1 ? (d + 1) % PA_M_STEPS : d;
+                if (i == PARTS - 1 && d == PA_M_STEPS - 1) {
+                    stage = pa_mma_next(stage);
+                    pa_copies_wait<PA_M_STAGES - 2>();
+                    __syncthreads();
+                }
+                if (i == PARTS - 1) o.right(stage, next, y[(d + 1) % 2]);
+                x[(d * PARTS + i + 1) % 2] = o.left(stage, next, (i + 1) % PARTS);
+                if (i == 0 && d == 0) {
+                    o.send(sending);
+                    sending = pa_mma_next(sending);
+                }
+#pragma unroll
+                for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+                    pa_mma(sum.v[i][j], x[(d * PARTS + i) % 2], y[d % 2][j / 2], j % 2);
+            }
+    }
+}
+#endif
+
+PA_FN bool pa_mma_deep(int64_t rs, int64_t cs)
+{
+    if (cs == PA_M_SIZE || rs == PA_M_SIZE) return cs == PA_M_SIZE;
+    return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
+}
+
+PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_spot &t)
+{
+    extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
+    const int warp = (int)threadIdx.x / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS, col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
+    pa_mma_sums sum;
+#pragma unroll
+    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
+    const bool deep_a = pa_mma_deep(g->ras, g->cas), deep_b = pa_mma_deep(g->cbs, g->rbs);
+    if (deep_a && deep_b) pa_mma_multiply<true, true>(g, t, pa_mma_memory, row, col, sum);
+    else if (deep_a) pa_mma_multiply<true, false>(g, t, pa_mma_memory, row, col, sum);
+    else if (deep_b) pa_mma_multiply<false, true>(g, t, pa_mma_memory, row, col, sum);
+    else pa_mma_multiply<false, false>(g, t, pa_mma_memory, row, col, sum);
+    pa_copies_wait<0>();
+    __syncthreads(); /* nothing is on its way to the slices, or read from them */
+    char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
+    pa_mma_finish(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
+    __syncthreads(); /* before the next tile overwrites them */
+}
+
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
+{
+    const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+        pa_mma_tile(g, pa_gemm_find<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* pa_gemm_tiles.h: what the products on grids have in common: their arguments, where the tiles of C are, and copies to shared
+   memory. */
+#ifndef PA_GEMM_TILES_H
+#define PA_GEMM_TILES_H
+#include "pa_base.h"
+
+#ifndef PA_GEMM_BATCHES
+#define PA_GEMM_BATCHES 1
+#endif
+
+typedef struct pa_gemm_grid {
+    int64_t m, n, k;
+    const char *a, *b;
+    char *c;
+    int64_t ras, cas, rbs, cbs, rcs, ccs; /* bytes between rows and columns */
+    int64_t batch[PA_GEMM_BATCHES], batch_a[PA_GEMM_BATCHES], batch_b[PA_GEMM_BATCHES], batch_c[PA_GEMM_BATCHES];
+    const char *range[3][2];
+} pa_gemm_grid;
+
+/* How many tiles all batches have, and where one is: the matrices of its batch, its first row and column. */
+template <int ROWS, int COLUMNS> PA_FN int64_t pa_gemm_tiles(const pa_gemm_grid *g)
+{
+    int64_t tiles = ((g->n + COLUMNS - 1) / COLUMNS) * ((g->m + ROWS - 1) / ROWS);
+#pragma unroll
+    for (int d = 0; d < PA_GEMM_BATCHES; ++d) tiles *= g->batch[d];
+    return tiles;
+}
+struct pa_gemm_spot {
+    const char *a, *b;
+    char *c;
+    int64_t row, col;
+};
+template <int ROWS, int COLUMNS> PA_FN pa_gemm_spot pa_gemm_find(const pa_gemm_grid *g, int64_t tile)
+{
+    const int64_t across = (g->n + COLUMNS - 1) / COLUMNS, down = (g->m + ROWS - 1) / ROWS;
+    int64_t rest = tile / (across * down), place = tile % (across * down);
+    pa_gemm_spot at = {g->a, g->b, g->c, 0, 0};
+#pragma unroll
+    for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
+        const int64_t i = rest % g->batch[d];
+        rest /= g->batch[d];
+        at.a += i * g->batch_a[d], at.b += i * g->batch_b[d], at.c += i * g->batch_c[d];
+    }
+    /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
+    const int64_t strip = place / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
+    const int64_t in_strip = place % (8 * across);
+    at.row = (8 * strip + in_strip % high) * ROWS, at.col = in_strip / high * COLUMNS;
+    return at;
+}
+
+/* Copies that nothing waits for come in groups: their end, and waiting for all but the last N. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+PA_FN void pa_copies_close(void) { asm volatile("cp.async.commit_group;" ::); }
+template <int N> PA_FN void pa_copies_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
+#endif
+
+#endif

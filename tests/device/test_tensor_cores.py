@@ -1,0 +1,172 @@
+"""Products of the types that tensor cores multiply, in every tile and layout: sums of small integers, which
+are exact, against NumPy, and random numbers against products of other layouts. Devices without tensor cores
+have one way only."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+from pyarray.kernels import gemm, gemm_mma
+
+DTYPES = ("float16", "bfloat16", "float64")
+LAYOUTS = ("rows", "columns", "odd rows", "odd columns", "padded", "steps", "backwards")
+
+
+def tiles_of(device, dtype):
+    """Those of the device's tensor cores; None alone where it has none."""
+    empty = pa.empty(0, dtype=dtype, device=device)
+    units, size = empty.device.driver.properties().get("tensor_cores"), empty.itemsize
+    found = gemm_mma.TILES.get((units, size), ()) if units else ()
+    if units == "wgmma":  # the others, too: that is how other GPUs do it
+        found += gemm_mma.TILES["mma", size]
+    return [tile for tile, _ in dict.fromkeys(found)] or [None]
+
+
+@pytest.fixture(params=DTYPES)
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """Products take this tile."""
+
+    def patch(tile):
+        monkeypatch.setattr(gemm, "tile_for", lambda c: tile)
+
+    return patch
+
+
+def laid(x, how, dtype, device):
+    """An array like `x`, a NumPy array, that lies so."""
+    *lead, m, n = x.shape
+    a = {
+        "rows": lambda: pa.empty((*lead, m, n), dtype=dtype, device=device),
+        "columns": lambda: pa.empty((*lead, n, m), dtype=dtype, device=device).mT,
+        "odd rows": lambda: pa.empty((*lead, m + 1, n + 3), dtype=dtype, device=device)[..., 1:, 1 : n + 1],
+        "odd columns": lambda: (
+            pa.empty((*lead, n + 1, m + 3), dtype=dtype, device=device)[..., 1:, 1 : m + 1].mT
+        ),
+        "padded": lambda: pa.empty((*lead, m, (n + 15) // 8 * 8), dtype=dtype, device=device)[..., :n],
+        "steps": lambda: pa.empty((*lead, 2 * m, 3 * n), dtype=dtype, device=device)[..., ::2, ::3],
+        "backwards": lambda: pa.empty((*lead, m, n), dtype=dtype, device=device)[..., ::-1, ::-1],
+    }[how]()
+    a[...] = pa.asarray(x, device=device)
+    return a
+
+
+def integers(shape, seed):
+    return np.random.default_rng(seed).integers(-2, 4, shape).astype(np.float32)
+
+
+def same(got, want):
+    np.testing.assert_array_equal(pa.asnumpy(got.astype("float64")), want)
+
+
+def exact(x, y, dtype):
+    """The product as the type rounds it."""
+    wide = pa.asarray(x.astype(np.float64) @ y.astype(np.float64))
+    return pa.asnumpy(wide.astype(dtype).astype("float64"))
+
+
+SHAPES = [(1, 1, 1), (3, 5, 7), (16, 16, 16), (64, 0, 5), (1, 130, 40), (40, 130, 1), (0, 5, 3),
+          (70, 65, 300), (130, 64, 257), (256, 96, 256)]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_shapes(device, dtype, shape, use):
+    m, k, n = shape
+    x, y = integers((m, k), 1), integers((k, n), 2)
+    want = exact(x, y, dtype)
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        for left, right in itertools.product(("rows", "columns"), repeat=2):
+            out = laid(np.full((m, n), 7, np.float32), "rows", dtype, device)
+            pa.matmul(laid(x, left, dtype, device), laid(y, right, dtype, device), out=out)
+            same(out, want)
+
+
+def test_layouts(device, dtype, use):
+    """The elements are the same bits however the operands and the result lie."""
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((75, 90), (90, 140)))
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        want = pa.asnumpy((laid(x, "rows", dtype, device) @ laid(y, "rows", dtype, device)).astype("float64"))
+        kept = [pa.asnumpy(pa.asarray(v).astype(dtype).astype("float64")) for v in (x, y)]
+        limit = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-14}[dtype]
+        np.testing.assert_allclose(want, kept[0] @ kept[1], rtol=limit, atol=20 * limit)
+        for how in LAYOUTS:
+            same(laid(x, how, dtype, device) @ laid(y, "rows", dtype, device), want)
+            same(laid(x, "columns", dtype, device) @ laid(y, how, dtype, device), want)
+            out = laid(np.full((75, 140), 7, np.float32), how, dtype, device)
+            pa.matmul(laid(x, "rows", dtype, device), laid(y, "columns", dtype, device), out=out)
+            same(out, want)
+
+
+def test_nothing_beside_the_result_is_written(device, dtype, use):
+    x, y = integers((70, 20), 4), integers((20, 75), 5)
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        frame = pa.full((72, 80), 9, dtype=dtype, device=device)
+        pa.matmul(laid(x, "rows", dtype, device), laid(y, "rows", dtype, device), out=frame[1:71, 2:77])
+        want = np.full((72, 80), 9.0)
+        want[1:71, 2:77] = exact(x, y, dtype)
+        same(frame, want)
+
+
+@pytest.mark.parametrize("how", ["rows", "columns", "odd rows"])
+def test_batches(device, dtype, how, use):
+    x, y = integers((3, 2, 40, 33), 6), integers((2, 33, 70), 7)
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        same(laid(x, how, dtype, device) @ laid(y, how, dtype, device), exact(x, y, dtype))
+        once = pa.broadcast_to(laid(x[0, 0], how, dtype, device), (4, 40, 33))
+        same(once @ laid(y[0], how, dtype, device), np.stack([exact(x[0, 0], y[0], dtype)] * 4))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_nan_and_infinity_stay_in_their_rows_and_columns(device, dtype, use):
+    x, y = integers((70, 65), 8) + 5, integers((65, 75), 9) + 5
+    x[3, 64], y[10, 74] = np.nan, np.inf
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        got = pa.asnumpy((laid(x, "rows", dtype, device) @ laid(y, "rows", dtype, device)).astype("float64"))
+        assert np.isnan(got[3]).all()
+        assert np.isposinf(np.delete(got[:, 74], 3)).all()
+        assert np.isfinite(np.delete(got, 3, 0)[:, :74]).all()
+
+
+def test_sums_beyond_float16_are_infinite(device, use):
+    ones = pa.full((40, 40), 200, dtype="float16", device=device)
+    for tile in tiles_of(device, "float16"):
+        use(tile)
+        assert np.isposinf(pa.asnumpy(ones @ ones)).all()
+        assert (pa.asnumpy(ones @ (ones * 0.005)) == 8000).all()  # the sums of two parts are not rounded
+
+
+def test_operands_that_are_used_often_are_copied_to_aligned_places(device, dtype, use, monkeypatch):
+    monkeypatch.setattr(gemm_mma, "REUSED", 16)
+    x, y = integers((2, 67, 45), 10), integers((45, 83), 11)
+    want = exact(x, y, dtype)
+    for how in LAYOUTS:
+        a, b = laid(x, how, dtype, device), laid(y, how, dtype, device)
+        same(gemm_mma.in_chunks(b, 67), y)
+        copied = gemm_mma.in_chunks(a, 83)
+        assert a.itemsize in copied.strides[-2:]
+        assert all(step % 16 == 0 or step == a.itemsize for step in copied.strides)
+        assert (how != "padded") or copied is a
+        same(a @ b, want)
+
+
+def test_the_default_tiles_cover_all_sizes(device, dtype):
+    if not pa.empty(0, device=device).device.driver.properties().get("tensor_cores"):
+        assert gemm_mma.tile_for(pa.empty((3, 3), dtype=dtype, device=device)) is None
+        return
+    chosen = {gemm_mma.tile_for(pa.empty(s, dtype=dtype, device=device)) for s in ((8, 8), (4096, 4096))}
+    assert len(chosen) == 2
+    assert None not in chosen
+    with pa.debug():
+        assert gemm_mma.tile_for(pa.empty((8, 8), dtype=dtype, device=device)) is None
