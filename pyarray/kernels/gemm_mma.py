@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..array import ndarray
 from ..dtypes import DType
+from ..errors import OutOfMemoryError
 from ..jit.mode import mode
 from .map import COPY, launch_map
 from .scratch import scratch
@@ -88,16 +89,22 @@ def _least(m: int, n: int, matrices: int, processors: int, units: str, size: int
 
 def in_chunks(x: ndarray, used: int) -> ndarray:
     """An operand whose elements are used so many times: a copy of it if it doesn't lie in aligned chunks,
-    which are fetched many times faster, and is used often enough."""
+    which are fetched many times faster, is used often enough, and there is memory for it. What is broadcast
+    is copied once."""
     rs, cs = x._strides[-2:]
     size = x.itemsize
     apart = rs if cs == size else cs
     odd = any(step % CHUNK for step in (x._ptr, apart, *x._strides[:-2]))
     if used < REUSED or min(x._shape[-2:]) < REUSED // 4 or ((cs == size or rs == size) and not odd):
         return x
-    *lead, rows, columns = x._shape
+    *_, rows, columns = x._shape
+    lead = tuple(n if step else 1 for n, step in zip(x._shape[:-2], x._strides[:-2], strict=True))
     each = CHUNK // size
-    room = scratch((*lead, rows, -(-columns // each) * each), x._dtype, x.device)
-    copied = room._view(0, x._shape, room._strides)
-    launch_map(COPY, x._dtype, copied, (x,))
-    return copied
+    try:
+        room = scratch((*lead, rows, -(-columns // each) * each), x._dtype, x.device)
+    except OutOfMemoryError:
+        return x
+    once = (*lead, rows, columns)
+    launch_map(COPY, x._dtype, room._view(0, once, room._strides), (x._view(0, once, x._strides),))
+    steps = (own if step else 0 for own, step in zip(room._strides[:-2], x._strides[:-2], strict=True))
+    return room._view(0, x._shape, (*steps, *room._strides[-2:]))

@@ -159,6 +159,10 @@ def test_operands_that_are_used_often_are_copied_to_aligned_places(device, dtype
         assert all(step % 16 == 0 or step == a.itemsize for step in copied.strides)
         assert (how != "padded") or copied is a
         same(a @ b, want)
+    many = pa.broadcast_to(laid(y, "odd rows", dtype, device), (3, 45, 83))
+    copied = gemm_mma.in_chunks(many, 67)
+    assert copied.strides[0] == 0
+    same(copied, np.broadcast_to(y, (3, 45, 83)))
 
 
 def test_the_default_tiles_cover_all_sizes(device, dtype):
