@@ -4,8 +4,9 @@ with other addresses.
 Most functions launch the same kernels on the same windows whenever their operands look the same; only the
 addresses differ. What such a call does is seen once by an observer (`jit.mode`) and becomes straight-line
 code: allocate, launch, launch, wrap up the result. Nothing is assumed about the function but that it doesn't
-depend on anything else than its arguments: a call in which the host itself touched array memory, wrote to an
-operand or used memory that outlives the call is never repeated, but made in full each time.
+depend on anything else than its arguments: a call in which the host itself touched array memory, or that used
+memory which outlives it, is never repeated, but made in full each time; one that wrote to an operand is where
+some of the operands' memory is another library's, of which only addresses say whether it overlaps.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ OPERANDS = 8  # of a call; one with more isn't repeated
 _ARRAYS = frozenset((ndarray, BufferView))
 _EXACT = frozenset((bool, int, str, type(None), DType))  # equal ones of a type are the same
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+_IN_FULL = object()  # what a repetition gives that has done nothing
 
 
 class _Unfit(Exception):
@@ -70,8 +74,10 @@ def repeatable(function: _Function) -> _Function:
             except (_Unfit, TypeError):  # TypeError: not hashable
                 return function(*args, **kwargs)
             if way:
-                return way(*operands)
-            if way is None and operands:
+                result = way(*operands)
+                if result is not _IN_FULL:
+                    return result
+            elif way is None and operands:
                 counts[key] = count = counts.get(key, 0) + 1
                 if count == WRITTEN_AT:
                     counts.pop(key, None)
@@ -159,6 +165,7 @@ class _Seen:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {"allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
         self.fit = True
+        self.wrote = False  # to an operand
 
     def observe(self, launch: Launch) -> None:
         """A launch of this thread, which is done here."""
@@ -197,8 +204,7 @@ class _Seen:
         """An expression for the array's address when the call is repeated."""
         for k, operand in enumerate(self.operands):
             if operand._buffer is x._buffer:
-                if writes:
-                    raise _Unfit
+                self.wrote |= writes
                 return _plus(f"x{k}._ptr", x._ptr - operand._ptr)
         return _plus(f"b{self._number(x._buffer)}.ptr", x._ptr - x._buffer.ptr)
 
@@ -220,6 +226,10 @@ class _Seen:
             raise _Unfit
         lines = [f"b{n} = allocate(device, {nbytes})" for n, (_, nbytes) in enumerate(self.made)]
         lines += self.lines
+        if self.wrote:
+            foreign = " or ".join(f"x{k}._buffer.owner is not None" for k in range(len(self.operands)))
+            lines.insert(0, f"if {foreign}: return in_full")
+            self.scope["in_full"] = _IN_FULL
         for k, (found, check) in enumerate(guards):
             if not on_host(found):
                 raise _Unfit
@@ -244,7 +254,10 @@ class _Seen:
         """An expression for what the call gives, whose buffers are put into `held`."""
         kind = type(result)
         if kind in _ARRAYS:
-            return self._array(result, held)
+            place = next((k for k, operand in enumerate(self.operands) if operand is result), None)
+            return self._array(result, held) if place is None else f"x{place}"
+        if result is None:
+            return "None"
         if kind is list:
             return f"[{', '.join(self._result(item, held) for item in result)}]"
         if isinstance(result, tuple):

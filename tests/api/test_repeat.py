@@ -139,7 +139,6 @@ MEMORY = {}
         (True, lambda x, y: (pa.add(x, y), [pa.exp(x)])),
         (True, lambda x, y: pa.reshape(pa.add(x, y), (3, 3))),
         (False, lambda x, y: pa.add(x, float(y[0]))),  # the host looks
-        (False, lambda x, y: pa.add(x, y, out=y)),  # an operand is written
         (False, lambda x, y: x),  # nothing is launched
         (False, lambda x, y: pa.add(x, MEMORY.setdefault(x.device, pa.exp(y)))),  # memory that stays
         (False, lambda x, y: pa.add(x, pa.asarray(np.ones(9, "f"), device=x.device))),  # from the host
@@ -150,6 +149,41 @@ MEMORY = {}
 def test_what_can_be_repeated(pair, repeats, function):
     MEMORY.clear()
     assert counted(function, pair) is repeats
+
+
+def test_operands_that_are_written(device):
+    """They are, by repeated calls, where all memory is of this library: its buffers don't overlap."""
+    x, y = (pa.array(np.arange(9.0), device=device) for _ in range(2))
+    assert counted(lambda x, y: pa.add(x, y, out=y), (x, y))
+    assert counted(lambda x, y: pa.sum(x, axis=0, out=y), (x, y[0, ...]))
+    assert counted(lambda x, y: pa.copyto(x, y), (x, y))
+    if device == "cpu":
+        foreign = pa.asarray(np.arange(9.0), copy=False)
+        assert not counted(lambda x, y: pa.add(x, y, out=y), (x, foreign))
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_out_anywhere_in_the_memory_of_an_operand(device, foreign):
+    """Windows of one memory at all distances, in turns: one's repetition could be taken for another's."""
+    if foreign and device != "cpu":
+        pytest.skip("NumPy's memory is the CPU's")
+    turn = pa.array(np.eye(8)[::-1], device=device)
+    calls = {
+        "cumsum": (lambda x, out: pa.cumsum(x, out=out), np.cumsum),
+        "clip": (lambda x, out: pa.clip(x, 2, 20, out=out), lambda x: np.clip(x, 2, 20)),
+        "matmul": (lambda x, out: pa.matmul(x, turn, out=out), lambda x: x[::-1]),
+    }
+    for name, (ours, theirs) in calls.items():
+        for shift in (0, 1, -1, 4, -8, 8) * TIMES:
+            host = np.arange(40.0)
+            whole = host if foreign else pa.array(host, device=device)
+            x, out = (whole[start : start + 8] for start in (16, 16 + shift))
+            if foreign:
+                x, out = (pa.asarray(v, copy=False) for v in (x, out))
+            wanted = host.copy()
+            wanted[16 + shift : 24 + shift] = theirs(host[16:24].copy())
+            assert ours(x, out) is out
+            assert pa.asnumpy(whole).tolist() == wanted.tolist(), (name, shift)
 
 
 def test_an_index_out_of_range_is_found_in_a_repeated_call():
