@@ -254,8 +254,8 @@ class _Seen:
         """An expression for what the call gives, whose buffers are put into `held`."""
         kind = type(result)
         if kind in _ARRAYS:
-            place = next((k for k, operand in enumerate(self.operands) if operand is result), None)
-            return self._array(result, held) if place is None else f"x{place}"
+            same = next((k for k, operand in enumerate(self.operands) if operand is result), None)
+            return self._array(result, held) if same is None else f"x{same}"
         if result is None:
             return "None"
         if kind is list:
