@@ -1,0 +1,103 @@
+/* pa_gemm.h's part that cuts a product into blocks, tiles and slices and goes through them. Only pa_gemm.h includes it. */
+
+PA_GEMM_PLAN void PA_G(run)(pa_gemm_job *job, pa_block body, int64_t count, int wide)
+{
+    if (wide && count > 1) job->rt->parallel_for(job->rt, body, job, count, 1);
+    else if (count > 0) body(job, 0, count);
+}
+
+/* What is read in place: copying pays by the number of times that a panel is read. Rows of B at a distance of a large power of 2
+   would fight for the same few lines of the caches. */
+PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
+{
+    (void)job;
+#if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
+    const int a_fits = job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
+    const int b_fits = job->cbs == PA_G_ES &&
+                       job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
+    job->a_direct = a_fits && job->m >= PA_G_MR;
+    job->b_direct = b_fits && job->n >= PA_G_NR;
+#if PA_G_SMALL
+    if (a_fits && b_fits && job->m >= PA_G_LOW && job->n >= PA_G_L && job->ccs == PA_G_ES && job->k <= PA_G_KC &&
+        !job->by_vector && pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
+        int64_t low, best = 0, rows = INT64_MAX;
+        for (low = 0; low < 3 && low * PA_G_LOW < job->m + PA_G_MR; low++) {
+            int64_t high = pa_gemm_ceil(job->m - low * PA_G_LOW, PA_G_MR);
+            if (high > 0 && job->m < PA_G_MR) continue; /* too high */
+            if (high >= 0 && high * PA_G_MR + low * PA_G_LOW < rows) best = high, rows = high * PA_G_MR + low * PA_G_LOW;
+        }
+        job->small = 1;
+        job->high = best;
+    }
+#endif
+#endif
+}
+
+/* Decides how the product is cut; sizes and strides are all it depends on. Blocks bound the scratch memory: PA_BLOCK rows and
+   columns, 4 * PA_BLOCK bytes of depth. */
+PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
+{
+    const pa_gemm_args *g = job->args;
+    const int64_t kc = g->kc > 0 ? pa_gemm_min(g->kc, PA_G_KC) : PA_G_KC;
+    const int64_t mc = g->mc > 0 ? pa_gemm_ceil(g->mc, PA_G_MR) * PA_G_MR : PA_G_MC;
+    const int64_t nc = g->nc > 0 ? pa_gemm_ceil(g->nc, PA_G_NR) * PA_G_NR : PA_G_NC;
+    job->rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, mc) * mc);
+    job->cols = pa_gemm_min(pa_gemm_ceil(job->n, PA_G_NR) * PA_G_NR, pa_gemm_ceil(PA_G_BLOCK, nc) * nc);
+    job->depth = pa_gemm_cut(job->k, pa_gemm_ceil(4 * PA_G_BLOCK / PA_G_WORD, kc) * kc, 4);
+    job->kc = pa_gemm_cut(pa_gemm_min(job->depth, job->k), kc + kc / 32, 4);
+    job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
+    job->mc = pa_gemm_cut(job->rows, mc, PA_G_MR);
+    job->nc = pa_gemm_cut(job->cols, nc, PA_G_NR);
+    /* One row of tiles, if a higher tile than usual: no panel of B is read by two tasks then. */
+    job->b_own = !job->b_direct && job->m <= 2 * mc && job->m <= PA_G_BLOCK;
+    if (job->b_own) job->mc = job->rows;
+    /* Enough tasks for many threads, as long as they are worth taking. */
+    while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&
+           pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > 2 * PA_G_WIDE) {
+        if (job->nc >= (job->b_own ? 4 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
+            job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
+        else if (job->mc >= 8 * PA_G_MR && !job->b_own)
+            job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
+        else
+            break;
+    }
+    job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
+    job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
+    job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
+    job->bytes_a = job->a_direct ? 0 : pa_gemm_ceil(job->rows * job->depth * PA_G_WORD, 64) * 64;
+    job->bytes_b = job->b_direct || job->b_own ? 0 : pa_gemm_ceil(job->cols * job->depth * PA_G_WORD, 64) * 64;
+    job->bytes = job->bytes_a + job->bytes_b + (!PA_G_HOLDS && job->k > job->kc ? job->rows * job->cols * PA_G_WORD : 0);
+}
+
+/* Computes a planned product. Its memory is scratch unless it was given some. */
+PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
+{
+    char few[((PA_G_MR + PA_G_NR) * PA_G_KC + PA_G_MR * PA_G_NR) * PA_G_WORD + 128] __attribute__((aligned(64)));
+    if (pa_gemm_work(job->m, job->n, job->k, PA_G_PLANES) < PA_G_WIDE) wide = 0;
+    if (!job->memory && job->bytes) job->memory = (char *)job->rt->scratch(job->rt, (size_t)job->bytes);
+    if (!job->memory && job->bytes) {
+        /* Without memory one panel at a time: slow, but it is the product. */
+        job->memory = few;
+        job->a_direct = job->b_direct = job->b_own = wide = 0;
+        job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
+        job->rows = job->mc = PA_G_MR, job->cols = job->nc = PA_G_NR, job->depth = job->kc = PA_G_KC;
+        job->bytes_a = pa_gemm_ceil(PA_G_MR * PA_G_KC * PA_G_WORD, 64) * 64;
+        job->bytes_b = pa_gemm_ceil(PA_G_NR * PA_G_KC * PA_G_WORD, 64) * 64;
+    }
+    job->pa = job->memory, job->pb = job->memory + job->bytes_a, job->acc = job->pb + job->bytes_b;
+    for (job->i0 = 0; job->i0 < job->m; job->i0 += job->rows) {
+        job->mb = pa_gemm_min(job->rows, job->m - job->i0);
+        for (job->j0 = 0; job->j0 < job->n; job->j0 += job->cols) {
+            job->nb = pa_gemm_min(job->cols, job->n - job->j0);
+            for (job->p0 = 0; job->p0 < job->k; job->p0 += job->depth) {
+                int64_t slices;
+                job->kb = pa_gemm_min(job->depth, job->k - job->p0);
+                slices = pa_gemm_ceil(job->kb, job->kc);
+                job->pack_a = pa_gemm_ceil(job->mb, job->mc) * slices;
+                if (job->a_direct || (job->j0 > 0 && job->depth >= job->k)) job->pack_a = 0; /* it is there already */
+                PA_G(run)(job, PA_G(copy), job->pack_a + (job->bytes_b ? pa_gemm_ceil(job->nb, job->nc) * slices : 0), wide);
+                PA_G(run)(job, PA_G(tiles), pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), wide);
+            }
+        }
+    }
+}
