@@ -16,6 +16,8 @@ pytest_plugins = ("targets.kernel_recorder",)
 if "PYARRAY_CACHE_DIR" not in os.environ:
     _own_cache = tempfile.TemporaryDirectory(prefix="pyarray-tests-")
     os.environ["PYARRAY_CACHE_DIR"] = _own_cache.name
+# Each process that a test starts would compile the Python of the package anew: half of its time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests count compiles.
 os.environ["PYARRAY_WARMED"] = "0"
 
