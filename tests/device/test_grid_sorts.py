@@ -38,8 +38,8 @@ def places(x, axis, descending):
     return np.argsort(~x if descending else x, axis=axis, kind="stable")
 
 
-# Whether positions are asked for, and whether the order is descending. Of a type the first is another text and
-# the second other constants in it, so every type takes each once, and its neighbours the other two pairs.
+# Whether positions are asked for, and whether the order is descending. Of a type the first is another text,
+# the second other constants in it: every type takes each once, and its neighbours the other two pairs.
 WAYS = ((True, False), (False, True)), ((True, True), (False, False))
 
 
