@@ -57,7 +57,7 @@ def laid_out(draw, shape):
     return base[(slice(None, None, -1),) * len(shape)] if layout == "R" else np.array(base, order=layout)
 
 
-@FEW
+@settings(deadline=None, max_examples=12)  # each example is some kernels
 @given(st.data())
 def test_what_is_drawn_is_what_the_function_gives_by_itself(data):
     shape = data.draw(st.sampled_from(((4, 6), (6,), (2, 3, 4), ())))
@@ -94,9 +94,12 @@ def test_reductions_over_any_axes(reduction):
         pa.asarray(rng.integers(1, 3, (3, 5, 4)).astype(np.float32)),
         pa.asarray(rng.integers(1, 3, (5, 1))),
     )
-    for axis, keepdims in ((None, False), (0, True), (-1, False), ((0, 2), True)):
+    axes = ((None, False), (0, True), (-1, False), ((0, 2), True))
+    turn = REDUCTIONS.index(reduction)
+    for axis, keepdims in axes if reduction is pa.sum else axes[turn % 2 :: 2]:
         alike(pa.fuse(lambda x, y, a=axis, k=keepdims: reduction(x * y, axis=a, keepdims=k)), x, y)
-    alike(pa.fuse(lambda x: reduction(x[:, ::2].T + 1, axis=1)), x)
+    if turn % 2 == 0:
+        alike(pa.fuse(lambda x: reduction(x[:, ::2].T + 1, axis=1)), x)
 
 
 def test_long_reductions_go_in_pieces():
