@@ -33,7 +33,7 @@ def test_found(x, data):
     same(a.compress(mask, axis), x.compress(mask, axis))
 
 
-@FEW
+@settings(deadline=None, max_examples=10)  # a dozen kernels for each rank
 @given(numpy_views(dtype=pa.float32))
 def test_select_and_piecewise(x):
     a = pa.asarray(x)
