@@ -59,7 +59,7 @@ def test_take_errors():
         pa.take_along_axis(a, pa.asarray([1]), axis=1)
 
 
-@FEW
+@settings(FEW, max_examples=12)  # an example is a dozen kernels
 @given(VIEWS, st.data())
 def test_where(x, data):
     other = data.draw(numpy_views(dtype=pa.int32, shape=x.shape).filter(lambda y: y.shape == x.shape))
