@@ -8,7 +8,7 @@ from typing import Any
 
 from ..array import ndarray
 from ..array_convert import asarray
-from ..dtypes import complex128, float64, result_type
+from ..dtypes import complex128, float32, float64, result_type
 from ..jit.kernel import func
 from ..jit.repeat import repeatable
 from ..lang.markers import known as k
@@ -74,7 +74,7 @@ def _terms(x: Any, c: Any, rest: Any) -> Any:
 
 
 def _i0(x: Any) -> Any:
-    size = k.abs(x)
+    size = k.abs(x) * float32(1)  # half precision has no such numbers
     y = min(size, 9) * min(size, 9) / 4
     small = _terms(y, _SMALL[0], _terms(y, _SMALL[1], _terms(y, _SMALL[2], 0)))
     t = 1 / max(size, 9)

@@ -103,8 +103,9 @@ def test_bessel_function(drawn):
 def test_bessel_function_elsewhere(device):
     x = np.array([0.0, -0.0, -3.0, 8.999, 9.001, 80.0])
     for dtype, rtol in (("float64", 1e-14), ("float32", 1e-6), ("float16", 2e-3), ("int8", 1e-14)):
-        y = x.clip(-9, 9).astype(dtype)
-        same(pa.i0(pa.asarray(y, device=device)), np.i0(y), rtol)
+        y = x.clip(-11, 11).astype(dtype)
+        wanted = np.i0(y.astype("float64")).astype(pa.i0(pa.asarray(y)).dtype.numpy)
+        same(pa.i0(pa.asarray(y, device=device)), wanted, rtol)
     a = pa.asarray([np.inf, -np.inf, 1e308, np.nan, 80.0], device=device)
     np.testing.assert_array_equal(pa.isnan(pa.i0(a)).get(), [False, False, False, True, False])
     np.testing.assert_array_equal(pa.i0(a)[:3].get(), np.inf)

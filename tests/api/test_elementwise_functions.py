@@ -164,6 +164,8 @@ def test_every_dtype(name):
             least = np.iinfo(dtype.numpy).min
             fine = ~((operands[0] == least) & (operands[1] == -1))  # NumPy's answer depends on its build
             ours, theirs = ours[fine], theirs[fine]
+        if name == "i0":  # NumPy's has no answer at infinity
+            theirs = np.where(np.isinf(operands[0]), np.inf, theirs).astype(ours.dtype)
         if name == "sinc":  # ours is 0 at whole numbers, where NumPy's sine of an inexact pi x isn't
             x = operands[0]
             whole = np.isfinite(x) & (x != 0) & (x == np.round(np.real(x)))
