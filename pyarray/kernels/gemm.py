@@ -160,7 +160,8 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and whether its
     blocks are arguments."""
     name, nb, tiles, *more = key
-    last, blocks = (*more, None, False)[:2]
+    last: Last | None = more[0] if more else None
+    blocks = len(more) > 1
     dtype = BY_NAME[name]
     out = BY_NAME[last.out] if last else dtype
     names = (*_NAMES, *(last.addends if last else ()))
