@@ -25,8 +25,7 @@ typedef struct worker {
     pthread_t thread;
 #ifdef __linux__
     atomic_int cpu;  /* where it waits for work, -1 while it has some */
-    atomic_int sent; /* it may run where `own` says, but not on processor `off`; all three change under the mutex */
-    int off;
+    atomic_int sent; /* it may not run everywhere that `own` says; both change under the mutex */
     cpu_set_t own;
 #endif
 } worker;
@@ -154,17 +153,13 @@ static void send_away(pa_pool *pool)
     int here = sched_getcpu();
     for (int i = 0; i < pool->started; i++) {
         worker *other = &pool->workers[i];
-        /* One that was sent away before and has had no work since still keeps off a processor, but perhaps not off this one. */
-        int may_be_here = atomic_load(&other->sent) ? other->off != here : atomic_load(&other->cpu) == here;
-        if (here < 0 || !may_be_here) continue;
+        if (atomic_load_explicit(&other->cpu, memory_order_relaxed) != here || here < 0) continue;
         pthread_mutex_lock(&pool->mutex);
         if (other->sent || !pthread_getaffinity_np(other->thread, sizeof other->own, &other->own)) {
             cpu_set_t others = other->own;
             CPU_CLR(here, &others);
-            if (CPU_COUNT(&others) && !pthread_setaffinity_np(other->thread, sizeof others, &others)) {
-                other->off = here;
-                atomic_store(&other->sent, 1);
-            }
+            int sent = CPU_COUNT(&others) && !pthread_setaffinity_np(other->thread, sizeof others, &others);
+            if (sent) atomic_store(&other->sent, 1);
         }
         pthread_mutex_unlock(&pool->mutex);
     }
