@@ -53,7 +53,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     if (job->b_own) job->mc = job->rows;
     /* Enough tasks for many threads, as long as they are worth taking. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&
-           pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > 2 * PA_G_WIDE) {
+           pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > PA_G_WIDE) {
         if (job->nc >= (job->b_own ? 4 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
             job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
         else if (job->mc >= 8 * PA_G_MR && !job->b_own)

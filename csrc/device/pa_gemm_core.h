@@ -21,6 +21,14 @@ PA_GEMM_INLINE PA_G_V PA_G(low)(PA_G_V x, PA_G_V y)
     return (PA_G_V)__builtin_ia32_pmuludq256((halves)x, (halves)y);
 #endif
 }
+PA_GEMM_INLINE PA_G(w) PA_G(turned)(PA_G_V x)
+{
+#ifdef __clang__
+    return __builtin_shufflevector((PA_G(w))x, (PA_G(w))x, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    return __builtin_shuffle((PA_G(w))x, (PA_G(w)){1, 0, 3, 2, 5, 4, 7, 6});
+#endif
+}
 #endif
 
 /* sums = `rows` rows of A (PA_MR at most) times `across` vectors of columns of B (PA_NR at most). Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
@@ -63,7 +71,7 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
 #if PA_G_HALVES
                 const PA_G_V xs = zero + x;
                 re[i][j] += PA_G(low)(xs, br[j]);
-                cross[i][j] += (PA_G(w))xs * (PA_G(w))(br[j] >> 32 | br[j] << 32);
+                cross[i][j] += (PA_G(w))xs * PA_G(turned)(br[j]);
 #else
                 re[i][j] = PA_G_VMAC(re[i][j], br[j], x);
 #endif

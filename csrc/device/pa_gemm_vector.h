@@ -22,8 +22,9 @@ PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
 }
 PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
 {
+    __asm__("" : "+x"(x)); /* loaded once, not by either instruction: it may lie across two lines */
     s.low += PA_G(low)(x, y);
-    s.cross += (PA_G(w))x * (PA_G(w))(y >> 32 | y << 32); /* y is used again, so is this */
+    s.cross += (PA_G(w))x * PA_G(turned)(y); /* y is used again, so is this */
     return s;
 }
 PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32); }
@@ -98,12 +99,12 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
                               const int rows)
 {
     const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], *z = x + (rows - 1) * nx;
-    const int64_t step = rows == 1 && !PA_G_HALVES ? 2 * PA_G_L : PA_G_L, more = step - PA_G_L;
+    const int sums = rows == 1 && PA_G_HALVES ? 4 : 8; /* there are no more registers */
+    const int64_t step = rows == 1 ? sums / 4 * PA_G_L : PA_G_L, more = step - PA_G_L;
     PA_G(total) t[8];
-    PA_G_V s[8];
     int64_t j, i;
     int q;
-    __builtin_memset(t, 0, sizeof t);
+    PA_GEMM_UNROLL for (q = 0; q < 8; q++) t[q] = PA_G(from)((PA_G_V){0});
     for (j = 0; j + step <= n; j += step) {
         const PA_G_V x0 = *(const PA_G_VU *)(x + j), x1 = *(const PA_G_VU *)(x + apart + j);
         const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * apart + j), x3 = *(const PA_G_VU *)(x + 3 * apart + j);
@@ -111,7 +112,7 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
         t[1] = PA_G(more)(t[1], *(const PA_G_VU *)(b1 + j), x1);
         t[2] = PA_G(more)(t[2], *(const PA_G_VU *)(b2 + j), x2);
         t[3] = PA_G(more)(t[3], *(const PA_G_VU *)(b3 + j), x3);
-        if (rows == 1 && PA_G_HALVES) continue; /* there are no more registers */
+        if (sums == 4) continue;
         const PA_G_V z0 = *(const PA_G_VU *)(z + more + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
         const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * apart + more + j), z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
         t[4] = PA_G(more)(t[4], *(const PA_G_VU *)(b0 + more + j), z0);
@@ -119,19 +120,18 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
         t[6] = PA_G(more)(t[6], *(const PA_G_VU *)(b2 + more + j), z2);
         t[7] = PA_G(more)(t[7], *(const PA_G_VU *)(b3 + more + j), z3);
     }
-    PA_GEMM_UNROLL for (q = 0; q < 8; q++) s[q] = PA_G(whole)(t[q]);
-    if (rows == 1)
-        PA_GEMM_UNROLL for (q = 0; q < 4; q++) s[q] = PA_G_ADD(s[q], s[4 + q]);
-    for (q = 0; q < 4 * rows; q++) out[q] = ((const PA_ACC *)&s[q])[0];
-    for (i = 1; i < PA_G_L; i++) {
-        PA_GEMM_SCALAR();
-        PA_GEMM_UNROLL for (q = 0; q < 4 * rows; q++) out[q] = (PA_ACC)PA_G_ADD(out[q], ((const PA_ACC *)&s[q])[i]);
-    }
-    for (q = 0; q < 4 * rows; q++)
+    PA_GEMM_UNROLL for (q = 0; q < 4 * rows; q++) {
+        PA_G_V s = PA_G(whole)(t[q]);
+        PA_ACC sum;
+        if (rows == 1 && sums == 8) s = PA_G_ADD(s, PA_G(whole)(t[4 + q]));
+        sum = s[0];
+        for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
         for (i = j; i < n; i++) {
             PA_GEMM_SCALAR();
-            out[q] = PA_G_MAC(out[q], b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
+            sum = PA_G_MAC(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
         }
+        out[q] = sum;
+    }
 }
 
 PA_GEMM_HOT void PA_G(dot2)(int64_t n, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, PA_ACC *out)

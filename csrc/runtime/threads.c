@@ -1,7 +1,7 @@
 /* The pool of worker threads, and pa_parallel_for.
 
-   A job is open while `remaining` is above zero. Taking a block is one decrement, and only a decrement that found a positive
-   number owns a block; the fields of the job stay as they are until every block is counted in `done`, so they are read after
+   A job is open while `remaining` is above zero. Taking blocks is one subtraction, which owns as many as it found, up to
+   those it took; the fields of the job stay as they are until every block is counted in `done`, so they are read after
    taking. A worker that comes late finds nothing left, owns nothing, and so need not be waited for. Waking is only a hint: a
    worker that sleeps through a job costs speed, never the result. */
 #define _GNU_SOURCE
@@ -13,9 +13,9 @@
 
 #include "internal.h"
 
-/* About 20-50 us: longer than the gap between two launches of a Python loop, shorter than a time slice. */
+/* A thread that waits looks this often, 20-50 us, then gives its processor to whoever wants it between looks, a few tenths of a
+   millisecond, then sleeps. A sleeper wakes late, 50 us on virtual machines, and often next to the thread that wakes it. */
 #define SPINS 1000
-/* A caller that sleeps is woken late, and next to the worker that wakes it. */
 #define YIELDS 1000
 #define WORKER_STACK ((size_t)8 << 20)
 #define LINE 64
@@ -116,14 +116,16 @@ static void unlist_pool(pa_pool *pool)
    cannot end before that, so the next block it takes is of the same job. */
 static int64_t run_blocks(pa_pool *pool)
 {
-    int64_t ran = 0;
-    while (atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0) {
-        int64_t left = atomic_fetch_sub(&pool->remaining, 1);
-        if (left <= 0) break;
-        int64_t begin = (pool->blocks - left) * pool->grain;
-        int64_t end = left == 1 ? pool->count : begin + pool->grain;
-        pool->block(pool->context, begin, end);
-        ran++;
+    int64_t ran = 0, left;
+    while ((left = atomic_load_explicit(&pool->remaining, memory_order_relaxed)) > 0) {
+        /* Many while there are many: the processors pass `remaining` around, which may take longer than a small block. */
+        int64_t taken = left / (2 * pool->threads);
+        if (taken < 1) taken = 1;
+        left = atomic_fetch_sub(&pool->remaining, taken);
+        for (; left > 0 && taken > 0; left--, taken--, ran++) {
+            int64_t begin = (pool->blocks - left) * pool->grain;
+            pool->block(pool->context, begin, left == 1 ? pool->count : begin + pool->grain);
+        }
     }
     return ran;
 }
@@ -140,7 +142,20 @@ static void work_once(pa_pool *pool)
     }
 }
 
-static int is_idle(pa_pool *pool) { return atomic_load(&pool->remaining) <= 0 && !atomic_load(&pool->stop); }
+static int has_work(pa_pool *pool) { return atomic_load(&pool->remaining) > 0 || atomic_load(&pool->stop); }
+
+static int is_done(pa_pool *pool) { return atomic_load(&pool->done) == pool->blocks; }
+
+/* Whether `ready` before it is time to sleep. */
+static int looks(pa_pool *pool, int (*ready)(pa_pool *))
+{
+    for (int i = 0; i < SPINS + YIELDS; i++) {
+        if (ready(pool)) return 1;
+        if (i < SPINS) relax();
+        else sched_yield();
+    }
+    return 0;
+}
 
 /* Linux may put a worker on its caller's processor while another is idle, on machines with few of them again and again: it wakes
    a thread where it fell asleep, and its waker next to itself. The two then share one for milliseconds. So who opens a job sends
@@ -180,17 +195,16 @@ static void send_away(pa_pool *pool) { (void)pool; }
 static void unsettle(worker *self) { (void)self; }
 #endif
 
+/* A worker that is woken too late for a job looks again: among jobs shorter than a wake it would otherwise miss each of them. */
 static void wait_for_work(pa_pool *pool)
 {
-    for (int i = 0; i < SPINS; i++) {
-        if (!is_idle(pool)) return;
-        relax();
+    while (!looks(pool, has_work)) {
+        pthread_mutex_lock(&pool->mutex);
+        atomic_fetch_add(&pool->sleeping, 1);
+        if (!has_work(pool)) pthread_cond_wait(&pool->work, &pool->mutex);
+        atomic_fetch_sub(&pool->sleeping, 1);
+        pthread_mutex_unlock(&pool->mutex);
     }
-    pthread_mutex_lock(&pool->mutex);
-    atomic_fetch_add(&pool->sleeping, 1);
-    while (is_idle(pool)) pthread_cond_wait(&pool->work, &pool->mutex);
-    atomic_fetch_sub(&pool->sleeping, 1);
-    pthread_mutex_unlock(&pool->mutex);
 }
 
 /* Wakes two sleepers, each of which wakes two more: the caller gets to its own blocks at once. */
@@ -244,14 +258,10 @@ static void start_workers(pa_pool *pool, int wanted)
 
 static void wait_for_blocks(pa_pool *pool)
 {
-    for (int i = 0; i < SPINS + YIELDS; i++) {
-        if (atomic_load(&pool->done) == pool->blocks) return;
-        if (i < SPINS) relax();
-        else sched_yield(); /* a worker may be waiting for this processor */
-    }
+    if (looks(pool, is_done)) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->waiting, 1);
-    while (atomic_load(&pool->done) != pool->blocks) pthread_cond_wait(&pool->finished, &pool->mutex);
+    while (!is_done(pool)) pthread_cond_wait(&pool->finished, &pool->mutex);
     atomic_store(&pool->waiting, 0);
     pthread_mutex_unlock(&pool->mutex);
 }
