@@ -73,6 +73,13 @@ def directions(tree: Tree, declared: Mapping[str, str] | None = None) -> dict[st
     return result | dict(declared or {})
 
 
+def unread(tree: Tree) -> frozenset[str]:
+    """Kernel parameters that are written and never read: where they share no memory with others, a second run
+    changes nothing in them."""
+    accesses = accesses_of(tree)[tree.kernel.symbol]
+    return frozenset(name for name, found in accesses.items() if {access.how for access in found} == {"w"})
+
+
 def accesses_of(tree: Tree) -> dict[str, Accesses]:
     """Function → accesses to its parameters, those by functions that it calls among them."""
     results, known = result_roots(tree), dict[str, Accesses]()

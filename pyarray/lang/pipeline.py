@@ -8,7 +8,7 @@ from typing import Any
 
 from .check import Site, check
 from .dialect import DIALECTS
-from .directions import directions, enforce
+from .directions import directions, enforce, unread
 from .emit import emit
 from .emit_gpu import emit_gpu
 from .infer import infer
@@ -27,7 +27,7 @@ class Program:
     """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
     values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
-    launched with a grid of the caller's."""
+    launched with a grid of the caller's. `unread` are known to be written and never read."""
 
     name: str
     text: str
@@ -38,6 +38,7 @@ class Program:
     captures: tuple[Capture, ...] = ()
     pins: dict[str, Pins] = field(default_factory=dict)
     raw: bool = False
+    unread: frozenset[str] = frozenset()
 
 
 def lower(
@@ -63,7 +64,7 @@ def lower(
     refute(verify(tree), pins, sources)
     said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     enforce(tree, said, sources)
-    facts = directions(tree, said)
+    facts, kept = directions(tree, said), unread(tree)
     sites: tuple[Site, ...] = ()
     if debug:
         outs = [name for name, how in said.items() if how == "OUT"]
@@ -71,4 +72,4 @@ def lower(
     tree = verify(sequence(tree))
     dialect = DIALECTS[target]
     text, entry = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
-    return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins)
+    return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins, unread=kept)

@@ -198,21 +198,23 @@ class Compiler:
         """The candidate, twice where it is to be checked."""
         bound = call.with_config(config)
         debug = call.checked
-        run, directions = self._run(self.kernel(config.flags, debug), bound)
-        if debug or not self._check:
-            return Prepared(run, run if self._check else None, directions)
-        hasty = HASTY if _is_small(bound) else ()
-        checked, _ = self._run(self.kernel((*config.flags, *hasty), True), bound)
-        return Prepared(run, checked, directions)
+        variant = self.kernel(config.flags, debug)._compile(bound)
+        run, program = self._run(variant, bound), variant.program
+        checked = run if self._check else None
+        if self._check and not debug:
+            hasty = HASTY if _is_small(bound) else ()
+            checked = self._run(self.kernel((*config.flags, *hasty), True)._compile(bound), bound)
+        arrays = {p.name for p, a in bound.pairs if isinstance(a, ndarray)}
+        directions = {n: how for n, how in program.directions.items() if n in arrays}
+        return Prepared(run, checked, directions, program.unread)
 
-    def _run(self, kernel: Kernel, bound: Bound) -> tuple[Callable[[], Any], dict[str, str]]:
-        variant = kernel._compile(bound)
+    def _run(self, variant: Variant, bound: Bound) -> Callable[[], Any]:
         slots, launch, sites = tuple(bound.slots()), variant.launch, variant.program.sites
+        name = self._kernel.__name__
 
         def run() -> None:
             failure = launch(*slots)
             if failure:
-                raise_bounds(kernel.__name__, sites, failure)
+                raise_bounds(name, sites, failure)
 
-        arrays = {p.name for p, a in bound.pairs if isinstance(a, ndarray)}
-        return run, {n: how for n, how in variant.program.directions.items() if n in arrays}
+        return run

@@ -8,7 +8,7 @@ results, and is put back at the end alone.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import shapes
@@ -41,7 +41,8 @@ def inside(name: str, path: str) -> bool:
 
 class Arguments:
     """The arrays of a call, by path, while candidates run on them. `restore` None infers what is saved; names
-    of parameters say it, and then nothing else is. `zeroed` are set to zero before each run.
+    of parameters say it, and then nothing else is. `zeroed` are set to zero before each run; `unread` are
+    those that no candidate reads.
 
     `save` before the first run, `prepare` before each, `put_back` at the end.
     """
@@ -52,6 +53,7 @@ class Arguments:
         directions: Mapping[str, str],
         restore: Sequence[str] | None,
         zeroed: Sequence[str],
+        unread: Collection[str] = (),
     ):
         self.arrays = {name: a for name, a in arrays.items() if a._size}
         self.written = [n for n in self.arrays if directions.get(n) in _WRITES or n in zeroed]
@@ -63,6 +65,7 @@ class Arguments:
         off = restore is not None and not restore
         self._filled = [] if off else [n for n in self._results(directions) if n not in names]
         self._targets = _distinct([self.arrays[n] for n in names])
+        self._kept = all(n in unread and not self._shared(n) for n in names)
         self._saved: list[tuple[ndarray, ndarray]] = []
         self._before: list[tuple[ndarray, ndarray]] = []
 
@@ -78,7 +81,7 @@ class Arguments:
     def repeatable(self) -> bool:
         """Whether a run leaves the arguments of the next one as they are, so that several may be timed as
         one."""
-        return not self._targets and not self.zeroed
+        return self._kept and not self.zeroed
 
     @property
     def saved_bytes(self) -> int:

@@ -28,6 +28,8 @@ Told = Callable[[int, int, str, bool], None]  # candidates done, all, what to sa
 ROUGH = 4  # samples of every candidate
 NEAR = 1.5  # times the best rough median: whose least is below is timed finely
 CLOSE = 1.1  # times the best median: others are given up on the way
+FINALISTS = 6  # of those still as near at the end, that
+FINAL = 4  # times as many samples are taken of
 LONG = 0.3  # seconds after which few samples are enough
 FEW = 5
 SHORT = 2.0  # milliseconds: a sample below is the least of three
@@ -39,11 +41,13 @@ LATE = "not timed"  # how such a reason begins
 @dataclass(frozen=True)
 class Prepared:
     """A compiled candidate: `run()` launches it, `checked()` does so with bounds checks and raises what they
-    find (None: it has none). `directions` are those of its arrays, by name."""
+    find (None: it has none). `directions` are those of its arrays, by name; `unread` it writes and never
+    reads."""
 
     run: Callable[[], Any]
     checked: Callable[[], Any] | None
     directions: Mapping[str, str]
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,8 @@ class Search:
             return
         directions = merged(p.directions for p in self._prepared.values())
         options = self.options
-        arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed)
+        unread = frozenset.intersection(*(p.unread for p in self._prepared.values()))
+        arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed, unread)
         try:
             arguments.save()
         except OutOfMemoryError as error:
@@ -374,28 +379,43 @@ class Search:
         self._save([self.results[c]])
 
     def _fine(self, arguments: Arguments, watch: Stopwatch) -> None:
-        """Those near the best, in turns."""
+        """Those near the best, in turns, and then the best few of them for longer."""
         best = min((r.median for r in self.results.values() if r.median is not None), default=0.0)
         rough = [r for r in self.results.values() if r.rough]
         near = [r.config for r in rough if (r.least or 0.0) <= NEAR * best and r.config in self._prepared]
-        start = time.monotonic()
-        for turn in range(self.options.rep):
-            for c in near:
-                count = len(self._samples.get(c, ()))
-                spent = time.monotonic() - start > LONG * len(near) and count >= FEW
-                done = spent or self._late() or count >= self.options.rep
-                if not done and self.results[c].median is not None:
-                    self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
-            if turn % 4 == 3:
-                times = {c: Times.of(self._samples[c]) for c in near if self._samples.get(c)}
-                least = min((t.median for t in times.values()), default=0.0)
-                near = [c for c, t in times.items() if t.least <= CLOSE * least]
+        times = self._turns(near, self.options.rep, LONG * len(near), arguments, watch)
+        least = min((t.median for t in times.values()), default=0.0)
+        equal = (c for c, t in times.items() if t.median <= CLOSE * least)
+        last = sorted(equal, key=lambda c: times[c].median)
+        if len(last) > 1:
+            self._turns(last[:FINALISTS], FINAL * self.options.rep, LONG, arguments, watch)
         for r in rough:
             if self._samples.get(r.config):
                 self._keep(r.config, rough=self._late() and len(self._samples[r.config]) == 1)
             elif self.results[r.config].rough and not self._late():
                 self.results[r.config] = replace(r, rough=False)
                 self._save([self.results[r.config]])
+
+    def _turns(
+        self, near: list[Config], samples: int, seconds: float, arguments: Arguments, watch: Stopwatch
+    ) -> dict[Config, Times]:
+        """Until each has that many samples, or the seconds are over. Those that stayed near the best."""
+        start = time.monotonic()
+        for turn in range(samples):
+            for c in near:
+                count = len(self._samples.get(c, ()))
+                spent = time.monotonic() - start > seconds and count >= FEW
+                done = spent or self._late() or count >= samples
+                if not done and self.results[c].median is not None:
+                    self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
+            if turn % 4 == 3:
+                near = self._near(near)
+        return {c: Times.of(self._samples[c]) for c in self._near(near)}
+
+    def _near(self, candidates: list[Config]) -> list[Config]:
+        times = {c: Times.of(self._samples[c]) for c in candidates if self._samples.get(c)}
+        least = min((t.median for t in times.values()), default=0.0)
+        return [c for c, t in times.items() if t.least <= CLOSE * least]
 
 
 def _reason(error: BaseException) -> str:

@@ -5,6 +5,7 @@ import dataclasses
 import gc
 import json
 import os
+import re
 import signal
 import threading
 import weakref
@@ -444,7 +445,7 @@ def test_numbers_that_no_search_writes(tmp_path, runs):
     first = tuned(doubled, 1, 2)
     first(out, v)
     path = first._chooser.store.path
-    path.write_text(path.read_text().replace('"runs": 1', f'"runs": {runs}'))
+    path.write_text(re.sub(r'"runs": \d+', f'"runs": {runs}', path.read_text()))
     with pytest.warns(RuntimeWarning, match="damaged"):
         tuned(doubled, 1, 2)(out, v)
     assert out.tolist() == [2, 2, 2, 2]
