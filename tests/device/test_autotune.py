@@ -14,6 +14,7 @@ from tune_tools import Clock, configs, tuned
 import pyarray as pa
 from pyarray import config
 from pyarray.tune import store as tune_store
+from pyarray.tune.restore import Arguments
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +106,31 @@ def test_what_is_read_and_written_is_put_back(device):
     np.testing.assert_array_equal(pa.asnumpy(v), np.arange(16))
     t(v, w)
     np.testing.assert_array_equal(pa.asnumpy(v), 2.0 * np.arange(16))
+
+
+def test_when_runs_need_nothing_between_them(device):
+    """Restored memory lies in one core's cache, which a run of many doesn't meet."""
+    out, v = arrays(device)
+    how = {"out": "INOUT", "v": "IN"}
+
+    def repeatable(unread, out=out, zeroed=()):
+        return Arguments({"out": out, "v": v}, how, None, zeroed, unread).repeatable
+
+    assert repeatable({"out"})
+    assert not repeatable(())
+    assert not repeatable({"out"}, out=v[1:])
+    assert not repeatable({"out"}, zeroed=("out",))
+    assert Arguments({"out": out, "v": v}, how | {"out": "OUT"}, None, ()).repeatable
+
+
+def test_the_best_few_are_timed_for_longer(device):
+    t = tuned(grown, 1, 2, 3, 4, clock=Clock(_1=1.0, _2=1.05, _3=1.3, _4=3.0), rep=5)
+    v, w = arrays(device)
+    t(v, w)
+    assert [r.runs for r in t.results(v, w)] == [20, 20, 5, 4]
+    alone = tuned(grown, 1, 3, clock=Clock(_1=1.0, _3=1.3), rep=5, key=["v"])
+    alone(v, w)
+    assert alone.results(v, w)[0].runs == 5
 
 
 def test_without_restoring_the_arguments_drift(device):

@@ -211,3 +211,45 @@ def test_inferred(function, direction):
     assert found["out"] == direction
     written = function in (through_a_choice, short_circuit, untouched)
     assert (found.get("v") in ("OUT", "INOUT")) == written
+
+
+def in_part(out, v):
+    for i in range(1, v.size - 1):
+        out[i] = v[i - 1] + v[i + 1]
+
+
+def by_a_helper_in_part(out, v):
+    for i in range(v.size // 2):
+        put(out, i, v[i])
+
+
+def added_up(out, v):
+    for i in range(1, v.size):
+        out[i] += v[i]
+
+
+def atomically(out, v):
+    for i in range(v.size):
+        pa.atomic_add(out, 0, v[i])
+
+
+def read_through_a_view(out, v):
+    tail = out[1:]
+    for i in range(v.size - 1):
+        out[i] = tail[i]
+
+
+def read_as_one_of_two(out, v):
+    for i in range(v.size):
+        out[i] = chosen(out, v, v.size)[0]
+
+
+UNREAD = {in_part: True, by_a_helper_in_part: True, by_helper: True} | dict.fromkeys(
+    (added_up, atomically, read_through_a_view, read_as_one_of_two), False
+)
+
+
+@pytest.mark.parametrize(("function", "unread"), UNREAD.items(), ids=lambda x: getattr(x, "__name__", None))
+def test_written_and_never_read(function, unread):
+    params = [("out", ArrayType(float64, 1, False)), ("v", ArrayType(float64, 1, True))]
+    assert lower(pa.kernel(function).source_text, params, "cpu").unread == ({"out"} if unread else set())
