@@ -9,11 +9,13 @@ within a race mean a thing.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
 import platform
 import statistics
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,7 +25,8 @@ from typing import Any
 SUBJECT = "pyarray"
 SAMPLE = 2e-3  # seconds a sample should last: 10^4 times what the clock resolves
 ROUNDS = (5, 30)  # fewest and most samples of a candidate
-PAUSE = 2e-3  # seconds between two looks whether the workers of the candidate before are asleep
+PAUSE = 1e-3  # seconds between two looks whether the workers of the candidate before are asleep
+TICK = 2e-2  # seconds in which the system's account of processor time is certain to move
 PATIENCE = 0.5  # seconds after which a candidate that never sleeps isn't waited for
 
 
@@ -209,12 +212,23 @@ def _sample(call: Callable[[], Any], count: int) -> float:
 
 
 def _fall_silent() -> None:
-    """Returns once no thread of this process computes."""
-    for _ in range(int(PATIENCE / PAUSE)):
-        used = time.process_time()
+    """Returns once no other thread of this process computes."""
+    end = time.monotonic() + PATIENCE
+    while _others_compute() and time.monotonic() < end:
         time.sleep(PAUSE)
-        if time.process_time() - used < PAUSE / 4:
-            return
+
+
+def _others_compute() -> bool:
+    own, tasks = threading.get_native_id(), Path("/proc/self/task")
+    if not tasks.is_dir():
+        used = time.process_time()
+        time.sleep(TICK)
+        return time.process_time() - used > TICK / 4
+    for thread in tasks.iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if int(thread.name) != own and (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R":
+                return True
+    return False
 
 
 def _calls_per_sample(call: Callable[[], Any]) -> int:

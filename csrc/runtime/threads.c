@@ -19,14 +19,16 @@
 #define YIELDS 1000
 #define WORKER_STACK ((size_t)8 << 20)
 #define LINE 64
+#define BUSY (-1)
+#define ASLEEP (-2)
 
 typedef struct worker {
     pa_pool *pool;
     pthread_t thread;
 #ifdef __linux__
-    atomic_int cpu;  /* where it waits for work, -1 while it has some */
-    atomic_int sent; /* it may not run everywhere that `own` says; both change under the mutex */
-    cpu_set_t own;
+    atomic_int cpu; /* where it looks for work, or ASLEEP, or BUSY */
+    atomic_int off; /* a processor of its `own` choice that it keeps off, or -1; `left` are the others. Under the mutex. */
+    cpu_set_t own, left;
 #endif
 } worker;
 
@@ -41,6 +43,7 @@ struct pa_pool {
     atomic_int sleeping;                      /* workers in wait_for_work */
     atomic_int waiting;                       /* the caller is in wait_for_blocks */
     atomic_int stop;
+    atomic_int caller; /* where the last one was */
     pthread_mutex_t mutex;
     pthread_cond_t work, finished;
     worker *workers;
@@ -157,49 +160,63 @@ static int looks(pa_pool *pool, int (*ready)(pa_pool *))
     return 0;
 }
 
-/* Linux may put a worker on its caller's processor while another is idle, on machines with few of them again and again: it wakes
-   a thread where it fell asleep, and its waker next to itself. The two then share one for milliseconds. So who opens a job sends
-   workers that wait there away, and they take back their own choice of processors when they have work. */
+/* Linux wakes a thread next to its waker, also while another processor is idle (of virtual machines, whose idle processors look
+   taken), and lets the two share one for milliseconds. So a worker keeps off the processor where its caller last was. Another
+   choice of processors that was made for it meanwhile becomes its own. */
 #ifdef __linux__
-static void settle(worker *self) { atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_relaxed); }
+static void keep_off(worker *w, pthread_t thread, int cpu)
+{
+    cpu_set_t now;
+    if (cpu < 0 || pthread_getaffinity_np(thread, sizeof now, &now)) return;
+    if (w->off < 0 || !CPU_EQUAL(&now, &w->left)) w->own = now, w->off = -1;
+    if (w->off == cpu) return;
+    w->left = w->own;
+    CPU_CLR(cpu, &w->left);
+    if (!CPU_COUNT(&w->left) || pthread_setaffinity_np(thread, sizeof w->left, &w->left)) return;
+    w->off = pthread_getaffinity_np(thread, sizeof w->left, &w->left) ? -1 : cpu;
+}
 
 static void send_away(pa_pool *pool)
 {
     int here = sched_getcpu();
+    atomic_store_explicit(&pool->caller, here, memory_order_relaxed);
     for (int i = 0; i < pool->started; i++) {
-        worker *other = &pool->workers[i];
-        if (atomic_load_explicit(&other->cpu, memory_order_relaxed) != here || here < 0) continue;
+        worker *w = &pool->workers[i];
+        int cpu = atomic_load_explicit(&w->cpu, memory_order_relaxed);
+        if (atomic_load_explicit(&w->off, memory_order_relaxed) == here || (cpu != here && cpu != ASLEEP)) continue;
         pthread_mutex_lock(&pool->mutex);
-        if (other->sent || !pthread_getaffinity_np(other->thread, sizeof other->own, &other->own)) {
-            cpu_set_t others = other->own;
-            CPU_CLR(here, &others);
-            int sent = CPU_COUNT(&others) && !pthread_setaffinity_np(other->thread, sizeof others, &others);
-            if (sent) atomic_store(&other->sent, 1);
-        }
+        keep_off(w, w->thread, here);
         pthread_mutex_unlock(&pool->mutex);
     }
 }
 
-static void unsettle(worker *self)
+static void is_at(worker *self, int cpu) { atomic_store_explicit(&self->cpu, cpu, memory_order_relaxed); }
+
+static void looks_here(worker *self) { is_at(self, sched_getcpu()); }
+
+static void falls_asleep(worker *self)
 {
-    atomic_store_explicit(&self->cpu, -1, memory_order_relaxed);
-    if (!atomic_load(&self->sent)) return;
-    pthread_mutex_lock(&self->pool->mutex);
-    pthread_setaffinity_np(pthread_self(), sizeof self->own, &self->own);
-    atomic_store(&self->sent, 0);
-    pthread_mutex_unlock(&self->pool->mutex);
+    is_at(self, ASLEEP);
+    keep_off(self, pthread_self(), self->pool->caller);
 }
+
+static void starts(worker *self) { is_at(self, BUSY); }
 #else
-static void settle(worker *self) { (void)self; }
 static void send_away(pa_pool *pool) { (void)pool; }
-static void unsettle(worker *self) { (void)self; }
+static void looks_here(worker *self) { (void)self; }
+static void falls_asleep(worker *self) { (void)self; }
+static void starts(worker *self) { (void)self; }
 #endif
 
 /* A worker that is woken too late for a job looks again: among jobs shorter than a wake it would otherwise miss each of them. */
-static void wait_for_work(pa_pool *pool)
+static void wait_for_work(worker *self)
 {
-    while (!looks(pool, has_work)) {
+    pa_pool *pool = self->pool;
+    for (;;) {
+        looks_here(self);
+        if (looks(pool, has_work)) return;
         pthread_mutex_lock(&pool->mutex);
+        falls_asleep(self);
         atomic_fetch_add(&pool->sleeping, 1);
         if (!has_work(pool)) pthread_cond_wait(&pool->work, &pool->mutex);
         atomic_fetch_sub(&pool->sleeping, 1);
@@ -224,10 +241,9 @@ static void *worker_main(void *argument)
     pa_pool *pool = self->pool;
     inside_block = 1; /* whatever a worker runs is inside a block */
     for (;;) {
-        settle(self);
-        wait_for_work(pool);
+        wait_for_work(self);
         if (atomic_load(&pool->stop)) return NULL;
-        unsettle(self);
+        starts(self);
         wake_two(pool);
         work_once(pool);
     }
@@ -247,6 +263,10 @@ static void start_workers(pa_pool *pool, int wanted)
     while (pool->started < wanted) {
         worker *next = &pool->workers[pool->started];
         *next = (worker){.pool = pool};
+#ifdef __linux__
+        next->cpu = BUSY;
+        next->off = -1;
+#endif
         if (pthread_create(&next->thread, &attributes, worker_main, next)) break;
         pool->started++;
     }

@@ -104,22 +104,25 @@ def test_work_after_the_workers_fell_asleep(entry, pool):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not a Linux")
-def test_workers_keep_their_choice_of_processors(entry):
-    """Those sent off the caller's processor take it back once they work."""
+def test_workers_keep_to_the_processors_chosen_for_them(entry):
+    """They keep off that of their caller, and heed what is chosen for them later."""
     before = set(os.listdir("/proc/self/task"))
     pool = lib.pa_pool_create(3)
-    for pause in (0.0, 0.001, 0.01) * 20:
-        visits(entry, pool, 30, 1, micros=10)
-        time.sleep(pause)
+    visits(entry, pool, 3, 1, micros=50_000)
     workers = [int(tid) for tid in set(os.listdir("/proc/self/task")) - before]
     assert len(workers) >= 2  # another library may have started some meanwhile
-    here = os.sched_getaffinity(0)
-    for _ in range(10):  # a worker that comes late has no block and stays sent off
-        visits(entry, pool, 3, 1, micros=50_000)
-        narrowed = [tid for tid in workers if os.sched_getaffinity(tid) != here]
-        if not narrowed:
-            break
-    assert not narrowed
+    everywhere = os.sched_getaffinity(0)
+    for chosen in (everywhere, {min(everywhere)}, everywhere):
+        for tid in workers:
+            os.sched_setaffinity(tid, chosen)
+        for pause in (0.0, 0.001, 0.01) * 20:
+            assert visits(entry, pool, 30, 1, micros=10) == [1] * 30
+            time.sleep(pause)
+        for tid in workers:
+            now = os.sched_getaffinity(tid)
+            assert now
+            assert now <= chosen
+            assert len(chosen - now) <= 1
     lib.pa_pool_destroy(pool)
 
 
