@@ -44,13 +44,13 @@ def fit(points: Iterable[tuple[float, float]]) -> Fit | None:
     found = [(float(x), float(y)) for x, y in points if y > 0]
     if len({x for x, _ in found}) < 2:
         return None
-    # of the equations launch / y + tile · x / y = 1
-    s11 = sum(1 / y**2 for _, y in found)
-    s12 = sum(x / y**2 for x, y in found)
-    s22 = sum((x / y) ** 2 for x, y in found)
+    # of the equations launch / y + tile · x / y = 1, about the weighted means: sizes may be close together
+    s11, s22 = sum(1 / y**2 for _, y in found), sum((x / y) ** 2 for x, y in found)
     b1, b2 = sum(1 / y for _, y in found), sum(x / y for x, y in found)
-    det = s11 * s22 - s12 * s12
-    launch, tile = ((b1 * s22 - b2 * s12) / det, (b2 * s11 - b1 * s12) / det) if det > 0 else (-1.0, 0.0)
+    middle, mean = sum(x / y**2 for x, y in found) / s11, b1 / s11
+    spread = sum(((x - middle) / y) ** 2 for x, y in found)
+    tile = sum((x - middle) * (y - mean) / y**2 for x, y in found) / spread if spread > 0 else 0.0
+    launch = mean - tile * middle if spread > 0 else -1.0
     if launch < 0:
         launch, tile = 0.0, b2 / s22
     elif tile < 0:

@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pyarray as pa
@@ -331,6 +331,7 @@ def test_without_a_folder_nothing_is_kept(monkeypatch):
     st.floats(1e-3, 10),
     st.lists(st.integers(1, 10**6), min_size=2, max_size=5, unique=True),
 )
+@example(0.0, 0.75, [213548, 213550])
 def test_a_fit_finds_what_the_points_were_made_of(launch, tile, sizes):
     found = tune_model.fit([(n, launch + tile * n) for n in sizes])
     assert found.sizes == len(sizes)
