@@ -15,7 +15,6 @@ import itertools
 import os
 import platform
 import statistics
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -212,21 +211,23 @@ def _sample(call: Callable[[], Any], count: int) -> float:
 
 
 def _fall_silent() -> None:
-    """Returns once no other thread of this process computes."""
-    end = time.monotonic() + PATIENCE
-    while _others_compute() and time.monotonic() < end:
+    """Returns once no other thread of this process computed, two times in a row."""
+    end, silent = time.monotonic() + PATIENCE, 0
+    while silent < 2 and time.monotonic() < end:
+        silent = 0 if _others_compute() else silent + 1
         time.sleep(PAUSE)
 
 
 def _others_compute() -> bool:
-    own, tasks = threading.get_native_id(), Path("/proc/self/task")
-    if not tasks.is_dir():
+    own, tasks = Path("/proc/thread-self"), Path("/proc/self/task")
+    if not own.exists():
         used = time.process_time()
         time.sleep(TICK)
         return time.process_time() - used > TICK / 4
+    name = own.readlink().name
     for thread in tasks.iterdir():
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            if int(thread.name) != own and (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R":
+            if thread.name != name and (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R":
                 return True
     return False
 

@@ -49,7 +49,7 @@
 #else
 #define PA_G_VBYTES 16
 #endif
-#if defined(PA_WIDE) && defined(__AVX2__) && !defined(__AVX512DQ__) && !defined(PA_VBYTES)
+#if defined(PA_WIDE) && defined(__AVX2__) && !defined(__AVX512F__) && !defined(PA_VBYTES)
 #define PA_G_HALVES 1
 #else
 #define PA_G_HALVES 0

@@ -61,6 +61,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
         else
             break;
     }
+    job->ma = job->b_own ? pa_gemm_cut(job->rows, pa_gemm_ceil(job->rows, 8), PA_G_MR) : job->mc;
     job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
     job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
     job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
@@ -80,7 +81,7 @@ PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
         job->memory = few;
         job->a_direct = job->b_direct = job->b_own = wide = 0;
         job->sai = sizeof(PA_ACC), job->sak = PA_G_MR * PA_G_WORD, job->sbk = PA_G_NR * PA_G_WORD;
-        job->rows = job->mc = PA_G_MR, job->cols = job->nc = PA_G_NR, job->depth = job->kc = PA_G_KC;
+        job->rows = job->mc = job->ma = PA_G_MR, job->cols = job->nc = PA_G_NR, job->depth = job->kc = PA_G_KC;
         job->bytes_a = pa_gemm_ceil(PA_G_MR * PA_G_KC * PA_G_WORD, 64) * 64;
         job->bytes_b = pa_gemm_ceil(PA_G_NR * PA_G_KC * PA_G_WORD, 64) * 64;
     }
@@ -93,7 +94,7 @@ PA_GEMM_PLAN void PA_G(blocks)(pa_gemm_job *job, int wide)
                 int64_t slices;
                 job->kb = pa_gemm_min(job->depth, job->k - job->p0);
                 slices = pa_gemm_ceil(job->kb, job->kc);
-                job->pack_a = pa_gemm_ceil(job->mb, job->mc) * slices;
+                job->pack_a = pa_gemm_ceil(job->mb, job->ma) * slices;
                 if (job->a_direct || (job->j0 > 0 && job->depth >= job->k)) job->pack_a = 0; /* it is there already */
                 PA_G(run)(job, PA_G(copy), job->pack_a + (job->bytes_b ? pa_gemm_ceil(job->nb, job->nc) * slices : 0), wide);
                 PA_G(run)(job, PA_G(tiles), pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), wide);

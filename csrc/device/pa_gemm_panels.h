@@ -124,7 +124,7 @@ PA_GEMM_HOT void PA_G(fetch)(const pa_gemm_job *job, int which, int64_t w, int64
         PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
 }
 
-/* Each task copies the panels of one tile's rows (or columns) in one slice. */
+/* Each task copies the panels of some rows (or of one tile's columns) in one slice. */
 PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
@@ -133,7 +133,7 @@ PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
         int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B, width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
         int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, p = at % slices * job->kc;
         int64_t kc = pa_gemm_min(job->kc, job->kb - p);
-        int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->mc : job->nc;
+        int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->ma : job->nc;
         int64_t first = at / slices * step, last = pa_gemm_min(all, first + step);
         char *to = which == PA_GEMM_SITE_A ? job->pa : job->pb;
         to += PA_G(place)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);

@@ -55,6 +55,7 @@ typedef struct pa_gemm_job {
     int64_t i0, j0, p0;         /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
     int64_t mb, nb, kb;
     int64_t mc, nc, kc;         /* of a tile; mc and nc are whole panels */
+    int64_t ma;                 /* rows of A that one task copies, whole panels */
     int64_t sai, sak, sbk;      /* the micro-kernel's strides: of rows and columns of A, of rows of B */
     int64_t pack_a;             /* tasks that copy A, the others copy B */
     int64_t rows, cols, depth;  /* of a block */

@@ -17,6 +17,7 @@
    millisecond, then sleeps. A sleeper wakes late, 50 us on virtual machines, and often next to the thread that wakes it. */
 #define SPINS 1000
 #define YIELDS 1000
+#define AT_ONCE 4 /* blocks */
 #define WORKER_STACK ((size_t)8 << 20)
 #define LINE 64
 #define BUSY (-1)
@@ -27,8 +28,7 @@ typedef struct worker {
     pthread_t thread;
 #ifdef __linux__
     atomic_int cpu; /* where it looks for work, or ASLEEP, or BUSY */
-    atomic_int off; /* a processor of its `own` choice that it keeps off, or -1; `left` are the others. Under the mutex. */
-    cpu_set_t own, left;
+    int off;        /* the processor that it keeps off, or -1; the caller's, who owns the pool meanwhile */
 #endif
 } worker;
 
@@ -43,7 +43,6 @@ struct pa_pool {
     atomic_int sleeping;                      /* workers in wait_for_work */
     atomic_int waiting;                       /* the caller is in wait_for_blocks */
     atomic_int stop;
-    atomic_int caller; /* where the last one was */
     pthread_mutex_t mutex;
     pthread_cond_t work, finished;
     worker *workers;
@@ -121,9 +120,9 @@ static int64_t run_blocks(pa_pool *pool)
 {
     int64_t ran = 0, left;
     while ((left = atomic_load_explicit(&pool->remaining, memory_order_relaxed)) > 0) {
-        /* Many while there are many: the processors pass `remaining` around, which may take longer than a small block. */
+        /* Several while there are many: the processors pass `remaining` around, which may take longer than a small block. */
         int64_t taken = left / (2 * pool->threads);
-        if (taken < 1) taken = 1;
+        taken = taken < 1 ? 1 : taken > AT_ONCE ? AT_ONCE : taken;
         left = atomic_fetch_sub(&pool->remaining, taken);
         for (; left > 0 && taken > 0; left--, taken--, ran++) {
             int64_t begin = (pool->blocks - left) * pool->grain;
@@ -160,46 +159,28 @@ static int looks(pa_pool *pool, int (*ready)(pa_pool *))
     return 0;
 }
 
-/* Linux wakes a thread next to its waker, also while another processor is idle (of virtual machines, whose idle processors look
-   taken), and lets the two share one for milliseconds. So a worker keeps off the processor where its caller last was. Another
-   choice of processors that was made for it meanwhile becomes its own. */
+/* Linux may wake a thread on its waker's processor though another is idle (nine times in ten on a virtual machine that was idle
+   before), and the two share it for milliseconds. So a worker that sleeps, or looks for work where its caller is, gets the caller's choice of processors without
+   that one, which it keeps. Where there are too few processors for all, they had better be shared out as Linux likes. */
 #ifdef __linux__
-static void keep_off(worker *w, pthread_t thread, int cpu)
-{
-    cpu_set_t now;
-    if (cpu < 0 || pthread_getaffinity_np(thread, sizeof now, &now)) return;
-    if (w->off < 0 || !CPU_EQUAL(&now, &w->left)) w->own = now, w->off = -1;
-    if (w->off == cpu) return;
-    w->left = w->own;
-    CPU_CLR(cpu, &w->left);
-    if (!CPU_COUNT(&w->left) || pthread_setaffinity_np(thread, sizeof w->left, &w->left)) return;
-    w->off = pthread_getaffinity_np(thread, sizeof w->left, &w->left) ? -1 : cpu;
-}
-
 static void send_away(pa_pool *pool)
 {
-    int here = sched_getcpu();
-    atomic_store_explicit(&pool->caller, here, memory_order_relaxed);
+    int here = sched_getcpu(), known = 0;
+    cpu_set_t others;
     for (int i = 0; i < pool->started; i++) {
         worker *w = &pool->workers[i];
         int cpu = atomic_load_explicit(&w->cpu, memory_order_relaxed);
-        if (atomic_load_explicit(&w->off, memory_order_relaxed) == here || (cpu != here && cpu != ASLEEP)) continue;
-        pthread_mutex_lock(&pool->mutex);
-        keep_off(w, w->thread, here);
-        pthread_mutex_unlock(&pool->mutex);
+        if (w->off == here || (cpu != here && cpu != ASLEEP)) continue;
+        if (!known && pthread_getaffinity_np(pthread_self(), sizeof others, &others)) return;
+        if (!known) known = CPU_COUNT(&others) < pool->threads ? -1 : 1, CPU_CLR(here, &others);
+        if (known > 0) pthread_setaffinity_np(w->thread, sizeof others, &others);
+        w->off = here; /* not tried again before the caller has moved, if it failed */
     }
 }
 
 static void is_at(worker *self, int cpu) { atomic_store_explicit(&self->cpu, cpu, memory_order_relaxed); }
-
 static void looks_here(worker *self) { is_at(self, sched_getcpu()); }
-
-static void falls_asleep(worker *self)
-{
-    is_at(self, ASLEEP);
-    keep_off(self, pthread_self(), self->pool->caller);
-}
-
+static void falls_asleep(worker *self) { is_at(self, ASLEEP); }
 static void starts(worker *self) { is_at(self, BUSY); }
 #else
 static void send_away(pa_pool *pool) { (void)pool; }

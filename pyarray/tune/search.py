@@ -28,9 +28,8 @@ Told = Callable[[int, int, str, bool], None]  # candidates done, all, what to sa
 ROUGH = 4  # samples of every candidate
 NEAR = 1.5  # times the best rough median: whose least is below is timed finely
 CLOSE = 1.1  # times the best median: others are given up on the way
-FINALISTS = 6  # of those still as near at the end, that
-FINAL = 4  # times as many samples are taken of
-LONG = 0.3  # seconds after which few samples are enough
+FINAL = 4  # times as many samples are taken of those still as near at the end
+LONG = 0.3  # seconds for a candidate, and in the end for all, after which few samples are enough
 FEW = 5
 SHORT = 2.0  # milliseconds: a sample below is the least of three
 SLOW = 4.0  # times the quickest run: who takes longer, and long, is timed no further
@@ -354,13 +353,14 @@ class Search:
             self._once(c, arguments, watch, 1)
             if time.monotonic() - start > LONG / 4:
                 break
-        self._repeats[c] = watch.repeats(lambda repeats: self._once(c, arguments, watch, repeats))
         self._sample(c, arguments, watch)
         self._keep(c, rough=True)
         self._say(self.results[c])
 
     def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
-        repeats = self._repeats.get(c, 1)
+        if c not in self._repeats:
+            self._repeats[c] = watch.repeats(lambda repeats: self._once(c, arguments, watch, repeats))
+        repeats = self._repeats[c]
         took = self._once(c, arguments, watch, repeats)
         if took * repeats < SHORT and self.options.bench is None:  # what else ran meanwhile is no part of it
             took = min(took, *(self._once(c, arguments, watch, repeats) for _ in range(2)))
@@ -379,16 +379,15 @@ class Search:
         self._save([self.results[c]])
 
     def _fine(self, arguments: Arguments, watch: Stopwatch) -> None:
-        """Those near the best, in turns, and then the best few of them for longer."""
+        """Those near the best, in turns, and then those that still are for longer."""
         best = min((r.median for r in self.results.values() if r.median is not None), default=0.0)
         rough = [r for r in self.results.values() if r.rough]
         near = [r.config for r in rough if (r.least or 0.0) <= NEAR * best and r.config in self._prepared]
-        times = self._turns(near, self.options.rep, LONG * len(near), arguments, watch)
+        times = self._turns(near, self.options.rep, LONG, arguments, watch)
         least = min((t.median for t in times.values()), default=0.0)
-        equal = (c for c, t in times.items() if t.median <= CLOSE * least)
-        last = sorted(equal, key=lambda c: times[c].median)
+        last = [c for c, t in times.items() if t.median <= CLOSE * least]
         if len(last) > 1:
-            self._turns(last[:FINALISTS], FINAL * self.options.rep, LONG, arguments, watch)
+            self._turns(last, FINAL * self.options.rep, LONG / len(last), arguments, watch)
         for r in rough:
             if self._samples.get(r.config):
                 self._keep(r.config, rough=self._late() and len(self._samples[r.config]) == 1)
@@ -399,15 +398,18 @@ class Search:
     def _turns(
         self, near: list[Config], samples: int, seconds: float, arguments: Arguments, watch: Stopwatch
     ) -> dict[Config, Times]:
-        """Until each has that many samples, or the seconds are over. Those that stayed near the best."""
-        start = time.monotonic()
+        """Until each has that many samples, or had that many seconds. Those that stayed near the best."""
+        start, few = time.monotonic(), min(FEW, self.options.rep)
         for turn in range(samples):
+            done = True
             for c in near:
-                count = len(self._samples.get(c, ()))
-                spent = time.monotonic() - start > seconds and count >= FEW
-                done = spent or self._late() or count >= samples
-                if not done and self.results[c].median is not None:
+                most = few if time.monotonic() - start > seconds * len(near) else samples
+                enough = len(self._samples.get(c, ())) >= most or self._late()
+                if not enough and self.results[c].median is not None:
                     self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
+                    done = False
+            if done:
+                break
             if turn % 4 == 3:
                 near = self._near(near)
         return {c: Times.of(self._samples[c]) for c in self._near(near)}

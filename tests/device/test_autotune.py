@@ -13,6 +13,7 @@ from tune_tools import Clock, configs, tuned
 
 import pyarray as pa
 from pyarray import config
+from pyarray.tune import search as tune_search
 from pyarray.tune import store as tune_store
 from pyarray.tune.restore import Arguments
 
@@ -31,6 +32,13 @@ def setting():
     for name in config.SETTINGS:
         if name.startswith("PYARRAY_AUTOTUNE"):
             config.set(name, None)
+
+
+@pa.kernel
+def middles(out, v, block: pa.constexpr):
+    for b in range((out.size + block - 1) // block):
+        for i in range(max(1, b * block), min(out.size - 1, (b + 1) * block)):
+            out[i] = (v[i - 1] + v[i + 1]) / 2
 
 
 @pa.kernel
@@ -123,7 +131,19 @@ def test_when_runs_need_nothing_between_them(device):
     assert Arguments({"out": out, "v": v}, how | {"out": "OUT"}, None, ()).repeatable
 
 
-def test_the_best_few_are_timed_for_longer(device):
+def test_an_array_that_is_written_in_part_keeps_the_rest(device):
+    """Runs of it are repeated in one stretch: nothing reads what they write."""
+    t = tuned(middles, 1, 2, 8, rep=3, warmup=2)
+    out, v = pa.full(100, 7.0, device=device), pa.arange(100.0, device=device)
+    t(out, v)
+    wanted = np.arange(100.0)
+    wanted[[0, -1]] = 7
+    np.testing.assert_array_equal(pa.asnumpy(out), wanted)
+    assert t.cache_info()["searches"] == 1
+
+
+def test_the_best_few_are_timed_for_longer(device, monkeypatch):
+    monkeypatch.setattr(tune_search, "LONG", 1e9)
     t = tuned(grown, 1, 2, 3, 4, clock=Clock(_1=1.0, _2=1.05, _3=1.3, _4=3.0), rep=5)
     v, w = arrays(device)
     t(v, w)
