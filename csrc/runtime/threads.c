@@ -160,20 +160,24 @@ static int looks(pa_pool *pool, int (*ready)(pa_pool *))
 }
 
 /* Linux may wake a thread on its waker's processor though another is idle (nine times in ten on a virtual machine that was idle
-   before), and the two share it for milliseconds. So a worker that sleeps, or looks for work where its caller is, gets the caller's choice of processors without
-   that one, which it keeps. Where there are too few processors for all, they had better be shared out as Linux likes. */
+   before), and the two share it for milliseconds. So a worker that sleeps, or looks for work where its caller is, gets the
+   caller's choice of processors without that one, which it keeps. Where there are too few processors for all, they had better be
+   shared out as Linux likes. */
 #ifdef __linux__
 static void send_away(pa_pool *pool)
 {
-    int here = sched_getcpu(), known = 0;
+    int here = sched_getcpu(), asked = 0, enough = 0;
     cpu_set_t others;
     for (int i = 0; i < pool->started; i++) {
         worker *w = &pool->workers[i];
         int cpu = atomic_load_explicit(&w->cpu, memory_order_relaxed);
         if (w->off == here || (cpu != here && cpu != ASLEEP)) continue;
-        if (!known && pthread_getaffinity_np(pthread_self(), sizeof others, &others)) return;
-        if (!known) known = CPU_COUNT(&others) < pool->threads ? -1 : 1, CPU_CLR(here, &others);
-        if (known > 0) pthread_setaffinity_np(w->thread, sizeof others, &others);
+        if (!asked) {
+            asked = 1;
+            enough = !pthread_getaffinity_np(pthread_self(), sizeof others, &others) && CPU_COUNT(&others) >= pool->threads;
+            if (enough) CPU_CLR(here, &others);
+        }
+        if (enough) pthread_setaffinity_np(w->thread, sizeof others, &others);
         w->off = here; /* not tried again before the caller has moved, if it failed */
     }
 }
