@@ -2,9 +2,10 @@
 
 A *sample* is a loop of calls long enough for the clock. Before it the process falls silent: OpenBLAS's
 workers spin for 0.1 s after a product, OpenMP's for some ms, and would take a core from whoever comes next.
-A loop that isn't counted then wakes the candidate's own threads and fills the caches. The *minimum* over
-samples is what the code costs; the *median* is what a user of this machine at this hour sees. Only ratios
-within a race mean a thing.
+Loops that aren't counted then wake the candidate's own threads, fill the caches and bring the cores to speed:
+after 0.1 s without arithmetic their first 2 ms of vector instructions are up to twice as slow. The *minimum*
+over samples is what the code costs; the *median* is what a user of this machine at this hour sees. Only
+ratios within a race mean a thing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 SUBJECT = "pyarray"
 SAMPLE = 2e-3  # seconds a sample should last: 10^4 times what the clock resolves
+WARM = 5e-3  # seconds of loops that aren't counted before a sample
 ROUNDS = (5, 30)  # fewest and most samples of a candidate
 PAUSE = 1e-3  # seconds between two looks whether the workers of the candidate before are asleep
 TICK = 2e-2  # seconds in which the system's account of processor time is certain to move
@@ -175,8 +177,9 @@ def race(
                 break
             for name in order:
                 samples[name].append(_sample(runners[name], calls[name]))
-                left -= 2 * calls[name] * samples[name][-1]
-            order = order[1:] + order[:1]  # nobody always comes after the same neighbour
+                spent = calls[name] * samples[name][-1]
+                left -= spent + max(spent, WARM)
+            order = order[::-1] if turn % 2 else order[1:] + order[:1]  # nobody always comes after the same
     finally:
         if collecting:
             gc.enable()
@@ -206,7 +209,10 @@ def _loop(call: Callable[[], Any], count: int) -> float:
 
 def _sample(call: Callable[[], Any], count: int) -> float:
     _fall_silent()
+    warm = time.perf_counter() + WARM
     _loop(call, count)
+    while time.perf_counter() < warm:
+        _loop(call, count)
     return _loop(call, count) / count
 
 

@@ -33,8 +33,8 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
 #endif
 }
 
-/* Decides how the product is cut; sizes and strides are all it depends on. Blocks bound the scratch memory: PA_BLOCK rows and
-   columns, 4 * PA_BLOCK bytes of depth. */
+/* Decides how the product is cut: the depth, and so the order of sums, by sizes and strides alone; tiles by the threads, too.
+   Blocks bound the scratch memory: PA_BLOCK rows and columns, 4 * PA_BLOCK bytes of depth. */
 PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 {
     const pa_gemm_args *g = job->args;
@@ -48,13 +48,15 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
     job->mc = pa_gemm_cut(job->rows, mc, PA_G_MR);
     job->nc = pa_gemm_cut(job->cols, nc, PA_G_NR);
-    /* One row of tiles, if a higher tile than usual: no panel of B is read by two tasks then. */
-    job->b_own = !job->b_direct && job->m <= 2 * mc && job->m <= PA_G_BLOCK;
+    /* One row of tiles, if higher ones than usual: no panel of B is read by two tasks then. A still fits L2, where there are
+       enough of them for the threads. */
+    job->b_own = !job->b_direct && job->m <= PA_G_BLOCK &&
+                 (job->m <= 2 * mc || (job->rows * job->kc <= 2 * PA_G_MC * PA_G_KC && job->cols >= 4 * PA_G_NR * job->rt->threads));
     if (job->b_own) job->mc = job->rows;
     /* Enough tasks for many threads, as long as they are worth taking. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&
            pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > PA_G_WIDE) {
-        if (job->nc >= (job->b_own ? 2 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
+        if (job->nc >= (job->b_own || job->rt->threads > 4 ? 2 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
             job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
         else if (job->mc >= 8 * PA_G_MR && !job->b_own)
             job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);

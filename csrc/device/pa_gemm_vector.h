@@ -321,8 +321,8 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     return 1;
 }
 
-/* Few tiles and a long way: pieces of the depth become tasks, and their sums are added up. True when it was done. Halves are left
-   out, because the sums of the pieces are elements. */
+/* A small C and a long way: pieces of the depth become tasks, and their sums are added up. True when it was done. Halves are left
+   out, because the sums of the pieces are elements. The sizes alone decide, for this is another order of sums. */
 PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *whole = (const pa_gemm_job *)context;
@@ -340,8 +340,9 @@ PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
 PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
 {
     pa_gemm_job part = *job;
-    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_KC)), i, j;
-    if (!PA_G_INPLACE || count < 2 || pa_gemm_ceil(job->m, job->mc) * pa_gemm_ceil(job->n, job->nc) >= 4) return 0;
+    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_KC)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
+    if (!job->b_direct && rows < 16) rows = 16; /* there, tiles may be narrower */
+    if (!PA_G_INPLACE || count < 2 || rows * pa_gemm_ceil(job->n, PA_G_NR) >= 64) return 0;
     part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_KC) * PA_G_KC;
     count = pa_gemm_ceil(job->k, part.kchunk);
     PA_G(plan)(&part);

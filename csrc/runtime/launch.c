@@ -64,7 +64,7 @@ static void *runtime_scratch(pa_runtime *rt, size_t nbytes)
 
 int pa_launch(uintptr_t entry, const char *slots, pa_pool *pool, pa_failure *failure)
 {
-    pa_runtime rt = {runtime_parallel_for, runtime_scratch, runtime_fail, pool, failure};
+    pa_runtime rt = {runtime_parallel_for, runtime_scratch, runtime_fail, pool, failure, pa_pool_threads(pool)};
     if (failure) memset(failure, 0, sizeof *failure);
     ((pa_entry)entry)(slots, &rt);
     return failure ? failure->set : 0;

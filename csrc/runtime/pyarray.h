@@ -90,6 +90,7 @@ typedef struct pa_runtime {
     void (*fail)(struct pa_runtime *rt, const pa_failure *candidate);
     pa_pool *pool;       /* NULL: run here */
     pa_failure *failure; /* NULL: nobody asked, failures are dropped */
+    int32_t threads;     /* the most that parallel_for uses: for the sizes of tasks, never for what comes out */
 } pa_runtime;
 
 /* A compiled kernel. `slots` are its packed arguments, 8 bytes each. ABI. */

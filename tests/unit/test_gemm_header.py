@@ -56,7 +56,7 @@ class Library:
 
     def __init__(self, path):
         self.lib = ctypes.CDLL(str(path))
-        self.pools = [ffi.NULL, ffi.gc(lib.pa_pool_create(3), lib.pa_pool_destroy)]
+        self.pools = [ffi.NULL, *(ffi.gc(lib.pa_pool_create(count), lib.pa_pool_destroy) for count in (3, 8))]
 
     def launch(self, name, args, threads=0, failure=ffi.NULL, entry="run"):
         entry = ctypes.cast(getattr(self.lib, f"{entry}_{name}"), ctypes.c_void_p).value
@@ -161,11 +161,13 @@ def drawn(libraries, build, data, dtype, m, n, k):
     b = view(rng, k, n, dtype, data.draw(st.sampled_from(LAYOUTS)))
     out, frame = output(m, n, dtype, data.draw(st.sampled_from(OUTPUTS)))
     failure = ffi.new("pa_failure *")
-    threads, entry = data.draw(st.integers(0, 1)), data.draw(st.sampled_from(["run", "dry"]))
+    threads, entry = data.draw(st.integers(0, 2)), data.draw(st.sampled_from(["run", "dry"]))
     blocks = data.draw(st.sampled_from([(0, 0, 0), (3, 7, 20), (17, 0, 5), (5000, 1, 1), (-1, 1000, 1000)]))
     libraries[build].matmul(a, b, out, threads, failure, entry, blocks)
     assert not failure.set
     check(out, a, b)
+    other = libraries[build].matmul(a, b, np.empty_like(out), 2 - threads, failure, entry, (blocks[0], 0, 0))
+    assert other.tobytes() == out.tobytes()  # only the depth of the blocks changes the order of sums
     out[...] = 1
     assert (frame == 1).all()
 
@@ -193,7 +195,7 @@ def test_batches(libraries, build, data, dtype, m, n, k):
         out = frame = np.ones((*batch, m, n), dtype)
     else:
         out, frame = output(m, n, dtype, data.draw(st.sampled_from(OUTPUTS)), batch)
-    libraries[build].matmul(a, b, out, data.draw(st.integers(0, 1)))
+    libraries[build].matmul(a, b, out, data.draw(st.integers(0, 2)))
     check(out, np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:]))
     out[...] = 1
     assert (frame == 1).all()
@@ -204,6 +206,7 @@ def test_batches(libraries, build, data, dtype, m, n, k):
     "shape",
     [
         (150, 300, 520),
+        (400, 300, 520),
         (1, 700, 900),
         (700, 3, 900),
         (2, 2, 70000),
@@ -218,9 +221,9 @@ def test_large(libraries, dtype, shape):
     (m, n, k), dtype, rng = shape, np.dtype(dtype), np.random.default_rng(3)
     for layouts in (("rows", "rows"), ("columns", "columns")):
         a, b = view(rng, m, k, dtype, layouts[0]), view(rng, k, n, dtype, layouts[1])
-        out = [libraries["full"].matmul(a, b, np.empty((m, n), dtype), threads) for threads in (0, 1)]
+        out = [libraries["full"].matmul(a, b, np.empty((m, n), dtype), threads) for threads in (0, 1, 2)]
         check(out[0], a, b)
-        assert out[0].tobytes() == out[1].tobytes()
+        assert out[0].tobytes() == out[1].tobytes() == out[2].tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -263,7 +266,7 @@ def test_epilogue(libraries, data, dtype, m, n, k):
     libraries[name].launch(
         DTYPES[str(dtype)],
         args,
-        data.draw(st.integers(0, 1)),
+        data.draw(st.integers(0, 2)),
         failure,
         data.draw(st.sampled_from(["run", "dry"])),
     )
