@@ -8,6 +8,7 @@
 
 #define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX)
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
+#define PA_G_DOTS 6 /* rows of B that a single row of A is multiplied with at a time */
 
 /* A vector of sums of products. */
 #if PA_G_HALVES
@@ -149,6 +150,34 @@ PA_GEMM_HOT void PA_G(dot1)(int64_t n, const PA_ACC *x, const PA_ACC *const *b, 
     PA_G(dot)(n, x, 0, 0, b, out, 1);
 }
 
+#if PA_G_PLAIN
+/* The same of up to PA_G_DOTS rows that are `apart` bytes from one to the next: the more are read at a time, the better the caches
+   see them coming, and six are what the sums of halves leave registers for. */
+PA_GEMM_HOT void PA_G(dots)(int64_t n, const PA_ACC *x, const char *from, int64_t apart, int64_t count, PA_ACC *out)
+{
+    PA_G(total) t[PA_G_DOTS];
+    const PA_ACC *b[PA_G_DOTS];
+    int64_t j, i;
+    int q;
+    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
+        t[q] = PA_G(from)((PA_G_V){0});
+        b[q] = (const PA_ACC *)(from + pa_gemm_min(q, count - 1) * apart);
+    }
+    for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
+        const PA_G_V v = *(const PA_G_VU *)(x + j);
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) t[q] = PA_G(more)(t[q], *(const PA_G_VU *)(b[q] + j), v);
+    }
+    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
+        const PA_G_V s = PA_G(whole)(t[q]);
+        PA_ACC sum = s[0];
+        if (q >= count) continue;
+        for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
+        for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_MAC(sum, b[q][i], x[i]); }
+        out[q] = sum;
+    }
+}
+#endif
+
 /* The sum of x[j] * b[j]: four parts of them at a time, and then the rest. */
 PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
 {
@@ -255,8 +284,14 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 #endif
                 }
         } else {
+            j = j0;
             if (PA_G_INPLACE && job->m == 1) run = p1 - p0;
-            for (j = j0; j < j1; j += 4)
+#if PA_G_PLAIN
+            for (; job->m == 1 && j + 1 < j1; j += PA_G_DOTS)
+                PA_G(dots)(run, PA_G(x_at)(job, 0) + p0, job->b + p0 * size + j * job->cbs, job->cbs,
+                           pa_gemm_min(PA_G_DOTS, j1 - j), PA_G(sum_at)(job, piece, 0) + j);
+#endif
+            for (; j < j1; j += 4)
                 for (at = p0; at < p1; at += run) {
                     count = (int)pa_gemm_min(4, j1 - j), n = pa_gemm_min(run, p1 - at);
                     PA_G(runs)(n, job->b + at * size + j * job->cbs, job->cbs, count, room, b);
@@ -291,7 +326,7 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     job->nb = job->n * (job->by_rows ? PA_G_PLANES : 1);
     job->kb = job->k * (job->by_rows ? 1 : PA_G_PLANES);
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
-    job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), 4) * 4;
+    job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), 12) * 12;
     if (job->cchunk > job->nb) job->cchunk = job->nb;
     pieces = pa_gemm_min(8 / pa_gemm_ceil(job->nb, job->cchunk), bytes >> 16);
     job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->kb, pieces), 64) * 64 : job->kb;
@@ -400,3 +435,4 @@ PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
 
 #undef PA_G_INPLACE
 #undef PA_G_RUN
+#undef PA_G_DOTS
