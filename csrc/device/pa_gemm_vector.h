@@ -319,14 +319,14 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 /* True when it was done. */
 PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
-    int64_t bytes = job->n * job->k * PA_G_ES, pieces, r, p, words;
+    int64_t bytes = job->n * job->k * PA_G_ES, unit = PA_G_PLAIN && job->m == 1 ? PA_G_DOTS : 4, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
     if ((!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
     job->mb = job->m * PA_G_PLANES;
     job->nb = job->n * (job->by_rows ? PA_G_PLANES : 1);
     job->kb = job->k * (job->by_rows ? 1 : PA_G_PLANES);
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
-    job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), 12) * 12;
+    job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), unit) * unit;
     if (job->cchunk > job->nb) job->cchunk = job->nb;
     pieces = pa_gemm_min(8 / pa_gemm_ceil(job->nb, job->cchunk), bytes >> 16);
     job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->kb, pieces), 64) * 64 : job->kb;
