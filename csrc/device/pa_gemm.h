@@ -316,6 +316,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_FEW_DOTS
 #undef PA_G_LOW
 #undef PA_G_PUT
+#undef PA_G_PART
 #undef PA_G_COPY
 #undef PA_G_GET
 #undef PA_G_PLAIN

@@ -53,14 +53,50 @@ PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int
         }
 }
 
+#define PA_G_PART 64 /* elements of a row that are widened at a time */
+typedef PA_ACC PA_G(four) __attribute__((vector_size(4 * sizeof(PA_ACC))));
+typedef PA_ACC PA_G(fouru) __attribute__((vector_size(4 * sizeof(PA_ACC)), aligned(sizeof(PA_ACC))));
+#if defined(__clang__) || __GNUC__ >= 12
+#define PA_G_MIX __builtin_shufflevector
+#endif
+
+/* `width` rows of n elements, `apart` bytes from one to the next, into n groups of `width`, `group` elements apart: by squares of
+   four (where the compiler has them), the last of which is moved back where `width` has no more and writes some elements twice. */
+PA_GEMM_INLINE void PA_G(turn)(int64_t n, const char *from, int64_t apart, PA_ACC *to, int64_t group, const int width)
+{
+    int64_t most = 0, q;
+    int i;
+#ifdef PA_G_MIX
+    int64_t p;
+    most = width >= 4 ? n / 4 * 4 : 0;
+    for (p = 0; p < most; p += 16) /* a line of a row at a time: rows may fight for the same few lines of the cache */
+        PA_GEMM_UNROLL for (i = 0; i < width; i += 4) {
+            const int at = i + 4 <= width ? i : width - 4;
+            for (q = p; q < p + 16 && q < most; q += 4) {
+                const char *x = from + at * apart + q * (int64_t)sizeof(PA_ACC);
+                PA_ACC *y = to + q * group + at;
+                const PA_G(four) r0 = *(const PA_G(fouru) *)x, r1 = *(const PA_G(fouru) *)(x + apart);
+                const PA_G(four) r2 = *(const PA_G(fouru) *)(x + 2 * apart), r3 = *(const PA_G(fouru) *)(x + 3 * apart);
+                const PA_G(four) s0 = PA_G_MIX(r0, r1, 0, 4, 1, 5), s1 = PA_G_MIX(r2, r3, 0, 4, 1, 5);
+                const PA_G(four) s2 = PA_G_MIX(r0, r1, 2, 6, 3, 7), s3 = PA_G_MIX(r2, r3, 2, 6, 3, 7);
+                *(PA_G(fouru) *)y = PA_G_MIX(s0, s1, 0, 1, 4, 5);
+                *(PA_G(fouru) *)(y + group) = PA_G_MIX(s0, s1, 2, 3, 6, 7);
+                *(PA_G(fouru) *)(y + 2 * group) = PA_G_MIX(s2, s3, 0, 1, 4, 5);
+                *(PA_G(fouru) *)(y + 3 * group) = PA_G_MIX(s2, s3, 2, 3, 6, 7);
+            }
+        }
+#endif
+    for (q = most; q < n; q++) {
+        PA_GEMM_SCALAR();
+        for (i = 0; i < width; i++) to[q * group + i] = *(const PA_ACC *)(from + i * apart + q * (int64_t)sizeof(PA_ACC));
+    }
+}
+
+#undef PA_G_MIX
+
 /* The same for whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side by side are read
    together, since longer runs come faster from memory. Elements that need widening lie in a run in one direction. */
-#if PA_G_PLAIN
-PA_GEMM_INLINE
-#else
-PA_GEMM_HOT
-#endif
-void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width, int count)
+PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width, int count)
 {
     const int64_t group = width * PA_G_PLANES;
     int64_t p;
@@ -74,27 +110,23 @@ void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *d
             }
         return;
     }
-    for (g = 0; g < count; g++, src += width * sw) {
+    for (g = 0; g < count; g++, src += width * sw, dst += kc * group) {
 #if PA_G_PLAIN
-        for (p = 0; p < kc; p++, dst += width) {
+        for (p = 0; p < kc && sk != PA_G_ES; p++) {
             const char *at = src + p * sk;
-            PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[i] = *(const PA_ACC *)at;
+            PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[p * width + i] = *(const PA_ACC *)at;
         }
+        if (sk == PA_G_ES) PA_G(turn)(kc, src, sw, dst, width, width);
 #else
-        PA_ACC room[64 * PA_G_PLANES];
-        for (p = 0; p < kc; p += 64) {
-            int64_t n = pa_gemm_min(64, kc - p), q;
-            for (i = 0; i < width; i++) {
-                PA_ACC *to = dst + p * group + i;
-                PA_G(widen)(n, (const PA_T *)(src + i * sw) + p, room, 64);
-                for (q = 0; q < n; q++, to += group) {
-                    PA_GEMM_SCALAR();
-                    to[0] = room[q];
-                    if (PA_G_PLANES == 2) to[width] = room[64 + q];
-                }
-            }
+        PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_PART * PA_G_PLANES];
+        for (p = 0; p < kc; p += PA_G_PART) {
+            int64_t n = pa_gemm_min(PA_G_PART, kc - p);
+            for (i = 0; i < width; i++)
+                PA_G(widen)(n, (const PA_T *)(src + i * sw) + p, room + i * PA_G_PART, width * PA_G_PART);
+            for (i = 0; i < PA_G_PLANES; i++)
+                PA_G(turn)(n, (const char *)(room + i * width * PA_G_PART), PA_G_PART * (int64_t)sizeof(PA_ACC),
+                           dst + p * group + i * width, group, width);
         }
-        dst += kc * group;
 #endif
     }
 }
