@@ -31,10 +31,10 @@
    C make one task), PA_BLOCK (rows and columns that are copied at a time). It needs -O3 and -ffp-contract=fast.
 
    The way of the computation (as BLIS does it): pa_gemm_panels.h copies A into panels of PA_MR rows and B into panels of PA_NR
-   vectors, by tasks; then each task computes one tile of C over the whole depth (pa_gemm_core.h). What is read too seldom to pay for the copy is
-   read in place. All tasks come from parallel_for, so nobody waits for a thread that sleeps. The order of summation depends on
-   the shape alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are bound by memory. Nothing is
-   rounded to PA_T before the last step. */
+   vectors, by tasks; then each task computes one tile of C over the whole depth (pa_gemm_core.h). What is read too seldom to pay
+   for the copy is read in place. All tasks come from parallel_for, so nobody waits for a thread that sleeps. The order of summation
+   depends on sizes and strides alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are bound by memory,
+   pa_gemm_pieces.h for a small C. Nothing is rounded to PA_T before the last step. */
 #include "pa_gemm_types.h"
 
 #ifdef PA_NAME
@@ -131,6 +131,7 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #define PA_G_SMALL PA_G_HOLDS
 #endif
 #define PA_G_LOW ((2 * PA_G_MR + 2) / 3) /* rows of the lower micro-kernel, for what is left */
+#define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX) /* products with few rows need no copy */
 #define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
 #define PA_G_ES ((int64_t)sizeof(PA_T))
 #define PA_G_CS ((int64_t)sizeof(PA_C))
@@ -162,6 +163,7 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #include "pa_gemm_blocks.h"
 #ifndef PA_DEBUG_CHECKS
 #include "pa_gemm_vector.h"
+#include "pa_gemm_pieces.h"
 #endif
 
 /* C = A @ B for one job; `wide`: may use other threads. */
@@ -321,6 +323,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_GET
 #undef PA_G_PLAIN
 #undef PA_G_HOLDS
+#undef PA_G_INPLACE
 #undef PA_G_HALVES
 #undef PA_WIDE
 #undef PA_G_SMALL

@@ -1,14 +1,13 @@
 /* pa_gemm.h's part for up to PA_G_FEW rows (or, transposed, columns): memory is the limit, so the big matrix B is read once,
    in place and in the order it lies. Rows in a run are added up with factors (axpy), columns in a run are dot products.
-   Long and thin products and tiny ones are here, too. Only pa_gemm.h includes it.
+   Only pa_gemm.h includes it.
 
    All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time. Complex numbers
    are not taken apart: in runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a row
    of A multiply as two rows; in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and (im, re, ..). */
 
-#define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX)
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
-#define PA_G_DOTS 6 /* rows of B that a single row of A is multiplied with at a time */
+#define PA_G_DOTS 6 /* rows of B in place that one or two rows of A are multiplied with at a time */
 
 /* A vector of sums of products. */
 #if PA_G_HALVES
@@ -150,34 +149,6 @@ PA_GEMM_HOT void PA_G(dot1)(int64_t n, const PA_ACC *x, const PA_ACC *const *b, 
     PA_G(dot)(n, x, 0, 0, b, out, 1);
 }
 
-#if PA_G_PLAIN
-/* The same of up to PA_G_DOTS rows that are `apart` bytes from one to the next: the more are read at a time, the better the caches
-   see them coming, and six are what the sums of halves leave registers for. */
-PA_GEMM_HOT void PA_G(dots)(int64_t n, const PA_ACC *x, const char *from, int64_t apart, int64_t count, PA_ACC *out)
-{
-    PA_G(total) t[PA_G_DOTS];
-    const PA_ACC *b[PA_G_DOTS];
-    int64_t j, i;
-    int q;
-    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
-        t[q] = PA_G(from)((PA_G_V){0});
-        b[q] = (const PA_ACC *)(from + pa_gemm_min(q, count - 1) * apart);
-    }
-    for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
-        const PA_G_V v = *(const PA_G_VU *)(x + j);
-        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) t[q] = PA_G(more)(t[q], *(const PA_G_VU *)(b[q] + j), v);
-    }
-    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
-        const PA_G_V s = PA_G(whole)(t[q]);
-        PA_ACC sum = s[0];
-        if (q >= count) continue;
-        for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
-        for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_MAC(sum, b[q][i], x[i]); }
-        out[q] = sum;
-    }
-}
-#endif
-
 /* The sum of x[j] * b[j]: four parts of them at a time, and then the rest. */
 PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
 {
@@ -189,6 +160,51 @@ PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
     for (i = 0; i < 4; i++) sum = (PA_ACC)PA_G_ADD(sum, s[i]);
     for (i = 4 * part; i < n; i++) sum = PA_G_MAC(sum, b[i], x[i]);
     return sum;
+}
+#endif
+
+#if PA_G_INPLACE
+/* y[q] += sum of x[j] * b[q][j] for PA_G_DOTS rows of B that are `apart` bytes from one to the next, and for a second row of A the
+   same `ny` and `nx` further. The more rows are read at a time, the better the caches see them coming; six are what the sums (of
+   two rows, or of halves) leave registers for. */
+PA_GEMM_INLINE void PA_G(dots)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny,
+                               const int rows)
+{
+    PA_G(total) t[2 * PA_G_DOTS];
+    const PA_ACC *b[PA_G_DOTS];
+    int64_t j, i;
+    int q, r;
+    PA_GEMM_UNROLL for (q = 0; q < rows * PA_G_DOTS; q++) t[q] = PA_G(from)((PA_G_V){0});
+    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) b[q] = (const PA_ACC *)(from + q * apart);
+    for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
+        const PA_G_V v = *(const PA_G_VU *)(x + j), w = *(const PA_G_VU *)(x + (rows - 1) * nx + j);
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
+            const PA_G_V z = *(const PA_G_VU *)(b[q] + j);
+            t[q] = PA_G(more)(t[q], z, v);
+            if (rows == 2) t[PA_G_DOTS + q] = PA_G(more)(t[PA_G_DOTS + q], z, w);
+        }
+    }
+    for (r = 0; r < rows; r++, x += nx, y += ny)
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
+            const PA_G_V s = PA_G(whole)(t[r * PA_G_DOTS + q]);
+            PA_ACC sum = s[0];
+            for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
+            for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_MAC(sum, b[q][i], x[i]); }
+            y[q] = (PA_ACC)PA_G_ADD(y[q], sum);
+        }
+}
+PA_GEMM_HOT void PA_G(dots1)(int64_t n, const PA_ACC *x, const char *from, int64_t apart, PA_ACC *y)
+{
+    PA_G(dots)(n, x, 0, from, apart, y, 0, 1);
+}
+PA_GEMM_HOT void PA_G(dots2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny)
+{
+#if PA_G_HALVES
+    PA_G(dots)(n, x, 0, from, apart, y, 0, 1);
+    PA_G(dots)(n, x + nx, 0, from, apart, y + ny, 0, 1);
+#else
+    PA_G(dots)(n, x, nx, from, apart, y, ny, 2);
+#endif
 }
 #endif
 
@@ -286,10 +302,15 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
         } else {
             j = j0;
             if (PA_G_INPLACE && job->m == 1) run = p1 - p0;
-#if PA_G_PLAIN
-            for (; job->m == 1 && j + 1 < j1; j += PA_G_DOTS)
-                PA_G(dots)(run, PA_G(x_at)(job, 0) + p0, job->b + p0 * size + j * job->cbs, job->cbs,
-                           pa_gemm_min(PA_G_DOTS, j1 - j), PA_G(sum_at)(job, piece, 0) + j);
+#if PA_G_INPLACE
+            for (; j + PA_G_DOTS <= j1; j += PA_G_DOTS)
+                for (at = p0; at < p1; at += run) {
+                    const char *from = job->b + at * size + j * job->cbs;
+                    n = pa_gemm_min(run, p1 - at);
+                    for (r = 0; r + 1 < job->mb; r += 2)
+                        PA_G(dots2)(n, PA_G(x_at)(job, r) + at, nx, from, job->cbs, PA_G(sum_at)(job, piece, r) + j, job->nb);
+                    if (r < job->mb) PA_G(dots1)(n, PA_G(x_at)(job, r) + at, from, job->cbs, PA_G(sum_at)(job, piece, r) + j);
+                }
 #endif
             for (; j < j1; j += 4)
                 for (at = p0; at < p1; at += run) {
@@ -319,7 +340,7 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 /* True when it was done. */
 PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
-    int64_t bytes = job->n * job->k * PA_G_ES, unit = PA_G_PLAIN && job->m == 1 ? PA_G_DOTS : 4, pieces, r, p, words;
+    int64_t bytes = job->n * job->k * PA_G_ES, unit = PA_G_INPLACE ? PA_G_DOTS : 4, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
     if ((!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
     job->mb = job->m * PA_G_PLANES;
@@ -361,83 +382,5 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     return 1;
 }
 
-/* A small C and a long way: pieces of the depth become tasks, and their sums are added up. True when it was done. Halves are left
-   out, because the sums of the pieces are elements. The sizes alone decide, for this is another order of sums. */
-PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
-{
-    const pa_gemm_job *whole = (const pa_gemm_job *)context;
-    int64_t i;
-    for (i = begin; i < end; i++) {
-        pa_gemm_job job = *whole;
-        job.a += i * job.kchunk * job.cas, job.b += i * job.kchunk * job.rbs, job.c = job.acc + i * job.cchunk;
-        job.k = pa_gemm_min(job.kchunk, job.k - i * job.kchunk);
-        job.rcs = job.n * PA_G_ES, job.ccs = PA_G_ES;
-        job.memory += i * job.bytes;
-        PA_G(blocks)(&job, 0);
-    }
-}
-
-PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
-{
-    pa_gemm_job part = *job;
-    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_KC)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
-    if (!job->b_direct && rows < 16) rows = 16; /* there, tiles may be narrower */
-    if (!PA_G_INPLACE || count < 2 || rows * pa_gemm_ceil(job->n, PA_G_NR) >= 64) return 0;
-    part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_KC) * PA_G_KC;
-    count = pa_gemm_ceil(job->k, part.kchunk);
-    PA_G(plan)(&part);
-    part.bytes = pa_gemm_ceil(part.bytes, 64) * 64;
-    part.cchunk = pa_gemm_ceil(job->m * job->n * PA_G_ES, 64) * 64;
-    part.memory = (char *)job->rt->scratch(job->rt, (size_t)(count * (part.bytes + part.cchunk)));
-    if (!part.memory) return 0;
-    part.acc = part.memory + count * part.bytes;
-    part.k = job->k;
-    part.partial = 1;
-    PA_G(run)(&part, PA_G(piece), count, 1);
-    for (i = 1; i < count; i++)
-        for (j = 0; j < part.cchunk; j += PA_G_VBYTES) {
-            PA_G_V *sum = (PA_G_V *)(part.acc + j);
-            *sum = PA_G_ADD(*sum, *(const PA_G_V *)(part.acc + i * part.cchunk + j));
-        }
-    for (i = 0; i < job->m; i++)
-        for (j = 0; j < job->n; j++) {
-            PA_T x = ((const PA_T *)part.acc)[i * job->n + j];
-            PA_GEMM_SCALAR();
-#if defined(PA_EPILOGUE) && PA_KIND == PA_GEMM_COMPLEX
-            PA_G(apply)(job, &x.re, 0, 1, i, j, 1, 1);
-#elif defined(PA_EPILOGUE)
-            PA_G(apply)(job, (const PA_ACC *)&x, 0, 0, i, j, 1, 1);
-#else
-            *(PA_T *)(job->c + i * job->rcs + j * job->ccs) = x;
-#endif
-        }
-    return 1;
-}
-
-#ifndef PA_EPILOGUE
-/* A handful of elements, where all the above would take longer than the product. */
-PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
-{
-    int64_t i, j, p;
-    for (i = 0; i < job->m; i++)
-        for (j = 0; j < job->n; j++) {
-            const char *a = job->a + i * job->ras, *b = job->b + j * job->cbs;
-            PA_ACC s[2] = {0, 0}, x[2], y[2];
-            for (p = 0; p < job->k; p++, a += job->cas, b += job->rbs) {
-                PA_GEMM_SCALAR();
-                PA_G_PUT(x, 0, 1, *(const PA_T *)a);
-                PA_G_PUT(y, 0, 1, *(const PA_T *)b);
-                s[0] = PA_G_MAC(s[0], x[0], y[0]);
-#if PA_KIND == PA_GEMM_COMPLEX
-                s[0] -= x[1] * y[1];
-                s[1] += x[0] * y[1] + x[1] * y[0];
-#endif
-            }
-            PA_G_GET(*(PA_C *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
-        }
-}
-#endif
-
-#undef PA_G_INPLACE
 #undef PA_G_RUN
 #undef PA_G_DOTS
