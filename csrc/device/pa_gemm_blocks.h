@@ -56,7 +56,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     /* Enough tasks for many threads, as long as they are worth taking. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&
            pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > PA_G_WIDE) {
-        if (job->nc >= (job->b_own || job->rt->threads > 4 ? 2 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
+        if (job->nc >= (job->b_own ? 2 : 8) * PA_G_NR && (job->b_own || job->nc >= job->mc))
             job->nc = pa_gemm_cut(job->nc, pa_gemm_ceil(job->nc, 2), PA_G_NR);
         else if (job->mc >= 8 * PA_G_MR && !job->b_own)
             job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);

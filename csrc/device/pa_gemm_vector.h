@@ -340,7 +340,8 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 /* True when it was done. */
 PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
-    int64_t bytes = job->n * job->k * PA_G_ES, unit = PA_G_INPLACE ? PA_G_DOTS : 4, pieces, r, p, words;
+    const int64_t unit = PA_G_INPLACE ? PA_G_DOTS : 4;
+    int64_t bytes = job->n * job->k * PA_G_ES, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
     if ((!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
     job->mb = job->m * PA_G_PLANES;
@@ -352,11 +353,6 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     pieces = pa_gemm_min(8 / pa_gemm_ceil(job->nb, job->cchunk), bytes >> 16);
     job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->kb, pieces), 64) * 64 : job->kb;
     pieces = pa_gemm_ceil(job->kb, job->kchunk);
-    /* More for more threads: pieces are another order of sums, narrower chunks are not. */
-    if (job->by_rows) unit = 64;
-    if (pa_gemm_ceil(job->nb, job->cchunk) * pieces < 2 * job->rt->threads)
-        job->cchunk = pa_gemm_min(
-            job->cchunk, pa_gemm_ceil(pa_gemm_ceil(job->nb, pa_gemm_ceil(2 * job->rt->threads, pieces)), unit) * unit);
     words = PA_G_PLAIN && job->cas == PA_G_ES ? 0 : job->mb * job->kb;
     job->pa = (char *)job->rt->scratch(job->rt, (size_t)(words + pieces * job->mb * job->nb) * sizeof(PA_ACC));
     if (!job->pa) return 0;
