@@ -48,8 +48,8 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
     job->mc = pa_gemm_cut(job->rows, mc, PA_G_MR);
     job->nc = pa_gemm_cut(job->cols, nc, PA_G_NR);
-    /* One row of tiles, if higher ones than usual: no panel of B is read by two tasks then. A still fits L2, where there are
-       enough of them for the threads. */
+    /* One row of tiles, if higher ones than usual: no panel of B is read by two tasks then. Only while A stays in L2 and every
+       thread has a few tiles. */
     job->b_own = !job->b_direct && job->m <= PA_G_BLOCK &&
                  (job->m <= 2 * mc || (job->rows * job->kc <= 2 * PA_G_MC * PA_G_KC && job->cols >= 4 * PA_G_NR * job->rt->threads));
     if (job->b_own) job->mc = job->rows;
