@@ -112,11 +112,14 @@ PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_
     }
     for (g = 0; g < count; g++, src += width * sw, dst += kc * group) {
 #if PA_G_PLAIN
-        for (p = 0; p < kc && sk != PA_G_ES; p++) {
+        if (sk == PA_G_ES) {
+            PA_G(turn)(kc, src, sw, dst, width, width);
+            continue;
+        }
+        for (p = 0; p < kc; p++) {
             const char *at = src + p * sk;
             PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[p * width + i] = *(const PA_ACC *)at;
         }
-        if (sk == PA_G_ES) PA_G(turn)(kc, src, sw, dst, width, width);
 #else
         PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_PART * PA_G_PLANES];
         for (p = 0; p < kc; p += PA_G_PART) {

@@ -38,7 +38,7 @@ def alike(fused, *args, **options):
     """The fused function's results, which are the plain one's to the bit, and were fused."""
     before = fused.cache_info()["unfused"]
     ours, theirs = fused(*args, **options), fused.__wrapped__(*args, **options)
-    # (A view of a result, by itself, is a result here.)
+    # Not the very types: what by itself is a view of a result (x[:1]) is fused into a result of its own.
     assert (type(ours) is tuple) == (type(theirs) is tuple)
     for x, y in zip(ours, theirs, strict=True) if type(ours) is tuple else [(ours, theirs)]:
         same(x, y)
