@@ -29,13 +29,13 @@ TARGETS = {"i": 10.0, "u": 10.0}  # by kind: of NumPy's own loops
 MEANS = dict.fromkeys(("float32", "float64"), (1.0, 0.75))  # geometric mean and least ratio to reach
 
 
-def operands(dtype: str, *shapes: tuple[int, ...]) -> list[Any]:
-    """Random NumPy arrays; small integers for integer types."""
+def operands(dtype: str, *shapes: tuple[int, ...], below: int = 100) -> list[Any]:
+    """Random NumPy arrays; integers are from 0 to `below`."""
     rng = np.random.default_rng(0)
     made = []
     for shape in shapes:
         if np.dtype(dtype).kind in "iu":
-            made.append(rng.integers(0, 100, shape).astype(dtype))
+            made.append(rng.integers(0, below, shape).astype(dtype))
             continue
         values = rng.standard_normal(shape)
         if np.dtype(dtype).kind == "c":
@@ -83,6 +83,7 @@ def rows_of(
     shapes: Sequence[tuple[int, int, int]],
     batches: Sequence[tuple[int, int]] = (),
     views: int = 0,
+    below: int = 100,
 ) -> list[Row]:
     """One type: matrices, batches of squares, squares of transposed operands."""
     lacks = None if dtype != "bfloat16" else dtype
@@ -91,9 +92,10 @@ def rows_of(
     for m, k, n in shapes:
         name = f"{n}³" if m == k == n else f"{m}×{k}×{n}"
         side = n if (m, k, n) in SQUARES else None
-        rows.append(_row(group, name, operands(kept, (m, k), (k, n)), budget, lacks, side))
+        rows.append(_row(group, name, operands(kept, (m, k), (k, n), below=below), budget, lacks, side))
     for b, n in batches:
-        rows.append(_row(group, f"{b}×({n}³)", operands(kept, (b, n, n), (b, n, n)), budget, lacks))
+        pair = operands(kept, (b, n, n), (b, n, n), below=below)
+        rows.append(_row(group, f"{b}×({n}³)", pair, budget, lacks))
     if views:
         x, y = operands(kept, (views, views), (views, views))
         pairs = {"a.T": (x.T, y), "b.T": (x, y.T), "both.T": (x.T, y.T)}
@@ -125,6 +127,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
         }  # fmt: skip
     for dtype in ("complex64", "complex128", "float16", "bfloat16", "int8", "int16", "int32", "int64"):
         groups[dtype] = dtype, {"shapes": FEW, "batches": BATCHED}
+    groups["int64, large values"] = "int64", {"shapes": FEW, "batches": BATCHED, "below": 2**62}
     for name, (dtype, cases) in groups.items():
         group = rows_of(name, dtype, budget, **cases)
         figures = summary(name, group)

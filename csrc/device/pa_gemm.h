@@ -54,6 +54,11 @@
 #else
 #define PA_G_HALVES 0
 #endif
+#if defined(PA_WIDE) && defined(__AVX2__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
+#define PA_G_NARROW 1 /* pa_gemm_narrow.h: only there is a signed product of halves, and debug mode reads nothing unchecked */
+#else
+#define PA_G_NARROW 0
+#endif
 #ifdef PA_NR
 #define PA_G_NRV PA_NR
 #elif PA_KIND == PA_GEMM_COMPLEX || PA_G_HALVES
@@ -158,6 +163,9 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #define PA_G_BLOCK ((int64_t)2048)
 #endif
 
+#if PA_G_NARROW
+#include "pa_gemm_narrow.h"
+#endif
 #include "pa_gemm_panels.h"
 #include "pa_gemm_core.h"
 #include "pa_gemm_blocks.h"
@@ -171,6 +179,10 @@ PA_GEMM_PLAN void PA_G(one)(pa_gemm_job *job, int wide)
 {
 #ifndef PA_DEBUG_CHECKS
     if (job->by_vector && PA_G(vector)(job, wide)) return;
+#if PA_G_NARROW
+    job->narrow = pa_gemm_min(job->m, job->n) >= 8; /* else a look takes as long as it saves */
+    PA_G(run)(job, PA_G(look), 2 * PA_G_LOOKS, wide && (job->m + job->n) * job->k * PA_G_ES >= 1 << 19);
+#endif
     if (wide && PA_G(pieces)(job)) return;
 #endif
     PA_G(blocks)(job, wide);
@@ -325,6 +337,8 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_HOLDS
 #undef PA_G_INPLACE
 #undef PA_G_HALVES
+#undef PA_G_NARROW
+#undef PA_G_LOOKS
 #undef PA_WIDE
 #undef PA_G_SMALL
 #endif /* PA_NAME */

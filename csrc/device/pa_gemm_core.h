@@ -34,12 +34,13 @@ PA_GEMM_INLINE PA_G(w) PA_G(turned)(PA_G_V x)
 /* sums = `rows` rows of A (PA_MR at most) times `across` vectors of columns of B (PA_NR at most). Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
    a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. Meanwhile what `soon` says
    is fetched into L2, `pace` bytes for each step of the depth: the caches learn of a new panel too late by themselves. */
-PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
-                                 int64_t pace, PA_G(sums) *out, const int rows, const int across)
+PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
+                                   int64_t pace, PA_G(sums) *out, const int rows, const int across, const int narrow)
 {
     PA_G_V re[PA_G_MR][PA_G_NRV], zero = {0};
     int64_t p;
     int i, j;
+    (void)narrow;
 #if PA_KIND == PA_GEMM_COMPLEX
     PA_G_V im[PA_G_MR][PA_G_NRV];
 #elif PA_G_HALVES
@@ -68,6 +69,12 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
             const PA_ACC y = *(const PA_ACC *)(a + i * sai + PA_G_MR * (int64_t)sizeof(PA_ACC));
 #endif
             PA_GEMM_UNROLL for (j = 0; j < across; j++) {
+#if PA_G_NARROW
+                if (narrow) {
+                    re[i][j] += PA_G(low_signed)(zero + x, br[j]);
+                    continue;
+                }
+#endif
 #if PA_G_HALVES
                 const PA_G_V xs = zero + x;
                 re[i][j] += PA_G(low)(xs, br[j]);
@@ -93,6 +100,12 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
         out->im[i][j] = im[i][j];
 #endif
     }
+}
+PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
+                                 int64_t pace, PA_G(sums) *out, const int rows, const int across, int narrow)
+{
+    if (PA_G_NARROW && narrow) PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 1);
+    else PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 0);
 }
 
 #ifdef PA_EPILOGUE
@@ -277,7 +290,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     if (job->a_direct && rows < height) r0 = height - rows, i0 -= r0, a -= r0 * job->ras;
     if (job->b_direct && cols < PA_G_NR) c0 = PA_G_NR - cols, j0 -= c0, b -= c0 * PA_G_ES;
 #endif
-    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, PA_G_NRV);
+    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, PA_G_NRV, job->narrow);
 #if !PA_G_HOLDS
     if ((flags & 3) != 3) {
         PA_G(keep)(job, &s, i0 + r0, j0 + c0, first);
@@ -306,19 +319,19 @@ PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b
 #if PA_G_SMALL
 /* Columns j .. j + across * PA_G_L of a product whose operands are read in place, all at once. Rows are covered by steps of both
    heights; the last of each may be moved back and compute some rows again. */
-PA_GEMM_INLINE void PA_G(strip)(const pa_gemm_job *job, const char *a, const char *b, char *c, const int across)
+PA_GEMM_INLINE void PA_G(strip)(const pa_gemm_job *job, const char *a, const char *b, char *c, int narrow, const int across)
 {
     const int64_t m = job->m, k = job->k, ras = job->ras, cas = job->cas, rbs = job->rbs, rcs = job->rcs;
     PA_G(sums) s;
     int64_t i, at, left;
     for (i = 0, left = job->high; left > 0; left--, i += PA_G_MR) {
         at = pa_gemm_min(i, m - PA_G_MR);
-        PA_G(kernel)(k, a + at * ras, ras, cas, b, rbs, b, 0, &s, PA_G_MR, across);
+        PA_G(kernel)(k, a + at * ras, ras, cas, b, rbs, b, 0, &s, PA_G_MR, across, narrow);
         PA_G(put)(c + at * rcs, rcs, &s, 1, PA_G_MR, across);
     }
     for (; i < m; i += PA_G_LOW) {
         at = pa_gemm_min(i, m - PA_G_LOW);
-        PA_G(kernel)(k, a + at * ras, ras, cas, b, rbs, b, 0, &s, PA_G_LOW, across);
+        PA_G(kernel)(k, a + at * ras, ras, cas, b, rbs, b, 0, &s, PA_G_LOW, across, narrow);
         PA_G(put)(c + at * rcs, rcs, &s, 1, PA_G_LOW, across);
     }
 }
@@ -326,13 +339,17 @@ PA_GEMM_INLINE void PA_G(strip)(const pa_gemm_job *job, const char *a, const cha
 PA_GEMM_HOT void PA_G(small)(const pa_gemm_job *job, const char *a, const char *b, char *c)
 {
     int64_t j, to;
+    int narrow = 0;
+#if PA_G_NARROW
+    narrow = PA_G(fits)(a, job->m, job->k, job->ras, job->cas) && PA_G(fits)(b, job->k, job->n, job->rbs, job->cbs);
+#endif
     for (j = 0; j < job->n && job->n >= PA_G_NR; j += PA_G_NR) {
         to = pa_gemm_min(j, job->n - PA_G_NR) * PA_G_ES;
-        PA_G(strip)(job, a, b + to, c + to, PA_G_NRV);
+        PA_G(strip)(job, a, b + to, c + to, narrow, PA_G_NRV);
     }
     for (; j < job->n; j += PA_G_L) {
         to = pa_gemm_min(j, job->n - PA_G_L) * PA_G_ES;
-        PA_G(strip)(job, a, b + to, c + to, 1);
+        PA_G(strip)(job, a, b + to, c + to, narrow, 1);
     }
 }
 #endif

@@ -63,6 +63,7 @@ typedef struct pa_gemm_job {
     char *memory;               /* NULL: scratch */
     int partial;                /* one piece of the depth: no epilogue yet */
     int by_vector;              /* pa_gemm_vector.h does it */
+    int narrow;                 /* integers of 64 bits all fit 32 */
     int small;                  /* in place, in one go: PA_G(small) */
     int64_t high;               /* of its steps, so many have PA_MR rows; the others are lower */
     char *pa, *pb, *acc;        /* copied panels; sums between two slices when C cannot hold them */

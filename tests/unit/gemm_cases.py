@@ -113,7 +113,14 @@ def fill(rng, shape, dtype):
         return rng.random(shape) < 0.15
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        if info.bits < 64 or rng.random() < 0.3:
+            return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        # All of them fit 32 bits, which are multiplied in another way, or all but one do.
+        low, high = max(info.min, -(2**31)), 2**31 - 1
+        values = rng.integers(low, high, shape, dtype, endpoint=True)
+        if values.size and rng.random() < 0.5:
+            values.flat[rng.integers(values.size)] = rng.choice([high + 1, max(info.min, low - 1)])
+        return values
     return rng.standard_normal(shape).astype(dtype)
 
 

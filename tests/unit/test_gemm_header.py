@@ -226,6 +226,25 @@ def test_large(libraries, dtype, shape):
         assert out[0].tobytes() == out[1].tobytes() == out[2].tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize(("m", "n", "k", "step"), [(17, 19, 13, 1), (75, 90, 70, 61), (9, 700, 300, 997)])
+def test_one_element_beyond_32_bits(libraries, dtype, layout, m, n, k, step):
+    """Integers that fit 32 bits are multiplied in another way: one that doesn't is found wherever it is."""
+    out = np.empty((m, n), dtype)
+    a, b = np.ones((m, k), dtype), np.ones((k, n), dtype)
+    if layout == "columns":
+        a, b = np.asfortranarray(a), np.asfortranarray(b)
+    for x in (a, b):
+        for at in range(0, x.size, step):
+            x.flat[at] = large = 2**31 + 5
+            libraries["full"].matmul(a, b, out, at % 3)
+            (i, j), want = divmod(at, x.shape[1]), np.full((m, n), k, dtype)
+            want[(i, slice(None)) if x is a else (slice(None), j)] += large - 1
+            np.testing.assert_array_equal(out, want)
+            x.flat[at] = 1
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_rounded_once(libraries, dtype):
     """4096 ones and 4096 halves: a running half stops at 2048 (or 256), where 1 more rounds to nothing."""
