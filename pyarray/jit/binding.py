@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,14 +69,19 @@ class Bound:
 
     def check_scalars(self) -> None:
         """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""
-        for p, value in self.pairs:
-            if p.annotation is float and type(value) is float:
-                continue
-            if p.scalar:
-                bind_type(self.kernel, p, value)
-            elif p.annotation is None and type(value) is int:
-                check_number(self.kernel, p.name, int, DEFAULT["i"], value)
+        check_scalars(self.kernel, self.pairs)
 
     def slots(self) -> Iterator[Any]:
         """The leaves as launchers take them: Python's numbers, since `struct` doesn't take all of NumPy's."""
         return (a.item() if p.scalar and hasattr(a, "item") else a for p, a in self.pairs)
+
+
+def check_scalars(kernel: str, pairs: Iterable[tuple[Parameter, Any]]) -> None:
+    """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""
+    for p, value in pairs:
+        if p.annotation is float and type(value) is float:
+            continue
+        if p.scalar:
+            bind_type(kernel, p, value)
+        elif p.annotation is None and type(value) is int:
+            check_number(kernel, p.name, int, DEFAULT["i"], value)

@@ -20,7 +20,7 @@ from ..lang.ir import static_key
 from .call import CHOSEN, Written, environment
 from .choice import offline
 from .config import Config
-from .restore import inside
+from .restore import inside, zero
 from .search import Prepared
 
 # A checked twin runs once: with arrays of few bytes, compiling it for speed takes longer than it saves.
@@ -72,11 +72,17 @@ class Call:
             raise TypeError(f"{self.kernel.__name__}(): {config!r} doesn't set {name!r}")
         return p.default
 
-    def launch(self, kernel: Kernel, config: Config) -> None:
-        """The real call."""
+    def launch(self, kernel: Kernel, config: Config, zeroed: Iterable[str]) -> None:
+        """The real call. The arrays `zeroed` are set to zero when nothing is left to be refused."""
         bound = self.with_config(config)
         variant = kernel._variant(bound)
         bound.check_scalars()
+        for name in zeroed:
+            a = as_argument(self.args[name])
+            if isinstance(a, ndarray):
+                zero(a)
+            else:
+                a[...] = 0
         kernel._launch(variant, bound)
 
     @functools.cached_property
@@ -124,7 +130,8 @@ class Call:
         return bool(sizes) and not any(sizes)
 
     def check_zeroed(self, names: Iterable[str]) -> None:
-        """Raises `TypeError` for a structure or a number where an array is to be zeroed."""
+        """Raises `TypeError` for a structure or a number where an array is to be zeroed, `ValueError` for a
+        read-only array."""
         for name in names:
             value = as_argument(self.args[name])
             if not hasattr(value, "shape"):
@@ -132,6 +139,9 @@ class Call:
                 raise TypeError(
                     f"{self.kernel.__name__}(): {what}; arrays to zero are parameters of their own"
                 )
+            if not value.flags.writeable:
+                what = f"reset_to_zero names {name!r}, and this array is read-only"
+                raise ValueError(f"{self.kernel.__name__}(): {what}; pass a copy")
 
     def check(self, candidates: Iterable[Config]) -> None:
         """Raises what a launch raises for wrong arguments, before anything is searched."""

@@ -40,7 +40,8 @@ def autotune(
     values matter; types, layouts, device and compiler always do. `prune(configs, args)` leaves some out,
     `default(*args)` is used instead of a search. `restore_value` names what is put back before each run
     (default: what the kernel reads and writes), `reset_to_zero` what is zeroed before every launch. `check`
-    compares results, with each other or with those of a function of the same arguments. `model` is the number
+    compares results, with each other or with those of a function of the same arguments, where nothing that is
+    read and written goes without being put back. `model` is the number
     of tiles, `model(config, args)`, or True: sizes never met are then decided by a fit. `warmup` and `rep`
     count runs, `budget` is seconds, `bench(fn)` says the milliseconds of `fn()`, `artifact_name` is what
     shipped choices go by, `cases()` lists arguments for `python -m pyarray tune`.

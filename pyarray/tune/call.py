@@ -18,6 +18,7 @@ from typing import Any
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..driver.base import KINDS
+from ..jit.binding import check_scalars
 from ..jit.launch import _define, _guard, _prefix
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
@@ -137,7 +138,7 @@ def make_call(
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
     What isn't found, and a value that doesn't fit, is for `otherwise`."""
     p = _prefix(tuple(q.name for q in written.parameters))
-    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
+    scope = scope | {"CHOSEN": CHOSEN, "map": map, "zip": zip, "get": _environment.get, "read": _READ}
     scope |= {"otherwise": otherwise, "struct_error": struct.error}
     by_name = {q.name for q in written.ordered if q.keyword_only or q.name in written.tuned}
     args = ", ".join(f"{q.name}={q.name}" if q.name in by_name else q.name for q in written.ordered)
@@ -145,6 +146,11 @@ def make_call(
     tests += [f"not {_guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
     constants = {name: f"{p}c{k}" for k, name in enumerate(written.tuned)}
     passed = ", ".join(constants.get(q.name, q.name) for q in written.parameters)
+    scope |= {"check": check_scalars, "kernel": written.kernel.__name__, "free": tuple(written.free)}
+    values = "".join(f"{q.name}, " for q in written.free)
+    # an argument that the launch refuses mustn't be found out when results are gone
+    zero = [f"    {p}check({p}kernel, {p}zip({p}free, ({values})))\n"] if written.zeroed else []
+    zero += [f"    {p}zero({name})\n" for name in written.zeroed]
     expression = written.key(pattern, p)
     text = (
         f"def {p}f({written.signature(p, scope)}):\n"
@@ -157,7 +163,7 @@ def make_call(
         f"    if {p}found is None:\n"
         f"        return {p}otherwise({args})\n"
         f"    {', '.join([f'{p}launch', *constants.values()])}, = {p}found\n"
-        f"    {p}tick()\n" + "".join(f"    {p}zero({name})\n" for name in written.zeroed) + "    try:\n"
+        f"    {p}tick()\n" + "".join(zero) + "    try:\n"
         f"        {p}failure = {p}launch({passed})\n"
         f"    except ({p}struct_error, TypeError, OverflowError):\n"
         f"        return {p}otherwise({args})\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import AutotuneError
@@ -20,6 +20,11 @@ class Candidates:
     def __init__(self, kernel: Kernel, configs: Any, prune: Any, default: Any):
         self.kernel, self.default = kernel, default
         self._configs, self._prune = configs, prune
+
+    @property
+    def asks(self) -> bool:
+        """Whether a function of the arguments has a say."""
+        return self.default is not None or self._prune is not None or callable(self._configs)
 
     def tuned(self, key: tuple[str, ...]) -> tuple[str, ...]:
         """The parameters that candidates set; where they come from a function, all `constexpr` ones that
@@ -53,7 +58,7 @@ class Candidates:
         if self._prune is None:
             return agreeing
         left = self._prune(list(agreeing), dict(call.args))
-        if isinstance(left, (Config, str)) or not isinstance(left, Iterable):
+        if isinstance(left, (Config, str, Mapping)) or not isinstance(left, Iterable):
             raise TypeError(f"{name}: prune(configs, args) gives a list of pa.Config, got {left!r}")
         pruned = tuple(c for c in check_configs(name, left, parameters) if call.agrees(c))
         if not pruned:
@@ -62,7 +67,8 @@ class Candidates:
 
     def default_of(self, call: Call, tuned: tuple[str, ...]) -> Config | None:
         """The default for these arguments; None without one, and for one that the caller overrules. Raises
-        `TypeError` for what is no `Config`, `ValueError` for a name that is no parameter."""
+        `TypeError` for what is no `Config`, `ValueError` for a name that is no parameter or one that is
+        left out."""
         if self.default is None:
             return None
         name, parameters = self.kernel.__name__, self.kernel.parameters
@@ -74,11 +80,17 @@ class Candidates:
         constants = {p.name: p for p in parameters if p.name in tuned}
         for set_ in found.values:
             check_constant(name, found, set_, constants, parameters)
-        return found if call.agrees(found) and call.complete(found) else None
+        if not call.agrees(found):
+            return None
+        if not call.complete(found):
+            missing = [n for n in constants if n not in found.values]
+            raise ValueError(f"{name}: default(...) gives {found!r}, which doesn't set {missing[0]!r}")
+        return found
 
 
 def is_size(p: Parameter) -> bool:
-    """Whether a default may depend on it: arrays and whole numbers. Others change from call to call."""
+    """Whether candidates or a default may depend on it: arrays and whole numbers. Others change from call to
+    call."""
     number = p.scalar and (p.annotation is int or getattr(p.annotation, "kind", "") in ("i", "u"))
     return number or not (p.scalar or p.structure or p.annotation is constexpr)
 

@@ -75,6 +75,7 @@ class Chooser:
         self.name, self.options = kernel, options
         self.store = Store(kernel, digest)
         self.counts: Counter[str] = Counter()
+        self._searched: Counter[str] = Counter()  # searches of each key that found something
         self._known: dict[str, Known] = {}
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
         self._guard = threading.Lock()
@@ -107,7 +108,7 @@ class Chooser:
         found = next(known, None) if "median" in row else None
         if found is None or row.get("text", "") != text(found):
             results = self.results(key, every, text)
-            if len(results) < len(every) or any(r.rough for r in results.values()):
+            if len(results) < len(every) or any(r.rough or r.median is None for r in results.values()):
                 return None
             found = best(results.values(), default)
         if found is None:
@@ -152,15 +153,17 @@ class Chooser:
         found: Callable[[], Choice | None] = lambda: None,
         work: Mapping[Config, float] | None = None,
     ) -> Choice:
-        """Search, unless `found()` says that somebody has in the meantime. `fresh` believes nothing that is
-        known. Raises `AutotuneError` when no candidate runs, `RuntimeError` inside another search."""
+        """Search, unless `found()` says that somebody has in the meantime. `fresh` believes nothing but what
+        another thread finds while this one waits for it. Raises `AutotuneError` when no candidate runs,
+        `RuntimeError` inside another search."""
         if searching.on:
             raise RuntimeError(
                 f"{self.name}: a search inside a hook of another one; call the kernel, which then "
                 "takes what is known"
             )
+        before = self._searched[key.digest]
         with self._lock(key.digest), locked(f"search-{key.digest[:2]}"):
-            known = found()
+            known = found() if not fresh or self._searched[key.digest] > before else None
             if known is not None:
                 return known
             results = {} if fresh else self.results(key, task.candidates, task.text)
@@ -178,7 +181,9 @@ class Chooser:
                 self.counts["timed"] += sum(1 for c in search.results if search.results[c].source == "timed")
                 self._remember(key, search.results, work or {})
                 saver.flush()
-            return self._chosen(key, task, rows, default)
+            chosen = self._chosen(key, task, rows, default)
+            self._searched[key.digest] += 1
+            return chosen
 
     def _remember(self, key: Key, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
         known = self._known.pop(key.digest, None) or Known(key)

@@ -73,7 +73,7 @@ def fits(
             row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
             if row is None or row.text != text(c):
                 continue
-            if row.median is None and row.lasting:
+            if row.median is None and not row.late:
                 failed.add(c)
             elif row.median is not None and tiles is not None:
                 points.setdefault(c, []).append((tiles, row.median))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import inspect
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -167,11 +168,21 @@ def updated(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
     return (*kept, *new)
 
 
+def _written(function: Callable[..., Any]) -> str:
+    """A function's name, and the hash of its text where that can be read."""
+    name = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+    try:
+        return f"{name} {digest_of(inspect.getsource(function))[:16]}"
+    except (OSError, TypeError):
+        return name
+
+
 def key_of(
-    kernel: Any, bound: Bound, source: str, named: Sequence[str], bench: Callable[..., Any] | None
+    kernel: Any, bound: Bound, source: str, named: Sequence[str], bench: Callable[..., Any] | None, check: Any
 ) -> Key:
     """The key of a call. `source` is the hash of the function, `named` the tuner's `key`: of a structure all
-    that is in it."""
+    that is in it. `bench` and `check` are the tuner's: what was timed unchecked, or checked against another
+    function, isn't believed."""
     values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
     sizes = {path: plain(value) for name in named for path, value in values.items() if inside(name, path)}
     group = {
@@ -183,6 +194,7 @@ def key_of(
         "arrays": {name: layout(a) for name, a in values.items() if isinstance(a, ndarray)},
         "device": device_facts(bound.device()),
         "toolchain": toolchain_facts(bound.device()),
-        "bench": "" if bench is None else f"{bench.__module__}.{getattr(bench, '__qualname__', '?')}",
+        "bench": "" if bench is None else _written(bench),
+        "check": _written(check) if callable(check) else bool(check),
     }
     return Key(group, sizes)

@@ -13,6 +13,7 @@ from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
 from . import artifact
+from .call import environment
 from .choice import Chooser, offline, searching, with_default
 from .config import Config
 from .key import Key, device_facts, digest_of, plain, toolchain_facts
@@ -39,13 +40,13 @@ class LibraryTuner:
         outputs: Sequence[ndarray],
         inputs: Sequence[ndarray] = (),
     ) -> Config:
-        """The config for `key`: plain data, all that the choice may depend on besides the device. After the
-        first call it is a look-up.
+        """The config for `key`: plain data, all that the choice may depend on besides the device and the
+        settings. After the first call it is a look-up.
 
         `prepare(config)` compiles, in any thread, and gives what launches on the live arguments; what it
         raises drops the candidate. `outputs` are written only (pass them as inputs, too, if they are read).
         """
-        place = (device.code, *key.values())
+        place = (device.code, *environment(), *key.values())
         found = self._table.get(place)
         if found is None:
             found = self._find(device, key, default, prepare, outputs, inputs)
@@ -74,8 +75,7 @@ class LibraryTuner:
         if how != "force" and not offline.on:
             return self._artifact(whole, candidates) or default
         task = _task(self.name, device, candidates, prepare, outputs, inputs)
-        again = (lambda: None) if how == "force" else stored
-        found = self._chooser.search(whole, task, default, fresh=how == "force", found=again)
+        found = self._chooser.search(whole, task, default, fresh=how == "force", found=stored)
         return self._decided(whole, found.config)
 
     def key(self, device: Device, key: Mapping[str, Any]) -> Key:

@@ -14,6 +14,7 @@ from typing import Any
 from .. import shapes
 from ..array import ndarray
 from ..array_hooks import operation
+from ..array_views import memory_range, overlaps
 from ..errors import OutOfMemoryError
 
 _WRITES = ("OUT", "INOUT")
@@ -44,7 +45,8 @@ class Arguments:
     of parameters say it, and then nothing else is. `zeroed` are set to zero before each run; `unread` are
     those that no candidate reads.
 
-    `save` before the first run, `prepare` before each, `put_back` at the end.
+    `save` before the first run, `prepare` before each, `put_back` at the end. `comparable` says whether every
+    run finds what the first one found: else results of candidates differ by right.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Arguments:
         else:
             names = [n for n in self.arrays if any(inside(r, n) for r in restore)]
         off = restore is not None and not restore
+        self.comparable = all(directions.get(n) == "OUT" or n in names or n in zeroed for n in self.written)
         self._filled = [] if off else [n for n in self._results(directions) if n not in names]
         self._targets = _distinct([self.arrays[n] for n in names])
         self._kept = all(n in unread and not self._shared(n) for n in names)
@@ -75,7 +78,7 @@ class Arguments:
 
     def _shared(self, name: str) -> bool:
         mine = self.arrays[name]
-        return any(n != name and _overlap(mine, a) for n, a in self.arrays.items())
+        return any(n != name and overlaps(mine, a) for n, a in self.arrays.items())
 
     @property
     def repeatable(self) -> bool:
@@ -149,15 +152,6 @@ def _distinct(arrays: Sequence[ndarray]) -> list[ndarray]:
 def _covers(a: ndarray, b: ndarray) -> bool:
     if (a._ptr, a._shape, a._strides) == (b._ptr, b._shape, b._strides) and a.itemsize == b.itemsize:
         return True
-    (low, high), (first, last) = _range(a), _range(b)
+    (low, high), (first, last) = memory_range(a), memory_range(b)
     whole = a.nbytes == high - low and shapes.is_contiguous(a._shape, a._strides, a.itemsize)
     return whole and low <= first and last <= high
-
-
-def _overlap(a: ndarray, b: ndarray) -> bool:
-    return shapes.may_overlap(_range(a), _range(b))
-
-
-def _range(a: ndarray) -> tuple[int, int]:
-    low, high = shapes.byte_bounds(a._shape, a._strides, a.itemsize)
-    return a._ptr + low, a._ptr + high

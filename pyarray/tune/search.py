@@ -7,6 +7,7 @@ import contextvars
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import Any
 from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
-from ..errors import CompileError, OutOfMemoryError
+from ..errors import OutOfMemoryError
 from . import agreement
 from .config import Config
 from .restore import Arguments, merged
@@ -53,7 +54,10 @@ class Prepared:
 class Result:
     """What is known of a candidate: milliseconds (`median`, `least`; `spread` is the middle half's width
     relative to the median; `runs` samples), or the `reason` why it is out of the question, or why it has no
-    time. `source` is "timed", "stored" (by an earlier search) or "predicted"."""
+    time. `source` is "timed", "stored" (by an earlier search) or "predicted".
+
+    Reasons are kept for the reader only. What made a candidate fail may be the data, a hook, `check` or a
+    full disk, none of which is in the key: a later search tries it again."""
 
     config: Config
     median: float | None = None
@@ -63,7 +67,6 @@ class Result:
     reason: str | None = None
     source: str = "timed"
     rough: bool = False
-    lasting: bool = True  # whether it would be so the next time
     text: str = ""  # hash of what was compiled
     error: BaseException | None = None
 
@@ -122,16 +125,18 @@ class Task:
 
 
 class Search:
-    """`known` are earlier results; `save(results)` is called with new ones as they come."""
+    """`known` are earlier results, whose times are believed; `save(results)` is called with new ones as they
+    come."""
 
     def __init__(
         self, task: Task, options: Options, known: Iterable[Result], save: Callable[[list[Result]], Any]
     ):
         self.task, self.options, self._save = task, options, save
-        self.results: dict[Config, Result] = {r.config: r for r in known if r.config in task.candidates}
+        timed = (r for r in known if r.median is not None and r.config in task.candidates)
+        self.results: dict[Config, Result] = {r.config: r for r in timed}
         budget = options.budget if options.budget is not None else settings.get("PYARRAY_AUTOTUNE_BUDGET")
         self._budget = budget
-        self._end = time.monotonic() + budget
+        self._end = 0.0
         self._prepared: dict[Config, Prepared] = {}
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
@@ -140,7 +145,8 @@ class Search:
         self._why = ""  # nothing is timed
 
     def run(self) -> list[Result]:
-        """Results of all candidates, in their order."""
+        """Results of all candidates, in their order. The budget begins now."""
+        self._end = time.monotonic() + self._budget
         unknown = [c for c in self.task.candidates if c not in self.results]
         again = [r.config for r in self.results.values() if r.rough]
         if unknown or len(again) > 1 or (again and len(self.results) > 1):
@@ -150,7 +156,7 @@ class Search:
         for c in self.task.candidates:
             if c not in self.results:
                 text = f"{LATE}: {self._why or f'the budget of {self._budget:g} s was over'}"
-                self.results[c] = Result(c, reason=text, lasting=False, text=self.task.text(c))
+                self.results[c] = Result(c, reason=text, text=self.task.text(c))
         return self._end_of([self.results[c] for c in self.task.candidates])
 
     def _anchor(self) -> Config | None:
@@ -161,16 +167,13 @@ class Search:
     def _late(self) -> bool:
         return time.monotonic() >= self._end
 
-    def _drop(self, c: Config, reason: str, lasting: bool, error: BaseException | None = None) -> None:
+    def _drop(self, c: Config, reason: str, error: BaseException | None = None) -> None:
         self._prepared.pop(c, None)
         if c in self.results and self.results[c].source == "stored":
             return  # known to be good: it only couldn't be compared with
-        self.results[c] = made = Result(
-            c, reason=reason, lasting=lasting, text=self.task.text(c), error=error
-        )
+        self.results[c] = made = Result(c, reason=reason, text=self.task.text(c), error=error)
         self._say(made)
-        if lasting:
-            self._save([made])
+        self._save([made])
 
     def _say(self, r: Result) -> None:
         done = sum(1 for c in self.task.candidates if c in self.results)
@@ -213,11 +216,12 @@ class Search:
 
     def _collect(self, c: Config, future: Future[Prepared]) -> None:
         try:
-            self._prepared[c] = future.result(max(0.0, self._end - time.monotonic()))
+            left = max(0.0, self._end - time.monotonic())
+            self._prepared[c] = future.result(min(left, threading.TIMEOUT_MAX))
         except Late:
             return
         except Exception as error:
-            self._drop(c, _reason(error), isinstance(error, CompileError), error)
+            self._drop(c, _reason(error), error)
 
     # ---- running
 
@@ -260,15 +264,15 @@ class Search:
 
     def _check(self, unknown: Sequence[Config], anchor: Config | None, arguments: Arguments) -> None:
         reference = self._reference(anchor, arguments)
-        votes = agreement.Votes(arguments.arrays, reference)
+        votes = agreement.Votes(arguments.arrays, reference) if arguments.comparable else None
         for number, c in enumerate(unknown):
             if self._late():
                 break
             results = self._outcome(c, arguments)
-            if results is not None:
+            if results is not None and votes is not None:
                 votes.add(number, results)
-        for number, what in votes.wrong().items():  # lasting only where it doesn't depend on the others
-            self._drop(unknown[number], what, lasting=callable(self.options.check))
+        for number, what in votes.wrong().items() if votes is not None else ():
+            self._drop(unknown[number], what)
 
     def _reference(self, anchor: Config | None, arguments: Arguments) -> agreement.Results | None:
         if callable(self.options.check):
@@ -301,7 +305,7 @@ class Search:
                 self.task.device.driver.synchronize()
             return agreement.taken(arguments.arrays, arguments.written)
         except Exception as error:
-            self._drop(c, _reason(error), isinstance(error, IndexError), error)
+            self._drop(c, _reason(error), error)
             return None
 
     def _rough(self, unknown: Sequence[Config], arguments: Arguments, watch: Stopwatch) -> None:
@@ -330,7 +334,7 @@ class Search:
             run()
         except Exception as error:
             self._samples.pop(c, None)
-            self._drop(c, _reason(error), False, error)
+            self._drop(c, _reason(error), error)
 
     def _slow(self, c: Config) -> bool:
         """Whether its first run has shown that it needn't be timed."""

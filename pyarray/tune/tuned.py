@@ -17,7 +17,6 @@ from ..array import ndarray
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
 from ..jit.mode import mode, observed
-from ..jit.signature import as_argument
 from ..lang.ir import static_key
 from . import artifact, cost
 from .arguments import Call, Compiler
@@ -117,7 +116,7 @@ class Tuned:
         if self._made is None:
             parameters = self.kernel.parameters
             tuned = self._all.tuned(self.key)
-            sizes = self.key if self._all.default is None else [p.name for p in parameters if is_size(p)]
+            sizes = [p.name for p in parameters if is_size(p)] if self._all.asks else self.key
             self._made = Written(self.kernel, parameters, tuned, (*self.key, *sizes), self.options.zeroed)
         return self._made
 
@@ -142,9 +141,7 @@ class Tuned:
                 self._slow[call.place(self._texts.state())] = config  # what was captured may be known now
         else:
             self._ticks.__next__()
-        for name in self.options.zeroed:
-            _zero(call.args[name])
-        call.launch(self._compiler.kernel(config.flags), config)
+        call.launch(self._compiler.kernel(config.flags), config, self.options.zeroed)
 
     def _shorten(self, call: Call, config: Config) -> None:
         """From now on, such a call is quick."""
@@ -195,8 +192,10 @@ class Tuned:
 
     def _choose(self, call: Call) -> tuple[Choice, bool]:
         """What to launch with, and whether the same goes for such calls from now on."""
-        candidates, default = self._candidates(call), self._default_of(call)
-        how = settings.get("PYARRAY_AUTOTUNE")
+        how, default = settings.get("PYARRAY_AUTOTUNE"), self._default_of(call)
+        if how == "off" and default is not None:
+            return Choice(default, "default"), False
+        candidates = self._candidates(call)
         plain = self._without_key(call, candidates, default, how)
         if plain is not None:
             return plain, not call.empty and default is None
@@ -283,8 +282,7 @@ class Tuned:
             self._text(call),
         )  # fmt: skip
         work = self._work(call, every) if self._model is not None else None
-        again: Callable[[], Choice | None] = (lambda: None) if fresh else found
-        return self._chooser.search(key, task, default, fresh=fresh, found=again, work=work)
+        return self._chooser.search(key, task, default, fresh=fresh, found=found, work=work)
 
     def _candidates(self, call: Call) -> tuple[Config, ...]:
         return self._all.of(call)
@@ -293,8 +291,9 @@ class Tuned:
         return self._all.default_of(call, self.tuned)
 
     def _key(self, call: Call, candidates: Sequence[Config]) -> Key:
-        bound = call.with_config(candidates[0])
-        return key_of(self.kernel, bound, self._texts.function, self.key, self.options.bench)
+        bound, options = call.with_config(candidates[0]), self.options
+        bound.types()  # raises what a launch raises for what is no argument of a kernel
+        return key_of(self.kernel, bound, self._texts.function, self.key, options.bench, options.check)
 
     def _artifact(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
@@ -354,7 +353,7 @@ class Tuned:
             work = self._work(call, candidates)
             costs = cost.predict(self._fits(call, key, candidates), work.__getitem__) or {}
             found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
-        unknown = {c: Result(c, reason="not tried", lasting=False) for c in candidates}
+        unknown = {c: Result(c, reason="not tried") for c in candidates}
         return list((unknown | found).values())
 
     def choice(self, /, *args: Any, **kwargs: Any) -> Choice | None:
@@ -393,7 +392,7 @@ class Tuned:
             raise ValueError(f"{self.__name__} has no artifact_name, under which its choices would be found")
         call = self._call(args, kwargs)
         candidates = self._candidates(call)
-        for config in candidates:
+        for config in with_default(candidates, self._default_of(call)):
             config.to_dict()
         found = self.search(*args, **kwargs)
         key = self._key(call, candidates)
@@ -403,14 +402,6 @@ class Tuned:
 
 def _same(a: Any, b: Any) -> bool:
     return a.owner is b.owner and a.name == b.name and a.value is b.value
-
-
-def _zero(value: Any) -> None:
-    a = as_argument(value)
-    if isinstance(a, ndarray):
-        zero(a)
-    else:
-        a[...] = 0
 
 
 _all: weakref.WeakSet[Tuned] = weakref.WeakSet()
