@@ -115,7 +115,7 @@ def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> lis
             continue
         with pa.debug():
             checked = measure(ours)
-        debug = times["pyarray"].median / checked.median  # type: ignore[union-attr]
+        debug = times["pyarray"].median / checked.median
         of_copy, of_torch = speed["pyarray"] / copy, speed["pyarray"] / speed["torch"]
         low = of_copy < OF_COPY.get(name, 0) or of_torch < OF_TORCH.get(name, 0)
         line = [

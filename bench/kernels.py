@@ -1,10 +1,7 @@
 """`c = f * a + b` on views, in each library's own way; each function takes the library's module.
 
 No `from __future__ import annotations` here: Quadrants and Warp evaluate annotations as globals.
-Annotations of kernels are values and not types, hence:
 """
-
-# mypy: ignore-errors
 
 from collections.abc import Callable
 from typing import Any

@@ -121,7 +121,7 @@ def parts(budget: float = 1.0) -> list[Row]:
 
 def first_calls(repeats: int = 3) -> list[Row]:
     """Fresh processes, from after the import to after the first launch: with an empty cache directory, then
-    with that directory again. What a library starts up behind its import is a part of it."""
+    with that directory again. What a library starts up after its import is a part of it."""
     rows: dict[str, dict[str, Times | None]] = {"first call, cold": {}, "first call, from disk": {}}
     for library in ("pyarray", "numba", "quadrants", "warp"):
         if peers.peer(library) is None:

@@ -1,11 +1,9 @@
 """One artifact for every size against artifacts with the sizes compiled in: 10^3 to 10^7 elements, also
-behind odd offsets. Behind it, what pins are for: short inner loops.
+at odd offsets. After it, what pins are for: short inner loops.
 
 Only the compiled code is timed, by the driver's own call on packed arguments.
 `python -m bench.pinned [--json PATH]`
 """
-
-# mypy: ignore-errors
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _apart(sizes: Sequence[int], across: object) -> list[int]:
     """Sizes whose labels don't touch: the first, and each that is far enough from the one before."""
     kept: list[int] = []
     for n in sizes:
-        if not kept or across(n) - across(kept[-1]) >= 30:  # type: ignore[operator]
+        if not kept or across(n) - across(kept[-1]) >= 30:
             kept.append(n)
     return kept
 

@@ -4,8 +4,6 @@
 calls one tuned kernel and prints a line of JSON.
 """
 
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import json

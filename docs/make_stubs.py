@@ -49,6 +49,10 @@ def operators() -> list[str]:
         ignored = "  # type: ignore[override]" if name in ("eq", "ne") else ""
         lines.append(f"def __{name}__(self, other: Operand, /) -> ndarray: ...{ignored}")
     lines += [f"def __{name}__(self) -> ndarray: ..." for name in UNARY]
+    for name in ("divmod", "rdivmod"):
+        lines.append(f"def __{name}__(self, other: Operand, /) -> tuple[ndarray, ndarray]: ...")
+    lines.append("def __round__(self, ndigits: int | None = ..., /) -> Any: ...")
+    lines += [f"def __{name}__(self) -> int: ..." for name in ("trunc", "floor", "ceil")]
     return lines
 
 
@@ -59,7 +63,7 @@ def annotation(text: Any) -> str:
 
 
 def method(name: str, function: Any) -> str:
-    """The line of a method: the parameters of a function of the namespace behind the array."""
+    """The line of a method: the parameters of a function of the namespace after the array."""
     items, keywords = ["self"], False
     for p in list(inspect.signature(function).parameters.values())[1:]:
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -70,8 +74,8 @@ def method(name: str, function: Any) -> str:
             items.append("*")
             keywords = True
         items.append(f"{p.name}: {annotation(p.annotation)}{'' if p.default is p.empty else ' = ...'}")
-    answer = annotation(inspect.signature(function).return_annotation)
-    return f"def {name}({', '.join(items)}) -> {answer}: ..."
+    result = annotation(inspect.signature(function).return_annotation)
+    return f"def {name}({', '.join(items)}) -> {result}: ..."
 
 
 def added() -> dict[str, Any]:

@@ -5,6 +5,8 @@ This module is an Array API namespace; beyond the standard it has kernels (`kern
 and no torch.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import cuda_interface as _cuda_interface
 from . import fft as fft
 from . import keywords as _keywords
@@ -14,6 +16,7 @@ from . import testing as testing
 from .annotations import In as In
 from .annotations import InOut as InOut
 from .annotations import Out as Out
+from .api import absent as _absent
 from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
@@ -103,7 +106,7 @@ from .errors import OutOfMemoryError as OutOfMemoryError
 from .jit.inventory import cache_info as cache_info
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
-from .jit.mode import debug as debug  # behind the imports of the folder of that name
+from .jit.mode import debug as debug  # after the imports of the folder of that name
 from .jit.saved import load_kernel as load_kernel
 from .jit.transfer import transfer_info as transfer_info
 from .kernels import map as _map
@@ -138,3 +141,8 @@ _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )
+
+if not _TYPE_CHECKING:  # which would take any name for one of the package's
+
+    def __getattr__(name: str) -> object:
+        raise _absent.no_name(__name__, name)

@@ -1,7 +1,7 @@
-"""`python -m pyarray info`: what this machine has for pyarray, what is missing, and the command that mends
-it. `python -m pyarray cache info` and `cache clear`: the compiled kernels on disk; `cache warm` compiles
-those of common calls ahead. `python -m pyarray tune`: search for the best constants of tuned kernels ahead;
-`tune show`: what is known of them."""
+"""`python -m pyarray info`: what this machine has for pyarray, what is missing, and the command that fixes
+it. `python -m pyarray cache info` and `cache clear`: the compiled kernels on disk, and what the tuner knows;
+`cache warm` compiles those of common calls ahead. `python -m pyarray tune`: search for the best constants of
+tuned kernels ahead; `tune show`: what is known of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from pyarray import warm
+from pyarray import config, warm
 from pyarray.debug.environment import cache_rows, print_rows, report
-from pyarray.debug.tuning import show, tune
+from pyarray.debug.tuning import show, tune, unusable
 from pyarray.errors import DeviceError
 from pyarray.jit import cache
+from pyarray.tune import store
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -23,16 +24,21 @@ def main(arguments: list[str] | None = None) -> None:
     of_cache = commands.add_parser("cache", help="compiled kernels on disk")
     of_cache.add_argument("action", choices=("info", "clear", "warm"))
     of_cache.add_argument("directory", nargs="?", type=Path, help="for warm, instead of the user's cache")
-    _add_tune(commands)
+    of_tune = _add_tune(commands)
     options = parser.parse_args(arguments)
     if options.command == "tune":
+        wrong = _wrong(options)
+        if wrong is not None:
+            of_tune.exit(2, f"{of_tune.prog}: {wrong}\n")
         if options.target == "show":
             sys.exit(show(options.arguments[0] if options.arguments else None, options.plot))
-        sys.exit(tune(options.target, options.out, options.fresh, options.arguments))
+        out = None if options.out is None else Path(options.out)
+        sys.exit(tune(options.target, out, options.fresh, options.arguments))
     if options.command == "cache" and options.directory and options.action != "warm":
         of_cache.error("a directory is for warm alone")
     if options.command == "cache" and options.action == "clear":
-        print(f"{cache.clear()} files deleted from {cache.directory()}")
+        counts = f"{cache.clear()} files of kernels and {store.clear()} of the tuner"
+        print(f"{counts} deleted from {cache.directory()}")
         return
     if options.command == "cache" and options.action == "warm":
         _warm(options.directory)
@@ -40,16 +46,38 @@ def main(arguments: list[str] | None = None) -> None:
     print_rows(cache_rows() if options.command == "cache" else report())
 
 
-def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     of_tune = commands.add_parser(
         "tune", help="search for the constants of tuned kernels, or show what is known"
     )
-    of_tune.add_argument("--out", type=Path, help="folder for artifacts to ship with the application")
+    of_tune.add_argument("--out", help="folder for artifacts to ship with the application")
     of_tune.add_argument("--fresh", action="store_true", help="search again for what is known")
     of_tune.add_argument("--plot", type=Path, help="with show: a picture of the times (needs matplotlib)")
     of_tune.add_argument("target", help="a script (file.py), a module, or the word show")
     more = "of the script, after -- where they begin with -; with show: a part of the kernel's name"
     of_tune.add_argument("arguments", nargs="*", default=[], help=more)
+    return of_tune
+
+
+def _wrong(options: argparse.Namespace) -> str | None:
+    """What `tune` can't do as it is told, and what to do."""
+    for name in config.SETTINGS:
+        try:
+            config.get(name)
+        except ValueError as error:
+            return f"{error}; correct or unset {name}"
+    if options.target == "show":
+        if options.out is not None or options.fresh:
+            return "show searches nothing, so it takes no --out and no --fresh; name a script or a module"
+        if len(options.arguments) > 1:
+            got = " ".join(options.arguments)
+            return f"show takes one part of a kernel's name, got {got}; leave out the rest"
+        return None
+    if options.plot is not None:
+        return "--plot is for show; what is meant for the script goes after --"
+    if not options.target.endswith(".py") and not all(options.target.split(".")):
+        return f"expected a script (app.py) or a module (package.module), got {options.target!r}"
+    return None if options.out is None else unusable(options.out)
 
 
 def _warm(directory: Path | None) -> None:

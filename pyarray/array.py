@@ -220,14 +220,13 @@ class ndarray(Operators):
 
     def setflags(self, write: bool) -> None:
         """Make the array read-only, or writeable again: `ValueError` when neither base nor memory of its own
-        allows it."""
+        allows it, or elements repeat (an axis of stride 0)."""
         own = (
             self._base._writeable if self._base is not None else self._writeable or self._buffer.owner is None
         )
-        if write and not own:
-            raise ValueError(
-                "cannot set writeable: the memory belongs to a read-only array; assign to a copy, a.copy()"
-            )
+        if write and ((why := array_views.repetition(self)) or not own):
+            why = why or "the memory belongs to a read-only array"
+            raise ValueError(f"cannot set writeable: {why}; assign to a copy, a.copy()")
         self._writeable = bool(write)
         self._key = self._key & ~READONLY | (not write) << 17
 
@@ -271,7 +270,7 @@ class ndarray(Operators):
     def _assign(self, value: Any) -> None:
         if not isinstance(value, ndarray):
             if type(value) not in _SCALARS:
-                value = operation("asarray")(value, device=self.device)
+                value = operation("assigned")(self, value)
         elif (
             value._ptr == self._ptr
             and value._shape == self._shape
@@ -289,6 +288,8 @@ class ndarray(Operators):
 
     def _check_writeable(self) -> None:
         if not self._writeable:
+            if why := array_views.repetition(self):
+                raise ValueError(f"assignment destination is read-only: {why}; assign to a.copy()")
             raise ValueError(
                 "assignment destination is read-only; assign to a.copy(), or set a.flags.writeable = True"
             )

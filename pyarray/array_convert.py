@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     """`obj` as an array: an array, a NumPy array, anything with `__dlpack__`, `__cuda_array_interface__` or a
     buffer, a scalar or nested sequences of them.
 
-    On the CPU a NumPy array's memory is shared where dtype, alignment and byte order allow; a read-only one
-    gives a read-only array. `copy=True` always copies, `copy=False` raises `ValueError` where a copy is
-    needed. Dtypes of Python scalars are bool, int64, float64, complex128. Raises `TypeError` for unsupported
-    dtypes.
+    On the CPU the memory of NumPy arrays (of subclasses too, but for masked arrays) and buffers is shared
+    where dtype, alignment and byte order allow; read-only memory, and axes of stride 0, give a read-only
+    array. `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed. Dtypes of
+    Python scalars are bool, int64, float64, complex128. Raises `TypeError` for unsupported dtypes,
+    `OverflowError` for integers out of the dtype's range.
 
     >>> asarray([1, 2.5]).dtype
     float64
@@ -46,6 +48,18 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
         there = imported(obj)
         return _converted(there, kind, copy, there.device if device is None else get_device(device))
     return _from_numpy(obj, kind, copy, get_device(device))
+
+
+def assigned(target: ndarray, value: Any) -> ndarray:
+    """`value`, no array of ours, as the array that is assigned to `target`. Python's integers and floats in a
+    sequence must fit an integer dtype, as in NumPy: `OverflowError`, and `ValueError` for NaN."""
+    if not isinstance(value, (list, tuple, range)):
+        return asarray(value, device=target.device)
+    found = _host_values(value, None)
+    exact = target._dtype.kind in "iu" and found.dtype.kind in "iuf" and found.dtype != target._dtype.numpy
+    if exact or found.dtype.kind == "O":
+        return asarray(value, target._dtype, device=target.device)
+    return asarray(found, device=target.device)
 
 
 def imported(x: Any) -> ndarray:
@@ -97,20 +111,53 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
 def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
     values = _host_values(obj, kind)
     native = values.dtype.isnative
-    source = asdtype(
-        values.dtype if native else values.dtype.newbyteorder("=")
-    )  # refuses object, str, datetime
+    try:
+        source = asdtype(values.dtype if native else values.dtype.newbyteorder("="))
+    except TypeError:  # objects, text, dates
+        if values.dtype.kind == "O":
+            raise _no_number(obj, values) from None
+        if isinstance(obj, bytes):
+            raise TypeError("bytes are text to NumPy; write frombuffer(..., 'uint8') for numbers") from None
+        raise
     shareable = (
-        values is obj and native and values.flags.aligned and kind in (None, source) and device.code == 0
+        (values is obj or _same_memory(obj, values))
+        and native
+        and values.flags.aligned
+        and kind in (None, source)
+        and device.code == 0
     )
     if shareable and not copy:
         return shared(values, source, device)
     if copy is False:
         raise ValueError(
-            f"the {type(obj).__name__} can't be shared (a NumPy array of that dtype, aligned, native, "
-            "on the CPU can); pass copy=None or copy=True"
+            f"the {type(obj).__name__} can't be shared (a NumPy array or a buffer of that dtype, aligned, "
+            "native, on the CPU can); pass copy=None or copy=True"
         )
     return _upload(values, kind or source, device)
+
+
+def _same_memory(obj: Any, values: np.ndarray[Any, Any]) -> bool:
+    """Whether `values`, made of `obj`, shows its memory, and that is all of `obj`: a masked array has a
+    mask."""
+    if isinstance(obj, np.ndarray):
+        return not isinstance(obj, np.ma.MaskedArray)
+    return isinstance(values.base, memoryview)  # a bytearray, a memoryview, an array.array
+
+
+def _no_number(obj: Any, values: np.ndarray[Any, Any]) -> Exception:
+    """What is wrong with `obj`, of which NumPy can only make an array of objects."""
+    if isinstance(obj, Iterable) and not isinstance(obj, np.ndarray) and values.ndim == 0:
+        what = f"a {type(obj).__name__} is no sequence"
+        return TypeError(f"asarray() takes arrays, numbers and sequences, and {what}; make a list of it")
+    for item in values.flat:
+        if type(item) is int and not -(1 << 63) <= item < 1 << 64:
+            what = f"{item} is out of range for int64 and uint64"
+            return OverflowError(f"{what}; pass it as a float, or name a floating dtype")
+        if not isinstance(item, (bool, int, float, complex, np.number, np.bool_)):
+            came = "None" if item is None else type(item).__name__
+            advice = "write math.nan for what is missing" if item is None else "convert it to a number"
+            return TypeError(f"an element is a number or a bool, got {came}; {advice}")
+    return TypeError("an array of objects can't be shared or copied; name a dtype with astype(...) first")
 
 
 def _host_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
@@ -118,9 +165,23 @@ def _host_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
     given; NumPy's are cast."""
     if isinstance(obj, (list, tuple)):
         obj = _without_arrays(obj)
-    python = kind is not None and not isinstance(obj, (np.ndarray, np.generic))
+    if kind is None or isinstance(obj, (np.ndarray, np.generic)):
+        return _of_equal_lengths(obj)
     try:
-        return np.asarray(obj, dtype=kind.numpy if python else None)  # type: ignore[union-attr]
+        with np.errstate(all="ignore"):
+            return np.asarray(obj, dtype=kind.numpy)
+    except (OverflowError, TypeError, ValueError) as error:
+        values = _of_equal_lengths(obj)
+        if values.dtype.kind == "O" and not isinstance(error, OverflowError):
+            raise _no_number(obj, values) from None
+        what = f"the {type(obj).__name__} can't become an array of {kind}: {error}"
+        kinds = (OverflowError, TypeError, ValueError)
+        raise next(e for e in kinds if isinstance(error, e))(f"{what}; name a dtype that holds it") from None
+
+
+def _of_equal_lengths(obj: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(obj)
     except ValueError as error:
         raise ValueError(f"nested sequences must have equal lengths and hold numbers: {error}") from None
 
@@ -146,10 +207,11 @@ def window(
     writeable: bool,
     owner: Any,
 ) -> ndarray:
-    """An array whose first element is at `ptr`, in memory of `owner`, which stays alive as long. Checks
-    nothing but the rank."""
+    """An array whose first element is at `ptr`, in memory of `owner`, which stays alive as long; read-only
+    where elements repeat. Checks nothing but the rank."""
     contiguous, size = shapes.facts(shape, strides, dtype.itemsize)
     if not contiguous or len(shape) > MAX_NDIM:
+        writeable = writeable and not shapes.repeats(shape, strides)
         low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
         return root(Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable)
     buffer = Buffer.wrap(device, ptr, size * dtype.itemsize, owner)
@@ -181,4 +243,4 @@ def _download(a: ndarray) -> np.ndarray[Any, Any]:
     return values
 
 
-operations.update(array=array, asarray=asarray, asnumpy=asnumpy, to_device=to_device)
+operations.update(array=array, asarray=asarray, assigned=assigned, asnumpy=asnumpy, to_device=to_device)

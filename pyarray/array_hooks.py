@@ -1,7 +1,7 @@
 """What an array can't do itself: a table of operations filled from above, and NumPy's two ways of calling
 them.
 
-`operations` maps a name to the function that computes; `kernels/`, `api/` and the modules behind this one
+`operations` maps a name to the function that computes; `kernels/`, `api/` and the modules after this one
 fill it:
 
 | name | called as |
@@ -12,7 +12,7 @@ fill it:
 | `take`, `put` | `take(a, key)`, `put(a, key, value)`: key as between the brackets, not a basic one |
 | `nonzero` | `nonzero(mask)`: a tuple of index arrays |
 | `any` | `any(a)`: 0-d bool array |
-| `asarray`, `asnumpy`, `to_device` | see `array_convert` |
+| `asarray`, `assigned`, `asnumpy`, `to_device` | see `array_convert` |
 | `dlpack`, `dlpack_device`, `from_dlpack` | see `dlpack` |
 | `cuda_interface`, `from_cuda_interface` | see `cuda_interface` |
 
@@ -40,6 +40,7 @@ REDUCTIONS = {
     "logical_and": "all",
     "logical_or": "any",
 }
+ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
 
 
 class StandIn:
@@ -52,11 +53,11 @@ class StandIn:
     _broadcast: Any
 
     def _as_array(self) -> Any:
-        """Itself: what `asarray` answers."""
+        """Itself: what `asarray` returns."""
         return self
 
     def _compute(self, op: Any, domain: Any, dtype: Any, operands: Any, out: Any) -> Any:
-        """What `api.ufunc.compute` answers."""
+        """What `api.ufunc.compute` returns."""
         raise TypeError("a stand-in means something only while its function is traced")
 
 
@@ -65,7 +66,7 @@ class StandInNumber(StandIn):
 
 
 # methods of ufuncs that go along an axis: the ufunc -> our function
-_ALONG = {"reduce": REDUCTIONS, "accumulate": {"add": "cumsum", "multiply": "cumprod"}}
+_ALONG = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}
 
 
 def operation(name: str) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,17 @@ def to_complex(a: Any) -> complex:
 def to_index(a: Any) -> int:
     """The element of a 0-d integer array, as an index. Raises `TypeError` for another rank or dtype kind."""
     return int(_number(a, "iu", "index"))
+
+
+def to_whole(a: Any, rounded: Callable[[Any], int]) -> int:
+    """`math.trunc(a)` and the like, `rounded`, of a 0-d real array. Raises `TypeError` for another rank or
+    complex numbers."""
+    name = rounded.__name__
+    if a._shape != ():
+        raise TypeError(
+            f"math.{name}() takes a 0-d array, got shape {a._shape}; pyarray.{name}(a) takes every element"
+        )
+    return rounded(_number(a, "biuf", name))
 
 
 def tobytes(a: Any) -> bytes:

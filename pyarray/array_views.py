@@ -1,5 +1,5 @@
-"""The same elements under other axes, another shape or another dtype. `array` takes these functions as its
-methods."""
+"""The same elements under other axes, another shape or another dtype: `array` takes these functions as its
+methods. And which memory an array shows."""
 
 from __future__ import annotations
 
@@ -110,3 +110,23 @@ def view(a: Any, dtype: Any = None) -> Any:
     if (a._ptr - result._base._ptr) % new:
         result._base = None  # offsets count elements: what starts inside one counts from itself
     return result
+
+
+def memory_range(a: Any) -> tuple[int, int]:
+    """Addresses of the first byte that `a` shows, and of the byte after the last."""
+    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
+    return a._ptr + low, a._ptr + high
+
+
+def overlaps(a: Any, b: Any) -> bool:
+    """Whether two arrays may share bytes. Gaps between strided elements count as covered."""
+    if a._buffer.device is not b._buffer.device:
+        return False
+    return shapes.may_overlap(memory_range(a), memory_range(b))
+
+
+def repetition(a: Any) -> str:
+    """Why `a` can't be written, for messages, where elements stand in several places; "" where none does."""
+    if not shapes.repeats(a._shape, a._strides):
+        return ""
+    return f"elements repeat (strides {a._strides}), and each would be written more than once"

@@ -23,7 +23,6 @@ def _flag(text: str) -> bool:
         "false": False,
         "no": False,
         "off": False,
-        "": False,
     }
     if text.strip().lower() not in values:
         raise ValueError("expected one of 1, true, yes, on, 0, false, no, off")
@@ -31,18 +30,24 @@ def _flag(text: str) -> bool:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise ValueError("expected a positive integer")
+        raise ValueError("expected a whole number of 1 or more, for example 4")
     return number
 
 
 def _bytes(text: str) -> int:
     units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     scale = units.get(text.strip()[-1:].lower(), 1)
-    number = int(text.strip()[:-1] if scale > 1 else text)
+    try:
+        number = int(text.strip()[:-1] if scale > 1 else text)
+    except ValueError:
+        number = -1
     if number < 0:
-        raise ValueError("expected a number of bytes, like 1048576 or 512M")
+        raise ValueError("expected a number of bytes, for example 1048576, 512M or 2G")
     return number * scale
 
 
@@ -66,16 +71,19 @@ def _level(text: str) -> int:
 
 
 def _tuning(text: str) -> str:
-    word = text.strip().lower() or "search"
+    word = text.strip().lower()
     if word not in ("search", "use", "force", "off"):
         raise ValueError("expected search, use (never search), force (search anew) or off")
     return word
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
-    if not number >= 0:
-        raise ValueError("expected seconds, 0 or more")
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not number >= 0:  # or NaN
+        raise ValueError("expected seconds, 0 or more, for example 2.5")
     return number
 
 
@@ -117,7 +125,7 @@ SETTINGS = {
             True,
             "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel",
         ),
-        Setting("PYARRAY_CFLAGS", str, "", True, "further flags for the C compiler, behind pyarray's own"),
+        Setting("PYARRAY_CFLAGS", str, "", True, "further flags for the C compiler, after pyarray's own"),
         Setting(
             "PYARRAY_LAUNCH_BLOCKING",
             _flag,
@@ -170,7 +178,7 @@ SETTINGS = {
         Setting("PYARRAY_DUMP_DIR", Path, None, False, "where; there is no default"),
         Setting("PYARRAY_DUMP_MAX_BYTES", _bytes, None, False, "most bytes of elements; unset: all"),
         Setting("PYARRAY_DUMP_EVERY", _positive, 1, False, "dump each k-th launch"),
-        Setting("PYARRAY_DUMP_STOP_AT_NAN", _flag, False, False, "end the dump behind the launch with a NaN"),
+        Setting("PYARRAY_DUMP_STOP_AT_NAN", _flag, False, False, "end the dump after the launch with a NaN"),
     )
 }
 
@@ -181,7 +189,8 @@ watchers: list[Callable[[str], None]] = []  # called with the name of a setting 
 def get(name: str) -> Any:
     """Value of the setting `name` now: what `set` said, else the environment variable, else the default.
 
-    Raises `KeyError` for an unknown name and `ValueError` when the variable's text can't be read.
+    A variable that is empty counts as unset. Raises `KeyError` for an unknown name and `ValueError` when the
+    variable's text can't be read.
 
     >>> get("PYARRAY_RUN_ONLY")
     False
@@ -190,7 +199,7 @@ def get(name: str) -> Any:
     if name in _overrides:
         return _overrides[name]
     text = os.environ.get(name)
-    if text is None or (text == "" and row.default is None):
+    if text is None or not text.strip():
         return row.default
     try:
         return row.parse(text)

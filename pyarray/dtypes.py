@@ -190,8 +190,8 @@ def promote_scalar(dtype: DType, scalar: type) -> DType:
 
 
 def result_type(*operands: Any) -> DType:
-    """Common type of arrays, dtypes and Python scalars (weak). Raises `TypeError` for no operand or where
-    there is no common type.
+    """Common type of arrays, dtypes and Python scalars (weak). Raises `ValueError` for no operand and
+    `TypeError` where there is no common type.
 
     >>> result_type(float32, 2.0), result_type(int8, int64)
     (float32, int64)
@@ -202,7 +202,7 @@ def result_type(*operands: Any) -> DType:
         asdtype(getattr(x, "dtype", x)) for x, t in zip(operands, kinds, strict=True) if t not in PYTHON_KIND
     ]
     if not operands:
-        raise ValueError("result_type needs at least one array, dtype or scalar")
+        raise ValueError("result_type() takes at least one array, dtype or scalar, got none; give one")
     if not strong:
         return DEFAULT[max((PYTHON_KIND[t] for t in scalars), key=_KIND_ORDER.index)]
     return functools.reduce(promote_scalar, scalars, functools.reduce(promote, strong))

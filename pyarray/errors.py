@@ -35,8 +35,9 @@ class BoundsError(IndexError):
     """An access outside an array, found on the device in debug mode.
 
     Attributes: `kernel`, `argument` (name of the array parameter), `axis`, `index`, `extent` (legal are 0 to
-    extent - 1), `offset` and `size` of the view (elements), `tid` (0-based linear iteration of the parallel
-    loop), `frames` (`Frame`s, outermost first) and `launch` (path and line of the call).
+    extent - 1), `offset` and `size` (elements) of the view that was accessed, whose axis it is, `tid`
+    (0-based linear iteration of the parallel loop), `frames` (`Frame`s, outermost first) and `launch` (path
+    and line of the call).
     """
 
     kernel: str

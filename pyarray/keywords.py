@@ -31,6 +31,7 @@ INSTEAD = {
 }
 
 CHECKED = "__pyarray_keywords__"  # marks what refuses unknown keywords already
+_MADE = "__pyarray_checked__"  # on a function, what `checked` gave for it: both go together
 _signatures: dict[types.CodeType, inspect.Signature] = {}  # of functions that differ in closures only
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -48,7 +49,7 @@ def refuse(function: Callable[..., Any], options: Iterable[str], skip: int = 0) 
 
 
 def declare(function: Callable[..., Any]) -> None:
-    """Of a function that takes `**unknown` and refuses it: its signature is what stands before that."""
+    """Of a function that takes `**unknown` and refuses it: its signature is that of the other parameters."""
     if (known := _signatures.get(function.__code__)) is None:
         found = inspect.signature(function)
         known = found.replace(parameters=list(found.parameters.values())[:-1])
@@ -85,14 +86,27 @@ def _distance(a: str, b: str) -> int:
     return rows[-1][-1]
 
 
-@functools.cache
 def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
-    """The function, which refuses unknown keywords in our words. What checks by itself, or has no keywords of
-    its own, stays as it is."""
-    ours = isinstance(function, types.FunctionType) and function.__module__.startswith("pyarray")
-    if not ours or hasattr(function, CHECKED):
+    """The function, which refuses unknown keywords in our words; the same one for each call. What checks by
+    itself stays as it is."""
+    if not isinstance(function, types.FunctionType) or not _within("pyarray", function):
         return function
+    if hasattr(function, CHECKED):
+        return function
+    known = vars(function).get(_MADE)
+    # another's, if functools.wraps copied it here
+    if known is None or known.__wrapped__ is not function:
+        known = _checked(function, skip)
+        setattr(function, _MADE, known)
+    made: Callable[..., Any] = known
+    return made
 
+
+def _within(package: str, function: types.FunctionType) -> bool:
+    return f"{function.__module__}.".startswith(f"{package}.")
+
+
+def _checked(function: Callable[..., Any], skip: int) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if not options:
@@ -112,7 +126,8 @@ def install(namespace: dict[str, Any]) -> None:
     for name in namespace.get("__all__") or list(namespace):
         found = namespace[name]
         public = name[0] != "_" and isinstance(found, types.FunctionType) and not hasattr(found, CHECKED)
-        if public and "lang" not in found.__module__:  # kernels know those of the language by themselves
+        # kernels know those of the language by themselves
+        if public and not _within("pyarray.lang", found):
             namespace[name] = made = checked(found)
             if made is not found:
                 made.__module__ = namespace["__name__"]  # under which pickles find it

@@ -238,7 +238,7 @@ def collapse(shape: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple
 
 
 def byte_bounds(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """First byte and byte behind the last one, counted from the first element; (0, 0) for no elements.
+    """First byte and byte after the last one, counted from the first element; (0, 0) for no elements.
 
     >>> byte_bounds((3,), (-8,), 8)
     (-16, 8)
@@ -254,8 +254,19 @@ def byte_bounds(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> 
     return low, high + itemsize
 
 
+def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether an axis of several places has a stride of 0: what is written there is written more than once.
+
+    >>> repeats((3, 1), (0, 8)), repeats((3, 1), (8, 0))
+    (True, False)
+    """
+    if 0 not in strides or 0 in shape:
+        return False
+    return any(n > 1 and s == 0 for n, s in zip(shape, strides, strict=True))
+
+
 def may_overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether two address ranges (first byte, byte behind the last) have a byte in common. Strided gaps
+    """Whether two address ranges (first byte, byte after the last) have a byte in common. Strided gaps
     count as covered."""
     return a[0] < b[1] and b[0] < a[1] and a[0] < a[1] and b[0] < b[1]
 
@@ -290,7 +301,8 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
             start, stop, step = item.indices(n)
             count = len(range(start, stop, step))
             new_shape.append(count)
-            new_strides.append(stride * step if count else stride)
+            # of one element any stride is true, also where the product is too large for a machine's integer
+            new_strides.append(stride * step if count > 1 or (count and _fits(stride * step)) else stride)
             offset += stride * max(start, 0)
         else:
             index = item if type(item) is int else _as_index(item)
@@ -299,6 +311,10 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
             offset += stride * (index + n if index < 0 else index)
         axis += 1
     return offset, (*new_shape, *shape[axis:]), (*new_strides, *strides[axis:])
+
+
+def _fits(stride: int) -> bool:
+    return -(1 << 62) < stride < 1 << 62
 
 
 def _missing_axes(items: tuple[Any, ...], ndim: int) -> int:

@@ -46,6 +46,7 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define PA_GRID_THREADS 1024       /* of a block */
 #define PA_GRID_SHARED_BYTES 65536 /* of dynamic shared memory */
 #define PA_GRID_STACK 65536
+#define PA_GRID_GUARD 65536 /* below each stack: the largest page that Linux has */
 
 /* or the loader would take the C library's for a kernel that is called read */
 #define __global__ __attribute__((visibility("hidden")))

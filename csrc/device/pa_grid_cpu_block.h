@@ -53,8 +53,8 @@ static void *pa_grid_fresh(char *top, void (*start)())
 {
     ucontext_t *fresh = (ucontext_t *)(((uintptr_t)top - sizeof(ucontext_t)) & ~(uintptr_t)63);
     getcontext(fresh);
-    fresh->uc_stack.ss_sp = top - PA_GRID_STACK + 4096;
-    fresh->uc_stack.ss_size = (size_t)((char *)fresh - (top - PA_GRID_STACK + 4096));
+    fresh->uc_stack.ss_sp = top - PA_GRID_STACK;
+    fresh->uc_stack.ss_size = (size_t)((char *)fresh - (top - PA_GRID_STACK));
     fresh->uc_link = 0;
     makecontext(fresh, start, 0);
     return fresh;
@@ -66,7 +66,7 @@ static void *pa_grid_fresh(char *top, void (*start)())
 static pa_grid_space *pa_grid_reserve()
 {
     /* readable and writable; private, anonymous, and not counted before it is touched */
-    void *p = mmap(0, PA_GRID_SPACE + (size_t)PA_GRID_THREADS * PA_GRID_STACK, 3, 0x4022, -1, 0);
+    void *p = mmap(0, PA_GRID_SPACE + (size_t)PA_GRID_THREADS * (PA_GRID_GUARD + PA_GRID_STACK), 3, 0x4022, -1, 0);
     return p == (void *)-1 ? 0 : (pa_grid_space *)p;
 }
 static void pa_grid_enter(int t)
@@ -160,12 +160,12 @@ static void pa_grid_block()
     pa_grid_space *space = pa_grid.space;
     pa_grid.next = pa_grid.ended = 0;
     for (int used = 0; pa_grid.next < pa_grid.count && !pa_grid.error; ++used) {
-        char *low = (char *)space + PA_GRID_SPACE + (size_t)used * PA_GRID_STACK;
+        char *low = (char *)space + PA_GRID_SPACE + (size_t)used * (PA_GRID_GUARD + PA_GRID_STACK);
         if (used == space->made) {
-            mprotect(low, 4096, 0);
+            mprotect(low, PA_GRID_GUARD, 0);
             ++space->made;
         }
-        pa_grid_switch(&space->scheduler, pa_grid_fresh(low + PA_GRID_STACK, pa_grid_worker));
+        pa_grid_switch(&space->scheduler, pa_grid_fresh(low + PA_GRID_GUARD + PA_GRID_STACK, pa_grid_worker));
     }
     while (pa_grid.ended < pa_grid.count && !pa_grid.error) {
         bool moved = false;

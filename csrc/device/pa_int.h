@@ -77,6 +77,12 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
         r = (T)((W)r + ((W)d & (W)(T)((r ^ d) >> (N - 1))));                                                           \
         return r == d ? (T)0 : r;                                                                                      \
     }                                                                                                                  \
+    /* the remainder has the sign of a, as in C; fmod(x, 0) is 0 (npy_fmod) */                                         \
+    PA_FN T pa_fmod_##S(T a, T b)                                                                                      \
+    {                                                                                                                  \
+        T d = ((b == 0) | (b == -1)) ? (T)1 : b;                                                                       \
+        return (T)((W)a - (W)pa_quotient_##S(a, d) * (W)d);                                                            \
+    }                                                                                                                  \
     /* GCC vectorises no arithmetic shift of 8 or 16 bits by a vector; those are made of logical ones, moved up by half\
        the range and back */                                                                                           \
     PA_FN T pa_shr_##S(T a, T b)                                                                                       \
@@ -104,6 +110,7 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
         T d = b == 0 ? (T)1 : b;                                                                                       \
         return (T)((W)a - (W)pa_quotient_##S(a, d) * (W)d);                                                            \
     }                                                                                                                  \
+    PA_FN T pa_fmod_##S(T a, T b) { return pa_mod_##S(a, b); }                                                         \
     PA_FN T pa_shr_##S(T a, T b) { return (T)(b < N ? (W)a >> (b & (N - 1)) : 0); }                                    \
     PA_FN T pa_abs_##S(T a) { return a; }                                                                              \
     PA_FN T pa_sign_##S(T a) { return (T)(a != 0); }                                                                   \

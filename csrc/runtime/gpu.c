@@ -6,6 +6,10 @@ typedef int (*launch_fn)(uintptr_t function, unsigned gx, unsigned gy, unsigned 
 typedef int (*get_fn)(uintptr_t *context);
 typedef int (*set_fn)(uintptr_t context);
 
+/* cffi needs the numbers themselves in the header */
+_Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT, "recent has PA_GPU_RECENT elements");
+_Static_assert(sizeof((pa_gpu_step *)0)->slot / sizeof(int32_t) == PA_GPU_FACTORS, "slot has PA_GPU_FACTORS elements");
+
 static _Thread_local pa_gpu_stream *current[PA_GPU_DEVICES];
 
 pa_gpu_stream *pa_gpu_current(pa_gpu_device *device)
@@ -45,11 +49,13 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
     return (unsigned)(blocks < most ? blocks : most);
 }
 
+void pa_gpu_count(pa_gpu_stream *stream) { __atomic_fetch_add(&stream->work, 1, __ATOMIC_RELAXED); }
+
 static void remember(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
 {
     uint64_t place = __atomic_fetch_add(&device->launches, 1, __ATOMIC_RELAXED);
     device->recent[place % PA_GPU_RECENT] = function;
-    __atomic_fetch_add(&stream->work, 1, __ATOMIC_RELAXED);
+    pa_gpu_count(stream);
 }
 
 /* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE are 1 and 2 in both worlds */

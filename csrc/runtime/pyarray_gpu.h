@@ -59,6 +59,10 @@ pa_gpu_stream *pa_gpu_current(pa_gpu_device *device);
 /* From now on it goes there; NULL is the default stream. `stream` must outlive its use. */
 void pa_gpu_use(pa_gpu_device *device, pa_gpu_stream *stream);
 
+/* Work was enqueued there that is no launch. To be called after it was: who counts before lets another thread believe that it has
+   waited for it. */
+void pa_gpu_count(pa_gpu_stream *stream);
+
 /* Makes the device's context the thread's; `before` gets the one to pa_gpu_leave to. 0, or the vendor's error code. */
 int pa_gpu_enter(const pa_gpu_device *device, uintptr_t *before);
 void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before);

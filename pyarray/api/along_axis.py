@@ -210,7 +210,7 @@ def unwrap(
     limit = period / 2 if discont is None else discont
     change = where(less(absolute(steps), limit), 0, change).astype(kind, copy=False)
     out: Any = x.copy()
-    behind = (slice(None),) * k + (slice(1, None),)
-    out[behind] = add(x[behind], cumsum(change, axis=k))
+    later = (slice(None),) * k + (slice(1, None),)
+    out[later] = add(x[later], cumsum(change, axis=k))
     found: ndarray = out
     return found

@@ -278,7 +278,7 @@ def copyto(dst: ndarray, src: Any, *, where: Any = True) -> None:
 
 
 def fill_diagonal(a: ndarray, val: Any, /, wrap: bool = False) -> None:
-    """Writes `val`, a number or values over and over, on the main diagonal of `a`; with `wrap` again behind a
+    """Writes `val`, a number or values over and over, on the main diagonal of `a`; with `wrap` again after a
     tall matrix's last column, as NumPy. Raises `ValueError` for fewer than 2 dimensions, or more of different
     sizes.
 

@@ -25,7 +25,7 @@ _STANDARD = (
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """What `finfo` answers: `bits` and limits of a floating type, as Python floats."""
+    """What `finfo` returns: `bits` and limits of a floating type, as Python floats."""
 
     bits: int
     eps: float
@@ -37,7 +37,7 @@ class FloatInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """What `iinfo` answers: `bits` and limits of an integer type."""
+    """What `iinfo` returns: `bits` and limits of an integer type."""
 
     bits: int
     max: int

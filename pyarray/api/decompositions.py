@@ -32,35 +32,35 @@ LinAlgError = np.linalg.LinAlgError
 
 
 class EigResult(NamedTuple):
-    """What `eig` answers."""
+    """What `eig` returns."""
 
     eigenvalues: ndarray
     eigenvectors: ndarray
 
 
 class EighResult(NamedTuple):
-    """What `eigh` answers."""
+    """What `eigh` returns."""
 
     eigenvalues: ndarray
     eigenvectors: ndarray
 
 
 class QRResult(NamedTuple):
-    """What `qr` answers."""
+    """What `qr` returns."""
 
     Q: ndarray
     R: ndarray
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` answers."""
+    """What `slogdet` returns."""
 
     sign: ndarray
     logabsdet: ndarray
 
 
 class SVDResult(NamedTuple):
-    """What `svd` answers."""
+    """What `svd` returns."""
 
     U: ndarray
     S: ndarray

@@ -6,8 +6,11 @@ What rows have in common (promotion, broadcasting, `out=`, the launch) is in `uf
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ..array import ndarray
 from ..array_convert import asarray
@@ -17,7 +20,7 @@ from ..jit.repeat import repeatable
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
 from .quick import make_function
-from .ufunc import POWERS, Power, Row, compute, operands_of
+from .ufunc import POWERS, Power, Row, compute, holds, operands_of
 
 ROWS: dict[str, Row] = {}
 
@@ -32,18 +35,25 @@ def row(
 ) -> Callable[..., ndarray]:
     """Add a row and give its function."""
     arity = body.__code__.co_argcount
-    operands = "x" if arity == 1 else "x1, x2"
+    operands, given = ("x", "[1, 2]") if arity == 1 else ("x1, x2", "[1, 2], 3")
     returns = {"same": "their common type", "bool": "bool", "real": "the real component type"}[result]
-    ROWS[name] = Row(name, kinds, func(body), result, lift)
     kind = returns if arity > 1 else returns.replace("their common", "the operand’s")
     lifted = f"; bools and integers are computed as {lift}" if lift is not None else ""
+    errors = "`TypeError` for types it isn't defined over, `ValueError` for shapes that don't broadcast"
+    if arity > 1 and result != "bool":
+        errors += ",\n    `OverflowError` for a Python integer that the array's type can't hold"
+    of_integers = "bool" if result == "bool" else "int64" if "i" in kinds else lift
     text = f"""{name}({operands}, /, *, out=None): {doc}.
 
     Elementwise over arrays that broadcast together; at most one operand may be a Python number.
     The result's dtype is {kind}{lifted}.
-    Raises `TypeError` for types it isn't defined over, `ValueError` for shapes that don't broadcast.
+    Raises {errors}.
+
+    >>> import pyarray as pa
+    >>> pa.{name}({given}).dtype
+    {of_integers}
     """
-    object.__setattr__(ROWS[name], "doc", text)
+    ROWS[name] = Row(name, kinds, func(body), result, lift, text)
     return make_function(ROWS[name])
 
 
@@ -82,7 +92,8 @@ expm1 = row("expm1", FLOATING, lambda x: k.expm1(x), lift=float64, doc="exp(x) -
 floor = row("floor", REAL, lambda x: k.floor(x), lift=int8, doc="largest integer not above x")
 floor_divide = row("floor_divide", REAL, lambda x, y: x // y, lift=int8,
                    doc="x1 / x2 rounded down; 0 for an integer divided by 0")
-fmod = row("fmod", "f", lambda x, y: k.fmod(x, y), lift=float64, doc="remainder with the sign of x1")
+fmod = row("fmod", REAL, lambda x, y: k.fmod(x, y), lift=int8,
+           doc="remainder with the sign of x1; 0 for an integer divided by 0")
 greater = row("greater", "biuf", lambda x, y: x > y, "bool", doc="x1 > x2")
 greater_equal = row("greater_equal", "biuf", lambda x, y: x >= y, "bool", doc="x1 >= x2")
 hypot = row("hypot", "f", lambda x, y: k.hypot(x, y), lift=float64,
@@ -143,27 +154,36 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
     """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on
     that side. NaN stays NaN.
 
-    `min` and `max` are numbers, or arrays that broadcast with `x`. Where `min > max`, the result is `max`.
+    `min` and `max` are numbers, or arrays that broadcast with `x`; of a Python integer that the type of `x`
+    can't hold, the type's own end is the limit. Where `min > max`, the result is `max`.
     Raises `TypeError` for bools and complex numbers.
 
     >>> import pyarray as pa
     >>> pa.clip(pa.asarray([1, 5, 9]), 2, 6).tolist()
     [2, 5, 6]
     """
+    if min is None and max is None:
+        return positive(x, out=out)
+    limits = [limit for limit in (min, max) if limit is not None]
+    x, *limits = operands_of("clip", (x, *limits))
+    dtype = result_type(x := asarray(x), *limits)
+    limits = [_within(dtype, limit) for limit in limits]
     if min is None or max is None:
-        return (
-            positive(x, out=out)
-            if min is max
-            else minimum(x, max, out=out)
-            if min is None
-            else maximum(x, min, out=out)
-        )
-    operands = operands_of("clip", (x, min, max))
-    operands[0] = asarray(operands[0])
-    dtype = result_type(*operands)
+        return (minimum if min is None else maximum)(x, limits[0], out=out)
     if dtype.kind in "bc":
-        raise TypeError(f"clip() is not defined for {dtype}")
-    return compute(_CLIP, dtype, dtype, operands, out, ("x", "min", "max"))
+        raise TypeError(f"clip() is not defined for {dtype}; cast x, min and max to a real type")
+    return compute(_CLIP, dtype, dtype, [x, *limits], out, ("x", "min", "max"))
+
+
+def _within(dtype: DType, limit: Any) -> Any:
+    """A limit of `clip` that bounds the same values of `dtype`: of a Python integer outside its range, the
+    range's end."""
+    if type(limit) is not int or holds(dtype, limit):
+        return limit
+    if dtype.kind not in "iu":
+        return math.inf if limit > 0 else -math.inf
+    ends = np.iinfo(dtype.numpy)
+    return ends.min if limit < 0 else ends.max
 
 
 clip.__pyarray_func__ = _CLIP.function.__pyarray_func__  # type: ignore[attr-defined]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, shapes
 from ..array import empty, ndarray
 from ..dtypes import DType, asdtype
+from ..jit.bounded import Bounded
 from ..jit.kernel import Func
 from ..jit.repeat import repeatable
+from ..jit.variants import MOST
 from ..kernels.gemm import gemm as product
 from ..kernels.gemm import widens
 from ..kernels.gemm_last import Last, apply
 from ..kernels.map import apart
+from .data_types import finfo, iinfo
 from .manipulation import broadcast_to
 from .statistical import as_operand
 from .ufunc import arrays_of, common_device, compute_out
@@ -27,7 +31,7 @@ def gemm(
     /,
     *,
     alpha: Any = 1,
-    beta: Any = 0,
+    beta: Any = None,
     c: Any = None,
     bias: Any = None,
     activation: Any = None,
@@ -35,14 +39,16 @@ def gemm(
     out: ndarray | None = None,
 ) -> ndarray:
     """`activation(alpha * (a @ b) + beta * c + bias)` of (..., M, K) and (..., K, N): (..., M, N), computed
-    in one pass on a CPU. `c` and `bias` broadcast to the result; `out` may be `c` itself.
+    in one pass on a CPU. `c` and `bias` broadcast to the result; `out` may be `c` itself. A `beta` of 0
+    leaves `c` out, as in BLAS: its NaNs are not in the result. `alpha` multiplies, whatever it is.
 
     `activation` is a `pa.func` of one number; what it names is compiled in at its first use. With `dtype`,
     integers are multiplied and summed in that wider type, halves give float32; others are cast first.
-    Halves are rounded once, behind the activation (on GPUs also before).
+    Halves are rounded once, after the activation (on GPUs also before).
 
-    Raises `TypeError` for bools, `beta` without `c` and the like, `ValueError` for shapes that don't fit,
-    `CompileError` for an activation that isn't in the language.
+    Raises `TypeError` for bools, `beta` without `c` and the like, `OverflowError` for a factor that the
+    result's type can't hold, `ValueError` for shapes that don't fit, `CompileError` for an activation that
+    isn't in the language.
 
     >>> import pyarray as pa
     >>> @pa.func
@@ -60,18 +66,26 @@ def gemm(
             f"gemm(): activation is a function of the kernel language, got {activation!r}; "
             "make it one with @pa.func"
         )
+    way = _ways.get(activation) or _ways.add(activation, _way(activation))
     if out is None:
-        if activation not in _ways:
-            _ways[activation] = _way(activation)
-        return _ways[activation](a, b, alpha, beta, c, bias, dtype)
+        return way(a, b, alpha, beta, c, bias, dtype)
     return _gemm(a, b, alpha, beta, c, bias, activation, dtype, out)
 
 
-_ways: dict[Func | None, Callable[..., ndarray]] = {}
+_ways: Bounded[Func | None, Callable[..., ndarray]] = Bounded(MOST)
 
 
 def _way(activation: Func | None) -> Callable[..., ndarray]:
-    """What repeats the calls with one activation."""
+    """What repeats the calls with one activation. Raises `TypeError` unless that takes one number."""
+    if activation is not None:
+        source = activation.__pyarray_func__
+        try:
+            source.signature.bind(None)
+        except TypeError:
+            shown = f"{source.name}{source.signature} ({source.path}:{source.first_line})"
+            raise TypeError(
+                f"gemm(): activation is a function of one number, got {shown}; give further numbers defaults"
+            ) from None
 
     @repeatable
     def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any) -> ndarray:
@@ -83,9 +97,6 @@ def _way(activation: Func | None) -> Callable[..., ndarray]:
 def _gemm(
     a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: Func | None, dtype: Any, out: Any
 ) -> ndarray:
-    if (c is None) != (type(beta) in (int, float) and beta == 0):
-        what = "beta without c: give c" if c is None else "c without beta: give its factor, beta"
-        raise TypeError(f"gemm(): expected beta and c together, got {what}")
     left, right, *more = (
         as_operand("gemm", x, "iufc")
         for x in arrays_of("gemm", *(x for x in (a, b, c, bias) if x is not None))
@@ -97,15 +108,21 @@ def _gemm(
     kind = dtypes.result_type(left, right) if dtype is None else asdtype(dtype)
     if kind.kind not in "iufc":
         raise TypeError(f"gemm(): expected a numeric dtype, got {kind}")
+    factor = _number("alpha", alpha, kind)
+    share = None if beta is None else _number("beta", beta, kind)
+    if share is None if c is not None else share:
+        what = "beta without c: give c" if c is None else "c without beta: give its factor, beta"
+        raise TypeError(f"gemm(): expected beta and c together, got {what}")
     batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
     shape = (*batch, left._shape[-2], right._shape[-1])
     result = compute_out("gemm", out, shape, kind, common_device("gemm", [left, right, *more]))
     target = result if result._dtype is kind else empty(shape, kind, result.device)
-    given = {"alpha": alpha} if not (type(alpha) in (int, float) and alpha == 1) else {}
-    given |= {} if c is None else {"beta": beta}
-    last = Last(kind.name, "alpha" in given, c is not None, bias is not None, activation)
-    addends = [apart(broadcast_to(_cast(x, kind), shape), target) for x in more]
-    _into(target, left, right, last, addends, [last.passed(x) for x in given.values()])
+    addends = [broadcast_to(_cast(x, kind), shape) for x in more]
+    if c is not None and not share:  # it may be memory that was never written
+        del addends[0]
+    last = Last(kind.name, factor != 1, bool(share), bias is not None, activation)
+    numbers = [factor] * last.alpha + [share] * last.beta
+    _into(target, left, right, last, [apart(x, target) for x in addends], numbers)
     if target is not result:
         result[...] = target
     return result
@@ -131,3 +148,37 @@ def _into(
 
 def _cast(x: ndarray, dtype: DType) -> ndarray:
     return x if x._dtype is dtype else x.astype(dtype)
+
+
+def _number(name: str, x: Any, kind: DType) -> Any:
+    """A factor, as Python's number for `kind`. Raises `TypeError` for what is none, `OverflowError` for one
+    that `kind` can't hold."""
+    what, made, methods = _NUMBERS["i" if kind.kind == "u" else kind.kind]
+    plain = x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x
+    # by methods, for float() and complex() read texts, too
+    if getattr(plain, "shape", ()) != () or not any(hasattr(type(plain), m) for m in methods):
+        other = ", or another dtype=" if isinstance(plain, (float, complex)) else ""
+        raise TypeError(
+            f"gemm(): expected {name} to be {what}, for products of {kind}, got {x!r:.80}; give {what}{other}"
+        )
+    try:
+        number = made(plain)
+        fits = kind.kind not in "iu" or iinfo(kind).min <= number <= iinfo(kind).max
+    except OverflowError:  # of an integer, as a float
+        number, fits = int(plain), False
+    if fits:
+        return number
+    limits = iinfo(kind) if kind.kind in "iu" else finfo(kind)
+    # Python refuses to write thousands of digits
+    shown = number if number.bit_length() < 100 else f"a number of {number.bit_length()} bits"
+    raise OverflowError(
+        f"gemm(): {name} is out of range for {kind}, which holds {limits.min} to {limits.max}, got {shown}; "
+        "give one that it holds, or another dtype="
+    )
+
+
+_NUMBERS: dict[str, tuple[str, Callable[[Any], Any], tuple[str, ...]]] = {
+    "i": ("an integer", operator.index, ("__index__",)),
+    "f": ("a real number", float, ("__float__", "__index__")),
+    "c": ("a number", complex, ("__complex__", "__float__", "__index__")),
+}

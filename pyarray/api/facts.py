@@ -10,6 +10,7 @@ from .. import dtypes, shapes
 from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_format import representation, text
+from ..array_views import overlaps
 from ..dtypes import DType, asdtype, result_type
 
 __all__ = [
@@ -110,11 +111,6 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, device: Any 
     return (x.T.copy().T if "F" in wanted else x.copy()) if lacking else x
 
 
-def _span(x: ndarray) -> tuple[int, int]:
-    low, high = shapes.byte_bounds(x._shape, x._strides, x.itemsize)
-    return x._ptr + low, x._ptr + high
-
-
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
     """Whether the memory between the first and the last element of both meets: elements may still differ.
 
@@ -122,9 +118,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
     >>> a = pa.arange(6); pa.may_share_memory(a[::2], a[1::2])
     True
     """
-    if not (isinstance(a, ndarray) and isinstance(b, ndarray)) or a.device is not b.device:
-        return False
-    return shapes.may_overlap(_span(a), _span(b))
+    return isinstance(a, ndarray) and isinstance(b, ndarray) and overlaps(a, b)
 
 
 def shares_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from .. import shapes
 from ..array import ndarray, type_key
 from ..array_convert import asarray, asnumpy
+from ..array_host import as_array
 from ..memory.buffer import Buffer
 from .choosing import put
 from .creation import arange
@@ -47,8 +48,13 @@ class Flat:
         return self.base.flatten()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        values = asnumpy(self.base).ravel()
-        return values.astype(dtype) if dtype is not None else values
+        values = as_array(self.base, dtype, copy)
+        if copy is False and not values.flags.c_contiguous:
+            raise ValueError(
+                f"the elements of an array with strides {self.base.strides} don't lie in a row, so that flat "
+                "copies them; pass copy=None or copy=True"
+            )
+        return values.ravel()
 
     def __eq__(self, other: Any) -> Any:
         return self.base.ravel() == (other.base.ravel() if isinstance(other, Flat) else other)
@@ -67,7 +73,9 @@ def set_flat(self: ndarray, value: Any) -> None:
     given = asarray(value, device=self.device).ravel()
     self._check_writeable()
     if self.size and not given.size:
-        raise ValueError("a.flat = ... needs a value, got none")
+        raise ValueError(
+            f"a.flat = values takes at least one value for {self.size} elements, got none; give a number"
+        )
     put(self, arange(self.size, device=self.device), given)
 
 

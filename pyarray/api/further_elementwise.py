@@ -132,7 +132,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
 
 @repeatable
 def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarray:
-    """Elements rounded to `decimals` places behind the point, in front of it where negative; ties to even.
+    """Elements rounded to `decimals` places after the point, in front of it where negative; ties to even.
 
     As NumPy's, it scales, rounds and scales back. Raises `TypeError` for bools.
 

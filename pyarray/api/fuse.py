@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,8 +19,11 @@ from ..jit.kernel import Func
 from ..jit.mode import mode, table
 from ..lang.ir import static_key
 from ..lang.parse import Capture
+from ..locks import new_lock
+from .fuse_captures import Contents, captures, memory, same
 from .fuse_plan import Plan, Run, Unfit
 from .fuse_report import report
+from .trace_once import tracing
 from .tracing import Array, Leaf, Number, Tracer, no_out
 from .ufunc import compute_out
 
@@ -30,8 +32,6 @@ __all__ = ["fuse"]
 _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))  # compared by value
-_VALUES = (*_PLAIN, tuple, frozenset, ndarray, np.ndarray, np.generic)
 # what a launch raises for numbers, sizes and shapes that don't fit: the plain function says it better
 _REFUSED = (Unfit, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
@@ -56,10 +56,10 @@ class Fused:
         self._static = frozenset([*static, *(names.index(name) for name in static)])
         self._plans: dict[Any, Any] = {}
         self._layouts: dict[Any, Any] = table()
-        self._quick: dict[Any, Any] = table()  # those of arrays and numbers that one kernel answers
-        self._captures: tuple[Capture, ...] | None = None
+        self._quick: dict[Any, Any] = table()  # those of arrays and numbers that are one kernel
+        self._captures: tuple[Capture | Contents, ...] | None = None
         self._counts = {"traces": 0, "unfused": 0}
-        self._lock = threading.RLock()
+        self._lock = new_lock()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -132,12 +132,12 @@ class Fused:
         return run
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
-        if self._captures is None:
-            self._captures = tuple(_captures(self.__wrapped__))
+        self._forget()  # names that came since the last trace are guarded from now on
         tracer = Tracer(self.__name__, call.arrays[0].device, len(call.arrays))
         args, options = call.stand_ins(tracer)
         try:
-            answer = self.__wrapped__(*args, **options)
+            with tracing(tracer, memory(self._captures or (), self.__module__)):
+                answer = self.__wrapped__(*args, **options)
         except Exception as error:
             if (explained := tracer.explained(error)) is None:
                 raise
@@ -158,12 +158,11 @@ class Fused:
     def _forget(self) -> None:
         """Drop what was traced with captured values that have changed since."""
         with self._lock:
-            captures = self._captures or ()
-            if not all(_same(c.read(), c.value) for c in captures):
+            if not all(same(c.read(), c.value) for c in self._captures or ()):
                 self._plans.clear()
                 self._layouts.clear()
                 self._quick.clear()
-            self._captures = tuple(Capture(c.owner, c.name, c.read()) for c in captures)
+            self._captures = tuple(captures(self.__wrapped__, (Fused, Func)))
 
     def explain(self, *args: Any, **options: Any) -> str:
         """What a call with these arguments becomes: a line for each kernel, with what it computes and reads,
@@ -171,6 +170,7 @@ class Fused:
         """
         if not self._has_out:
             options.pop("out", None)
+        self._forget()
         call = _Call(self, args, [*enumerate(args), *options.items()], tuple(options))
         if not call.arrays:
             return f"{self.__name__}: not fused, since there is no array among the arguments"
@@ -271,13 +271,6 @@ def _stored(name: str, out: Any, found: Any) -> Any:
     return out
 
 
-def _same(now: Any, then: Any) -> bool:
-    if now is then:
-        return True
-    plain = isinstance(now, _PLAIN) and isinstance(then, _PLAIN)
-    return plain and bool(static_key(now) == static_key(then))
-
-
 def _value_key(fused: Fused, place: Any, x: Any) -> Any:
     try:
         hash(x)
@@ -289,51 +282,22 @@ def _value_key(fused: Fused, place: Any, x: Any) -> Any:
     return type(x), static_key(x)
 
 
-def _captures(function: Any) -> Iterable[Capture]:
-    """Names of globals and closures that the function reads values from, and other functions of its package
-    that it calls."""
-    rest, seen = [function], []
-    while rest:
-        one = rest.pop()
-        code = one.__code__
-        seen.append(code)
-        found: list[tuple[Any, Any]] = [(one.__globals__, n) for n in _names_of(code) if n in one.__globals__]
-        found += [(cell, n) for n, cell in zip(code.co_freevars, one.__closure__ or (), strict=True)]
-        for owner, name in found:
-            capture = Capture(owner, name, None)
-            value = capture.read()
-            if isinstance(value, (Fused, Func)):
-                yield Capture(owner, name, value)
-                value = value.__wrapped__
-            if isinstance(value, types.FunctionType) and _package(value) == _package(function):
-                rest += [value] if value.__code__ not in seen else []
-            elif isinstance(value, _VALUES):
-                yield Capture(owner, name, value)
-
-
-def _package(function: Any) -> str:
-    return str(function.__module__).partition(".")[0]
-
-
-def _names_of(code: Any) -> set[str]:
-    inner = [_names_of(x) for x in code.co_consts if isinstance(x, types.CodeType)]
-    return set(code.co_names).union(*inner)
-
-
 def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     """A function of array expressions as one kernel: elements are read once and go through all operations.
 
     The function runs once for each combination of dtypes and ranks, on stand-ins: elementwise functions and
     operators with broadcasting, `where`, `clip`, `astype`, `reshape`, transposes and basic indices, the
     reductions `sum prod min max mean any all`. What is elementwise is one kernel and gives what the function
-    gives by itself, to the bit; a reduction ends a kernel. No size is compiled in. It returns an array, or a
-    tuple of them, all of them new; with `out=` (of an array, or a tuple of them) they are written there, as
-    functions of the namespace do. `explain(...)` of arguments says which kernels a call becomes, and why.
+    gives by itself (`sin`, `exp` and the like to a few units in the last place); a reduction ends a kernel.
+    No size is compiled in. It returns an array, or a tuple of them, all of them new; with `out=` (of an
+    array, or a tuple of them) they are written there, as functions of the namespace do. `explain(...)` of
+    arguments says which kernels a call becomes, and why.
 
     Python numbers among the arguments are passed at the launch; bools, strings, None and the parameters named
-    in `static` are compiled in, and so are numbers and arrays from globals and closures, until another value
-    is assigned to them. A function that decides by elements or sizes, changes arrays, or calls what can't be
-    fused raises `CompileError` with its line.
+    in `static` are compiled in, and so is what the function reads from globals and closures by name,
+    attribute or constant index, until it changes. What it gets in other ways (properties, files, the clock)
+    is read once: pass it. A function that decides by elements or sizes, changes arrays, draws random numbers,
+    or calls what can't be fused raises `CompileError` with its line.
 
     >>> import pyarray as pa
     >>> @pa.fuse

@@ -21,9 +21,9 @@ from ..jit.repeat import repeatable
 from .ufunc import place_of
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
-    "concat", "concatenate", "expand_dims", "flip", "hstack", "moveaxis", "permute_dims", "ravel", "repeat",
-    "reshape", "roll", "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vstack",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "expand_dims", "flip",
+    "moveaxis", "permute_dims", "ravel", "repeat", "reshape", "roll", "squeeze", "stack", "swapaxes", "tile",
+    "transpose", "unstack",
 ]  # fmt: skip
 
 
@@ -204,47 +204,6 @@ def unstack(x: Any, /, axis: int = 0) -> tuple[ndarray, ...]:
     return tuple(x[_at(k, n)] for n in range(x._shape[k]))
 
 
-def _at_least(x: Any, ndim: int) -> ndarray:
-    x = asarray(x)
-    missing = max(ndim - x.ndim, 0)
-    # NumPy puts the third axis last
-    behind = 1 if ndim == 3 and missing and x.ndim else 0
-    return x[(None,) * (missing - behind) + (..., *(None,) * behind)] if missing else x
-
-
-def atleast_1d(*arrays: Any) -> Any:
-    """Views of 1 or more dimensions; one array gives an array, several give a tuple.
-
-    >>> import pyarray as pa
-    >>> pa.atleast_1d(2.0).shape
-    (1,)
-    """
-    made = tuple(_at_least(a, 1) for a in arrays)
-    return made[0] if len(made) == 1 else made
-
-
-def atleast_2d(*arrays: Any) -> Any:
-    """Views of 2 or more dimensions, new axes first; one array gives an array, several give a tuple.
-
-    >>> import pyarray as pa
-    >>> pa.atleast_2d(pa.ones(3)).shape
-    (1, 3)
-    """
-    made = tuple(_at_least(a, 2) for a in arrays)
-    return made[0] if len(made) == 1 else made
-
-
-def atleast_3d(*arrays: Any) -> Any:
-    """Views of 3 or more dimensions; (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1), as in NumPy.
-
-    >>> import pyarray as pa
-    >>> pa.atleast_3d(pa.ones((2, 3))).shape
-    (2, 3, 1)
-    """
-    made = tuple(_at_least(a, 3) for a in arrays)
-    return made[0] if len(made) == 1 else made
-
-
 # ---- joining
 
 
@@ -322,29 +281,6 @@ def stack(arrays: Any, /, axis: int = 0) -> ndarray:
             )
     k = shapes.normalize_axis(axis, len(first) + 1)
     return concat([a[_at(k, None)] for a in given], axis=k)
-
-
-@repeatable
-def vstack(arrays: Any, /) -> ndarray:
-    """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
-
-    >>> import pyarray as pa
-    >>> pa.vstack([pa.ones(2), pa.zeros(2)]).shape
-    (2, 2)
-    """
-    return concat([_at_least(a, 2) for a in arrays], axis=0)
-
-
-@repeatable
-def hstack(arrays: Any, /) -> ndarray:
-    """`concat` along axis 1, of 1-D arrays along axis 0.
-
-    >>> import pyarray as pa
-    >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
-    [1.0, 1.0, 0.0]
-    """
-    given = [_at_least(a, 1) for a in arrays]
-    return concat(given, axis=min(given[0].ndim - 1, 1) if given else 0)
 
 
 # ---- repeating

@@ -72,6 +72,33 @@ def _imag(self: ndarray) -> ndarray:
     )
 
 
+def _set_real(self: ndarray, value: Any) -> None:
+    _real(self)[...] = value
+
+
+def _set_imag(self: ndarray, value: Any) -> None:
+    if self._dtype.kind != "c":
+        raise TypeError(
+            f"an array of {self._dtype} has no imaginary part to set; cast it first, a.astype('complex128')"
+        )
+    _part(self, 1)[...] = value
+
+
+# attributes that NumPy lets assign -> what to write
+_FIXED = {
+    "shape": "write b = a.reshape(shape), a view where strides allow",
+    "dtype": "write a.view(dtype) for the same bytes, a.astype(dtype) for the same values",
+    "strides": "an index, a transpose or broadcast_to gives a view with others",
+}
+
+
+def _refuse(name: str, instead: str) -> Callable[[ndarray, Any], None]:
+    def setter(self: ndarray, value: Any) -> None:
+        raise AttributeError(f"{name} of an array can't be assigned; {instead}")
+
+    return setter
+
+
 def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray:
     """`pyarray.compress(condition, self, axis)`."""
     return choosing.compress(condition, self, axis)
@@ -96,7 +123,9 @@ def install() -> None:
         ("tofile", flat.tofile),
     ):
         setattr(ndarray, name, method)
-    for name, part in (("real", _real), ("imag", _imag)):
-        setattr(ndarray, name, property(part))
+    for name, part, setter in (("real", _real, _set_real), ("imag", _imag, _set_imag)):
+        setattr(ndarray, name, property(part, setter))
+    for name, instead in _FIXED.items():
+        setattr(ndarray, name, vars(ndarray)[name].setter(_refuse(name, instead)))
     setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010
     install_methods(ndarray)

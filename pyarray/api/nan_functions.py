@@ -123,7 +123,7 @@ def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray 
 
 
 def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: ndarray | None) -> ndarray:
-    """By way of integers in the order of the floats, NaN before (or behind) all of them."""
+    """By way of integers in the order of the floats, NaN before (or after) all of them."""
     x = as_operand(name, x, "biuf")
     if x._dtype.kind != "f":
         return reduction(op, x, axis, keepdims, x._dtype, out=out)

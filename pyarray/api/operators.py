@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..array import ndarray, operations
-from . import utility
+from ..array_host import to_whole
+from . import further_elementwise, utility
 from .elementwise import ROWS
 from .linear_algebra import matmul, quick_product
 from .quick import make_function, make_in_place
@@ -55,6 +57,34 @@ def _matmul_in_place(self: ndarray, other: Any) -> Any:
 _PRODUCTS = {"__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__imatmul__": _matmul_in_place}
 
 
+def _divmod(self: ndarray, other: Any) -> Any:
+    return further_elementwise.divmod(self, other) if known(type(other)) else NotImplemented
+
+
+def _reflected_divmod(self: ndarray, other: Any) -> Any:
+    return further_elementwise.divmod(other, self) if known(type(other)) else NotImplemented
+
+
+def _round(self: ndarray, ndigits: int | None = None) -> Any:
+    """An array, but a Python int for `round(a)` of a 0-d one: what `range` and indices take, as Python has it
+    for numbers."""
+    if ndigits is None and not self.ndim and self._dtype.kind != "c":
+        return to_whole(self, round) if isinstance(self, ndarray) else int(self)
+    return further_elementwise.around(self, ndigits or 0)
+
+
+def _whole(rounded: Callable[[Any], int]) -> Callable[[ndarray], int]:
+    return lambda self: to_whole(self, rounded)
+
+
+_NUMBERS = {
+    "__divmod__": _divmod,
+    "__rdivmod__": _reflected_divmod,
+    "__round__": _round,
+    **{f"__{rounded.__name__}__": _whole(rounded) for rounded in (math.trunc, math.floor, math.ceil)},
+}
+
+
 def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, other: forward(other, self)
 
@@ -68,7 +98,7 @@ def install() -> None:
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
             setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
-    for name, product in _PRODUCTS.items():
-        setattr(ndarray, name, product)
+    for name, method in (_PRODUCTS | _NUMBERS).items():
+        setattr(ndarray, name, method)
     for short, name in UNARY.items():
         setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))

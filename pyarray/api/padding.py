@@ -75,7 +75,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> ndarr
         operation("assign")(out[(*inner, ...)], x)
     for axis, (before, after) in enumerate(widths):
         if (before or after) and mode != "empty":
-            # behind this axis only the middle has been filled
+            # after this axis only the middle has been filled
             around = (slice(None),) * axis, inner[axis + 1 :]
             _pad_axis(out, axis, inner[axis], around, mode, options)
     return out

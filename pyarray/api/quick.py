@@ -22,6 +22,7 @@ from ..kernels.map import map_kernel, walk_launcher
 from ..keywords import declare, refuse
 from ..lang.builtins import FUNCTIONS
 from ..memory.buffer import Buffer
+from .absent import UFUNC_METHODS, no_method
 from .ufunc import POWERS, PYTHON, STRIDES, Row, call, known, result_like
 
 LAYOUTS = 4096  # of one function; then its table starts anew
@@ -214,9 +215,9 @@ _NOTHING = type(None)
 
 
 def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
-    """The public function of a row. `foreign`: it answers NotImplemented for operands that operators must
+    """The public function of a row. `foreign`: it returns NotImplemented for operands that operators must
     leave to others."""
-    made = (_make_unary if row.arity == 1 else _make_binary)(row, foreign)
+    made = _make_unary(row) if row.arity == 1 else _make_binary(row, foreign)
     made.__name__ = made.__qualname__ = row.name
     made.__doc__ = row.doc
     made.__module__ = "pyarray"
@@ -226,10 +227,12 @@ def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
         made.__pyarray_builtin__ = row.name  # type: ignore[attr-defined]
     else:
         made.__pyarray_func__ = row.function.__pyarray_func__  # type: ignore[attr-defined]
+    for method in UFUNC_METHODS if row.arity == 2 else ():
+        setattr(made, method, no_method(row.name, method))
     return made
 
 
-def _make_unary(row: Row, foreign: bool) -> Callable[..., Any]:
+def _make_unary(row: Row) -> Callable[..., Any]:
     ways = _Ways(row)
     types = ways.types
 

@@ -16,13 +16,14 @@ from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation
 from ..jit.repeat import repeatable
 from .indexing import take
-from .manipulation import atleast_2d, atleast_3d, concat, flip, moveaxis, swapaxes
+from .manipulation import concat, flip, moveaxis, swapaxes
 from .searching import nonzero
 from .ufunc import beside
 
 __all__ = [
-    "append", "array_split", "column_stack", "delete", "dsplit", "dstack", "fliplr", "flipud", "hsplit",
-    "insert", "resize", "rollaxis", "rot90", "row_stack", "split", "trim_zeros", "vsplit",
+    "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "delete", "dsplit",
+    "dstack", "fliplr", "flipud", "hsplit", "hstack", "insert", "resize", "rollaxis", "rot90", "row_stack",
+    "split", "trim_zeros", "vsplit", "vstack",
 ]  # fmt: skip
 
 
@@ -103,6 +104,70 @@ def column_stack(arrays: Any, /) -> ndarray:
     return concat([a.reshape((a.size, 1)) if a.ndim < 2 else a for a in given], axis=1)
 
 
+def _at_least(x: Any, ndim: int) -> ndarray:
+    x = asarray(x)
+    missing = max(ndim - x.ndim, 0)
+    # NumPy puts the third axis last
+    after = 1 if ndim == 3 and missing and x.ndim else 0
+    return x[(None,) * (missing - after) + (..., *(None,) * after)] if missing else x
+
+
+def atleast_1d(*arrays: Any) -> Any:
+    """Views of 1 or more dimensions; one array gives an array, several give a tuple.
+
+    >>> import pyarray as pa
+    >>> pa.atleast_1d(2.0).shape
+    (1,)
+    """
+    made = tuple(_at_least(a, 1) for a in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """Views of 2 or more dimensions, new axes first; one array gives an array, several give a tuple.
+
+    >>> import pyarray as pa
+    >>> pa.atleast_2d(pa.ones(3)).shape
+    (1, 3)
+    """
+    made = tuple(_at_least(a, 2) for a in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """Views of 3 or more dimensions; (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1), as in NumPy.
+
+    >>> import pyarray as pa
+    >>> pa.atleast_3d(pa.ones((2, 3))).shape
+    (2, 3, 1)
+    """
+    made = tuple(_at_least(a, 3) for a in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+@repeatable
+def vstack(arrays: Any, /) -> ndarray:
+    """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
+
+    >>> import pyarray as pa
+    >>> pa.vstack([pa.ones(2), pa.zeros(2)]).shape
+    (2, 2)
+    """
+    return concat([_at_least(a, 2) for a in arrays], axis=0)
+
+
+@repeatable
+def hstack(arrays: Any, /) -> ndarray:
+    """`concat` along axis 1, of 1-D arrays along axis 0.
+
+    >>> import pyarray as pa
+    >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    given = [_at_least(a, 1) for a in arrays]
+    return concat(given, axis=min(given[0].ndim - 1, 1) if given else 0)
+
+
 def row_stack(arrays: Any, /) -> ndarray:
     """`vstack` under its older name.
 
@@ -126,7 +191,7 @@ def dstack(arrays: Any, /) -> ndarray:
 
 @repeatable
 def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
-    """`x` and behind it `values` along `axis`, both flattened for None: a copy.
+    """`x` and after it `values` along `axis`, both flattened for None: a copy.
 
     >>> import pyarray as pa
     >>> pa.append([1, 2], [[3]]).tolist()

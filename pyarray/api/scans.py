@@ -8,14 +8,13 @@ from typing import Any
 from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
-from ..dtypes import DType, asdtype, int64, uint64
 from ..jit.repeat import repeatable
 from ..kernels.map import apart
 from ..kernels.reduce import PROD, SUM, ReduceOp
 from ..kernels.scan import scan_into
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
-from .statistical import as_operand
+from .statistical import as_operand, total_dtype
 from .ufunc import compute_out
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
@@ -124,17 +123,10 @@ def _apart(x: ndarray, out: ndarray) -> ndarray:
     return x.copy() if x._buffer is out._buffer else x
 
 
-def total_dtype(x: ndarray, dtype: Any) -> DType:
-    """The type in which elements are added up: 64 bits for integers, as the standard asks."""
-    if dtype is not None:
-        return asdtype(dtype)
-    return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
-
-
 @repeatable
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Differences of neighbours along `axis`, `n` times; `!=` of bools. `prepend` and `append` are arrays, or
-    numbers that stand for one element along the axis, to put before and behind `x` first.
+    numbers that stand for one element along the axis, to put before and after `x` first.
 
     Raises `ValueError` for a 0-d array and a negative `n`.
 

@@ -116,7 +116,7 @@ def nonzero(x: Any, /) -> tuple[ndarray, ...]:
 @repeatable
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
     """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
-    stays sorted: before equal elements, or behind them with `side="right"`. NaN is the largest.
+    stays sorted: before equal elements, or after them with `side="right"`. NaN is the largest.
 
     `sorter` are positions that sort `x1`, where it isn't. One of both may be a number. Raises
     `ValueError` for another rank or side, `TypeError` for complex numbers, `IndexError` for a `sorter` out of

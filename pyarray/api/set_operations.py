@@ -14,13 +14,14 @@ from .manipulation import concat
 from .searching import nonzero
 from .sets import isin, unique
 from .sorting import argsort, sort
+from .ufunc import place_of
 
 __all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 
 def _pair(x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both flattened, on one device and in their common type."""
-    place = next((x.device for x in (x1, x2) if isinstance(x, ndarray)), None)
+    place = place_of((x1, x2))
     first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in (x1, x2))
     kind = result_type(first, second)
     return first.ravel().astype(kind, copy=False), second.ravel().astype(kind, copy=False)
@@ -90,7 +91,7 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     >>> pa.setdiff1d([4, 1, 4, 2], [1, 3]).tolist()
     [2, 4]
     """
-    place = next((x.device for x in (x1, x2) if isinstance(x, ndarray)), None)
+    place = place_of((x1, x2))
     first = asarray(x1, device=place).ravel()
     if not assume_unique:
         first = unique(first)
@@ -133,7 +134,7 @@ def in1d(x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False)
 
 
 def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
-    """Differences between neighbours of the flattened `x`, with `to_begin` put before and `to_end` behind
+    """Differences between neighbours of the flattened `x`, with `to_begin` put before and `to_end` after
     them, in the type of `x`.
 
     Raises `TypeError` for bools, and for ends that don't fit its type.

@@ -104,7 +104,7 @@ def order_rows(rows: ndarray, descending: bool = False) -> ndarray:
 
 
 def _complex_order(rows: ndarray, descending: bool) -> ndarray:
-    """A NaN part is behind all numbers, and a NaN real part weighs more."""
+    """A NaN part is after all numbers, and a NaN real part weighs more."""
     keys = [imag(rows), real(rows)]
     if any_of(isnan(keys[0])):
         last, least = (isnan(part).astype(int8) for part in reversed(keys))
@@ -150,7 +150,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 @repeatable
 def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """A copy of `x` in which the elements at `kth` (an int or several) along `axis` are those that a sort
-    puts there, smaller ones before them and larger ones behind: here, all are sorted.
+    puts there, smaller ones before them and larger ones after them: here, all are sorted.
 
     Raises `ValueError` for a `kth` out of range.
 

@@ -119,8 +119,8 @@ def as_operand(name: str, x: Any, kinds: str) -> ndarray:
     return x
 
 
-def _total_dtype(x: ndarray, dtype: Any) -> DType:
-    """Integers are totalled in 64 bits, as the standard asks."""
+def total_dtype(x: ndarray, dtype: Any) -> DType:
+    """The type in which elements are added up: 64 bits for integers, as the standard asks."""
     if dtype is not None:
         return asdtype(dtype)
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
@@ -141,7 +141,7 @@ def sum(
     if plain and (quick := whole(SUM, x)) is not None:
         return quick
     x = as_operand("sum", x, "biufc")
-    total = _total_dtype(x, dtype)
+    total = total_dtype(x, dtype)
     return reduction(SUM, x, axis, keepdims, total, out=out, plain=plain)
 
 
@@ -159,7 +159,7 @@ def prod(
     if plain and (quick := whole(PROD, x)) is not None:
         return quick
     x = as_operand("prod", x, "biufc")
-    return reduction(PROD, x, axis, keepdims, _total_dtype(x, dtype), out=out, plain=plain)
+    return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), out=out, plain=plain)
 
 
 @repeatable

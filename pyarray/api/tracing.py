@@ -341,7 +341,13 @@ class Array(StandIn):
             "write pa.where(condition, a, b) in the place of if, and loops over arrays outside",
         )
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = __len__ = __iter__ = __contains__ = _whole
+    def __len__(self) -> NoReturn:
+        self._tracer.fail(
+            "len() has no value while the function is traced, since no size is compiled in",
+            "write .shape[0], which is a number known at the launch",
+        )
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = __contains__ = _whole
     item = tolist = get = __array__ = __dlpack__ = _whole
 
     def _changed(self, *_: Any) -> NoReturn:
@@ -367,7 +373,8 @@ def _install() -> None:
         compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(Number, f"__{name}__", _symbolic(compute))
         setattr(Number, f"__r{name}__", _symbolic(_swapped(compute)))
-    for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "matmul", "rmatmul"):
+    others = ("neg", "pos", "abs", "invert", "matmul", "rmatmul", "divmod", "rdivmod", "round")
+    for name in ("eq", "ne", "lt", "le", "gt", "ge", *others):
         setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
 
 

@@ -16,6 +16,7 @@ from .. import dtypes, shapes
 from ..array import STRIDED, empty, fresh, ndarray, type_key
 from ..array_convert import asarray
 from ..array_hooks import StandIn, StandInNumber, is_foreign, on_several_devices
+from ..array_views import repetition
 from ..dtypes import DType, bool_, float32, float64
 from ..jit.kernel import Func, func
 from ..kernels.map import MapOp, launch_map
@@ -24,7 +25,7 @@ from ..memory.buffer import Buffer
 
 PYTHON = (bool, int, float, complex)
 ARRAYS = (ndarray, StandIn)
-_ORDER = "biufc"
+_ORDER = "buifc"
 _LARGEST_FLOAT = int(sys.float_info.max)  # as numbers are passed in float64
 
 
@@ -152,12 +153,12 @@ def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     if domain is None:
         return compute(row.exact, float64, bool_, operands, out)
     for k, x in enumerate(operands):
-        if type(x) is int and not _holds(domain, x):
+        if type(x) is int and not holds(domain, x):
             if row.result != "bool":
                 what = f"{row.name}(): {x} is out of range for {domain}"
                 raise OverflowError(f"{what}; cast the array with astype first")
             # It compares with all values of the type as infinity does.
-            operands[k], domain = math.copysign(math.inf, x), float64
+            operands[k], domain = math.inf if x > 0 else -math.inf, float64
     if row.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
         what = "an integer to a negative integer power is no integer"
         raise ValueError(f"pow(): {what}; cast the array to a floating type first")
@@ -188,7 +189,8 @@ def _by_exponent(x: Any, y: Any) -> Any:
 _ANY_POWER = MapOp("pow", func(_by_exponent))  # of a number that is known at the launch: the same bits
 
 
-def _holds(dtype: DType, value: int) -> bool:
+def holds(dtype: DType, value: int) -> bool:
+    """Whether the type can hold the Python integer: one of floats, with an infinity at worst."""
     if dtype.kind not in "iu":
         return -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT
     bits = 8 * dtype.itemsize
@@ -259,24 +261,21 @@ def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, devic
     if out is None:
         return empty(shape, dtype, device)
     if not isinstance(out, ndarray):
-        raise TypeError(f"{name}(): out= must be a pyarray array, got {type(out).__name__}")
+        what = f"out= must be a pyarray array, got {type(out).__name__}"
+        raise TypeError(f"{name}(): {what}; pass pyarray.asarray of it, or leave it out")
     if out.device is not device:
-        raise ValueError(f"{name}(): out= is on {out.device}, the operands are on {device}")
+        what = f"out= is on {out.device}, the operands are on {device}"
+        raise ValueError(f"{name}(): {what}; pass an array on {device}, or none")
     if out._shape != shape:
-        raise ValueError(f"{name}(): out= has shape {out._shape}, the result has shape {shape}")
+        what = f"out= has shape {out._shape}, the result has shape {shape}"
+        raise ValueError(f"{name}(): {what}; pass an array of shape {shape}, or none")
+    if why := repetition(out):
+        raise ValueError(f"{name}(): out= is read-only: {why}; pass a copy")
     if not out._writeable:
         raise ValueError(f"{name}(): out= is read-only; pass a copy")
-    if (
-        out._size
-        and 0 in out._strides
-        and any(n > 1 and s == 0 for n, s in zip(out._shape, out._strides, strict=True))
-    ):
-        what = "out= is broadcast (stride 0), so elements would be written more than once"
-        raise ValueError(f"{name}(): {what}; pass a copy")
-    upwards = _ORDER.index(dtype.kind) <= _ORDER.index(out._dtype.kind)
-    if not upwards and not (dtype.kind == "u" and out._dtype.kind == "i"):
+    if _ORDER.index(dtype.kind) > _ORDER.index(out._dtype.kind):  # NumPy's "same_kind"
         what = f"a result of {dtype} can't be stored in out= of {out._dtype}"
-        raise TypeError(f"{name}(): {what}; cast with astype")
+        raise TypeError(f"{name}(): {what}; pass one of {dtype}, or cast the operands with astype")
     return out
 
 

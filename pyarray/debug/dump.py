@@ -21,6 +21,7 @@ from ..errors import DeviceError
 from ..jit.mode import Launch, add_observer, remove_observer
 from ..jit.report import caller
 from ..lang.ir import ArrayType
+from ..locks import new_lock
 from ..memory.buffer import Buffer
 from . import record
 from .files import Busy, Writer
@@ -87,7 +88,7 @@ class Dump:
         self._buffers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()
         self._programs: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._made = itertools.count()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @property
     def counters(self) -> dict[str, int]:
@@ -132,7 +133,6 @@ class Dump:
     def _abandon(self) -> None:
         """In the child of a fork: the files are the parent's."""
         remove_observer(self._observe)
-        self._lock = threading.Lock()
         if self._writer is not None:
             self._writer.abandon()
 
@@ -237,7 +237,7 @@ class Dump:
         return {"number": number, "kernel": launch.kernel, "key": key, "device": device}
 
     def _watch(self, elements: Sequence[Taken]) -> None:
-        """Stop behind the launch with the first NaN, if that is asked."""
+        """Stop after the launch with the first NaN, if that is asked."""
         found = next((row for row, _ in elements if row["summary"]["nan"]), None)
         if not self.stop_at_nan or found is None or self._stopped:
             return
@@ -271,7 +271,7 @@ def _take(row: dict[str, Any], a: ndarray) -> Taken:
 # ---- the dump that the settings ask for
 
 _running: set[Dump] = set()
-_start_lock = threading.Lock()
+_start_lock = new_lock()
 _started: Dump | None = None
 _forked = False
 
@@ -313,8 +313,8 @@ def _arm() -> None:
 def _after_fork() -> None:
     """The parent's files stay the parent's; what the settings ask for starts anew, in a folder of the
     child's own."""
-    global _start_lock, _started, _forked
-    _start_lock, _forked = threading.Lock(), True
+    global _started, _forked
+    _forked = True
     for running in list(_running):
         running._abandon()
     _running.clear()

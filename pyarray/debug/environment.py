@@ -22,7 +22,7 @@ _HIDDEN = ("null",)  # kinds for tests
 
 def show_config() -> None:
     """Print what pyarray finds on this machine: versions, devices, compilers, the cache; and for each kind of
-    device what is missing, with the command that mends it. The same as `python -m pyarray info`.
+    device what is missing, with the command that fixes it. The same as `python -m pyarray info`.
 
     >>> show_config()  # doctest: +ELLIPSIS
     pyarray ...

@@ -1,6 +1,6 @@
 """The files of a dump. `data.bin` holds elements, `manifest.json` says what they are.
 
-While a dump runs, facts are appended to `manifest.jsonl`, a line per event, behind the data they speak of:
+While a dump runs, facts are appended to `manifest.jsonl`, a line per event, after the data they speak of:
 what a crash leaves is read as far as it goes. At the end they become one `manifest.json`, by a rename.
 """
 
@@ -9,16 +9,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FORMAT, SCHEMA = "pyarray dump", 1
+from ..jit.replace import replace_file, replacing
+from ..locks import new_lock
+
+FORMAT, SCHEMA = "pyarray dump", 2
 SECTIONS = ("programs", "launches", "records")
 MANIFEST, LINES, DATA = "manifest.json", "manifest.jsonl", "data.bin"
+PERMITTED = 0o666  # of files, less the umask: dumps are there to be passed on
 PIECE = 1 << 30  # bytes of one write: more than 2 GiB are refused by some systems
 
 
@@ -40,12 +43,12 @@ class Writer:
             "overwritten": 0,
             "dropped": 0,
         }
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._closed = False
         directory.mkdir(parents=True, exist_ok=True)
         _refuse_others(directory)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-        self._data = os.open(directory / DATA, flags, 0o666)
+        self._data = os.open(directory / DATA, flags, PERMITTED)
         try:
             fcntl.flock(self._data, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -53,9 +56,10 @@ class Writer:
             raise Busy(f"another dump is being written to {directory}; name another folder") from None
         # in this order, so that whatever is there at any moment belongs together
         (directory / LINES).unlink(missing_ok=True)
-        _replace(directory / MANIFEST, json.dumps(self._head(complete=False)) + "\n")
+        head = json.dumps(self._head(complete=False)) + "\n"
+        replace_file(directory / MANIFEST, head.encode(), PERMITTED)
         os.ftruncate(self._data, 0)
-        self._lines = os.open(directory / LINES, flags, 0o666)
+        self._lines = os.open(directory / LINES, flags, PERMITTED)
         self._lines_end = 0
 
     def append(self, event: dict[str, Any], elements: list[tuple[dict[str, Any], Any]]) -> None:
@@ -69,8 +73,7 @@ class Writer:
                 self.counters["recorded"] += 1
                 self.counters["launches"] = max(self.counters["launches"], event["launch"]["number"] + 1)
             event["counters"] = self.counters
-            line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
-            self._lines_end = _write(self._lines, line, self._lines_end)
+            self._lines_end = _write(self._lines, _compact(event) + b"\n", self._lines_end)
 
     def _append_data(self, words: Any) -> dict[str, Any]:
         at, size = self.counters["bytes"], words.nbytes
@@ -98,21 +101,19 @@ class Writer:
                 os.close(self._data)
 
     def _merge(self) -> None:
-        lines, new = self.directory / LINES, self.directory / (MANIFEST + ".new")
-        with open(new, "w", encoding="utf-8") as out:
-            out.write(json.dumps(self._head(complete=True))[:-1])
+        lines = self.directory / LINES
+        with replacing(self.directory / MANIFEST, PERMITTED) as out:
+            out.write(json.dumps(self._head(complete=True))[:-1].encode())
             for section in SECTIONS:
-                out.write(f', "{section}": [')
+                out.write(f', "{section}": ['.encode())
                 for n, row in enumerate(rows(section, lines)):
-                    out.write((",\n" if n else "\n") + json.dumps(row, separators=(",", ":")))
-                out.write("]")
-            out.write("}\n")
-        os.replace(new, self.directory / MANIFEST)
+                    out.write((",\n" if n else "\n").encode() + _compact(row))
+                out.write(b"]")
+            out.write(b"}\n")
         lines.unlink()
 
     def abandon(self) -> None:
         """Let go of the files without a word: in the child of a fork they are the parent's."""
-        self._lock = threading.Lock()  # another thread may have held it
         self._closed = True
         os.close(self._lines)
         os.close(self._data)
@@ -131,10 +132,8 @@ def _refuse_others(directory: Path) -> None:
         raise FileExistsError(f"{directory} holds files that are no dump; name a folder that is new or empty")
 
 
-def _replace(path: Path, text: str) -> None:
-    new = path.with_name(path.name + ".new")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)
+def _compact(facts: dict[str, Any]) -> bytes:
+    return json.dumps(facts, separators=(",", ":")).encode()
 
 
 def _write(file: int, data: Any, at: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +14,11 @@ from .. import shapes
 from ..array import STRIDED, ndarray
 from ..array_host import Exposed, on_host
 from ..dtypes import DType
+from ..jit.facts import site_facts, type_facts
 from ..jit.launch import offset_of, slot_format
 from ..jit.mode import Launch
 from ..jit.text_kernel import Address
-from ..lang.ir import ArrayType, ScalarType
+from ..lang.ir import ScalarType
 from .tags import memory_range
 
 PAGE = (
@@ -59,7 +60,7 @@ class Block(NamedTuple):
 
 
 def blocks(arrays: Sequence[ndarray]) -> tuple[list[Block], list[int]]:
-    """The runs of memory behind arrays of one device, and each array's run: those that share bytes share a
+    """The runs of memory that arrays of one device show, and each array's run: those that share bytes share a
     run, so that it can be rebuilt with its overlaps."""
     ranges = [memory_range(a) for a in arrays]
     runs: list[Block] = []
@@ -174,12 +175,5 @@ def program_facts(launch: Launch, number: int) -> dict[str, Any]:
         "device": variant.device.kind, "entry": program.entry, "flags": list(variant.flags),
         "checked": variant.checked, "directions": dict(program.directions),
         "params": [[name, type_facts(kind)] for name, kind in program.params],
-        "sites": [asdict(site) for site in program.sites], "text": program.text, "raw": program.raw,
+        "sites": [site_facts(site) for site in program.sites], "text": program.text, "raw": program.raw,
     }  # fmt: skip
-
-
-def type_facts(kind: Any) -> dict[str, Any]:
-    """A parameter's type."""
-    if isinstance(kind, ArrayType):
-        return {"dtype": kind.dtype.name, "ndim": kind.ndim, "strided": kind.strided}
-    return {"dtype": kind.dtype.name, "weak": kind.weak}

@@ -11,12 +11,10 @@ import numpy as np
 
 from ..array import root
 from ..driver.base import Device
-from ..dtypes import BY_NAME
 from ..jit import compile as compiler
+from ..jit.facts import site_of, type_of
 from ..jit.launch import make_launcher
 from ..jit.report import raise_bounds
-from ..lang.check import Site
-from ..lang.ir import ArrayType, Loc, ScalarType
 from ..memory.buffer import Buffer
 from .argument import DumpedArgument, Elements
 from .record import PAGE, words_of
@@ -40,14 +38,14 @@ def replay(
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"])
-    params = tuple((name, _type(facts)) for name, facts in program["params"])
+    params = tuple((name, type_of(facts)) for name, facts in program["params"])
     driver = device.driver
     run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
     launch = make_launcher(params, tuple(named), run, checked, program["kernel"])
     failure = launch(*(memory.value(a) for a in live))
     driver.synchronize()
     if failure:
-        raise_bounds(program["kernel"], [_site(row) for row in program["sites"]], failure)
+        raise_bounds(program["kernel"], [site_of(row) for row in program["sites"]], failure)
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
 
 
@@ -114,20 +112,3 @@ class _Memory:
 def _address(block: Elements) -> int:
     address: int = block.__array_interface__["data"][0]
     return address
-
-
-def _type(facts: Mapping[str, Any]) -> Any:
-    dtype = BY_NAME[facts["dtype"]]
-    if "ndim" in facts:
-        return ArrayType(dtype, facts["ndim"], facts["strided"])
-    return ScalarType(dtype, facts["weak"])
-
-
-def _site(row: Mapping[str, Any]) -> Site:
-    facts: dict[str, Any] = {name: _tuples(value) for name, value in row.items()}
-    facts["loc"] = Loc(**row["loc"])
-    return Site(**facts)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,10 @@ import numpy as np
 
 from .. import shapes
 from ..array import ndarray
+from ..array_views import memory_range
 from ..driver.base import Device
 from ..jit.signature import as_argument
+from ..locks import new_lock
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +28,15 @@ class _Tag:
 
 
 _tags: tuple[_Tag, ...] = ()
-# A mark may end in the middle of anything, in the same thread as well: memory dies when it likes.
-_lock = threading.RLock()
+_lock = new_lock()
 
 
 def dump_tag(a: Any) -> Any:
     """Mark the memory of `a` for `pa.dump(level=1)`, which then records every argument that shares bytes with
     it: the array, its views, views that overlap it.
 
-    `a` is an array, a view, or what a kernel takes as one (a NumPy array, a torch tensor); it is also the
-    answer. A mark keeps nothing alive and ends with the memory. Marking twice is marking once. Raises
+    `a` is an array, a view, or what a kernel takes as one (a NumPy array, a torch tensor), and is returned.
+    A mark keeps nothing alive and ends with the memory. Marking twice is marking once. Raises
     `TypeError` for what is no array.
 
     >>> import pyarray as pa
@@ -64,12 +63,6 @@ def tagged(a: ndarray) -> bool:
     )
 
 
-def memory_range(a: ndarray) -> tuple[int, int]:
-    """Address of the first byte that `a` shows, and of the byte behind the last."""
-    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
-    return a._ptr + low, a._ptr + high
-
-
 def _holder(given: Any, array: ndarray) -> Any:
     """What lives exactly as long as the memory, as far as we can see it."""
     if not isinstance(given, (ndarray, np.ndarray)):
@@ -86,11 +79,3 @@ def _forget(holder: weakref.ref[Any]) -> None:
     global _tags
     with _lock:
         _tags = tuple(t for t in _tags if t.holder is not holder)
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import io
+import math
 import runpy
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -64,8 +67,8 @@ def bar(part: float) -> str:
 def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -> int:
     """Run `target` (a script, or a module that is imported), searching for whatever its tuned kernels meet,
     then the `cases` of its tuned kernels; write artifacts to `out`. What is known is not searched for
-    again, so that a run that was ended goes on where it was. 0, 1 if a search or the script failed, 130
-    where it was interrupted."""
+    again, so that a run that was ended goes on where it was. 0, 1 if a search or the script failed, or what
+    was chosen can't be shipped, 130 where it was interrupted."""
     start, progress = time.monotonic(), Bar(sys.stderr)
     before = set(all_tuned())
     try:
@@ -80,19 +83,50 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
         return 130
     for text in failures:
         print(text, file=sys.stderr)
-    for identity, chosen, median in decided:
-        told = "" if median is None else f", {median:.4g} ms"
-        named = f"{identity['name']} {artifact.shown_sizes(identity['key'])}".rstrip()
-        print(f"{named}: {chosen!r}{told}")
-        if out is not None:
-            artifact.emit(out, identity, chosen, median)
+    unfit = list(_shipped(decided, out))
+    for text in unfit:
+        print(text, file=sys.stderr)
     if met or not (failures or progress.searches):
         print(*_left_out(target, met, out is not None), sep="", end="")
-    if out is not None and decided:
-        print(f"{len(decided)} artifact{_s(decided)} in {out}; set PYARRAY_AUTOTUNE_CONFIG_DIR to it")
+    shipped = range(len(decided) - len(unfit))
+    if out is not None and shipped:
+        print(f"{len(shipped)} artifact{_s(shipped)} in {out}; set PYARRAY_AUTOTUNE_CONFIG_DIR to it")
     count = progress.searches
     print(f"{count} search{'' if count == 1 else 'es'} in {time.monotonic() - start:.1f} s")
-    return 1 if failures else 0
+    return 1 if failures or unfit else 0
+
+
+def _shipped(decided: Sequence[tuple[dict[str, Any], Any, float | None]], out: Path | None) -> Iterator[str]:
+    """Prints and writes each choice; what is none, or can't be written, in words."""
+    for identity, chosen, median in decided:
+        named = f"{identity['name']} {artifact.shown_sizes(identity['key'])}".rstrip()
+        if median is None:
+            over = (
+                "the budget was over, or memory was short; give more: PYARRAY_AUTOTUNE_BUDGET is in seconds"
+            )
+            barred = "PYARRAY_RUN_ONLY forbids the search; unset it"
+            why = barred if config.get("PYARRAY_RUN_ONLY") else over
+            yield f"{named}: no candidate was timed, so none is chosen: {why}"
+            continue
+        print(f"{named}: {chosen!r}, {median:.4g} ms")
+        try:
+            if out is not None:
+                artifact.emit(out, identity, chosen, median)
+        except (ValueError, OSError) as error:
+            yield f"{named}: no artifact is written: {error}"
+
+
+def unusable(out: str) -> str | None:
+    """Why no artifacts can be written to a folder, which is made if need be, and what to do; None where they
+    can."""
+    if not out:
+        return "--out is empty; name a folder"
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            return None
+    except OSError as error:
+        return f"no artifact can be written to --out {out}: {error.strerror}; name another folder"
 
 
 def _s(things: Sequence[Any]) -> str:
@@ -194,18 +228,26 @@ def _short(case: Any) -> str:
 
 def show(word: str | None, plot: Path | None) -> int:
     """Print what is on disk of each kernel whose name has `word` in it: the candidates of each key, the
-    fastest first, with a bar for their times; with `plot`, a picture too. 1 if nothing is known."""
+    fastest first, with a bar for their times; with `plot`, a picture too. 1 if nothing is known, 2 if the
+    picture can't be written."""
     known = list(_entries(word))
     if not known:
         where = store.folder()
         what = "nothing is known" + (f" of {word!r}" if word else "")
         print(f"{what} in {where}" if where is not None else f"{what}: {NO_FOLDER}")
         return 1
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a reason may name a file that is no text
+        sys.stdout.reconfigure(errors="backslashreplace")
     for kernel, entry in known:
         print("\n".join(table(kernel, entry)), end="\n\n")
     print("* is chosen; x: of the fastest; ±: half the width of the middle half of the samples")
-    if plot is not None:
-        draw(known, plot)
+    try:
+        if plot is not None:
+            draw(known, plot)
+    except (OSError, ValueError) as error:  # ValueError: a kind of picture that there is not
+        why = error.strerror if isinstance(error, OSError) else error
+        print(f"no picture can be written to --plot {plot}: {why}; name another file", file=sys.stderr)
+        return 2
     return 0
 
 
@@ -224,14 +266,11 @@ def _entries(word: str | None) -> Iterator[tuple[str, store.Entry]]:
 
 def table(kernel: str, entry: store.Entry) -> list[str]:
     """The lines about one key."""
-    key = entry.get("key") or {}
-    group = key.get("group") or {}
-    device = group.get("device") or {}
-    arrays = ", ".join(
-        f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in (group.get("arrays") or {}).items()
-    )
+    group = entry.get("key", {}).get("group", {})
+    device = group.get("device", {})
+    arrays = ", ".join(f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in group.get("arrays", {}).items())
     lines = [
-        f"{kernel} {artifact.shown_sizes(key.get('sizes') or {})}".rstrip(),
+        _named(kernel, entry),
         f"  {device.get('model', '?')}, {device.get('threads', '?')} threads"
         + (f"; {arrays}" if arrays else ""),
     ]
@@ -242,10 +281,21 @@ def table(kernel: str, entry: store.Entry) -> list[str]:
     won = {rows[name]["config"] for name in winners if name in rows}
     for r in timed:
         mark = "*" if r["config"] in won else " "
-        times = f"{r['median']:10.4g} ms  {r['median'] / timed[0]['median']:6.2f}x  ±{r['spread'] / 2:4.0%}"
-        lines.append(f"{mark} {r['config']:{width}} {times} {bar(r['median'] / timed[-1]['median'])}")
+        ratio = _ratio(r["median"], timed[0]["median"])
+        times = f"{r['median']:10.4g} ms  {ratio:6.2f}x  ±{r['spread'] / 2:4.0%}"
+        part = bar(_ratio(r["median"], timed[-1]["median"]))
+        lines.append(f"{mark} {r['config']:{width}} {times} {part}")
     failed = (r for r in rows.values() if "median" not in r)
     return lines + [f"  {r['config']:{width}} {r['reason']}" for r in failed]
+
+
+def _named(kernel: str, entry: store.Entry) -> str:
+    return f"{kernel} {artifact.shown_sizes(entry.get('key', {}).get('sizes', {}))}".rstrip()
+
+
+def _ratio(ms: float, other: float) -> float:
+    """A `bench` may say that a run takes no time."""
+    return ms / other if other else math.inf if ms else 1.0
 
 
 def draw(known: Sequence[tuple[str, store.Entry]], path: Path) -> None:
@@ -260,10 +310,9 @@ def draw(known: Sequence[tuple[str, store.Entry]], path: Path) -> None:
         timed = sorted((r for r in entry["timings"].values() if "median" in r), key=lambda r: -r["median"])
         errors = [r["median"] * r["spread"] / 2 for r in timed]
         axis.barh([r["config"] for r in timed], [r["median"] for r in timed], xerr=errors, height=0.7)
-        axis.set_title(
-            f"{kernel} {artifact.shown_sizes((entry.get('key') or {}).get('sizes') or {})}", fontsize=9
-        )
+        axis.set_title(_named(kernel, entry), fontsize=9)
         axis.set_xlabel("ms")
         axis.tick_params(labelsize=7)
+    path = path if path.suffix else path.with_suffix(".png")  # as matplotlib has it
     figure.savefig(path)
     print(f"picture in {path}")

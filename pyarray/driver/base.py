@@ -20,7 +20,7 @@ from . import diagnosis
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of `KINDS`: how a kind of device is called, and where its driver is."""
+    """A row of `KINDS`: the name of a kind of device, and where its driver is."""
 
     name: str
     code: int  # part of every array's type key
@@ -276,10 +276,11 @@ class Device:
     """A device, for example `cpu` or `cuda:0`. There is one object per device: `is` and `==` agree.
 
     `kind` is its name in `KINDS`, `index` its ordinal, `code` a number for both: the kind's for index 0. It
-    equals its own string; `Device` objects come from `get_device`.
+    equals `str` of it, and no other spelling: hashes agree as well. `get_device` knows all spellings, and is
+    where `Device` objects come from.
 
-    >>> get_device("cpu") == "cpu:0"
-    True
+    >>> get_device("cpu:0") == "cpu", get_device("cpu:0") in {"cpu"}
+    (True, True)
     """
 
     # `pool` belongs to pyarray.memory, which sets it at the first allocation: one attribute is the fastest
@@ -314,7 +315,7 @@ class Device:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
-            return other == self._text or _normal(other) == (self.kind, self.index)
+            return other == self._text
         return self is other
 
     def __hash__(self) -> int:

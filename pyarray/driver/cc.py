@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -38,12 +39,15 @@ FLAGS = (
     "-pipe",
     "-w",
 )
-# For text that is C++. Behind FLAGS, where the last -std counts.
+# For text that is C++. After FLAGS, since the last -std counts.
 CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 # zig turns the undefined-behaviour sanitizer on by itself, and its runtime is not linked here.
 ZIG_FLAGS = ("-fno-sanitize=undefined",)
 # The first that the compiler takes. Old clang on ARM knows only -mcpu.
 NATIVE = (("-march=native",), ("-mcpu=native",), ())
+# What gcc says where its C++ half is missing, which is a package of its own. cc1plus also begins the line of
+# many other messages, of a header that isn't found for one.
+CPP_MISSING = re.compile(rb"cannot execute \W*cc1plus|cc1plus.*\bexecvp\b|cc1plus\W*: No such file")
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Toolchain:
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The shared object made from C `text`.
 
-        `extra_flags` stand behind the toolchain's own. Raises `CompileError` with the compiler's words and
-        the path of the source, which is kept for a look.
+        `extra_flags` come after the toolchain's own. Raises `CompileError` with the compiler's words and the
+        path of the source, which is kept for a look.
 
         >>> toolchain().compile("int f(void) { return 1; }")[1:4]  # on Linux
         b'ELF'
@@ -66,7 +70,7 @@ class Toolchain:
         with tempfile.TemporaryDirectory(prefix="pyarray-") as folder:
             output = Path(folder, "kernel.so")
             result = self._run(text, extra_flags, output)
-            if b"cc1plus" in result.stderr:  # the C++ half of GCC, which is a package of its own
+            if result.returncode and CPP_MISSING.search(result.stderr):
                 raise DeviceError(
                     f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: "
                     "install g++, or name a compiler that can in PYARRAY_CC"

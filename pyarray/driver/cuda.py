@@ -127,6 +127,9 @@ class CudaDriver(GpuDriver):
         code, index = self.attempt("locate", ordinal, ptr)
         return int(index) if code == SUCCESS and int(index) >= 0 else None
 
+    def reads_late(self, host: int) -> bool:
+        return self.locate(host) is not None  # of ordinary memory the driver knows nothing
+
     @classmethod
     def count(cls) -> int:
         cu = cuda()

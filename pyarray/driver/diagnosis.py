@@ -1,4 +1,4 @@
-"""What a kind of device needs on this machine, how much of it is there, and the command that mends the rest.
+"""What a kind of device needs on this machine, how much of it is there, and the command that fixes the rest.
 
 Nothing here raises: what can't be found out is said in words.
 """
@@ -22,7 +22,7 @@ class Needs:
     """A row of `NEEDS`. `ask_version` and `start` are calls to the vendor's library; `node` is the file
     through which it reaches its devices, with the commands that make it (`module`), let a container have it
     and let a user have it (`access`); `packages` of the binding, one is enough. `driver` and `compiler` are
-    modules: one answers `library_path()`, the other `version()`."""
+    modules: one gives `library_path()`, the other `version()`."""
 
     maker: str
     pci: str  # the vendor's number
@@ -87,14 +87,14 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a kind needs: what was found, and how to mend it, "" if it needs no mending."""
+    """One thing that a kind needs: what was found, and how to fix it, "" if it needs no fixing."""
 
     name: str
     found: str
-    mend: str = ""
+    fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.found}; to mend it: {self.mend}" if self.mend else self.found
+        return f"{self.found}; to fix it: {self.fix}" if self.fix else self.found
 
 
 def parts(kind: str, works: bool = False) -> list[Part]:
@@ -108,7 +108,7 @@ def missing(kind: str) -> str:
     """Why there is no device of a kind, in one clause with what to do."""
     needs, seen = NEEDS[kind], _hardware(NEEDS[kind]).found
     for look in (lambda needs: _driver(needs, False), _binding, _compiler):
-        if (part := look(needs)).mend:
+        if (part := look(needs)).fix:
             return f"{part} ({seen})"
     return seen
 
@@ -126,14 +126,14 @@ def _hardware(needs: Needs) -> Part:
 
 
 def _driver(needs: Needs, works: bool) -> Part:
-    mend, name = _mend_driver(needs), ""
+    fix, name = _driver_fix(needs), ""
     try:
         name = importlib.import_module(needs.driver).library_path()
         library = ctypes.CDLL(name)
     except Exception as error:  # a library that is there may fail to load for any reason
         if "cannot open shared object file" in str(error):
-            return Part("driver", f"no {name}, the library of {needs.maker}'s driver", mend)
-        return Part("driver", f"{name} can't be loaded ({error})", mend)
+            return Part("driver", f"no {name}, the library of {needs.maker}'s driver", fix)
+        return Part("driver", f"{name} can't be loaded ({error})", fix)
     found = f"{name}{_version_of(library, needs)}"
     if works:
         return Part("driver", found)
@@ -145,7 +145,7 @@ def _driver(needs: Needs, works: bool) -> Part:
         return Part("driver", f"{found}, but {needs.node} is not for this user", needs.access)
     code = _call(library, needs.start, ctypes.c_uint(0))
     return (
-        Part("driver", f"{found}, whose {needs.start} answers error {code}", mend)
+        Part("driver", f"{found}, whose {needs.start} answers error {code}", fix)
         if code
         else Part("driver", found)
     )
@@ -184,15 +184,15 @@ def _installed(package: str) -> str | None:
 
 def _compiler(needs: Needs) -> Part:
     name = needs.compiler.rpartition(".")[2]
-    mend = _mend_driver(needs) if needs.compiler_comes_with_driver else needs.install
+    fix = _driver_fix(needs) if needs.compiler_comes_with_driver else needs.install
     try:
         return Part("compiler", f"{name} {importlib.import_module(needs.compiler).version()}")
     except Exception as error:  # a binding of the wrong version fails in its own ways
         what = "" if isinstance(error, DeviceError) else f"{type(error).__name__}: "
-        return Part("compiler", f"no {name} ({what}{error})", mend)
+        return Part("compiler", f"no {name} ({what}{error})", fix)
 
 
-def _mend_driver(needs: Needs) -> str:
+def _driver_fix(needs: Needs) -> str:
     try:
         found = platform.freedesktop_os_release().get("ID", "")
     except OSError:

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import os
 import re
-import threading
 import weakref
 from abc import abstractmethod
 from collections import Counter
@@ -22,6 +21,7 @@ from typing import Any, ClassVar, NoReturn
 from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
+from ..locks import new_lock
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher
 from .records import Records
 from .staging import Staging
@@ -30,7 +30,7 @@ from .turns import Turns
 THREADS = 256  # of a block
 BLOCKS = 32  # of a processor in a full grid: enough that the last ones to finish leave little idle
 RECENT = 256  # PA_GPU_RECENT
-FORKED = -1  # what C answers for a device that is not alive
+FORKED = -1  # what C returns for a device that is not alive
 NO_TIMES = 2  # flag of an event that only orders: cheaper than one that keeps the time
 NON_BLOCKING = 1  # flag of a stream that doesn't wait for the default one
 
@@ -39,7 +39,7 @@ class GpuDriver(Driver):
     """A device whose work is asynchronous, in order on each of its streams. A stream is its handle, an int; 0
     is the default stream, which other libraries in the process use, too."""
 
-    CALLS: ClassVar[Mapping[str, str]]  # our names of calls to the vendor's; each answers (code, *values)
+    CALLS: ClassVar[Mapping[str, str]]  # our names of calls to the vendor's; each returns (code, *values)
     OUT_OF_MEMORY: ClassVar[int]
     end_mark: ClassVar[int]
     warp: int  # lanes
@@ -49,7 +49,9 @@ class GpuDriver(Driver):
         super().__init__(index)
         self._gpu = ffi.new("pa_gpu_device *")
         self._gpu.end_mark = self.end_mark
-        self._gpu.number = next(_numbers)
+        self._gpu.number = number = next(_numbers)
+        if number >= lib.PA_GPU_DEVICES:
+            raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.usual = index == 0
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
         self._records = Records(self)
@@ -62,7 +64,7 @@ class GpuDriver(Driver):
         self._orders: dict[int, int] = {}  # the event of each stream that others wait for
         self._left: set[int] = set()  # streams that may be gone; their last event stands for them
         self._waited: dict[int, int] = {}  # work of all streams that a stream has waited for
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._staging = Staging(self)
         self._turns = Turns(self)
         self._good = 0  # launches that are known to have gone well
@@ -111,7 +113,7 @@ class GpuDriver(Driver):
             lib.pa_gpu_leave(self._gpu, before[0])
 
     def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
-        """The same, which answers the vendor's error code, too."""
+        """The same, which returns the vendor's error code, too."""
         with self.current():
             error, *values = self._vendor(self.CALLS[name])(*args)
         return int(error), values[0] if len(values) == 1 else tuple(values)
@@ -144,7 +146,7 @@ class GpuDriver(Driver):
             return f"; it is that of the launch of {next(iter(names))}"
         listed = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in names.items())
         return (
-            "; the device runs behind the host, so it may be that of any of the last "
+            "; the device runs later than the host, so it may be that of any of the last "
             f"{last - first} launches: {listed}. PYARRAY_LAUNCH_BLOCKING=1 names the one, PYARRAY_DEBUG=1 "
             "its access out of bounds"
         )
@@ -186,10 +188,12 @@ class GpuDriver(Driver):
             self.call("trim", self._memory, 0)
 
     def fill(self, ptr: int, byte: int, nbytes: int) -> None:
-        self.call("fill", ptr, byte, nbytes, self._working())
+        with self._enqueuing() as stream:
+            self.call("fill", ptr, byte, nbytes, stream)
 
     def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
-        self._staging.copy_in(ptr, host, nbytes, self._working())
+        with self._enqueuing() as stream:
+            self._staging.copy_in(ptr, host, nbytes, stream)
 
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         self._staging.copy_out(host, ptr, nbytes, self.current_stream())
@@ -199,10 +203,11 @@ class GpuDriver(Driver):
         if type(other) is not type(self):
             return False
         assert isinstance(other, GpuDriver)
-        here, there = self._working(), other.current_stream()
-        self.stream_wait_event(here, other.order(there))
-        self.call("copy_across", ptr, self._place(), source, other._place(), nbytes, here)
-        other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
+        there = other.current_stream()
+        with self._enqueuing() as here:
+            self.stream_wait_event(here, other.order(there))
+            self.call("copy_across", ptr, self._place(), source, other._place(), nbytes, here)
+            other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
         return True
 
     @abstractmethod
@@ -277,6 +282,10 @@ class GpuDriver(Driver):
     def checked_launcher(self, function: int) -> CheckedLauncher:
         return self._records.checked(self.launcher(function))
 
+    @abstractmethod
+    def reads_late(self, host: int) -> bool:
+        """Whether copies from this host memory go on after the call that starts them: it is pinned."""
+
     def pinned(self, nbytes: int) -> int:
         """Address of host memory that the device sees, too."""
         return int(self.call("pinned", nbytes, 0))
@@ -300,11 +309,14 @@ class GpuDriver(Driver):
     def current_stream(self) -> int:
         return int(lib.pa_gpu_current(self._gpu).handle)
 
-    def _working(self) -> int:
-        """The current stream, which gets work."""
+    @contextlib.contextmanager
+    def _enqueuing(self) -> Iterator[int]:
+        """The current stream, which gets work in the block."""
         stream = lib.pa_gpu_current(self._gpu)
-        stream.work += 1
-        return int(stream.handle)
+        try:
+            yield int(stream.handle)
+        finally:
+            lib.pa_gpu_count(stream)
 
     def enter_stream(self, stream: int) -> None:
         for hook in self.on_streams:
@@ -343,7 +355,7 @@ class GpuDriver(Driver):
         self.call("stream_wait_event", stream, event, 0)
 
     def order(self, stream: int) -> int:
-        """An event behind the work of `stream` so far, valid until the next one of that stream."""
+        """An event after the work of `stream` so far, valid until the next one of that stream."""
         if stream not in self._orders:
             self._orders[stream] = self.event_create(timing=False)
         self.event_record(self._orders[stream], stream)
@@ -419,7 +431,6 @@ class GpuDriver(Driver):
     def after_fork(self) -> None:
         """A child has no device: its handles belong to the parent's context."""
         self._gpu.alive = 0
-        self._lock = self._staging.lock = self._turns.lock = threading.RLock()
 
 
 _numbers = itertools.count()

@@ -130,6 +130,10 @@ class HipDriver(GpuDriver):
         of_device = (int(kinds.hipMemoryTypeDevice), int(kinds.hipMemoryTypeManaged))
         return int(facts.device) if code == SUCCESS and int(facts.type) in of_device else None
 
+    def reads_late(self, host: int) -> bool:
+        code, facts = self._filled("hipPointerGetAttributes", "hipPointerAttribute_t", host)
+        return code == SUCCESS and int(facts.type) == int(self._hip.hipMemoryType.hipMemoryTypeHost)
+
     @classmethod
     def count(cls) -> int:
         found = hip()

@@ -50,7 +50,11 @@ class Records:
         ctypes.memset(place, 0, nbytes)
         gate = driver.allocate(64)
         if not gate:
-            raise DeviceError(f"{driver.kind}:{driver.index} has no memory for a debug launch")
+            where = f"{driver.kind}:{driver.index}"
+            raise DeviceError(
+                f"{where} has no 64 bytes for a launch with bounds checks; free arrays there, "
+                "or leave debug mode"
+            )
         driver.fill(gate, 0, 64)
         driver.fill(gate, 0xFF, 8)
         return ffi.cast("pa_failure *", place), gate

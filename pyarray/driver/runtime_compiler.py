@@ -8,7 +8,7 @@ from ..errors import CompileError, DeviceError
 
 
 def call(library: Any, name: str, *args: Any) -> Any:
-    """What `name` of the binding `library` answers. Raises `DeviceError` for any code but success."""
+    """What `name` of the binding `library` returns. Raises `DeviceError` for any code but success."""
     code, *values = getattr(library, name)(*args)
     if int(code):
         raise DeviceError(f"{name} failed: {code}")

@@ -7,9 +7,9 @@ device takes the other one. Measured on an H100, 256 MiB, GB/s in and out (the d
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, cast
 
+from ..locks import new_lock
 from .base import get_device
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .gpu import GpuDriver
 
 PIECE = 4 << 20
-DIRECT = 16 << 20  # up to here the vendor's own copy is as quick, and done with the host memory at return
+DIRECT = 16 << 20  # up to here the vendor's own copy is as quick
 
 
 class Staging:
@@ -26,7 +26,7 @@ class Staging:
     def __init__(self, driver: GpuDriver):
         self._driver = driver
         self._pieces: list[tuple[int, int]] = []  # address, and the event of its last use
-        self.lock = threading.RLock()
+        self.lock = new_lock()
 
     def _open(self) -> list[tuple[int, int]]:
         while len(self._pieces) < 2:
@@ -38,6 +38,8 @@ class Staging:
         driver = self._driver
         if nbytes <= DIRECT:
             driver.call("copy_in", ptr, host, nbytes, stream)
+            if driver.reads_late(host):
+                driver.call("stream_synchronize", stream)
             return
         with self.lock:
             pieces, copy = self._open(), _host().copy_apart

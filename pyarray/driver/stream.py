@@ -57,8 +57,8 @@ class Stream:
     def __enter__(self) -> Stream:
         driver = self.device.driver
         before = driver.current_stream()
-        _stack().append((driver, before, self))
         driver.enter_stream(self.handle)
+        _stack().append((driver, before, self))
         return self
 
     def __exit__(self, *exception: object) -> None:

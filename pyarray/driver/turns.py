@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Protocol
 
+from ..locks import new_lock
 from .base import Launcher
 
 
@@ -17,7 +17,7 @@ class Streams(Protocol):
 
 
 class Turns:
-    """Lets such launches come one behind the other: from the first kernel of one to its last, no thread
+    """Lets such launches come one after the other: from the first kernel of one to its last, no thread
     launches another, and a launch waits, on the device, for the one before it if that was in another stream.
 
     One turn for the whole device, as they are rare: most loops get all that they need from their arguments.
@@ -25,7 +25,7 @@ class Turns:
 
     def __init__(self, driver: Streams):
         self._driver, self._last = driver, 0
-        self.lock = threading.RLock()  # re-entrant: a signal handler may launch, too
+        self.lock = new_lock()
 
     def taken(self, launch: Launcher) -> Launcher:
         """The launch, in turn."""

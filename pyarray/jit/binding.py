@@ -8,6 +8,7 @@ from typing import Any
 
 from ..array import ndarray
 from ..array_hooks import on_several_devices
+from ..array_views import repetition
 from ..driver.base import Device, get_device
 from ..dtypes import DEFAULT
 from ..lang.pipeline import Program
@@ -65,7 +66,8 @@ class Bound:
             written = program.directions.get(p.name) in ("OUT", "INOUT")
             if written and isinstance(a, ndarray) and is_readonly(a._key):
                 what = f"{p.name!r} is written by the kernel, and this array is read-only"
-                raise ValueError(f"{self.kernel}(): {what}; pass a copy")
+                why = repetition(a)
+                raise ValueError(f"{self.kernel}(): {what}{why and ': '}{why}; pass a copy")
 
     def check_scalars(self) -> None:
         """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""

@@ -4,7 +4,7 @@ An entry appears by one rename and is never changed, so readers need no lock. On
 is removed with a warning and counts as a miss. An entry's time of modification is that of its last use: the
 directory is kept below a size by deleting what was used longest ago.
 
-Behind the user's directory there may be another one, with entries that were compiled with the package
+After the user's directory, another one may be looked at, with entries that were compiled with the package
 (pyarray/warm.py). It is only read.
 """
 
@@ -17,7 +17,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import time
 import warnings
 from collections import Counter
@@ -26,12 +25,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import config
+from .replace import UNFINISHED, replace_file
 
 VERSION = 1
 STALE = 3600  # seconds after which a file that was never renamed is a dead process's
 BUILT = Path(__file__).resolve().parent.parent / "_warmed"  # made by setup.py
 ROOM = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
-_ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(r"\.new-\w+")
+_ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(UNFINISHED)
 
 
 def key_of(*parts: str) -> str:
@@ -64,13 +64,17 @@ def directory() -> Path | None:
             "Set PYARRAY_CACHE_DIR"
         )
         return None
-    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if not _trusted(status, os.getuid()):
         _warn_once(
             f"the kernel cache {path} is not used: it belongs to or can be written by others. "
             "chmod 700 it, or set PYARRAY_CACHE_DIR"
         )
         return None
     return path
+
+
+def _trusted(status: os.stat_result, *owners: int) -> bool:
+    return status.st_uid in owners and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 _warned: set[str] = set()
@@ -83,12 +87,24 @@ def _warn_once(message: str) -> None:
 
 
 def warmed() -> Path | None:
-    """The directory of what was compiled with the package; None if there is none, or the cache is off."""
+    """The directory of what was compiled with the package; None if there is none, or the cache is off.
+
+    One that PYARRAY_WARMED names is refused, with a warning, where others can write to it: it is the user's
+    or the administrator's. That of the package is trusted as its code is.
+    """
     if not config.get("PYARRAY_CACHE"):
         return None
     said = config.get("PYARRAY_WARMED")
     path: Path = BUILT if said is None else said
-    return path if path and path.is_dir() else None
+    if not path or not path.is_dir():
+        return None
+    if said is not None and not _trusted(path.stat(), os.getuid(), 0):
+        _warn_once(
+            f"the compiled kernels in {path} are not used: it belongs to or can be written by others. "
+            "chmod go-w it, or set PYARRAY_WARMED to another directory or to 0"
+        )
+        return None
+    return path
 
 
 def find(key: str) -> bytes | None:
@@ -104,7 +120,7 @@ def find(key: str) -> bytes | None:
 
 
 def _read(path: Path, remove: bool) -> bytes | None:
-    """The binary of an entry; with a warning None where it is damaged, which `remove` ends."""
+    """The binary of an entry; None, with a warning, where it is damaged. `remove`: it is then deleted."""
     try:
         head, _, binary = path.read_bytes().partition(b"\n")
         if json.loads(head)["sha256"] == hashlib.sha256(binary).hexdigest():
@@ -113,24 +129,24 @@ def _read(path: Path, remove: bool) -> bytes | None:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    warnings.warn(f"the kernel cache entry {path} is damaged; it is rebuilt", RuntimeWarning, stacklevel=4)
     if remove:
         _remove(path)
+        then = "it is rebuilt"
+    else:
+        then = f"it is not used; make its directory anew: python -m pyarray cache warm {path.parent}"
+    warnings.warn(f"the kernel cache entry {path} is damaged; {then}", RuntimeWarning, stacklevel=4)
     return None
 
 
 def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
-    """Store a binary behind one line of JSON that says what it is. A cache that can't be written to is left
+    """Store a binary after one line of JSON that says what it is. A cache that can't be written to is left
     alone."""
     root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
     if root is None or len(binary) > cap:
         return
     head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **facts})
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=root)
-        with os.fdopen(handle, "wb") as file:
-            file.write(head.encode() + b"\n" + binary)
-        os.replace(temporary, root / f"{key}.kernel")
+        replace_file(root / f"{key}.kernel", head.encode() + b"\n" + binary)
         _make_room(root, len(head) + 1 + len(binary), cap)
     except OSError as error:
         _warn_once(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import threading
 import weakref
 from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .. import config
 from ..driver import cc
 from ..driver.base import Device, Driver
+from ..locks import new_lock
 from . import cache
 
 KEPT = (
@@ -27,7 +29,7 @@ class Module:
 
     def __init__(self, driver: Driver, binary: bytes):
         self.handle = driver.load(binary)
-        # At the end of the process nobody can say what still runs.
+        # At the end of the process a thread may still run it.
         weakref.finalize(self, driver.unload, self.handle).atexit = False
 
 
@@ -50,23 +52,26 @@ class Artifact:
 
 _loaded: weakref.WeakValueDictionary[str, Artifact] = weakref.WeakValueDictionary()
 _recent: OrderedDict[str, Artifact] = OrderedDict()  # the last used at the end
-_locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
-_guard = threading.Lock()
-
-
-def _after_fork() -> None:
-    """Another thread may have held a lock at the fork, and in the child nobody will give it back."""
-    global _guard
-    _guard = threading.Lock()
-    _locks.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
+_guard = new_lock()
 
 
 def settings() -> tuple[tuple[str, str], ...]:
     """The settings that change compiled code, as they are now: the one reader, and part of every key."""
     return tuple((name, str(config.get(name))) for name, row in config.SETTINGS.items() if row.code)
+
+
+def checked_flags(what: str, flags: Any) -> tuple[str, ...]:
+    """The compiler flags that a user gave `what`; a text by itself is one. Raises `TypeError` for what is no
+    text."""
+    listed = isinstance(flags, Iterable) and not isinstance(flags, (str, Mapping))
+    given = tuple(flags) if listed else (flags,)
+    if not all(isinstance(flag, str) for flag in given):
+        raise TypeError(
+            f"the flags of {what} are texts for the compiler, got {flags!r}; "
+            'write for example flags=("-O1", "-g")'
+        )
+    return given
 
 
 def key_of(text: str, entry: str, device: Device, flags: tuple[str, ...]) -> str:
@@ -87,7 +92,7 @@ def load(
     key = key_of(text, entry, device, flags)
     place = f"{key}@{device}"  # a module belongs to one device, its binary to all of a target
     with _guard:
-        lock = _locks.setdefault(key, threading.Lock())
+        lock = _locks.setdefault(key, new_lock())
     with lock:
         found = _loaded.get(place)
         if found is None:

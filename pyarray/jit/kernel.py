@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import os
 import sys
-import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..buffer_view import BufferView
@@ -25,6 +23,7 @@ from ..lang.ir import static_key
 from ..lang.markers import constexpr
 from ..lang.parse import Capture, FunctionSource, attributes_read, source_of
 from ..lang.pipeline import Program, lower
+from ..locks import new_lock
 from . import compile as compiler
 from . import explain, saved, transfer
 from .binding import Bound
@@ -71,7 +70,7 @@ class Kernel(Importable):
         self.marked: frozenset[str] = frozenset()
         self._variants = Variants()
         self._captures: tuple[Capture, ...] = ()
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._ticks = itertools.count()
         self._reads = 0  # of the count, each of which takes one
         self._parameters: tuple[Parameter, ...] | None = None
@@ -280,8 +279,8 @@ class Kernel(Importable):
     # ---- introspection
 
     def dump(self, *names: str) -> Kernel:
-        """Mark parameters: `pa.dump(level=1)` records what is passed as them, from now on. The kernel itself
-        is the answer. Raises `ValueError` for a name that is no parameter's, `TypeError` for a number's."""
+        """Mark parameters: `pa.dump(level=1)` records what is passed as them, from now on. Returns the kernel
+        itself. Raises `ValueError` for a name that is no parameter's, `TypeError` for a number's."""
         for name in names:
             found = [p for p in self.parameters if p.name == name]
             if not found:
@@ -352,30 +351,22 @@ def all_kernels() -> list[Kernel]:
     return list(_kernels)
 
 
-def _after_fork() -> None:
-    """Another thread may have held a lock at the fork, and in the child nobody will give it back."""
-    for made in list(_kernels):
-        made._lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 def kernel(
     function: Any = None,
     *,
     debug: bool | None = None,
     wraparound: bool = False,
-    flags: tuple[str, ...] = (),
+    flags: Iterable[str] = (),
     on_global_change: str = "recompile",
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
     `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count
-    from the end. Values that the function takes from globals or closures are compiled in; when one has
-    changed the kernel is compiled again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`.
-    Raises `TypeError` for what is no Python function; what is outside the language is a `CompileError` at the
-    first call.
+    from the end. `flags` are further flags for the compiler, after pyarray's own, or one. Values that the
+    function takes from globals or closures are compiled in; when one has changed the kernel is compiled
+    again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. Raises `TypeError` for what is
+    no Python function and for flags that are no texts; what is outside the language is a `CompileError` at
+    the first call.
 
     >>> import pyarray as pa
     >>> @pa.kernel
@@ -389,11 +380,11 @@ def kernel(
     """
     if on_global_change not in ("recompile", "raise"):
         raise ValueError(f"on_global_change is 'recompile' or 'raise', got {on_global_change!r}")
-    scope = sys._getframe(1).f_locals
+    scope, given = sys._getframe(1).f_locals, compiler.checked_flags("a kernel", flags)
 
     def make(f: Any) -> Kernel:
         plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
-        return Kernel(source_of(plain, scope), debug, wraparound, tuple(flags), on_global_change)
+        return Kernel(source_of(plain, scope), debug, wraparound, given, on_global_change)
 
     return make if function is None else make(function)
 

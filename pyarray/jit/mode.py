@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from .. import config
+from ..locks import new_lock
 
 OBSERVED = "observed"  # the key under which no short way is kept
 
@@ -42,23 +44,31 @@ class Launch:
 
 Observer = Callable[[Launch], None]  # must call `launch.run()` once
 _observers: tuple[Observer, ...] = ()  # the innermost first
-_lock = threading.Lock()
-_inside: dict[int, dict[str, Any]] = {}  # of threads in a `debug()` that matters: their own attributes
+_lock = new_lock()
+_inside: dict[int, dict[str, Any]] = {}  # of threads in a `debug()`: their own attributes
 
 
-_tables: list[dict[Any, Any]] = []
+class _Table(dict[Any, Any]):
+    """A dictionary that can be in a WeakSet."""
+
+    __slots__ = ("__weakref__",)
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+# Weak, since functions that have tables are made while a program runs, and their launches keep kernels alive
+_tables: weakref.WeakSet[_Table] = weakref.WeakSet()
 
 
 def table() -> dict[Any, Any]:
     """A new dictionary for short ways to launch what was compiled: `empty_tables` empties it."""
-    made: dict[Any, Any] = {}
-    _tables.append(made)
+    made = _Table()
+    _tables.add(made)
     return made
 
 
 def empty_tables() -> None:
     """Forget all short ways."""
-    for made in _tables:
+    for made in list(_tables):
         made.clear()
 
 
@@ -107,7 +117,8 @@ def _set_observers(observers: tuple[Observer, ...]) -> None:
     _observers = observers
     _Mode.key = OBSERVED if observers else _Mode.debug
     for own in _inside.values():
-        own["key"] = OBSERVED if observers else own["debug"]
+        if "own" not in own:  # else its launches are observed in any case
+            own["key"] = OBSERVED if observers else own["debug"]
 
 
 def observed() -> bool:
@@ -134,14 +145,15 @@ def observing(observer: Observer) -> Iterator[None]:
 def debug(on: bool = True) -> Iterator[None]:
     """Bounds checks in every kernel that this thread launches inside the block, user's and library's alike.
 
-    `@kernel(debug=...)` goes before it; it goes before PYARRAY_DEBUG, which is read when pyarray is imported.
+    `@kernel(debug=...)` goes before it; it goes before PYARRAY_DEBUG, which is read when pyarray is imported
+    and when `config.set` changes it.
 
     >>> import pyarray as pa
     >>> with pa.debug():
     ...     pa.sum(pa.ones(3)).item()
     3.0
     """
-    before = mode.debug
+    before = vars(mode).get("debug")
     _set(bool(on))
     try:
         yield
@@ -149,21 +161,32 @@ def debug(on: bool = True) -> Iterator[None]:
         _set(before)
 
 
-def _set(checked: bool) -> None:
-    """A thread has attributes of its own only where they differ: then the class speaks for all threads."""
+def _set(checked: bool | None) -> None:
+    """What this thread does; None: what the process does, for which the class speaks."""
     own, thread = vars(mode), threading.get_ident()
     with _lock:
-        own.clear()
+        own.pop("debug", None)
+        own.pop("key", None)
         _inside.pop(thread, None)
-        if checked is not _Mode.debug:
+        if checked is not None:
             own.update(debug=checked, key=OBSERVED if _observers else checked)
             _inside[thread] = own
+        if "own" in own:
+            own["key"] = OBSERVED
+
+
+def _follow(setting: str) -> None:
+    if setting == "PYARRAY_DEBUG":
+        with _lock:
+            _Mode.debug = bool(config.get(setting))
+            _set_observers(_observers)
+
+
+config.watchers.append(_follow)
 
 
 def _after_fork() -> None:
-    """The other threads are gone, and one of them may have held the lock."""
-    global _lock
-    _lock = threading.Lock()
+    """The other threads are gone."""
     own = _inside.pop(threading.get_ident(), None)
     _inside.clear()
     if own is not None:

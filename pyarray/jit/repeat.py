@@ -90,7 +90,7 @@ def repeatable(function: _Function) -> _Function:
 
 
 def _fact(x: Any, operands: list[ndarray]) -> Any:
-    """What a call depends on of an argument. Raises `_Unfit` where nobody can say."""
+    """What a call depends on of an argument. Raises `_Unfit` where that can't be compared."""
     kind = type(x)
     if kind in _EXACT:
         return kind, x

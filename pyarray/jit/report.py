@@ -12,7 +12,7 @@ from ..driver.base import Failure
 from ..errors import BoundsError, Frame
 from ..lang.check import Site
 
-INDEX, SUBVIEW, VIEW, STEP0 = 1, 2, 3, 4  # kinds of csrc/device/pa_check.h
+INDEX, STEP0 = 1, 4  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -36,27 +36,34 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     today's."""
     site = sites[failure.site]
     names, frames = set(site.argument), [Frame(site.function, site.loc.path, site.loc.line)]
+    view = site.view
     for number in failure.frames:  # innermost call first
         call = sites[number]
-        passed = dict(call.roots)
+        passed, views = dict(call.roots), dict(call.views)
+        if view is None:  # it is a parameter there: the caller says of what
+            view = next((views[name] for name in sorted(names) if views.get(name) is not None), None)
         names = {outer for name in names for outer in passed.get(name, (name,))}
         frames.insert(0, Frame(call.function, call.loc.path, call.loc.line))
     argument = " or ".join(sorted(names))  # one, unless a variable was set to a view of this or that array
     tid = max(failure.tid, 0)  # what stands outside the loops runs once, as the thread 0
     launch = caller()
+    index = failure.index % (1 << 64) if site.unsigned else failure.index
     facts: dict[str, Any] = {
-        "kernel": kernel, "argument": argument, "axis": site.axis, "index": failure.index,
+        "kernel": kernel, "argument": argument, "axis": site.axis, "index": index,
         "extent": failure.extent, "offset": failure.offset, "size": failure.size, "tid": tid,
         "frames": tuple(frames), "launch": launch,
     }  # fmt: skip
-    where = f"kernel[{kernel}] tid={tid}, argument {argument!r}"
+    where, comma = f"kernel[{kernel}] tid={tid}, argument {argument!r}", ""
+    if view is not None:  # with axes of its own
+        comma, what = ",", f"view {view!r}" if view else "a view"
+        where = f"kernel[{kernel}] tid={tid}, {what} of argument {argument!r}"
     if failure.kind == INDEX:
         what = "BufferView" if site.ndim == 1 else "ndarray"
         extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"
-        view = f"(offset={failure.offset}, size={failure.size}{extent})"
-        head = f"{what} out of range: {where} axis {site.axis}: got index {failure.index} {view}"
+        seen = f"(offset={failure.offset}, size={failure.size}{extent})"
+        head = f"{what} out of range: {where}{comma} axis {site.axis}: got index {index} {seen}"
     elif failure.kind == STEP0:
-        head = f"slice step 0: {where} axis {site.axis}"
+        head = f"slice step 0: {where}{comma} axis {site.axis}"
     else:
         head = (
             f"sub-view out of range: {where}: got sub-view offset={failure.index}, size={failure.size} "

@@ -1,12 +1,11 @@
 """Kernels in files: what was compiled, with all that a process without the source needs to launch it.
 
-A file is two lines of text, of which the second is the manifest (JSON) and the first holds a digest of all
-that follows, and then the C texts and binaries. Nothing in it is executed but the binaries.
+A file is two lines of text, then the texts and binaries of the variants. The first line has a digest of all
+that follows it, the second is the manifest (JSON). Nothing in it is executed but the binaries.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import hashlib
 import inspect
@@ -14,25 +13,28 @@ import json
 import logging
 import os
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..array import ndarray
 from ..driver.base import Device
 from ..dtypes import BY_NAME, DType
 from ..errors import DeviceError
-from ..lang.check import Site
 from ..lang.emit_views import fields
-from ..lang.ir import ArrayType, Loc, ScalarType, Static
-from ..lang.pins import Pin
+from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.pipeline import Program
 from . import compile as compiler
+from . import transfer
 from .binding import Bound
+from .facts import site_facts, site_of, type_facts, type_of
 from .forms import Form, Struct
 from .launch import make_launcher
 from .mode import Launch, mode, observe, observed
+from .replace import replace_file
 from .report import raise_bounds
 from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
 from .variants import Variant
@@ -51,10 +53,19 @@ log = logging.getLogger("pyarray")
 
 def manifest(kernel: Any) -> dict[str, Any]:
     """See `Kernel.manifest`."""
+    return _manifest(kernel, _made(kernel))
+
+
+def _made(kernel: Any) -> list[Variant]:
+    """The variants as they are now: other threads may compile more meanwhile."""
     variants = list(kernel._variants)
     if not variants:
         what = f"kernel {kernel.__name__!r} has nothing to save before its first launch"
         raise RuntimeError(f"{what}: types come with the arguments")
+    return variants
+
+
+def _manifest(kernel: Any, variants: Sequence[Variant]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kernel": kernel.__name__,
@@ -88,8 +99,8 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
         "structures": [facts for item in v.form.items for facts in _structure_facts(item)],
         "leaves": [_leaf_facts(kernel, v, p, kind) for p, kind in zip(v.form.leaves, v.types, strict=True)],
         "directions": program.directions,
-        "params": [[name, _type_facts(kind)] for name, kind in program.params],
-        "sites": [dataclasses.asdict(site) for site in program.sites],
+        "params": [[name, type_facts(kind)] for name, kind in program.params],
+        "sites": [site_facts(site) for site in program.sites],
     }
 
 
@@ -108,7 +119,7 @@ def _structure_facts(item: Any) -> Iterator[dict[str, Any]]:
 def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
     if isinstance(kind, (ArrayType, ScalarType)):
-        facts |= _type_facts(kind)
+        facts |= type_facts(kind)
         if p.scalar:
             facts["annotation"] = (
                 p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
@@ -120,14 +131,6 @@ def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, A
     live = dict(v.program.params)
     facts["slots"] = _slots(live[p.name], v.checked) if p.name in live else []
     return facts
-
-
-def _type_facts(kind: Any) -> dict[str, Any]:
-    if isinstance(kind, ScalarType):
-        return {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak}
-    layout = "strided" if kind.strided else "contiguous"
-    pins = [dataclasses.asdict(pin) for pin in kind.pins]
-    return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": pins}
 
 
 def _slots(kind: Any, checked: bool) -> list[str]:
@@ -150,23 +153,16 @@ def _constant(kernel: str, name: str, value: Any) -> str:
 
 def save(kernel: Any, path: str | os.PathLike[str]) -> None:
     """See `Kernel.save`. The file appears as a whole, or not at all."""
-    head, blobs, at = manifest(kernel), [], 0
-    for facts, v in zip(head["variants"], kernel._variants, strict=True):
+    variants = _made(kernel)
+    head, blobs, at = _manifest(kernel, variants), [], 0
+    for facts, v in zip(head["variants"], variants, strict=True):
         for name, data in (("text", v.program.text.encode()), ("binary", v.artifact.binary)):
             facts[name] = [at, len(data)]
             blobs.append(data)
             at += len(data)
     rest = json.dumps(head).encode() + b"\n" + b"".join(blobs)
     first = MAGIC + f"{SCHEMA} {hashlib.sha256(rest).hexdigest()}\n".encode()
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(first + rest)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    replace_file(Path(path), first + rest)
 
 
 # ---- reading
@@ -229,8 +225,13 @@ class SavedKernel:
         bound.check_scalars()
         variant = saved.variant(bound.device())
         bound.check_writeable(variant.program)
-        run = lambda: self._run(variant, bound)  # noqa: E731
-        observe(Launch(self.__name__, variant, bound.named, run)) if observed() else run()
+        named, directions = bound.named, variant.program.directions
+        transfer.upload(self.__name__, bound.copied, named, directions)
+        if observed():
+            observe(Launch(self.__name__, variant, named, lambda: self._run(variant, bound)))
+        else:
+            self._run(variant, bound)
+        transfer.download(bound.copied, named, directions)
 
     def _run(self, variant: Variant, bound: Bound) -> None:
         failure = variant.launch(*bound.slots())
@@ -278,9 +279,9 @@ def _parameter(facts: dict[str, Any]) -> inspect.Parameter:
 
 
 def _described(value: Any) -> str:
-    value = as_argument(value)
-    if hasattr(value, "_key"):
-        layout = "strided" if value._key >> 16 & 1 else "contiguous"
+    value = value if isinstance(value, np.ndarray) else as_argument(value)
+    if isinstance(value, (ndarray, np.ndarray)):
+        layout = "contiguous" if value.flags.c_contiguous else "strided"
         return f"{value.ndim}-D {layout} array of {value.dtype}"
     return type(value).__name__
 
@@ -299,7 +300,7 @@ class _Saved:
     def _program(self) -> Program:
         facts = self.facts
         params = tuple((name, _kind(kind)) for name, kind in facts["params"])
-        sites = tuple(map(_site, facts["sites"]))
+        sites = tuple(map(site_of, facts["sites"]))
         pins = {
             p.name: k.pins
             for p, k in zip(self.form.leaves, self.types, strict=True)
@@ -313,10 +314,11 @@ class _Saved:
         try:
             if not all(_fits(s, _read(s["path"], arguments)) for s in self.facts["structures"]):
                 return None
-            values = tuple(as_argument(_read(leaf["name"], arguments)) for leaf in self.facts["leaves"])
+            given = [_read(leaf["name"], arguments) for leaf in self.facts["leaves"]]
+            values, copied = transfer.taken(self.kernel, self.form.leaves, given)
         except (AttributeError, LookupError, TypeError):
             return None
-        bound = Bound(self.kernel, self.form, values)
+        bound = Bound(self.kernel, self.form, values, copied)
         for leaf, value in zip(self.facts["leaves"], values, strict=True):
             if leaf["kind"] == "constant" and _words(value) != leaf["value"]:
                 return None
@@ -402,18 +404,4 @@ def _annotation(leaf: dict[str, Any]) -> Any:
 
 
 def _kind(leaf: dict[str, Any]) -> Any:
-    if leaf["kind"] == "array":
-        pins = tuple(Pin(**pin) for pin in leaf["pins"])
-        return ArrayType(BY_NAME[leaf["dtype"]], leaf["ndim"], leaf["layout"] == "strided", pins)
-    if leaf["kind"] == "number":
-        return ScalarType(BY_NAME[leaf["dtype"]], leaf["weak"])
-    return Static(leaf.get("value"))
-
-
-def _site(facts: dict[str, Any]) -> Site:
-    rest = {name: _tuples(value) for name, value in facts.items() if name != "loc"}
-    return Site(loc=Loc(**facts["loc"]), **rest)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return type_of(leaf) if leaf["kind"] in ("array", "number") else Static(leaf.get("value"))

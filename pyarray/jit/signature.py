@@ -266,4 +266,5 @@ def as_argument(value: Any) -> Any:
     """Other libraries' arrays as arrays on the same memory; everything else as it is."""
     if isinstance(value, ndarray) or not (isinstance(value, np.ndarray) or is_foreign(value)):
         return value
-    return asarray(value, copy=False)
+    # of NumPy's, on the CPU, whatever the default device: elsewhere it would be a copy
+    return asarray(value, copy=False, device=None if is_foreign(value) else "cpu")

@@ -3,7 +3,6 @@ launch and reports."""
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -12,11 +11,13 @@ from typing import Any
 from ..driver.base import Device
 from ..lang.dialect import DIALECTS
 from ..lang.pipeline import Program
+from ..locks import new_lock
 from . import compile as compiler
-from .kernel import Variant
+from .bounded import Bounded
 from .launch import make_launcher
 from .mode import Launch, mode, observe, observed
 from .report import raise_bounds
+from .variants import MOST, Variant
 
 
 class Address(int):
@@ -32,7 +33,7 @@ def all_text_kernels() -> list[TextKernel]:
 
 
 class TextKernel:
-    """`program(key, target, debug)` answers the text and its parameters for a hashable `key`, which must say
+    """`program(key, target, debug)` returns the text and its parameters for a hashable `key`, which must say
     all that the text depends on. Arguments are given as the program's parameters ask. `flags` are for a CPU's
     compiler, `grid_flags` for those of GPUs."""
 
@@ -45,9 +46,10 @@ class TextKernel:
     ):
         self.__name__, self.program, self.flags, self.grid_flags = name, program, flags, grid_flags
         self.counts: Counter[str] = Counter()
-        self._variants: dict[Any, Variant] = {}
-        self.plans: dict[Any, Any] = {}  # short ways of who launches it, as long as variants are kept
-        self._lock = threading.Lock()
+        self._variants: Bounded[Any, Variant] = Bounded(MOST)
+        # short ways of who launches it, as long as variants are kept, beside which they are small
+        self.plans: Bounded[Any, Any] = Bounded(4 * MOST)
+        self._lock = new_lock()
         _text_kernels.add(self)
 
     def forget(self) -> None:
@@ -66,8 +68,7 @@ class TextKernel:
         found = self._variants.get(whole)
         if found is None:
             with self._lock:
-                found = self._variants.get(whole) or self._compile(key, device)
-                self._variants[whole] = found
+                found = self._variants.get(whole) or self._variants.add(whole, self._compile(key, device))
                 self.counts["misses"] += 1
         return found
 

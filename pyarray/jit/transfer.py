@@ -1,10 +1,9 @@
 """Arguments that are other libraries' arrays: shared where the device can use their memory, else copied there
-before the launch and back behind it, as the directions say. One way for every device.
+before the launch and back after it, as the directions say. One way for every device.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,12 @@ from ..array_hooks import is_foreign
 from ..array_host import on_host
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
+from ..locks import new_lock
 from ..memory.touch import touch
 from .signature import Parameter, Unread
 
 _counts: Counter[str] = Counter()
-_lock = threading.Lock()
+_lock = new_lock()
 _NAMES = ("uploads", "uploaded_bytes", "downloads", "downloaded_bytes")
 _NUMBERS = frozenset((bool, int, float, complex))
 _READS, _WRITES = ("IN", "INOUT"), ("OUT", "INOUT")
@@ -131,7 +131,8 @@ def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any
     key = (_address(host), host.shape, host.strides, host.dtype.str)
     if key not in copied:
         array = empty(host.shape, kind, device)
-        if not host.flags.writeable or (isinstance(value, ndarray) and not value.flags.writeable):
+        frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
+        if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
             array.setflags(write=False)
         copied[key] = Copied(name, host, array)
     return copied[key].array
@@ -164,10 +165,10 @@ def _hows(c: Copied, named: Mapping[str, Any], directions: Mapping[str, str]) ->
 
 
 def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    (low, high), (first, last) = (
-        tuple(_address(x) + n for n in shapes.byte_bounds(x.shape, x.strides, x.itemsize)) for x in (a, b)
-    )
-    return low < last and first < high
+    bounds = (shapes.byte_bounds(x.shape, x.strides, x.itemsize) for x in (a, b))
+    (low, high), (first, last) = bounds
+    here, there = _address(a), _address(b)
+    return shapes.may_overlap((here + low, here + high), (there + first, there + last))
 
 
 def _address(values: np.ndarray[Any, Any]) -> int:

@@ -12,8 +12,9 @@ from typing import Any
 
 from .. import array_host, shapes
 from ..array import empty, ndarray, operations
-from ..array_convert import asarray
+from ..array_convert import assigned
 from ..array_hooks import operation
+from ..array_views import overlaps
 from ..dtypes import int64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange
@@ -57,7 +58,7 @@ def put(a: ndarray, key: Any, value: Any) -> None:
         value = source
     plan = plan_of(a, key)
     source = _broadcast(_source(a, value), plan.shape)
-    kept = tuple(i.copy() if _overlap(i, a) else i for i in plan.indices)
+    kept = tuple(i.copy() if overlaps(i, a) else i for i in plan.indices)
     plan = Plan(plan.view, plan.before, kept, plan.broadcast, plan.distinct)
     _move("scatter" if plan.distinct or not array_host.on_host(a) else "scatter_in_order", plan, source)
 
@@ -102,7 +103,7 @@ def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
     """`a[mask] = scalar`, without looking for positions."""
     if not a._size or not mask._size:
         return
-    mask = mask.copy() if _overlap(mask, a) else mask
+    mask = mask.copy() if overlaps(mask, a) else mask
     lead = mask._view(
         0, mask._shape + (1,) * (a.ndim - mask.ndim), mask._strides + (0,) * (a.ndim - mask.ndim)
     )
@@ -148,20 +149,12 @@ def _source(a: ndarray, value: Any) -> ndarray:
     if isinstance(value, ndarray):
         check_device(a, value)
         if value._dtype is a._dtype:
-            return value.copy() if _overlap(value, a) else value
+            return value.copy() if overlaps(value, a) else value
     elif type(value) not in (bool, int, float, complex):
-        return _source(a, asarray(value, device=a.device))
+        return _source(a, assigned(a, value))
     source = empty(value._shape if isinstance(value, ndarray) else (), a._dtype, a.device)
     operation("assign")(source, value)
     return source
-
-
-def _overlap(x: ndarray, y: ndarray) -> bool:
-    ranges = []
-    for a in (x, y):
-        low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
-        ranges.append((a._ptr + low, a._ptr + high))
-    return x.device is y.device and shapes.may_overlap(ranges[0], ranges[1])
 
 
 def _move(name: str, plan: Plan, x: ndarray) -> None:
@@ -191,15 +184,15 @@ def _layout(
     indices: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
 ) -> tuple[Any, ...]:
     """The kernel, and what `_view` takes for each of its arrays, with as few axes as strides allow."""
-    behind, end = before + len(indices), before + len(broadcast)
+    after, end = before + len(indices), before + len(broadcast)
     head, (a_head, x_head) = shapes.collapse(x_shape[:before], strides[:before], x_strides[:before])
-    tail, (a_tail, x_tail) = shapes.collapse(x_shape[end:], strides[behind:], x_strides[end:])
+    tail, (a_tail, x_tail) = shapes.collapse(x_shape[end:], strides[after:], x_strides[end:])
     steps = [shapes.broadcast_strides(sizes, step, broadcast) for sizes, step in indices]
     middle, (x_middle, *steps) = shapes.collapse(broadcast, x_strides[before:end], *steps)
     if not middle:
         middle, x_middle, steps = (1,), (0,), [(0,) for _ in indices]
     windows = [
-        (head + shape[before:behind] + tail, a_head + strides[before:behind] + a_tail),
+        (head + shape[before:after] + tail, a_head + strides[before:after] + a_tail),
         (head + middle + tail, x_head + x_middle + x_tail),
         *((middle, step) for step in steps),
     ]

@@ -3,14 +3,15 @@ function."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..array import ndarray
-from ..dtypes import BY_NAME, DType, complex128, float32, float64, int64
+from ..dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
+from ..jit.bounded import Bounded
 from ..jit.kernel import Func, Kernel, from_text
+from ..jit.variants import MOST
 from ..lang.emit_code import cname
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, ScalarType
@@ -50,12 +51,7 @@ class Last:
     @property
     def number(self) -> DType:
         """The type in which numbers are passed."""
-        return {"f": float64, "c": complex128}.get(BY_NAME[self.out].kind, int64)
-
-    def passed(self, x: Any) -> Any:
-        """A number as it is passed. Raises `TypeError` for what is none of the kind."""
-        kind = BY_NAME[self.out].kind
-        return float(x) if kind == "f" else complex(x) if kind == "c" else operator.index(x)
+        return {"f": float64, "c": complex128, "u": uint64}.get(BY_NAME[self.out].kind, int64)
 
     @property
     def sum(self) -> DType:
@@ -131,16 +127,17 @@ static void matmul_last(const matmul_slots *s, int64_t n, const void *acc, const
 """
 
 
-_grid_kernels: dict[tuple[Last, int], Kernel] = {}
+_last_steps: Bounded[tuple[Last, int], Kernel] = Bounded(MOST)  # and the rank
 
 
 def apply(last: Last, out: ndarray, sums: ndarray, addends: Addends, numbers: Sequence[Any]) -> None:
     """The last step by itself, where the product has none: `addends` have the shape of `out`."""
     key = last, out.ndim
-    if key not in _grid_kernels:
+    step = _last_steps.get(key)
+    if step is None:
         place = ", ".join(f"i{k}" for k in range(out.ndim))
         typed = (f"{n}: sum_t" for n in last.numbers)
         head = f"def gemm_last({', '.join(['out', 'acc', *last.addends, *typed])}):\n"
         text = head + nest(out.ndim, False, True, [last.line(place)])
-        _grid_kernels[key] = from_text("gemm_last", text, last.scope)
-    _grid_kernels[key](out, sums, *addends, *numbers)
+        step = _last_steps.add(key, from_text("gemm_last", text, last.scope))
+    step(out, sums, *addends, *numbers)

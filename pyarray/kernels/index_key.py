@@ -23,9 +23,7 @@ from .nonzero import check_range, positions, raise_outside
 
 
 class Item(NamedTuple):
-    """An index array or mask of a key; `checked` says that the host has seen its values to be in range, or
-    that they are by their making.
-    """
+    """An index array or mask of a key; `host`: its values, where they came from the host."""
 
     array: ndarray
     mask: bool

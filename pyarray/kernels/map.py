@@ -17,6 +17,7 @@ from .. import shapes
 from ..array import _KEPT, STRIDED, empty, ndarray
 from ..array import fresh as fresh_array
 from ..array_marks import MARKED
+from ..array_views import overlaps
 from ..dtypes import ALL, DType
 from ..jit.kernel import Func, Kernel, from_text, func
 from ..jit.launch import make_walk
@@ -146,16 +147,11 @@ def apart(x: ndarray, out: ndarray) -> ndarray:
         and x._shape == out._shape
         and x.itemsize == out.itemsize
     )
-    if same or not shapes.may_overlap(_range(x), _range(out)):
+    if same or not overlaps(x, out):
         return x
     copied = empty(x._shape, x._dtype, x.device)
     launch_map(COPY, x._dtype, copied, (x,))
     return copied
-
-
-def _range(a: ndarray) -> tuple[int, int]:
-    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
-    return a._ptr + low, a._ptr + high
 
 
 def _ordered(

@@ -10,7 +10,7 @@ from ..jit.kernel import Kernel, from_text
 from ..lang.markers import known, ndrange
 
 # How the place v = count * q + alpha + q * (1 - alpha - beta) - 1 becomes one between two neighbours (Hyndman
-# and Fan, Sample Quantiles in Statistical Packages, 1996): the fraction g behind element f.
+# and Fan, Sample Quantiles in Statistical Packages, 1996): the fraction g after element f.
 FRACTIONS = {
     "between": "g",
     "lower": "0.0",

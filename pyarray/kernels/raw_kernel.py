@@ -123,7 +123,7 @@ class RawKernel:
         launch(slots)
         layout = rs.layout(args, values)
         if layout is not None:
-            self._kernel.plans[(*given, *map(_type_of, args))] = launch, struct.Struct(layout).pack
+            self._kernel.plans.add((*given, *map(_type_of, args)), (launch, struct.Struct(layout).pack))
 
     def _names(self, count: int) -> list[str]:
         known = [p.name for p in self._params or ()]
@@ -163,7 +163,7 @@ def _type_of(argument: Any) -> Any:
 
 
 class RawModule:
-    """HIP or CUDA C++ text with several kernels. `get_function(name)` answers one of them as a `RawKernel`.
+    """HIP or CUDA C++ text with several kernels. `get_function(name)` returns one of them as a `RawKernel`.
 
     Takes what `RawKernel` takes, by keyword. Raises `ValueError` for a `path` to a binary and for
     `name_expressions`, which aren't there: kernels are those that the text declares `extern "C"`.

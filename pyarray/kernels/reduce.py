@@ -94,11 +94,11 @@ def _walk(
     inner, (x_inner,) = shapes.collapse([shape[k] for k in axes], [strides[k] for k in axes])
     if not inner:
         inner, x_inner = (1,), (0,)
-    by_columns = bool(outer) and _distance(outer, x_outer) < _distance(inner, x_inner)
+    by_columns = bool(outer) and _distance(x_outer) < _distance(x_inner)
     return _Walk(outer, out_steps, x_outer, inner, x_inner, by_columns)
 
 
-def _distance(shape: tuple[int, ...], steps: tuple[int, ...]) -> float:
+def _distance(steps: tuple[int, ...]) -> float:
     return min((abs(s) for s in steps if s), default=math.inf)
 
 

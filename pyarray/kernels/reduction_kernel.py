@@ -75,7 +75,7 @@ class ReductionKernel(tp.Declared):
         if out is not None:
             if len(args) != self.nin or self.nout != 1:
                 raise TypeError(
-                    f"{self.name}(): out= is for the only output, behind {self.nin} inputs; got {len(args)} "
+                    f"{self.name}(): out= is for the only output, after {self.nin} inputs; got {len(args)} "
                     f"arguments, and there are {self.nout} outputs"
                 )
             args = (*args, out)

@@ -13,6 +13,7 @@ import numpy as np
 from .. import shapes
 from ..array import ndarray
 from ..array_hooks import on_several_devices
+from ..array_views import repetition
 from ..driver.base import Device, get_device
 from ..driver.cc import CPP
 from ..dtypes import DType, asdtype
@@ -141,7 +142,9 @@ def arguments_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> l
             what = "an array" if param.out else "an array or a number"
             raise TypeError(f"{kernel}(): {param.name!r} must be {what}, got {type(arg).__name__}")
         if isinstance(arg, ndarray) and param.out and is_readonly(arg._key):
-            raise ValueError(f"{kernel}(): the output {param.name!r} is read-only; pass a copy")
+            why = repetition(arg)
+            what = f"the output {param.name!r} is read-only{why and ': '}{why}"
+            raise ValueError(f"{kernel}(): {what}; pass a copy")
         found.append(arg)
     return found
 

@@ -68,7 +68,7 @@ _ROWS = (
     BuiltinFunction("hypot", 2, "f", cost=12, doc="sqrt(x1**2 + x2**2) without overflow"),
     BuiltinFunction("copysign", 2, "f", doc="x1 with the sign of x2"),
     BuiltinFunction("nextafter", 2, "f", cost=6, doc="next number from x1 towards x2"),
-    BuiltinFunction("fmod", 2, "f", cost=12, doc="remainder with the sign of x1"),
+    BuiltinFunction("fmod", 2, "iuf", cost=12, doc="remainder with the sign of x1"),
     BuiltinFunction("logaddexp", 2, "f", cost=30, doc="log(exp(x1) + exp(x2)) without overflow"),
 )
 FUNCTIONS = {row.name: row for row in _ROWS}

@@ -14,10 +14,14 @@ from .directions import result_roots, root, view_roots
 from .ir import (
     ArrayType,
     Atomic,
+    Cast,
     Function,
     Invoke,
+    Let,
     Load,
     Loc,
+    Local,
+    Select,
     Slice,
     Store,
     SubView,
@@ -30,7 +34,9 @@ from .prove import proven
 @dataclass(frozen=True)
 class Site:
     """One number of the failure record. `argument` names the parameters of `function` that the array may be a
-    view of; of a call, `roots` maps the callee's array parameters to the caller's."""
+    view of; of a call, `roots` maps the callee's array parameters to the caller's. `view` is None for a
+    parameter itself, else the variable that holds the view, or ""; `views` are these of a call's arrays.
+    `unsigned`: the index was a uint64, which the record holds as an int64."""
 
     kind: str
     loc: Loc
@@ -39,6 +45,9 @@ class Site:
     axis: int | None = None
     ndim: int = 1
     roots: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    view: str | None = None
+    views: tuple[tuple[str, str | None], ...] = ()
+    unsigned: bool = False
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
@@ -81,27 +90,43 @@ def _numbered(
 ) -> Function:
     roots = view_roots(function, results)
 
+    def view_of(array: Any) -> str | None:
+        """`Site.view` of an array: its axes are then not those of the argument."""
+        if isinstance(array, Let):
+            return view_of(array.body)
+        if isinstance(array, Select):
+            return None if view_of(array.a) is view_of(array.b) is None else ""
+        if not isinstance(array, Local):
+            return ""
+        if array.name not in roots:
+            return None
+        return "" if array.name.startswith(".") else array.name
+
     def names_of(array: Any) -> tuple[str, ...]:
         return tuple(sorted(root(array, roots, results)))
 
-    def number(node: Any, kind: str, count: int = 1) -> int:
-        first, array = len(sites), names_of(node.array)
-        for axis in range(count):
-            sites.append(Site(kind, node.loc, function.name, array, axis, node.array.type.ndim))
+    def number(node: Any, kind: str, index: tuple[Any, ...] = (None,)) -> int:
+        first, array, view = len(sites), names_of(node.array), view_of(node.array)
+        for axis, given in enumerate(index):
+            unsigned = isinstance(given, Cast) and given.a.type.dtype.name == "uint64"
+            ndim = node.array.type.ndim
+            sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
         return first
 
     def change(node: Any) -> Any:
         if isinstance(node, (Load, Store, Atomic)):
-            return replace(node, site=number(node, "index", _count(node))) if node.index else node
+            return replace(node, site=number(node, "index", node.index)) if node.index else node
         if isinstance(node, Slice):
-            return replace(node, site=number(node, "slice", _count(node)))
+            return replace(node, site=number(node, "slice", node.parts))
         if isinstance(node, SubView):
             return replace(node, site=number(node, "subview"))
         if isinstance(node, Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
-            names = tuple((name, names_of(a)) for (name, kind), a in pairs if isinstance(kind, ArrayType))
-            sites.append(Site("call", node.loc, function.name, roots=names))
+            arrays = [(name, a) for (name, kind), a in pairs if isinstance(kind, ArrayType)]
+            names = tuple((name, names_of(a)) for name, a in arrays)
+            views = tuple((name, view_of(a)) for name, a in arrays)
+            sites.append(Site("call", node.loc, function.name, roots=names, views=views))
             return replace(node, site=len(sites) - 1)
         return node
 

@@ -13,7 +13,7 @@ UNKNOWN_TRIPS = "64"  # of an inner loop whose bounds are computed inside; a gue
 
 
 def cost(node: Any, functions: dict[str, Function], trips: Callable[[For], str | None]) -> str:
-    """C expression of the sum over the node; `trips` answers how often an inner loop runs, or None."""
+    """C expression of the sum over the node; `trips` returns how often an inner loop runs, or None."""
     own, parts = _sum(node, functions, trips)
     return " + ".join([str(own), *parts])
 

@@ -177,7 +177,7 @@ class _Walker:
     # ---- statements
 
     def block(self, statements: tuple[Stmt, ...], state: State) -> State | None:
-        """What is written behind them, None where control doesn't come."""
+        """What is written after them, None where control doesn't come."""
         for s in statements:
             if isinstance(s, If):
                 self.expr(s.condition, state)

@@ -4,7 +4,7 @@ What stands outside the loops runs once. Where it only computes with sizes and n
 anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. An
 iteration with an unordered reduction belongs to a team: a block, or a warp where there is little to reduce.
 In debug mode each loop is tested as a whole; if all of its indices are inside it runs as in release. The
-second part of the answer lists the kernels as `symbol=slots`, which driver/gpu.py reads.
+second part of the result lists the kernels as `symbol=slots`, which driver/gpu.py reads.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class _Grid:
         if len(loop.ranges) > 1:
             return tile_loop(code, kernel, loop, store, self.threads(loop)), f"x{ROWS}"
         wide = wide_arrays(code, kernel, loop)
-        return wide_loop(code, kernel, loop, store), f"x{share(kernel, loop, store, wide)}"
+        return wide_loop(code, kernel, loop, store), f"x{share(kernel, store, wide)}"
 
     def teams(self, loop: For) -> str:
         """A block for each iteration if there are a thousand elements for each, else a warp."""

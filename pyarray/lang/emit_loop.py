@@ -128,7 +128,7 @@ def parallel_loop(
     if last is not None and last not in code.hoisted:  # it may leave the array
         filled = None
     whole, factor = "env, begin, end", promised_factor(code, loop)
-    if factor > 1:  # the compiler sees that no iterations are left over behind its vectors
+    if factor > 1:  # the compiler sees that no iterations are left over after its vectors
         whole = f"env, begin & -{factor}, end & -{factor}"
     call = f"{symbol}_body{loop.loop}("
     choose = _choose(call + (whole if filled is None else "&local, from, to"), unit, bool(lines))
@@ -263,7 +263,7 @@ def _product(code: Code, loop: For) -> str:
 
 def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str:
     """The packed arguments, 8 bytes each, in the order in which the host writes them. A grid's failure record
-    comes behind them."""
+    comes after them."""
     lines = []
     for name, kind in kernel.params:
         if isinstance(kind, ArrayType):

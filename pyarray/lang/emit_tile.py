@@ -98,7 +98,7 @@ def tile_loop(code: Code, kernel: Function, loop: For, store: Store, plain: str)
             const int64_t top = pa_split(&rest, down, tiles) * {TILE};
             const int high = (int)pa_less({rows} - top, {TILE});
             const int wide = (int)pa_less({columns} - left, {TILE});
-{split}{starts}{_tile(code, kernel, loop, store, walks)}        }}
+{split}{starts}{_tile(code, kernel, loop, walks)}        }}
     }} else {{
 {plain}    }}
 """
@@ -126,7 +126,7 @@ def _each(text: str) -> str:
     return f"{pad}#pragma unroll\n{pad}for (int k = 0; k < {ROWS}; ++k) {{\n{text}{pad}}}\n"
 
 
-def _tile(code: Code, kernel: Function, loop: For, store: Store, walks: list[_Walk]) -> str:
+def _tile(code: Code, kernel: Function, loop: For, walks: list[_Walk]) -> str:
     """All loads, what is turned through shared memory, the elements, and where they go."""
     out, *read = walks
     filled = out.name, out.place

@@ -68,7 +68,7 @@ def check_index(kind: ArrayType, axis: int) -> str:
 
 
 def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
-    """(name, text) of the function that answers an element's address; a checked one answers the scrap element
+    """(name, text) of the function that returns an element's address; a checked one returns the scrap element
     when it is outside, and is told by `inside` when that can't be."""
     name = f"{'checked' if checked else 'at'}_{view_name(kind).removeprefix('view_')}"
     index = [f"i{axis}" for axis in range(kind.ndim)]

@@ -103,7 +103,7 @@ def target(store: Store) -> tuple[str, tuple[str, ...]]:
     return store.array.name, place
 
 
-def share(kernel: Function, loop: For, store: Store, wide: list[str]) -> int:
+def share(kernel: Function, store: Store, wide: list[str]) -> int:
     """Iterations of a thread: a vector of 16 bytes of the smallest element, four at least."""
     kinds: dict[str, Any] = dict(kernel.params)
     return max(16 // min(kinds[n].dtype.itemsize for n in (target(store)[0], *wide)), 4)
@@ -119,7 +119,7 @@ def wide_loop(code: Code, kernel: Function, loop: For, store: Store) -> str:
     """Text of a loop with one variable."""
     types = {n: str(k.dtype.ctype) for n, k in kernel.params if hasattr(k, "ndim")}
     name, wide = target(store)[0], wide_arrays(code, kernel, loop)
-    element, size = types[name], share(kernel, loop, store, wide)
+    element, size = types[name], share(kernel, store, wide)
     plain, place = body(code, kernel, loop, "t + k * pa_block", {}), code.place(store)
     text = "    const int64_t pa_block = blockDim.x;\n    int64_t done = 0;\n"
     if not store.array.type.strided:

@@ -157,7 +157,7 @@ class FunctionBody(Assignments):
         return [While(self.loc(node), condition, self.looped(node.body))]
 
     def looped(self, body: list[ast.stmt]) -> tuple[Stmt, ...]:
-        """The body of a loop: what it assigns may be unassigned behind, since it may run zero times."""
+        """The body of a loop: what it assigns may be unassigned after it, since it may run zero times."""
         entry = set(self.assigned)
         self.depth += 1
         made = self.block(body)

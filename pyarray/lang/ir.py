@@ -27,7 +27,7 @@ from .kinds import static_key as static_key
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """Lines and columns are 1-based; `end` is the column behind the construct, 0 when it ends on another
+    """Lines and columns are 1-based; `end` is the column after the construct, 0 when it ends on another
     line."""
 
     path: str

@@ -300,7 +300,7 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
                 source.fail(
                     node,
                     "'else' of a loop is not part of the kernel language",
-                    "set a flag in the loop and test it behind",
+                    "set a flag in the loop and test it after the loop",
                 )
     arguments = root.args
     for extra in (arguments.vararg, arguments.kwarg):

@@ -92,7 +92,7 @@ Test = Inside | Within | NotZero
 
 
 class Domain(Protocol):
-    """Arithmetic of bounds. None is the answer wherever nothing can be said. `limited`: `a` where `a op b`
+    """Arithmetic of bounds. None wherever nothing can be said. `limited`: `a` where `a op b`
     holds, known from `whole`, a sum with `a` that must not have wrapped."""
 
     def constant(self, value: int) -> Interval: ...
@@ -112,7 +112,7 @@ class Unsaid(Exception):
 
 class Walk:
     """The walk. `held` collects the sites whose tests the domain holds; with `wanted`, just those are tried,
-    and one that doesn't hold is `Unsaid`. `call` walks into a function and answers its value, or None where
+    and one that doesn't hold is `Unsaid`. `call` walks into a function and returns its value, or None where
     its tests don't hold."""
 
     def __init__(

@@ -81,7 +81,7 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
 
 
 def _wrapped(node: Any, lets: list[tuple[str, Expr]]) -> Any:
-    """`node` behind its temporaries."""
+    """`node` after its temporaries."""
     for name, operand in reversed(lets):
         node = Let(node.loc, node.type, name, operand, node)
     return node

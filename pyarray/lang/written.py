@@ -14,7 +14,7 @@ from typing import Any
 from ..dtypes import bool_, uint64
 from .ir import ArrayType, Function, Invoke, Loc, Local, ScalarType, Store, Tree, rewrite
 
-LOW, MASK = "!low", "!mask"  # what hidden parameters are called behind the array's name
+LOW, MASK = "!low", "!mask"  # what hidden parameters are called after the array's name
 _LOW, _MASK = ScalarType(uint64), ArrayType(bool_, 1, False)
 
 

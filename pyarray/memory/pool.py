@@ -8,15 +8,13 @@ at most 12.5 % of a block is unused.
 from __future__ import annotations
 
 import operator
-import os
-import threading
-import weakref
 from dataclasses import dataclass
 from typing import SupportsIndex
 
 from .. import config
 from ..driver.base import Device
 from ..errors import OutOfMemoryError
+from ..locks import new_lock
 
 GRANULE = 64
 # Blocks up to this size return without being counted: the count would cost more than the return itself. They
@@ -111,8 +109,7 @@ class Pool:
         self.freed: dict[int, int] = {}  # the work that was enqueued when a block came back
         self.held = 0
         self.peak = 0
-        # Re-entrant: a garbage collection inside the locked part may free a Buffer.
-        self._lock = threading.RLock()
+        self._lock = new_lock()
 
     def free_list(self, nbytes: int) -> FreeList:
         """The free list that serves `nbytes`, made when there is none. Raises for what is no size."""
@@ -205,10 +202,6 @@ class Pool:
             pooled,
         )
 
-    def after_fork(self) -> None:
-        """Another thread may have held the lock when the process forked."""
-        self._lock = threading.RLock()
-
 
 class Classes(dict[int, FreeList]):
     """Number of bytes to free list: a memo, so that the size class is computed once per size."""
@@ -227,8 +220,7 @@ class Classes(dict[int, FreeList]):
         return home
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-_make = threading.RLock()
+_make = new_lock()
 
 
 def get_pool(device: Device) -> Pool:
@@ -237,7 +229,6 @@ def get_pool(device: Device) -> Pool:
         if not hasattr(device, "pool"):
             pool = Pool(device, _limit(device))
             device.driver.on_streams.append(pool.order)
-            _pools.add(pool)
             device.pool = pool.classes
         pool = device.pool.pool
     assert isinstance(pool, Pool)
@@ -247,13 +238,3 @@ def get_pool(device: Device) -> Pool:
 def _limit(device: Device) -> int:
     asked = config.get("PYARRAY_POOL_LIMIT")
     return device.driver.memory_info()[1] // 2 if asked is None else int(asked)
-
-
-def _after_fork() -> None:
-    global _make
-    _make = threading.RLock()
-    for pool in _pools:
-        pool.after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-import threading
 from typing import Any
 
 import numpy as np
 
+from ..api.trace_once import refuse_while_tracing
 from ..kernels import rng
+from ..locks import new_lock
 
 _WORD = 1 << 32
 
@@ -29,10 +30,15 @@ class Philox4x3210:
         low, high, stream = (int(word) for word in sequence.generate_state(3, np.uint32))
         self.seed_seq = sequence
         self._place = rng.Place(high * _WORD + low, 0, stream)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def reserve(self, blocks: int) -> rng.Place:
-        """Where a draw of so many blocks begins; nobody else gets them."""
+        """Where a draw of so many blocks begins; nobody else gets them. Raises `CompileError` while `fuse`
+        traces a function, which would give the same numbers in each call."""
+        refuse_while_tracing(
+            "random numbers would be drawn once, while the function is traced, and be the same in each call",
+            "draw them outside and pass the array as an argument",
+        )
         with self._lock:
             place = self._place
             self._place = rng.Place(place.key, (place.start + blocks) % (1 << 64), place.stream)

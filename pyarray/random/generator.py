@@ -16,7 +16,7 @@ from ..api.sorting import argsort
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
-from ..dtypes import asdtype, float32, float64, int64, uint64
+from ..dtypes import DType, asdtype, float32, float64, int64, uint64
 from ..kernels import rng, variates
 from .bit_generator import Philox4x3210
 from .operands import (
@@ -100,8 +100,8 @@ class Generator:
     def standard_normal(
         self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
     ) -> ndarray:
-        """Normal variates of mean 0 and standard deviation 1, by inversion (float32: of 32 bits, up to 6.2
-        either way; float64: of 52 bits, up to 8.1).
+        """Normal variates of mean 0 and standard deviation 1, by inversion (float32: of 32 bits, up to 6.34
+        either way; float64: of 52 bits, up to 8.21).
 
         >>> default_rng(1).standard_normal((2, 3)).shape
         (2, 3)
@@ -261,7 +261,7 @@ class Generator:
         >>> default_rng(1).poisson(0.0, size=2).tolist()
         [0, 0]
         """
-        return self._variates("poisson", size, int64, device, parameters("poisson", lam_count=lam))
+        return self._variates("poisson", size, int64, device, parameters("poisson", lam_count=lam), (int64,))
 
     def binomial(self, n: Any, p: Any, size: Any = None, *, device: Any = None) -> ndarray:
         """How many of `n` (0 to 2**53) trials succeed, each with probability `p`, as int64.
@@ -270,12 +270,16 @@ class Generator:
         5
         """
         given = parameters("binomial", n_count=n, p_probability=p)
-        return self._variates("binomial", size, int64, device, given)
+        return self._variates("binomial", size, int64, device, given, (int64,))
 
-    def _variates(self, kind: str, size: Any, dtype: Any, device: Any, given: list[Any]) -> ndarray:
+    def _variates(
+        self, kind: str, size: Any, dtype: Any, device: Any, given: list[Any],
+        legal: tuple[DType, ...] = (float32, float64),
+    ) -> ndarray:  # fmt: skip
         row = asdtype(dtype)
-        if row not in (float32, float64, int64):
-            raise TypeError(f"{kind} variates are float32 or float64, got {row}; cast them with astype")
+        if row not in legal:
+            names = " or ".join(map(str, legal))
+            raise TypeError(f"{kind} variates are {names}, got {row}; cast them with astype")
         shape, place = common(kind, size, device, given)
         result = empty(shape, row, place)
         if result.size:

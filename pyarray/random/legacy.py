@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from ..array import ndarray
 from ..dtypes import int64
+from ..locks import new_lock
 from .generator import Generator, default_rng
 
-_lock = threading.Lock()
+_lock = new_lock()
 _shared: list[Generator] = []
 
 

@@ -101,7 +101,7 @@ def cast(x: Any, kind: DType) -> Any:
 
 
 def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tuple[ndarray, ndarray]:
-    """The result, and the flat array that is filled: on the same memory, with elements behind the end up to a
+    """The result, and the flat array that is filled: on the same memory, with elements after the end up to a
     multiple. Raises `ValueError` and `TypeError` for an `out` that doesn't fit."""
     if out is not None:
         place = _check_out(out, size, kind, device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from ..jit.report import raise_bounds
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
 from ..lang.ir import static_key
+from ..locks import new_lock
 from .call import CHOSEN, Written, environment
 from .choice import offline
 from .config import Config
@@ -179,11 +179,7 @@ class Compiler:
     def __init__(self, kernel: Kernel, check: Any):
         self._kernel, self._check = kernel, bool(check)
         self._others: dict[tuple[tuple[str, ...], bool | None], Kernel] = {}
-        self._lock = threading.Lock()
-
-    def after_fork(self) -> None:
-        """Another thread may have held the lock."""
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def kernel(self, flags: tuple[str, ...], debug: bool | None = None) -> Kernel:
         """The kernel, or one of the same source with further flags or with bounds checks fixed."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..jit.replace import replace_file
 from .config import Config
 from .key import MISSING, Key, digest_of
-from .store import replace
 
 FORMAT = "pyarray tuned choice"
 VERSION = 1
@@ -56,7 +56,8 @@ def emit(folder: Any, identity: Mapping[str, Any], config: Config, median: float
         raise ValueError("the device doesn't say its model, so that a choice for it would be found by others")
     path = path_of(Path(folder), identity)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, json.dumps({"format": FORMAT, "version": VERSION, **data}, indent=1, sort_keys=True))
+    text = json.dumps({"format": FORMAT, "version": VERSION, **data}, indent=1, sort_keys=True)
+    replace_file(path, text.encode() + b"\n")
     return path
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import AutotuneError, CompileError, DeviceError
 from ..jit.mode import unobserved
+from ..locks import new_lock
 from .config import Config
 from .key import Key, digest_of
 from .search import Options, Result, Search, Task, Told
@@ -77,9 +78,8 @@ class Chooser:
         self.counts: Counter[str] = Counter()
         self._searched: Counter[str] = Counter()  # searches of each key that found something
         self._known: dict[str, Known] = {}
-        self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
-        self._guard = threading.Lock()
-        _choosers.add(self)
+        self._locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
+        self._guard = new_lock()
 
     # ---- what is known
 
@@ -219,18 +219,13 @@ class Chooser:
     @contextmanager
     def _lock(self, digest: str) -> Iterator[None]:
         with self._guard:
-            lock = self._locks.setdefault(digest, threading.Lock())
+            lock = self._locks.setdefault(digest, new_lock())
         with lock:
             yield
 
-    def after_fork(self) -> None:
-        """Another thread may have held a lock at the fork."""
-        self._guard = threading.Lock()
-        self._locks.clear()
-
 
 def with_default(candidates: Sequence[Config], default: Config | None) -> tuple[Config, ...]:
-    """The candidates, and the default behind them where it is none."""
+    """The candidates, and the default after them where it is none."""
     return (*candidates, *((default,) if default is not None and default not in candidates else ()))
 
 
@@ -277,12 +272,7 @@ class _Saver:
         self._rows, self._last = {}, time.monotonic()
 
 
-_choosers: weakref.WeakSet[Chooser] = weakref.WeakSet()
-
-
 def _after_fork() -> None:
-    for chooser in list(_choosers):
-        chooser.after_fork()
     searching.on = False
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType
+from ..jit.compile import checked_flags
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
 
@@ -22,9 +23,9 @@ class Config:
     """A candidate: values of a kernel's `constexpr` parameters, by name, and how it is compiled. Immutable,
     hashable, equal to another of the same values. NumPy's scalars become Python's numbers.
 
-    `flags` are further flags for the compiler. `pre_hook(args)` is called before each run of a search, with
-    all arguments by name; such a candidate can't be written down. Raises `TypeError` for what is no flag, no
-    function, and for a value that can't be hashed.
+    `flags` are further flags for the compiler, or one. `pre_hook(args)` is called before each run of a
+    search, with all arguments by name; such a candidate can't be written down. Raises `TypeError` for what is
+    no flag, no function, and for a value that can't be hashed.
 
     >>> Config(block=64, unroll=4)
     Config(block=64, unroll=4)
@@ -46,10 +47,7 @@ class Config:
         pre_hook: Callable[[dict[str, Any]], None] | None = None,
         **values: Any,
     ):
-        listed = isinstance(flags, Iterable) and not isinstance(flags, (str, Mapping))
-        given = tuple(flags) if listed else (flags,)
-        if not all(isinstance(flag, str) for flag in given):
-            raise TypeError(f"the flags of a Config are texts for the compiler, got {flags!r}")
+        given = checked_flags("a Config", flags)
         if pre_hook is not None and not callable(pre_hook):
             raise TypeError(f"the pre_hook of a Config is a function of the arguments, got {pre_hook!r}")
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
@@ -180,7 +178,7 @@ def check_names(what: str, names: Any, known: Sequence[str]) -> tuple[str, ...]:
         if name not in known:
             raise ValueError(f"{what} names {name!r}, which is no parameter{nearest(name, known)}")
         if listed.count(name) > 1:
-            raise ValueError(f"{what} names {name!r} twice")
+            raise ValueError(f"{what} names {name!r} twice; name it once")
     return listed
 
 

@@ -27,15 +27,15 @@ from .timing import Stopwatch, Times
 log = logging.getLogger("pyarray")
 Told = Callable[[int, int, str, bool], None]  # candidates done, all, what to say, whether it is the last
 ROUGH = 4  # samples of every candidate
-NEAR = 1.5  # times the best rough median: whose least is below is timed finely
-CLOSE = 1.1  # times the best median: others are given up on the way
-FINAL = 4  # times as many samples are taken of those still as near at the end
+NEAR = 1.5  # times the best rough median: one whose quickest sample is below that is timed finely
+CLOSE = 1.1  # times the best median: a candidate above that is given up on the way
+FINAL = 4  # times as many samples are taken at the end, of those that are still as near
 LONG = 0.3  # seconds for a candidate, and in the end for all, after which few samples are enough
 FEW = 5
-SHORT = 2.0  # milliseconds: a sample below is the least of three
-SLOW = 4.0  # times the quickest run: who takes longer, and long, is timed no further
+SHORT = 2.0  # milliseconds: a sample of a shorter run is the least of three
+SLOW = 4.0  # times the quickest run: what takes longer, and more than HEAVY, is timed no further
 HEAVY = 100.0  # milliseconds that are no accident
-LATE = "not timed"  # how such a reason begins
+LATE = "not timed"  # how the reason begins of a candidate that was left out
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import fcntl
 import json
 import os
 import re
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..jit import cache
+from ..jit.replace import replace_file
 
 FORMAT = "pyarray tuner 1"
 WAIT = 600.0  # seconds for another process's search; then both search
@@ -150,7 +150,7 @@ class Store:
     def _write(self, path: Path, entries: dict[str, Entry]) -> None:
         kept = sorted(entries.items(), key=lambda item: -float(item[1].get("used", 0)))[:MOST]
         data = {"format": FORMAT, "kernel": self.kernel, "entries": dict(kept)}
-        replace(path, json.dumps(data, indent=1, sort_keys=True))
+        replace_file(path, json.dumps(data, indent=1, sort_keys=True).encode() + b"\n")
 
     def _read(self) -> dict[str, Entry]:
         path = self.path
@@ -161,19 +161,6 @@ class Store:
             return {}
         entries: dict[str, Entry] = data["entries"]
         return entries
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file by one rename. Raises `OSError`."""
-    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def read(path: Path) -> dict[str, Any] | None:
@@ -204,6 +191,27 @@ def read(path: Path) -> dict[str, Any] | None:
     return None
 
 
+_OURS = re.compile(
+    r"\.new-\w+|.+-[0-9a-f]{12}\.json(\.aside-\d+|\.write\.lock)?|(search|timing)-[\w.-]+\.lock"
+)
+
+
+def clear() -> int:
+    """Delete what is known of all kernels, and what damaged files and killed processes left; nothing else.
+    How many files that were."""
+    root, done = folder(), 0
+    if root is None:
+        return 0
+    for path in list(root.iterdir()):
+        if _OURS.fullmatch(path.name):
+            with contextlib.suppress(OSError):
+                path.unlink()
+                done += 1
+    with contextlib.suppress(OSError):  # of what isn't ours
+        root.rmdir()
+    return done
+
+
 def _sound(data: Any) -> bool:
     """Whether all that is read of a file has its type."""
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("kernel"), str):
@@ -215,19 +223,37 @@ def _sound(data: Any) -> bool:
 def _sound_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not _sound_number(entry.get("used", 0), -1e18):
         return False
-    if not isinstance(entry.get("key", {}), dict):
+    if not _sound_key(entry.get("key", {})):
         return False
-    timings, winners = entry.get("timings"), entry.get("winners")
-    if not isinstance(timings, dict) or not isinstance(winners, dict):
+    timings, winners, work = entry.get("timings"), entry.get("winners"), entry.get("work", {})
+    if not (isinstance(timings, dict) and isinstance(winners, dict) and isinstance(work, dict)):
+        return False
+    # a number of tiles has no end
+    if not all(_sound_number(n) or (isinstance(n, float) and n >= 0) for n in work.values()):
         return False
     return all(map(_sound_timing, timings.values())) and all(isinstance(w, str) for w in winners.values())
+
+
+def _sound_key(key: Any) -> bool:
+    """Whether it can be shown; a search compares digests."""
+    if not isinstance(key, dict):
+        return False
+    group, sizes = key.get("group", {}), key.get("sizes", {})
+    if not (isinstance(group, dict) and isinstance(sizes, dict)) or [] in sizes.values():
+        return False
+    device, arrays = group.get("device", {}), group.get("arrays", {})
+    return (
+        isinstance(device, dict)
+        and isinstance(arrays, dict)
+        and all(isinstance(a, dict) for a in arrays.values())
+    )
 
 
 def _sound_timing(row: Any) -> bool:
     if not isinstance(row, dict) or not isinstance(row.get("config"), str):
         return False
     if isinstance(row.get("reason"), str):
-        return True
+        return "median" not in row
     return all(_sound_number(row.get(name)) for name in ("median", "least", "spread", "runs"))
 
 

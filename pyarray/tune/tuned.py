@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import os
-import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +16,7 @@ from ..jit.functions import import_path
 from ..jit.kernel import Kernel
 from ..jit.mode import mode, observed
 from ..lang.ir import static_key
+from ..locks import new_lock
 from . import artifact, cost
 from .arguments import Call, Compiler
 from .call import OTHER, Written, make_call, pattern_of
@@ -73,7 +72,7 @@ class Tuned:
         self._made: Written | None = None
         self._ticks, self._reads = itertools.count(), 0
         self._numbers = itertools.count()  # of patterns
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._set_call(self._miss)
         _all.add(self)
 
@@ -418,13 +417,3 @@ def _forget(setting: str) -> None:
 
 
 settings.watchers.append(_forget)
-
-
-def _after_fork() -> None:
-    """Another thread may have held a lock at the fork."""
-    for tuned in list(_all):
-        tuned._lock = threading.RLock()
-        tuned._compiler.after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -281,7 +281,7 @@ def test_integers_out_of_range(dtype):
     values = np.array([info.min, 0, info.max], dtype.numpy)
     a = pa.asarray(values)
     compares = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
-    if dtype.itemsize < 8:  # behind every integer of 64 bits, which are all the same
+    if dtype.itemsize < 8:  # beyond every integer of 64 bits, which are all the same
         compares = compares[INTS.index(dtype) % 2 :: 2]
     for _ in range(2):
         all_same(a + info.max, values + np.array(info.max, dtype.numpy))
@@ -465,6 +465,45 @@ def test_out_of_another_kind():
         a /= 2
 
 
+def test_outputs_of_the_same_kind():
+    """As NumPy's in-place operators: signed into unsigned is refused, a narrower type of the kind is not."""
+    small, wide = pa.ones(2, dtype="uint8"), pa.asarray([-1, 300])
+    for _ in range(3):
+        with pytest.raises(TypeError, match="int64 can't be stored in out= of uint8"):
+            small += wide
+        with pytest.raises(TypeError, match="can't be stored in out= of uint64"):
+            pa.add(wide, wide, out=pa.zeros(2, dtype="uint64"))
+    assert small.tolist() == [1, 1]
+    small += 1
+    narrow = pa.ones(2, dtype="int8")
+    narrow += wide
+    narrow += small
+    assert (narrow.tolist(), narrow.dtype) == ([2, 47], pa.int8)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_clip_between_limits_that_the_type_cannot_hold(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 5, info.min, info.max], dtype)
+    a = pa.asarray(x)
+    low, high = int(info.min) - 1, 2**70
+    for limits, want in (
+        ((low, 3), x.clip(info.min, 3)),
+        ((1, high), x.clip(1, info.max)),
+        ((low, high), x),
+        ((low, None), x),
+        ((None, high), x),
+        ((high, None), np.full_like(x, info.max)),
+    ):
+        got = pa.clip(a, *limits)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(pa.asnumpy(got), want)
+        np.testing.assert_array_equal(pa.asnumpy(a.clip(*limits)), want)
+    assert pa.clip(pa.asarray([1.5, np.inf]), 2, 10**400).tolist() == [2, np.inf]
+    with pytest.raises(TypeError, match=r"clip\(\) is not defined for complex128; cast x, min and max"):
+        pa.clip(a * 1j, 0, 1)
+
+
 def test_outputs_that_do_not_fit():
     a = pa.ones(3, dtype=pa.float32)
     readonly = pa.asarray(np.broadcast_to(np.float32(1), (3,)))
@@ -475,6 +514,8 @@ def test_outputs_that_do_not_fit():
         for _ in range(2):
             with pytest.raises(ValueError, match="copy"):
                 pa.add(a, a, out=out)
+    with pytest.raises(ValueError, match=r"out= is read-only: elements repeat \(strides \(0,\)\)"):
+        pa.add(a, a, out=repeated)
     for target in (fixed, repeated):
         with pytest.raises(ValueError, match=r"read-only|broadcast"):
             target += 1

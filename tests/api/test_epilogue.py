@@ -1,12 +1,16 @@
 """gemm: matrix products with a last step, against NumPy in a wider type."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.kernels import gemm
+from pyarray.api import epilogue
+from pyarray.jit.bounded import Bounded
+from pyarray.kernels import gemm, gemm_last
 from pyarray.tune import store as tune_store
 from pyarray.tune.library import LibraryTuner
 
@@ -122,6 +126,24 @@ def test_out(device):
     np.testing.assert_array_equal(pa.asnumpy(pa.gemm(small, small, alpha=2, out=c)), 2 * (x @ x))
 
 
+def test_activations_that_are_kept_are_bounded(device, monkeypatch):
+    monkeypatch.setattr(epilogue, "_ways", Bounded(2))
+    monkeypatch.setattr(gemm_last, "_last_steps", Bounded(2))
+
+    def shift(n):
+        @pa.func
+        def shifted(x):
+            return x + n
+
+        return shifted
+
+    a = pa.ones((2, 2), device=device)
+    for n in (1, 2, 3, 1):
+        assert pa.gemm(a, a, activation=shift(n)).tolist() == [[2.0 + n] * 2] * 2
+    assert len(epilogue._ways) == 2
+    assert len(gemm_last._last_steps) in (0, 2)
+
+
 def test_halves_are_rounded_behind_the_activation(device):
     """4097 is no half; where the product has no last step, there are two roundings."""
     a = pa.ones((8, 4097), dtype="float16", device=device)
@@ -140,6 +162,10 @@ def test_what_is_refused():
         pa.gemm(a, a)
     with pytest.raises(TypeError, match="beta without c: give c"):
         pa.gemm(a, a.T, beta=1)
+    with pytest.raises(
+        TypeError, match="expected alpha to be a real number, for products of float64, got None"
+    ):
+        pa.gemm(a, a.T, alpha=None)
     with pytest.raises(TypeError, match="c without beta"):
         pa.gemm(a, a.T, c=a)
     with pytest.raises(TypeError, match=r"make it one with @pa\.func"):
@@ -148,6 +174,79 @@ def test_what_is_refused():
         pa.gemm(a > 0, a.T)
     with pytest.raises(ValueError, match="broadcast"):
         pa.gemm(a, a.T, bias=pa.ones(5))
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, False, np.float32(0), np.array(0), 0j, "0-d"])
+def test_a_beta_of_zero_leaves_c_out(device, zero):
+    """Also in calls that are repeated, and where c is cast, or is the result."""
+    zero = pa.asarray(0.0, device=device) if isinstance(zero, str) else zero
+    kind = "complex64" if isinstance(zero, complex) else "float32"
+    a = pa.asarray([[1, 2], [3, 4]], dtype=kind, device=device)
+    for c in [pa.full((2, 2), np.nan, dtype=kind, device=device)] * 6 + [pa.asarray(np.nan, device=device)]:
+        assert pa.gemm(a, a, beta=zero, c=c).tolist() == [[7, 10], [15, 22]]
+    out = pa.full((2, 2), np.nan, dtype=kind, device=device)
+    pa.gemm(a, a, alpha=2, beta=zero, c=out, bias=a, out=out)
+    assert out.tolist() == [[15, 22], [33, 48]]
+    assert pa.gemm(a, a, beta=zero).tolist() == [[7, 10], [15, 22]]
+    with pytest.raises(ValueError, match="broadcast"):
+        pa.gemm(a, a, beta=zero, c=pa.ones(5, device=device))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [("uint64", 2**63), ("uint64", 2**64 - 1), ("int64", -(2**63)), ("int64", 2**63 - 1), ("uint8", 255),
+     ("int8", np.int64(-128)), ("int32", True), ("float32", np.array(2.5)), ("float64", Fraction(1, 4)),
+     ("complex64", 1j), ("float16", 3)],
+)  # fmt: skip
+def test_factors_of_every_type_of_number(device, dtype, number):
+    x = np.array([[1, 2], [3, 4]])
+    a = pa.asarray(x, device=device).astype(dtype)
+    plain = number.item() if hasattr(number, "item") else number
+    want = (x @ x).astype(object) * plain + plain
+    if a.dtype.kind in "iu":
+        bits = 8 * a.dtype.itemsize
+        want = (want % (1 << bits)).astype(f"uint{bits}")
+    got = pa.gemm(a, a, alpha=number, beta=number, c=pa.ones_like(a))
+    np.testing.assert_array_equal(pa.asnumpy(got), want.astype(np.dtype(dtype)))
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+@pytest.mark.parametrize(
+    ("dtype", "number", "error", "text"),
+    [("uint64", 2**64, OverflowError, r"uint64, which holds 0 to 18446744073709551615, got 18446744"),
+     ("int64", 2**63, OverflowError, r"int64, which holds -9223372036854775808 to 92.*, got 9"),
+     ("uint8", -1, OverflowError, r"uint8, which holds 0 to 255, got -1; give one that it holds, or"),
+     ("int8", pa.asarray(300), OverflowError, r"int8, which holds -128 to 127, got 300"),
+     ("float32", 1 << 16609, OverflowError, r"float32, which holds -3.4\S+ to 3.4\S+, got a number of 16"),
+     ("complex64", Fraction(10**400), OverflowError, r"complex64, which holds .* got a number of 1329 bits"),
+     ("int32", 2.0, TypeError, r"an integer, for products of int32, got 2.0; give an integer, or anot"),
+     ("int32", np.float64(3), TypeError, r"an integer, for products of int32, got "),
+     ("float64", 1j, TypeError, r"a real number, for products of float64, got 1j; give a real number, or"),
+     ("float64", "2", TypeError, r"a real number, for products of float64, got '2'; give a real number$"),
+     ("complex64", "2", TypeError, r"a number, for products of complex64, got '2'"),
+     ("float64", np.array([2.0]), TypeError, r"a real number, .* got array\(\[2\.\]\); give a real number"),
+     ("float64", np.array("2"), TypeError, r"a real number, .* got array\('2'")],
+    ids=lambda value: repr(value) if isinstance(value, str) else "",  # Python writes no number so long
+)  # fmt: skip
+def test_factors_that_are_refused(name, dtype, number, error, text):
+    a = pa.ones((2, 2), dtype=dtype)
+    with pytest.raises(error, match=rf"^gemm\(\): (expected )?{name} .*{text}"):
+        pa.gemm(a, a, **{name: number}, c=a if name == "beta" else None)
+
+
+def test_activations_that_are_refused():
+    a = pa.ones((2, 2))
+    for function, shown in (
+        (pa.func(lambda: 1.0), r"<lambda>\(\)"),
+        (pa.func(lambda x, y: x), r"<lambda>\(x, y\)"),
+        (pa.func(lambda x, *, y: x), r"<lambda>\(x, \*, y\)"),
+    ):
+        for out in (None, pa.ones((2, 2))):
+            with pytest.raises(
+                TypeError, match=rf"one number, got {shown} \(.*test_epilogue\.py:\d+\); give"
+            ):
+                pa.gemm(a, a, activation=function, out=out)
+    assert pa.gemm(a, a, activation=pa.func(lambda x, y=2.0: x + y)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
 
 
 def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):

@@ -294,6 +294,22 @@ def test_flat(x, data):
         same(a, x)
 
 
+def test_flat_as_a_numpy_array():
+    a = pa.asarray(np.arange(6.0).reshape(2, 3))
+    copied = np.array(a.flat)
+    copied[0] = 9
+    assert a[0, 0].item() == 0
+    assert np.shares_memory(np.asarray(a.flat), pa.asnumpy(a))
+    assert np.asarray(a.T.flat, dtype=np.int8).tolist() == [0, 3, 1, 4, 2, 5]
+    assert a.flat.__array__(copy=False).tolist() == a.ravel().tolist()
+    with pytest.raises(ValueError, match="pass copy=None"):
+        a.T.flat.__array__(copy=False)
+    with pytest.raises(ValueError, match="pass copy=None"):
+        a.flat.__array__(np.int8, copy=False)
+    with pytest.raises(ValueError, match="at least one value for 6 elements, got none"):
+        a.flat = []
+
+
 def test_resize_and_files(tmp_path):
     a, x = pa.arange(6).reshape(2, 3).copy(), np.arange(6).reshape(2, 3).copy()
     view = a[0]

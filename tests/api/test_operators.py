@@ -1,5 +1,6 @@
 """Operators of arrays: every form, foreign operands, NumPy's arrays on either side."""
 
+import math
 import operator
 
 import numpy as np
@@ -167,3 +168,76 @@ def test_views_are_operands():
         assert type(run + 1) is pa.ndarray
     run += 1
     assert a.tolist() == [0, 1, 3, 4, 5, 6, 6, 7]
+
+
+def test_divmod():
+    x = np.array([7, -7, 5])
+    a = pa.asarray(x)
+    for ours, theirs in (
+        (divmod(a, 2), divmod(x, 2)),
+        (divmod(7, a), divmod(7, x)),
+        (divmod(a, a), divmod(x, x)),
+        (divmod(x, a), divmod(x, x)),
+    ):
+        for got, want in zip(ours, theirs, strict=True):
+            same(got, want)
+    with pytest.raises(TypeError, match="divmod"):
+        divmod(a, "x")
+
+
+def test_rounding_to_python():
+    x = pa.asarray([2.567, 1.234])
+    same(round(x, 1), np.array([2.6, 1.2]))
+    same(round(x), np.array([3.0, 1.0]))
+    mean = pa.mean(x)
+    same(round(mean, 2), np.float64(1.9))
+    assert (round(mean), math.trunc(-mean), math.floor(mean), math.ceil(mean)) == (2, -1, 1, 2)
+    assert type(round(mean)) is int
+    big = pa.asarray(2**62 + 1)
+    assert round(big) == math.trunc(big) == math.floor(big) == math.ceil(big) == 2**62 + 1
+    with pytest.raises(TypeError, match=r"math\.floor\(\) takes a 0-d array, .* pyarray\.floor\(a\) takes"):
+        math.floor(x)
+    with pytest.raises(OverflowError):
+        math.ceil(pa.asarray(np.inf))
+
+
+def test_parts_are_assigned():
+    c = pa.asarray([1j, 2])
+    c.real, c.imag = 1, [5, 6]
+    assert c.tolist() == [1 + 5j, 1 + 6j]
+    a = pa.ones(2)
+    a.real = 3
+    assert a.tolist() == [3, 3]
+    with pytest.raises(TypeError, match="float64 has no imaginary part to set; cast it first"):
+        a.imag = 1
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "strides"])
+def test_what_is_not_assigned_says_what_to_write(name):
+    advice = {"shape": "a.reshape", "dtype": "a.view", "strides": "an index, a transpose"}[name]
+    with pytest.raises(AttributeError, match=f"{name} of an array can't be assigned; .*{advice}"):
+        setattr(pa.ones(4), name, (2, 2))
+
+
+def test_methods_of_ufuncs_name_what_is_there():
+    a = pa.ones(2)
+    with pytest.raises(AttributeError, match=r"write pyarray\.sum\(a, axis=0\)"):
+        pa.add.reduce(a)
+    with pytest.raises(AttributeError, match=r"write pyarray\.cumprod\(a, axis=0\)"):
+        pa.multiply.accumulate(a)
+    with pytest.raises(AttributeError, match=r"write numpy\.maximum\.accumulate\(pyarray\.asnumpy\(a\)"):
+        pa.maximum.accumulate(a)
+    with pytest.raises(AttributeError, match=r"write pyarray\.subtract\(a\[:, None\], b\)"):
+        pa.subtract.outer(a, a)
+
+
+def test_names_that_are_absent():
+    for name, message in (
+        ("nditer", r"no attribute 'nditer': loop over pyarray\.ndindex"),
+        ("lib", "indices, transposes and broadcast_to give views"),
+        ("typecodes", r"which NumPy has: numpy\.typecodes"),
+        ("nope", r"^module 'pyarray' has no attribute 'nope'$"),
+    ):
+        assert not hasattr(pa, name)
+        with pytest.raises(AttributeError, match=message):
+            getattr(pa, name)

@@ -195,6 +195,7 @@ def test_out(n, device):
         (lambda g: g.integers(0.5, 3), TypeError, "low is an integer"),
         (lambda g: g.integers(pa.asarray([0, 5]), 4), ValueError, "low must be below high"),
         (lambda g: g.gamma(-1.0), ValueError, "shape"),
+        (lambda g: g.gamma(2.0, size=5, dtype="int64"), TypeError, "float32 or float64, got int64"),
         (lambda g: g.beta(0.0, 1.0), ValueError, "a is more than 0"),
         (lambda g: g.poisson(float("nan")), ValueError, "lam"),
         (lambda g: g.poisson(-1), ValueError, "lam"),

@@ -1,12 +1,14 @@
 """Calls that are repeated give what calls in full give."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.jit import repeat
+from pyarray.jit import mode, repeat
 from pyarray.jit.mode import observing
 from pyarray.jit.repeat import repeatable
 
@@ -264,3 +266,20 @@ def test_threads_repeat_side_by_side(device):
     for t in threads:
         t.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("made_by", [repeatable, pa.fuse])
+def test_functions_made_at_run_time_leave_nothing(made_by):
+    def double(a):
+        return a + a
+
+    gc.collect()
+    before, made = len(mode._tables), made_by(double)
+    for _ in range(repeat.WRITTEN_AT + 1):
+        made(pa.ones(3))
+    assert len(mode._tables) == before + 2
+    gone = weakref.ref(double)
+    del double, made
+    gc.collect()
+    assert len(mode._tables) == before
+    assert gone() is None

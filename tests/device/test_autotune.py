@@ -168,7 +168,7 @@ def test_an_override_saves_what_it_names(device):
 
 
 def test_zeroed_arrays_are_zeroed_at_every_call(device):
-    """triton-lang/triton#7181: not on the call behind the search."""
+    """triton-lang/triton#7181: not on the call after the search."""
     t = tuned(counted, 1, 2, reset_to_zero=["total"], rep=3, warmup=1)
     total, v = pa.full(1, 7.0, device=device), pa.ones(10, device=device)
     for _ in range(3):

@@ -484,13 +484,12 @@ def test_a_file_that_can_t_be_read_just_now_is_left_alone(tmp_path, monkeypatch,
     assert not list(recwarn)
 
 
-@pytest.mark.parametrize("call", ["mkstemp", "replace", "open"])
+@pytest.mark.parametrize("call", ["fdopen", "replace", "open"])
 def test_a_folder_that_is_full_or_read_only(tmp_path, monkeypatch, call):
     def fails(*args, **options):
         raise OSError(28, "No space left on device")
 
-    where = tune_store.tempfile if call == "mkstemp" else tune_store.os
-    monkeypatch.setattr(where, call, fails)
+    monkeypatch.setattr(tune_store.os, call, fails)
     out, v = pair("cpu")
     t = tuned(doubled, 1, 2)
     t(out, v)

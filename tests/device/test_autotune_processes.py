@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 
 import pytest
 
+from pyarray import __main__ as command
 from pyarray.debug import tuning
 
 SCRIPT = """
@@ -235,6 +237,122 @@ def test_where_nothing_is_kept_it_is_said(capsys, monkeypatch, tmp_path):
     assert out.count("PYARRAY_CACHE is 0") == 2
 
 
+SHIPS = """
+import pyarray as pa
+
+def made(name, *blocks):
+    @pa.autotune(configs=[pa.Config(b=b) for b in blocks], warmup=0, rep=1, artifact_name=name)
+    @pa.kernel
+    def kernel(v, b: pa.constexpr):
+        for i in range(v.size):
+            v[i] = 1
+    return kernel
+
+kernels = [made("first", 1, 2), made("tuples", (1, 2), (3, 4)), made("last", 1, 2)]
+for kernel in kernels:
+    kernel(pa.zeros(4))
+"""
+
+
+def test_one_that_can_t_be_shipped_leaves_the_others(start, tmp_path):
+    (tmp_path / "ships.py").write_text(SHIPS)
+    code, out, err = ended(start("-m", "pyarray", "tune", "--out", "shipped", "ships.py"))
+    assert code == 1
+    assert "2 artifacts in shipped" in out
+    assert sorted(p.name.split("-")[0] for p in (tmp_path / "shipped").iterdir()) == ["first", "last"]
+    (line,) = (line for line in err.splitlines() if "no artifact is written" in line)
+    assert line.startswith("tuples: no artifact is written: Config(b=(")
+    assert "Traceback" not in err
+
+
+def test_what_was_not_timed_is_not_shipped(start, tmp_path):
+    (tmp_path / "ships.py").write_text(SHIPS)
+    command = ("-m", "pyarray", "tune", "--fresh", "--out", "shipped", "ships.py")
+    code, out, err = ended(start(*command, PYARRAY_AUTOTUNE_BUDGET="0"))
+    assert code == 1
+    assert not list((tmp_path / "shipped").iterdir())
+    assert "artifact" not in out
+    assert (
+        err.count("no candidate was timed, so none is chosen: the budget was over, or memory was short") == 3
+    )
+    code, out, err = ended(start(*command[:3], *command[4:], PYARRAY_RUN_ONLY="1"))
+    assert (code, "Config" in out) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--out", "", "app.py"], "--out is empty; name a folder"),
+        (
+            ["--out", "file", "app.py"],
+            "no artifact can be written to --out file: File exists; name another fold",
+        ),
+        (["--out", "file/x", "app.py"], "written to --out file/x: Not a directory; name another folder"),
+        (["--out", "/proc/x", "app.py"], "written to --out /proc/x: No such file or directory; name another"),
+        (["."], "expected a script (app.py) or a module (package.module), got '.'"),
+        ([""], "expected a script (app.py) or a module (package.module), got ''"),
+        (["a..b"], "expected a script (app.py) or a module (package.module), got 'a..b'"),
+        (["app.py", "--plot", "x"], "--plot is for show; what is meant for the script goes after --"),
+        (
+            ["show", "--out", "d"],
+            "show searches nothing, so it takes no --out and no --fresh; name a script or",
+        ),
+        (["show", "--fresh"], "show searches nothing"),
+        (
+            ["show", "two", "extra"],
+            "show takes one part of a kernel's name, got two extra; leave out the rest",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_a_line(arguments, told, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "app.py").write_text("raise AssertionError('it has run')")
+    with pytest.raises(SystemExit) as ending:
+        command.main(["tune", *arguments])
+    assert ending.value.code == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("python -m pyarray tune: ")
+    assert told in said.err
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["PYARRAY_AUTOTUNE", "PYARRAY_AUTOTUNE_BUDGET"])
+@pytest.mark.parametrize("target", ["app.py", "show"])
+def test_settings_that_can_t_be_read_are_said_in_a_line(name, target, capsys, monkeypatch):
+    monkeypatch.setenv(name, "bogus")
+    with pytest.raises(SystemExit) as ending:
+        command.main(["tune", target])
+    assert ending.value.code == 2
+    line = rf"python -m pyarray tune: {name}='bogus': expected .*; correct or unset {name}\n"
+    assert re.fullmatch(line, capsys.readouterr().err)
+
+
+def test_runs_that_take_no_time_are_shown():
+    """A `bench` may give 0."""
+    times = {f"c{k}": {"config": f"c{k}", "median": ms, "spread": 0.0} for k, ms in enumerate([0, 0.0, 2.0])}
+    lines = tuning.table("m.f", {"timings": times, "winners": {}})[2:]
+    assert [" 1.00x " in line for line in lines] == [True, True, False]
+    assert " infx " in lines[2]
+    assert [line.count("#") for line in lines] == [0, 0, tuning.WIDTH]
+    only = tuning.table("m.f", {"timings": {"c0": times["c0"]}, "winners": {}})[2:]
+    assert [" 1.00x " in line for line in only] == [True]
+
+
+@pytest.mark.parametrize("name", ["times.xyz", "none/times.png"])
+def test_a_picture_that_can_t_be_written(name, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    entry = {"timings": {"c0": {"config": "c0", "median": 0.0, "spread": 0.1}}, "winners": {}}
+    monkeypatch.setattr(tuning, "_entries", lambda word: [("m.f", entry)])
+    assert tuning.show(None, tmp_path / name) == 2
+    said = capsys.readouterr()
+    assert "m.f" in said.out
+    assert said.err.startswith(f"no picture can be written to --plot {tmp_path / name}: ")
+    assert said.err.endswith("; name another file\n")
+    assert said.err.count("\n") == 1
+
+
 def test_a_picture_of_the_times(tmp_path, capsys, monkeypatch):
     times = {f"c{k}": {"config": f"Config(b={k})", "median": k + 1.0, "spread": 0.1} for k in range(3)}
     entry = {
@@ -249,5 +367,6 @@ def test_a_picture_of_the_times(tmp_path, capsys, monkeypatch):
     assert "pip install matplotlib" in capsys.readouterr().out
     monkeypatch.undo()
     pytest.importorskip("matplotlib")
-    tuning.draw([("m.f", entry)], tmp_path / "times.png")
+    tuning.draw([("m.f", entry)], tmp_path / "times")
+    assert f"picture in {tmp_path / 'times.png'}" in capsys.readouterr().out
     assert (tmp_path / "times.png").read_bytes().startswith(b"\x89PNG")

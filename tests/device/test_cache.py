@@ -7,7 +7,6 @@ import sys
 import textwrap
 import threading
 import time
-import types
 import weakref
 
 import numpy as np
@@ -17,10 +16,11 @@ import pyarray as pa
 from pyarray import __main__ as command
 from pyarray import config
 from pyarray.array_convert import asarray
-from pyarray.jit import cache
+from pyarray.jit import cache, replace
 from pyarray.jit import compile as compiler
 from pyarray.jit.kernel import kernel
 from pyarray.jit.variants import Variants
+from pyarray.tune import store as tune_store
 
 
 @kernel
@@ -91,6 +91,14 @@ def test_flags_and_text_are_keys(place):
     assert cache.key_of("ab", "c") != cache.key_of("a", "bc")
 
 
+def test_flags_are_texts():
+    assert kernel(triple.__wrapped__, flags="-O1").flags == ("-O1",)
+    assert kernel(triple.__wrapped__, flags=["-O1", "-g"]).flags == ("-O1", "-g")
+    for wrong in (3, [None], {"-O1": 1}):
+        with pytest.raises(TypeError, match=r'flags of a kernel are texts.*got .*flags=\("-O1", "-g"\)'):
+            kernel(triple.__wrapped__, flags=wrong)
+
+
 def test_off_and_run_only(place):
     config.set("PYARRAY_CACHE", False)
     try:
@@ -151,14 +159,26 @@ def test_lines_that_moved_are_todays(tmp_path):
 def test_a_directory_that_cannot_be_written_to(place, monkeypatch):
     assert launched() == (1, 0)
 
-    def refuse(**_):
+    def refuse(*_):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(cache, "tempfile", types.SimpleNamespace(mkstemp=refuse))
+    monkeypatch.setattr(cache, "replace_file", refuse)
     assert launched() == (0, 1)  # it is still read
     with pytest.warns(RuntimeWarning, match="can't be written to"):
         kernel(triple.__wrapped__)(asarray(np.ones(4, np.int16)))
     kernel(triple.__wrapped__)(asarray(np.ones(4, np.int8)))  # and says so once
+
+
+def test_a_full_disk_leaves_nothing(place, monkeypatch):
+    def refuse(*_):
+        raise OSError("no space")
+
+    place.mkdir(mode=0o700)
+    monkeypatch.setattr(replace.os, "replace", refuse)
+    cache._warned.clear()
+    with pytest.warns(RuntimeWarning, match=r"can't be written to \(no space\)"):
+        cache.publish("0" * 64, b"text", {})
+    assert not list(place.iterdir())
 
 
 def test_somebody_elses_directory(place, monkeypatch):
@@ -287,7 +307,7 @@ def test_the_command(place, capsys):
     assert str(place) in printed
     assert f"1 entries, {cache.info().bytes} bytes of at most 536870912" in printed
     command.main(["cache", "clear"])
-    assert capsys.readouterr().out == f"1 files deleted from {place}\n"
+    assert capsys.readouterr().out == f"1 files of kernels and 0 of the tuner deleted from {place}\n"
     config.set("PYARRAY_CACHE", False)
     try:
         command.main(["cache", "info"])
@@ -296,6 +316,26 @@ def test_the_command(place, capsys):
         config.set("PYARRAY_CACHE", None)
     with pytest.raises(SystemExit):
         command.main(["cache", "burn"])
+
+
+def test_clear_deletes_what_the_tuner_knows(place, capsys):
+    """Its locks and leftovers, too, and nothing of others."""
+    store = tune_store.Store("m.f", "0123456789ab")
+    store.merge("k", {"timings": {"a": {"config": "a", "reason": "slow"}}})
+    with tune_store.locked("search-0a"), tune_store.locked("timing-cuda-0"):
+        pass
+    store.path.with_name(f"{store.name}.aside-17").write_text("{")
+    for name in (".new-abc", "notes.json", "0123456789ab.json"):
+        store.path.with_name(name).write_text("")
+    command.main(["cache", "clear"])
+    assert capsys.readouterr().out == f"0 files of kernels and 6 of the tuner deleted from {place}\n"
+    assert sorted(f.name for f in (place / "tune").iterdir()) == ["0123456789ab.json", "notes.json"]
+    for name in ("notes.json", "0123456789ab.json"):
+        (place / "tune" / name).unlink()
+    store.merge("k", {})
+    command.main(["cache", "clear"])
+    assert not (place / "tune").exists()
+    assert store.entries() == {}
 
 
 def test_the_report(capsys):

@@ -4,17 +4,19 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 from kernel_tools import on
 
+from pyarray import config
 from pyarray.array_convert import asnumpy
 from pyarray.buffer_view import BufferView
 from pyarray.dtypes import float32
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.mode import debug, mode
 from pyarray.lang.markers import atomic_add, ndrange
 
 
@@ -127,11 +129,31 @@ def after(m, k):
         m[i, k] = 1
 
 
+@kernel
+def tails(m, k):
+    for i in range(4):
+        row = m[i]
+        row[4 + k] = 1
+
+
+@func
+def put(v, k):
+    v[4 + k] = 1
+
+
+@kernel
+def passes(m, k):
+    for i in range(4):
+        put(m[i], k)
+
+
 FAILING = {
     stores: (2, "ndarray out of range: kernel[stores] tid=3, argument 'm' axis 1: got index 5 (offset=0, size=20, axis extent 5)"),  # noqa: E501
     adds: (2, "tid=2, argument 'm' axis 0: got index 4 "),
-    cuts: (3, "sub-view out of range: kernel[cuts] tid=0, argument 'm': got sub-view offset=3, size=3 of a view of size 5"),  # noqa: E501
+    cuts: (3, "sub-view out of range: kernel[cuts] tid=0, a view of argument 'm': got sub-view offset=3, size=3 of a view of size 5"),  # noqa: E501
     rows: (2, "kernel[rows] tid=2, argument 'm' axis 0: got index 4 "),
+    tails: (2, "kernel[tails] tid=0, view 'row' of argument 'm', axis 0: got index 6 "),
+    passes: (2, "kernel[passes] tid=0, a view of argument 'm', axis 0: got index 6 "),
     steps: (0, "slice step 0: kernel[steps] tid=0, argument 'm' axis 1"),
     once: (-1, "kernel[once] tid=0, argument 'm' axis 0: got index -1 "),
     after: (7, "kernel[after] tid=0, argument 'm' axis 1: got index 7 "),
@@ -380,7 +402,10 @@ def test_numbers_that_are_none(device):
 
 
 def test_the_environment_variable_in_a_fresh_process():
-    text = "import pyarray as pa; print(pa.jit.mode.mode.debug)"
+    text = (
+        "import pyarray as pa; print(pa.jit.mode.mode.debug); pa.config.set('PYARRAY_DEBUG', False)\n"
+        "print(pa.jit.mode.mode.debug)"
+    )
     for value in ("1", "0"):
         done = subprocess.run(
             [sys.executable, "-c", text],
@@ -388,4 +413,34 @@ def test_the_environment_variable_in_a_fresh_process():
             capture_output=True,
             text=True,
         )
-        assert done.stdout.strip() == str(value == "1"), done.stderr
+        assert done.stdout.split() == [str(value == "1"), "False"], done.stderr
+
+
+def test_the_setting_while_the_process_runs():
+    seen = []
+
+    def both():
+        """Of this thread and of another one."""
+        thread = threading.Thread(target=lambda: seen.append(mode.debug))
+        thread.start()
+        thread.join()
+        assert mode.key is mode.debug
+        return mode.debug, seen.pop()
+
+    before = mode.debug
+    try:
+        config.set("PYARRAY_DEBUG", True)
+        assert both() == (True, True)
+        with debug(False):
+            assert both() == (False, True)
+            config.set("PYARRAY_DEBUG", False)
+            config.set("PYARRAY_DEBUG", True)
+            assert both() == (False, True)
+        assert both() == (True, True)
+        with debug():
+            config.set("PYARRAY_DEBUG", False)
+            assert both() == (True, False)
+        assert both() == (False, False)
+    finally:
+        config.set("PYARRAY_DEBUG", None)
+    assert both() == (before, before)

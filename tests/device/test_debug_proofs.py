@@ -294,6 +294,19 @@ def test_drawn_kernels(seed):
         assert not memory.any()
 
 
+@kernel
+def gathers(out, v, index):
+    for i in range(out.size):
+        out[i] = v[index[i]]
+
+
+def test_an_index_of_uint64_is_not_reported_as_a_negative_number(device):
+    index = on(device, np.array([2**64 - 1], np.uint64))
+    with debug(), pytest.raises(BoundsError, match=f"axis 0: got index {2**64 - 1} ") as caught:
+        gathers(on(device, np.zeros(1)), on(device, np.zeros(4)), index)
+    assert caught.value.index == 2**64 - 1
+
+
 # ---- refuted when compiled: sizes that are promised
 
 

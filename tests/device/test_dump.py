@@ -89,7 +89,7 @@ def test_the_manifest_alone_says_where_the_bytes_are(device, tmp_path):
         copied(on(device, np.zeros(4, np.int16)), v[1::3])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.bin", "manifest.json"]
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert (manifest["schema"], manifest["byteorder"], manifest["complete"]) == (1, "little", True)
+    assert (manifest["schema"], manifest["byteorder"], manifest["complete"]) == (2, "little", True)
     out, read, after = manifest["records"]
     data = (tmp_path / "data.bin").read_bytes()
     for row, stage, values in ((read, "before", [1, 4, 7, 10]), (after, "after", [1, 4, 7, 10])):

@@ -222,7 +222,7 @@ def test_only_dumps_are_replaced_and_two_at_once_are_refused(tmp_path):
         pa.load_dump(tmp_path / "three")
     manifest = tmp_path / "two" / "manifest.json"
     for old, new, message in (
-        ('"schema": 1', '"schema": 9', "schema 9"),
+        ('"schema": 2', '"schema": 9', "schema 9"),
         ("pyarray dump", "else", "no manifest"),
     ):
         text = manifest.read_text()

@@ -229,8 +229,8 @@ def test_torch_streams(torch, device):
             for _ in range(50):
                 t = t * 0.5 + 1
             with ours:
-                a = pa.from_dlpack(t) * 2  # behind torch's loop
-                u = torch.from_dlpack(a) + 1  # behind ours
+                a = pa.from_dlpack(t) * 2  # after torch's loop
+                u = torch.from_dlpack(a) + 1  # after ours
         theirs.synchronize()  # which torch's current stream doesn't wait for
         np.testing.assert_allclose(u.cpu().numpy(), slow_of(host, 50) * 2 + 1, rtol=1e-12)
         with pa.Stream.of(theirs.cuda_stream, device):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pyarray as pa
 from pyarray import dtypes
 from pyarray.array import empty
 from pyarray.array_convert import asarray, asnumpy
@@ -155,6 +156,38 @@ def test_assignment_takes_what_broadcasts():
     assert a.tolist() == [[1, 2, 3], [5, 1, 1]]
     with pytest.raises(ValueError, match="broadcast"):
         a[0] = [1, 2]
+
+
+@pytest.mark.parametrize("key", [slice(None), [0, 1]], ids=["basic", "list"])
+def test_sequences_must_fit_integers(key):
+    a = pa.zeros(2, dtype="uint8")
+    for value, error in (([300, -1], OverflowError), ([-1.0, 0.5], OverflowError), ([0, np.nan], ValueError)):
+        with pytest.raises(error, match="can't become an array of uint8"):
+            a[key] = value
+        assert not pa.any(a)
+    a[key] = [255, 1.5]
+    assert a.tolist() == [255, 1]
+    a[key] = (True, np.int64(258))  # what has a dtype is cast, as an array is
+    assert a.tolist() == [1, 2]
+    with pytest.raises(TypeError, match=r"complex128 can't be assigned to uint8: take \.real"):
+        a[key] = [1j, 0]
+    wide = pa.zeros(2, dtype="float32")
+    wide[key] = [2**70, 1e300]
+    assert wide.tolist() == [2**70, np.inf]
+    with pytest.raises(OverflowError, match="can't become an array of int64"):
+        pa.zeros(2, dtype="int64")[key] = [1e30, 0]
+
+
+def test_one_element_of_an_enormous_step():
+    a = pa.arange(12).reshape(3, 4)
+    for step in (2**60, -(2**60), 2**200):
+        got = a[::step, ::-step]
+        want = asnumpy(a)[:: np.sign(step) * 9, :: -np.sign(step) * 9]
+        assert got.tolist() == want.tolist()
+        assert str(got) == str(want)
+        np.testing.assert_array_equal(np.from_dlpack(got + 0), want)
+        np.testing.assert_array_equal(np.asarray(got), want)
+        assert got[::step, ::step].tolist() == want.tolist()
 
 
 def test_read_only():

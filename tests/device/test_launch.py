@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from kernel_tools import on
 
+import pyarray as pa
 from pyarray.array import ndarray
 from pyarray.array_convert import asarray, asnumpy
 from pyarray.buffer_view import BufferView
@@ -94,6 +95,20 @@ def test_read_only_arrays(device):
         fill(v)
     total(v, out := on(device, np.ones(4)))
     assert asnumpy(out).tolist() == [0] * 4
+
+
+def test_repeated_elements_are_read_only():
+    @kernel
+    def raised(x, by):
+        for i in range(x.shape[0]):
+            x[i] += by
+
+    repeated = np.lib.stride_tricks.as_strided(np.ones(1, np.float32), (4,), (0,))
+    for given in (repeated, asarray(repeated), pa.broadcast_to(pa.ones(1), 4)):
+        with pytest.raises(ValueError, match=r"'x' .* read-only: elements repeat .*; pass a copy"):
+            raised(given, 1.0)
+    total(repeated, out := pa.zeros(4))
+    assert out.tolist() == [1] * 4
 
 
 def test_signature_and_repr(device):
@@ -288,7 +303,12 @@ def test_a_failed_compile_leaves_nothing(device, error, monkeypatch):
 def test_zero_sizes(device):
     for shape in ((0,), (0, 3), (3, 0)):
         total(on(device, np.zeros(shape[:1])), on(device, np.zeros(0)))
-    fill(on(device, np.zeros(4, np.float32))[2:2])
+    whole = on(device, np.zeros(4, np.float32))
+    fill(whole[2:2])
+    assert asnumpy(whole).tolist() == [0.0] * 4
+    out = on(device, np.arange(4.0))
+    total(on(device, np.zeros(0)), out[4:])
+    assert asnumpy(out).tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_functions_on_the_host():

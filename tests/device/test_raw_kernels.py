@@ -123,6 +123,16 @@ def test_options_define(device):
     assert x.tolist() == [7, 7, 7]
 
 
+def test_what_is_kept_of_launches_is_bounded(device, monkeypatch):
+    text = 'extern "C" __global__ void grids(int *x) { atomicAdd(x, 1); }'
+    kernel, x = pa.RawKernel(text, "grids"), pa.zeros(1, dtype="int32", device=device)
+    monkeypatch.setattr(kernel._kernel.plans, "most", 3)
+    for n in (1, 2, 3, 4, 5, 1):
+        kernel((n,), (1,), (x,))
+    assert x.item() == 16
+    assert len(kernel._kernel.plans) == 3
+
+
 def test_too_large_a_grid_or_block(device):
     kernel, x = MODULE.get_function("places"), up(np.zeros(1, np.int32), device)
     facts = x.device.driver.properties()

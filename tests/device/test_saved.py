@@ -116,6 +116,20 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert (tmp_path / "k").read_bytes() == before
 
 
+def test_variants_that_another_thread_compiles_meanwhile(tmp_path, monkeypatch):
+    k, facts = scaled(), saved._variant_facts
+
+    def slow(*args):
+        k(pa.zeros(2), pa.ones(2), 1)
+        return facts(*args)
+
+    k(pa.zeros(2, dtype=pa.float32), pa.ones(2, dtype=pa.float32), 1)
+    monkeypatch.setattr(saved, "_variant_facts", slow)
+    k.save(tmp_path / "k")
+    assert len(pa.load_kernel(tmp_path / "k").manifest()["variants"]) == 1
+    assert k.cache_info()["variants"] == 2
+
+
 # ---- another process
 
 
@@ -246,6 +260,15 @@ def test_types_that_were_not_saved(path, change, came):
     assert lines[1].strip() == f"{kept}, power: int64 (weak), n: int 2"
     assert lines[3].strip().startswith(kept.replace(", factor", ", axis 0: size 4, stride 4, factor"))
     assert lines[4].endswith("(with bounds checks)")
+
+
+def test_host_arrays_are_copied_where_a_kernel_copies_them(path):
+    k = pa.load_kernel(path)
+    out, v = np.zeros(4, ">f4"), np.arange(4, dtype=">f4")  # of another byte order
+    k(out, v, 2)
+    assert out.tolist() == [2, 4, 6, 8]
+    with pytest.raises(TypeError, match=r"v: 1-D strided array of >f8"):
+        k(out, np.arange(8, dtype=">f8")[::2], 2)
 
 
 def test_what_a_launch_refuses_is_refused(path):

@@ -1,5 +1,6 @@
 """Streams order work; memory that one still uses is not given to another."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -65,6 +66,32 @@ def test_a_failure_inside_leaves_the_stream(device):
     with pytest.raises(KeyError), pa.Stream(device):
         raise KeyError
     assert pa.current_stream(device).handle == 0
+
+
+def test_a_stream_that_cannot_be_entered_is_not_entered(device, monkeypatch):
+    driver = pa.get_device(device).driver
+    with pa.Stream(device) as outer:
+        broken = pa.Stream(device)
+        monkeypatch.setattr(driver, "enter_stream", lambda handle: 1 / 0)
+        with pytest.raises(ZeroDivisionError), broken:
+            pass
+        monkeypatch.undo()
+        assert pa.current_stream(device).handle == outer.handle
+    assert pa.current_stream(device).handle == 0
+
+
+def test_pinned_host_memory_may_change_after_a_copy(device):
+    """The device reads pinned memory when the copy's turn comes, which the host then waits for."""
+    driver = pa.get_device(device).driver
+    if not driver.grid:
+        pytest.skip("only a GPU's driver pins memory")
+    room = (ctypes.c_char * (1 << 20)).from_address(driver.pinned(1 << 20))
+    host = np.frombuffer(room, dtype="int32")
+    for k in range(4):
+        host[:] = k
+        a = pa.asarray(host, device=device)
+        host[:] = -1
+        assert (pa.asnumpy(a) == k).all()
 
 
 @pytest.mark.parametrize("non_blocking", [False, True])

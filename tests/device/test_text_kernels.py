@@ -191,6 +191,17 @@ def test_kernels_that_are_dropped_leave_nothing(device):
     assert all(k.__name__ != "dropped" for k in all_text_kernels())
 
 
+def test_variants_are_bounded(device, monkeypatch):
+    kernel = pa.ElementwiseKernel("T x", "T y", "y = x + 3", "bounded")
+    monkeypatch.setattr(kernel._kernel._variants, "most", 2)
+    kinds = ("int8", "int16", "int32", "int64")
+    for kind in (*kinds, *kinds):
+        assert kernel(up(count(3).astype(kind), device)).tolist() == [3, 4, 5]
+    info = kernel._kernel.cache_info()
+    assert (info["variants"], info["misses"]) == (2, 8)
+    assert info["compiles"] + info["disk_hits"] <= 4  # their artifacts are kept longer
+
+
 def test_compile_errors_say_the_users_line(device):
     kernel = pa.ElementwiseKernel("T x", "T y", "T a = x;\nT b = a + nothing;\ny = b", "wrong")
     with pytest.raises(pa.CompileError, match=r"wrong: operation[:(]2"):

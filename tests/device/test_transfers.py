@@ -96,6 +96,18 @@ def test_layouts_and_counts(layout, place, request):
         assert counted.down == ((2, 96) if copied else (0, 0))  # out and acc
 
 
+def test_a_saved_kernel_copies_what_the_kernel_copies(far, tmp_path):
+    x, out, acc, unused = np.arange(6.0), np.full(6, -1.0), np.ones(6), np.zeros(100)
+    update(out, x, acc, unused, 2.0)
+    update.save(tmp_path / "update")
+    saved = pa.load_kernel(tmp_path / "update")
+    with Counted() as counted:
+        saved(out, x, acc, unused, 3.0)
+    assert out.tolist() == (3 * x).tolist()
+    assert acc.tolist() == (1 + 2 * x).tolist()
+    assert (counted.up, counted.down) == ((2, 96), (2, 96))
+
+
 @settings(max_examples=20)
 @given(st.sampled_from(dtypes.ALL), st.integers(0, 5), st.sampled_from(list(LAYOUTS)))
 def test_every_dtype(dtype, size, layout):

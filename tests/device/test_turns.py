@@ -86,5 +86,5 @@ def test_who_waits_for_whom(device, monkeypatch):
             assert waits == []
             around(v, out, 1)
             assert waits == [second.handle]
-        around(v, out, 1)  # behind a stream that was left
+        around(v, out, 1)  # after a stream that was left
     assert waits == [second.handle, first.handle]

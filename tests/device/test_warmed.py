@@ -1,5 +1,6 @@
-"""What was compiled with the package: found behind the user's cache, only read, and made by common calls."""
+"""What was compiled with the package: found after the user's cache, only read, and made by common calls."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -68,12 +69,33 @@ def test_a_damaged_entry_is_rebuilt_into_the_users(places):
     (entry,) = built.iterdir()
     damaged = entry.read_bytes()[:-1] + b"?"
     entry.write_bytes(damaged)
-    with pytest.warns(RuntimeWarning, match="is damaged; it is rebuilt") as caught:
+    with pytest.warns(RuntimeWarning, match=f"is damaged; it is not used.* cache warm {built}") as caught:
         assert launched() == (1, 0)
     assert len(caught) == 1
     assert [path.name for path in user.iterdir()] == [entry.name]
     assert entry.read_bytes() == damaged
     assert launched() == (0, 1)
+
+
+def test_one_that_others_can_write_to_is_refused(places):
+    _, built = places
+    cache._warned.clear()
+    built.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="are not used: it belongs to or can be written by others"):
+        assert launched() == (1, 0)
+    built.chmod(0o755)
+    assert cache.warmed() == built
+
+
+@pytest.mark.parametrize(("owner", "trusted"), [(0, True), (1, False)])
+def test_whose_it_may_be(places, monkeypatch, owner, trusted):
+    _, built = places
+    cache._warned.clear()
+    status = os.stat_result((0o40755, 0, 0, 2, owner, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(os, "getuid", lambda: 2)
+    monkeypatch.setattr(type(built), "stat", lambda *_, **__: status)
+    with contextlib.nullcontext() if trusted else pytest.warns(RuntimeWarning, match="belongs to"):
+        assert (cache.warmed() is not None) == trusted
 
 
 @pytest.mark.parametrize(("setting", "value"), [("PYARRAY_CACHE", False), ("PYARRAY_WARMED", False)])

@@ -34,7 +34,7 @@ enum Error {
 };
 
 struct Stream;
-struct Place { // behind the first `count` operations of a stream
+struct Place { // after the first `count` operations of a stream
     std::shared_ptr<Stream> stream;
     uint64_t count = 0;
     bool reached() const;

@@ -59,7 +59,7 @@ def emulator():
 
 @pytest.fixture
 def run(emulator):
-    """Launches of KERNELS by name; what they broke is mended afterwards."""
+    """Launches of KERNELS by name; what they broke is repaired afterwards."""
     driver = get_device("hip:0").driver
     module = driver.load(driver.compiler().compile(KERNELS))
 

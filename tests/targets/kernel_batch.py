@@ -1,4 +1,4 @@
-"""Many kernels as one text, so that to compile them all takes seconds: each in its own namespace, behind the
+"""Many kernels as one text, so that to compile them all takes seconds: each in its own namespace, after the
 headers that they share."""
 
 import re

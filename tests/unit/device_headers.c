@@ -21,7 +21,7 @@
     LOOP2(pa_add_##S, T, T) LOOP2(pa_sub_##S, T, T) LOOP2(pa_mul_##S, T, T) LOOP1(pa_neg_##S, T, T)                    \
     LOOP1(pa_square_##S, T, T) LOOP2(pa_min_##S, T, T) LOOP2(pa_max_##S, T, T) LOOP2(pa_shl_##S, T, T)                 \
     LOOP2(pa_shr_##S, T, T) LOOP2(pa_pow_##S, T, T) LOOP2(pa_floordiv_##S, T, T) LOOP2(pa_mod_##S, T, T)               \
-    LOOP1(pa_abs_##S, T, T) LOOP1(pa_sign_##S, T, T)
+    LOOP1(pa_abs_##S, T, T) LOOP1(pa_sign_##S, T, T) LOOP2(pa_fmod_##S, T, T)
 #define REAL(S, T)                                                                                                     \
     LOOP1(pa_sin_##S, T, T) LOOP1(pa_cos_##S, T, T) LOOP1(pa_tan_##S, T, T) LOOP1(pa_asin_##S, T, T)                   \
     LOOP1(pa_acos_##S, T, T) LOOP1(pa_atan_##S, T, T) LOOP1(pa_sinh_##S, T, T) LOOP1(pa_cosh_##S, T, T)                \

@@ -141,3 +141,15 @@ def test_a_compiler_without_its_cpp_half_says_what_to_install(tmp_path, monkeypa
         DeviceError, match=r"can't compile C\+\+, in which this kernel is written: install g\+\+"
     ):
         cc.toolchain().compile("int f;", cc.CPP)
+
+
+def test_words_of_the_cpp_half_are_no_sign_that_it_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYARRAY_CFLAGS", "-Wstrict-prototypes")  # which g++ warns of: it is for C
+    assert cc.toolchain().compile("int f;", cc.CPP)[1:4] == b"ELF"
+    words = "cc1plus: fatal error: absent.h: No such file or directory"
+    command = script(
+        tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit 0\necho "{words}" >&2\nexit 1\n'
+    )
+    monkeypatch.setenv("PYARRAY_CC", command)
+    with pytest.raises(CompileError, match=r"absent\.h"):
+        cc.toolchain().compile("int f;", cc.CPP)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray.jit.signature import as_argument
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,14 @@ def test_a_block_ends_with_an_exception():
     assert pa.get_default_device() == "cpu"
 
 
+def test_numpy_arrays_are_where_they_are():
+    x = np.arange(3.0)
+    with pa.default_device("null:0"):
+        assert pa.dump_tag(x) is x
+        assert as_argument(x).device == "cpu"
+        assert np.shares_memory(pa.asnumpy(as_argument(x)), x)
+
+
 def test_kernels_take_host_arrays_there():
     @pa.kernel
     def count(v):
@@ -70,8 +79,11 @@ def test_what_is_no_device(name, monkeypatch):
         pass
     assert pa.get_default_device() == "cpu"
     monkeypatch.setenv("PYARRAY_DEVICE", name)
-    with pytest.raises(ValueError, match=f"PYARRAY_DEVICE='{name}': unknown device"):
-        pa.empty(2)
+    if name:
+        with pytest.raises(ValueError, match=f"PYARRAY_DEVICE='{name}': unknown device"):
+            pa.empty(2)
+    else:  # a variable that is empty is unset
+        assert pa.empty(2).device == "cpu"
     assert pa.empty(2, device="cpu").device == "cpu"
 
 

@@ -1,8 +1,8 @@
-"""The documents say what is true: their Python runs and answers as stated, and the reference is current.
+"""The documents say what is true: their Python runs and gives what is stated, and the reference is current.
 
 A block marked `python` runs after those before it, as part of one program of the page's name. What it states:
 `expression  # -> value` is the value's `repr`, or what a `print` prints; `statement  # -> SomeError: text` is
-the exception; `…` at the end stands for any rest. A block marked `text` behind it is its whole output, the
+the exception; `…` at the end stands for any rest. A block marked `text` after it is its whole output, the
 message of its exception last.
 """
 
@@ -28,7 +28,7 @@ def ids(path):
 
 
 def blocks_of(text):
-    """Pairs of a block's code and the output stated behind it, None without one."""
+    """Pairs of a block's code and the output stated after it, None without one."""
     fences = [m.groups() for m in FENCE.finditer(text)]
     for k, (language, code) in enumerate(fences):
         if language == "python":

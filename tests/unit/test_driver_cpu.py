@@ -176,7 +176,9 @@ def test_one_object_per_device():
     assert str(cpu) == "cpu"
     assert cpu is get_device("cpu:0") is get_device(cpu)
     assert cpu == "cpu"
-    assert cpu == "cpu:0"
+    assert cpu in {"cpu"}
+    assert "cpu" in {cpu}
+    assert cpu != "cpu:0"  # of which the hash is another
     assert cpu != "null"
     assert cpu != get_device("null")
     assert {cpu: 1}["cpu"] == 1

@@ -74,7 +74,7 @@ def test_result_type():
     assert result_type(1, 2.0) is dtypes.float64
     assert result_type(dtypes.int8, 2.0) is dtypes.float64
     assert result_type(np.dtype("float32"), "int64", 3) is dtypes.float32
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least one array, dtype or scalar, got none; give one"):
         result_type()
 
 

@@ -1,4 +1,4 @@
-"""`python -m pyarray info` and `show_config`: what is there, what is missing and the command that mends it.
+"""`python -m pyarray info` and `show_config`: what is there, what is missing and the command that fixes it.
 The machines are made up here."""
 
 import importlib.metadata
@@ -69,7 +69,7 @@ def machine(monkeypatch):
 CUDA, HIP = {"libcuda.so.1": Library(13000)}, {"libamdhip64.so": Library(60342134)}
 BOUND = {"cuda-bindings": "13.0.1", "hip-python": "7.1"}
 CASES = [
-    # kind, machine, the part that is to be mended, what is said of it, the command
+    # kind, machine, the part that is to be fixed, what is said of it, the command
     ("cuda", {}, "driver", "no libcuda.so.1, the library of NVIDIA's", "sudo apt-get install nvidia-driver"),
     ("cuda", {"distribution": "ubuntu"}, "driver", "no libcuda.so.1", "sudo ubuntu-drivers install"),
     ("cuda", {"distribution": "arch"}, "driver", "no libcuda.so.1", "see https://www.nvidia.com/drivers"),
@@ -112,13 +112,13 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "there", "name", "said", "mend"), CASES)
-def test_what_is_missing_and_what_mends_it(kind, there, name, said, mend, machine):
+@pytest.mark.parametrize(("kind", "there", "name", "said", "fix"), CASES)
+def test_what_is_missing_and_what_fixes_it(kind, there, name, said, fix, machine):
     machine(**there)
-    first = next(part for part in diagnosis.parts(kind) if part.mend)
+    first = next(part for part in diagnosis.parts(kind) if part.fix)
     assert first.name == name
     assert said in first.found
-    assert first.mend.startswith(mend)
+    assert first.fix.startswith(fix)
     assert str(first) in diagnosis.missing(kind)
     assert "(two GPUs)" in diagnosis.missing(kind)
 

@@ -113,7 +113,7 @@ def library():
 
 @pytest.fixture(params=[(32, 0), (64, 0), (64, 1)], ids=str)
 def run(request, library):
-    """Launches a kernel; answers its error. Warps and the order of threads are the case's."""
+    """Launches a kernel; returns its error. Warps and the order of threads are the case's."""
     warp, backwards = request.param
     stacks = ctypes.c_void_p()
 

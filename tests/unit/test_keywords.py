@@ -1,5 +1,6 @@
 """Keywords that a function doesn't have: every error names the nearest one that is there."""
 
+import functools
 import inspect
 import pickle
 import types
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray import keywords as keywords_of
 
 A = pa.asarray(np.arange(6.0).reshape(2, 3))
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -27,7 +29,8 @@ def functions():
         for name in sorted(getattr(module, "__all__", vars(module))):
             found = getattr(module, name)
             public = not name.startswith("_") and isinstance(found, types.FunctionType)
-            ours = public and found.__module__.startswith("pyarray") and "lang" not in found.__module__
+            ours = public and f"{found.__module__}.".startswith("pyarray.")
+            ours = ours and not found.__module__.startswith("pyarray.lang")
             if ours and keywords(found):
                 yield pytest.param(found, id=f"{module.__name__}.{name}")
 
@@ -79,3 +82,31 @@ def test_signatures_pickles_and_numpy_names_stay():
     assert list(inspect.signature(pa.zeros).parameters) == ["shape", "dtype", "device"]
     for function in (pa.add, pa.zeros, pa.sum, pa.linalg.norm, pa.fft.fft):
         assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_only_the_language_s_own_functions_are_left_alone():
+    """Also where a name has `lang` or `pyarray` in it."""
+
+    def function(*, here=None):
+        pass
+
+    for module, wrapped in (("pyarray.lang.markers", False), ("pyarray.language", True), ("pyarrays", False)):
+        function.__module__ = module
+        namespace = {"__name__": module, "function": function}
+        keywords_of.install(namespace)
+        assert (namespace["function"] is not function) == wrapped
+        assert module != "pyarrays" or keywords_of.checked(function) is function
+        function = types.FunctionType(function.__code__, {}, "function")
+        function.__kwdefaults__ = {"here": None}
+
+
+def test_a_function_is_wrapped_once():
+    def function(*, here=None):
+        pass
+
+    function.__module__ = "pyarray.testing"
+    made = keywords_of.checked(function)
+    assert made is keywords_of.checked(function) is keywords_of.checked(made)
+    other = functools.wraps(function)(lambda **options: 3)
+    other.__module__ = "pyarray.testing"
+    assert keywords_of.checked(other)(here=1) == 3

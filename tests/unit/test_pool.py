@@ -196,13 +196,24 @@ def test_a_forked_child_allocates():
     device = get_device("cpu")
     kept = Buffer.allocate(device, 1 << 20)
     pool = get_pool(device)
-    with pool._lock:
-        child = os.fork()
-        if child == 0:
-            thread = threading.Thread(target=lambda: Buffer.allocate(device, 3 << 20))
-            thread.start()
-            thread.join(10)
-            os._exit(thread.is_alive())
+    inside, end = threading.Event(), threading.Event()
+
+    def hold():
+        with pool._lock:
+            inside.set()
+            end.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        thread = threading.Thread(target=lambda: Buffer.allocate(device, 3 << 20))
+        thread.start()
+        thread.join(10)
+        os._exit(thread.is_alive())
+    end.set()
+    holder.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert kept.ptr
 

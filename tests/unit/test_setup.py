@@ -35,10 +35,6 @@ def test_every_declared_function_is_there():
 
 
 def test_import_needs_no_compiler():
-    code = (
-        "import sys, pyarray; print('pyarray.driver.cc' in sys.modules and 'subprocess' in sys.modules and 0)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": ""}, check=False
-    )
+    command = [sys.executable, "-c", "import pyarray"]
+    result = subprocess.run(command, capture_output=True, text=True, env={"PATH": ""}, check=False)
     assert result.returncode == 0, result.stderr

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "pyarray"
 
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
-    {"config", "errors", "keywords", "_runtime"},
+    {"config", "errors", "keywords", "locks", "_runtime"},
     {"dtypes", "shapes", "annotations"},
     {"driver", "lang"},
     {"memory"},
@@ -83,7 +83,7 @@ def test_no_hidden_imports(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_sizes(path):
     text = path.read_text()
-    assert text.count("\n") <= 470, "split the file"
+    assert text.count("\n") <= 450, "split the file"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             size = (node.end_lineno or 0) - node.lineno + 1

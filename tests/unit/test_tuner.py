@@ -16,11 +16,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pyarray as pa
+from pyarray.debug import tuning
 from pyarray.tune import agreement as tune_check
 from pyarray.tune import cost as tune_model
 from pyarray.tune import key as tune_key
 from pyarray.tune import store as tune_store
 from pyarray.tune.artifact import check_name
+from pyarray.tune.search import Result
 
 PLAIN = st.one_of(st.booleans(), st.integers(), st.text(max_size=4), st.none(), st.floats(allow_nan=False))
 
@@ -270,6 +272,50 @@ def test_torn_and_foreign_files_are_moved_aside(tmp_path_factory, data):
             assert len(aside) == 1
             assert aside[0].read_bytes() == new
             assert "moved" in str(seen[0].message)
+
+
+GROUP = {"arrays": {"v": {"dtype": "float64", "steps": "1"}}, "device": {"model": "a CPU", "threads": 2}}
+KEY = {"group": GROUP, "sizes": {"n": ["int", "100"], "s": ["shape", 3, 4]}}
+
+
+def places(data, above=()):
+    """Of all parts of what JSON holds."""
+    for k in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+        yield (*above, k)
+        yield from places(data[k], (*above, k))
+
+
+WRONG = [None, "x", [], {}, 5, -1, 1e400, float("nan"), 10**400, True, [1], {"a": 1}, "\ud800"]
+
+
+@pytest.mark.filterwarnings("ignore:the tuner's file")
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: str(value)[:9].encode("unicode_escape").decode())
+def test_what_is_read_is_sound_or_the_file_is_moved_aside(folder, wrong, capsys):
+    """Whatever stands in the place of one part: what reads entries may rely on their types."""
+    store = tune_store.Store("m.f", "0123456789ab")
+    times = row("a", 1.0) | {"b": {"config": "b", "reason": "slow"}}
+    facts = {"timings": times, "winners": {"s": "a"}, "work": {"a": 1e30, "b": 4.0}}
+    store.merge("k", facts | {"key": KEY, "group": "f00"})
+    good = json.loads(store.path.read_text())
+    moved = 0
+    for *above, last in places(good):
+        data = json.loads(json.dumps(good))
+        part = data
+        for name in above:
+            part = part[name]
+        part[last] = wrong
+        store.path.write_text(json.dumps(data))
+        tuning.show(None, None)
+        for entry in store.entries().values():
+            for name, fact in entry["timings"].items():
+                Result.of_row(pa.Config(block=name), fact)
+            tune_model.fit((float(n), 1.0) for n in entry.get("work", {}).values())
+        store.merge("new", {"timings": row("c", 1.0), "winners": {"s": "c"}})
+        moved += len(list(folder.glob("*.aside-*")))
+        for path in folder.glob("*.aside-*"):
+            path.unlink()
+    assert moved > 8
+    assert "m.f" in capsys.readouterr().out
 
 
 def test_a_lock_is_held_by_one_and_ends_with_its_process(folder):

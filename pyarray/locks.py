@@ -1,0 +1,29 @@
+"""Locks of which a child of a fork gets none that nobody gives back."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+_locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
+
+
+def new_lock() -> threading.RLock:
+    """A lock that is free in the child of a fork, whichever other thread held it then. What the thread that
+    forks holds it goes on to hold.
+
+    It is re-entrant: a signal handler and a garbage collection may come in the locked part, and launch.
+    """
+    made = threading.RLock()
+    _locks.add(made)
+    return made
+
+
+def _after_fork() -> None:
+    for lock in list(_locks):
+        if not lock._is_owned():  # type: ignore[attr-defined]
+            lock._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+os.register_at_fork(after_in_child=_after_fork)
