@@ -53,7 +53,7 @@ def captures(function: Any, decorated: tuple[Any, ...]) -> Iterator[Capture | Co
         one = rest.pop()
         cells = dict(zip(one.__code__.co_freevars, one.__closure__ or (), strict=True))
         for name, steps in _paths(one.__code__):
-            owner = cells.get(name, one.__globals__)
+            owner: Any = cells.get(name, one.__globals__)
             if owner is one.__globals__ and name not in owner:
                 continue  # a built-in, or a variable of the function itself
             for capture in _along(owner, name, steps):

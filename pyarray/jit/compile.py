@@ -65,7 +65,7 @@ def checked_flags(what: str, flags: Any) -> tuple[str, ...]:
     """The compiler flags that a user gave `what`; a text by itself is one. Raises `TypeError` for what is no
     text."""
     listed = isinstance(flags, Iterable) and not isinstance(flags, (str, Mapping))
-    given = tuple(flags) if listed else (flags,)
+    given: tuple[Any, ...] = tuple(flags) if listed else (flags,)
     if not all(isinstance(flag, str) for flag in given):
         raise TypeError(
             f"the flags of {what} are texts for the compiler, got {flags!r}; "
