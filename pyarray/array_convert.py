@@ -31,9 +31,9 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
 
     On the CPU the memory of NumPy arrays (of subclasses too, but for masked arrays) and buffers is shared
     where dtype, alignment and byte order allow; read-only memory, and axes of stride 0, give a read-only
-    array. `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed. Dtypes of
-    Python scalars are bool, int64, float64, complex128. Raises `TypeError` for unsupported dtypes,
-    `OverflowError` for integers out of the dtype's range.
+    array; a bytearray can't grow meanwhile. `copy=True` always copies, `copy=False` raises `ValueError` where
+    a copy is needed. Dtypes of Python scalars are bool, int64, float64, complex128. Raises `TypeError` for
+    unsupported dtypes, `OverflowError` for integers out of the dtype's range.
 
     >>> asarray([1, 2.5]).dtype
     float64

@@ -62,11 +62,12 @@ static void *pa_grid_fresh(char *top, void (*start)())
 #endif
 
 #define PA_GRID_SPACE ((sizeof(pa_grid_space) + 65535) / 65536 * 65536)
+#define PA_GRID_BYTES (PA_GRID_SPACE + (size_t)PA_GRID_THREADS * (PA_GRID_GUARD + PA_GRID_STACK))
 
 static pa_grid_space *pa_grid_reserve()
 {
     /* readable and writable; private, anonymous, and not counted before it is touched */
-    void *p = mmap(0, PA_GRID_SPACE + (size_t)PA_GRID_THREADS * (PA_GRID_GUARD + PA_GRID_STACK), 3, 0x4022, -1, 0);
+    void *p = mmap(0, PA_GRID_BYTES, 3, 0x4022, -1, 0);
     return p == (void *)-1 ? 0 : (pa_grid_space *)p;
 }
 static void pa_grid_enter(int t)
@@ -190,7 +191,7 @@ PA_GRID_FN int pa_grid_blocks(pa_grid_launch *launch)
         pa_grid.block = {(unsigned)(k % g[0]), (unsigned)(k / g[0] % g[1]), (unsigned)(k / ((int64_t)g[0] * g[1]))};
         pa_grid_block();
     }
-    if (own) munmap(own, PA_GRID_SPACE + (size_t)PA_GRID_THREADS * PA_GRID_STACK);
+    if (own) munmap(own, PA_GRID_BYTES);
     launch->error = pa_grid.error;
     return pa_grid.error != 0;
 }

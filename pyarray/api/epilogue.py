@@ -155,6 +155,8 @@ def _number(name: str, x: Any, kind: DType) -> Any:
     that `kind` can't hold."""
     what, made, methods = _NUMBERS["i" if kind.kind == "u" else kind.kind]
     plain = x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x
+    if kind.kind in "iu" and type(plain) is float and plain in (0.0, 1.0):  # which change no type
+        return int(plain)
     # by methods, for float() and complex() read texts, too
     if getattr(plain, "shape", ()) != () or not any(hasattr(type(plain), m) for m in methods):
         other = ", or another dtype=" if isinstance(plain, (float, complex)) else ""

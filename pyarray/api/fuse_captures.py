@@ -23,6 +23,8 @@ _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"))
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 _CONSTANTS = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
 
+GONE: Any = Capture  # what `read` gives for a name that isn't there
+
 Step = tuple[str, Any]  # "." and an attribute, or "[" and an index
 
 
@@ -87,20 +89,23 @@ def _is_fixed(capture: Capture | Contents, function: Any) -> bool:
 
 def _along(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Capture | Contents]:
     """The values of one expression `name.attribute[index]...`, up to where following it would run code."""
-    value = Capture(owner, name, None).read()
+    value: Any = Capture(owner, name, None).read()
     yield Capture(owner, name, value)
     for kind, part in steps:
         if kind == "[" and type(value) in (list, tuple, dict):  # another class may do anything in its `[]`
             try:
                 owner, value = value, value[part]
             except (LookupError, TypeError):
-                return
+                break
         elif kind == "." and not isinstance(value, _ARRAYS) and _is_stored(value, part):
-            owner, value = value, getattr(value, part)
+            owner = value
+            value = getattr(owner, part, GONE)
         else:
             break
         if not isinstance(owner, tuple):
             yield Capture(owner, part, value)
+        if value is GONE:
+            return
     yield from _contents(value, set())
 
 
@@ -133,6 +138,8 @@ def _paths(code: types.CodeType) -> Iterator[tuple[str, tuple[Step, ...]]]:
     name, steps, index = "", list[Step](), list[Any]()
     for one in dis.get_instructions(code):  # the last one returns or jumps, and so ends a path
         op = one.opname
+        if op == "EXTENDED_ARG":  # a part of the next one
+            continue
         if op in _ATTRIBUTES and name and not index:
             steps.append((".", one.argval))
         elif op in _CONSTANTS and name and not index:
@@ -152,9 +159,14 @@ def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, 
     """The memory of arrays among the values, and how a function of `module` calls them."""
     found: dict[Buffer, str] = {}
     for c in captured:
-        for x in (c.value,) if isinstance(c, Capture) else c.value:
-            if isinstance(x, ndarray):
-                found[x._buffer] = repr(c.shown(module)) if isinstance(c, Capture) else "a captured array"
+        rest = [c.value]
+        while rest:
+            x = rest.pop()
+            if isinstance(x, tuple):
+                rest += x
+            elif isinstance(x, ndarray):
+                name = repr(c.shown(module)) if isinstance(c, Capture) and x is c.value else None
+                found[x._buffer] = name or "a captured array"
     return found
 
 

@@ -49,9 +49,6 @@ class GpuDriver(Driver):
         super().__init__(index)
         self._gpu = ffi.new("pa_gpu_device *")
         self._gpu.end_mark = self.end_mark
-        self._gpu.number = number = next(_numbers)
-        if number >= lib.PA_GPU_DEVICES:
-            raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.usual = index == 0
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
         self._records = Records(self)
@@ -70,6 +67,9 @@ class GpuDriver(Driver):
         self._good = 0  # launches that are known to have gone well
         self._gpu.alive = 1
         self._open(index)
+        self._gpu.number = number = next(_numbers)  # after what may fail, and be tried again
+        if number >= lib.PA_GPU_DEVICES:
+            raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.full_grid = self.properties()["processors"] * BLOCKS
         self._memory = self._open_memory()
         _drivers.add(self)

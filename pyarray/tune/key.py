@@ -169,8 +169,15 @@ def updated(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _written(function: Callable[..., Any]) -> str:
-    """A function's name, and the hash of its text where that can be read."""
-    name = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+    """A function's name, and the hash of its text where that can be read; of an object, its class's call.
+    What a `partial` holds belongs to it."""
+    held = ""
+    while isinstance(function, functools.partial):
+        held += f" {function.args!r} {function.keywords!r}"
+        function = function.func
+    if not hasattr(function, "__qualname__"):
+        function = type(function).__call__
+    name = f"{function.__module__}.{function.__qualname__}{held}"
     try:
         return f"{name} {digest_of(inspect.getsource(function))[:16]}"
     except (OSError, TypeError):

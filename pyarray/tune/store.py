@@ -191,14 +191,12 @@ def read(path: Path) -> dict[str, Any] | None:
     return None
 
 
-_OURS = re.compile(
-    r"\.new-\w+|.+-[0-9a-f]{12}\.json(\.aside-\d+|\.write\.lock)?|(search|timing)-[\w.-]+\.lock"
-)
+_OURS = re.compile(r"\.new-\w+|.+-[0-9a-f]{12}\.json(\.aside-\d+)?")
 
 
 def clear() -> int:
     """Delete what is known of all kernels, and what damaged files and killed processes left; nothing else.
-    How many files that were."""
+    Locks stay, for somebody may hold them. How many files that were."""
     root, done = folder(), 0
     if root is None:
         return 0
@@ -207,8 +205,6 @@ def clear() -> int:
             with contextlib.suppress(OSError):
                 path.unlink()
                 done += 1
-    with contextlib.suppress(OSError):  # of what isn't ours
-        root.rmdir()
     return done
 
 

@@ -95,3 +95,54 @@ def test_elements_of_captured_arrays_are_read_at_each_launch():
     assert fused(pa.ones(3)).tolist() == [4.0, 4.0, 4.0]
     weights[0] = 10.0
     assert fused(pa.ones(3)).tolist() == [13.0, 4.0, 13.0]
+
+
+def test_an_array_in_a_captured_tuple_is_no_constant(device):
+    held = (pa.ones(2, device=device),)
+
+    @pa.fuse
+    def f(x):
+        return x * pa.sum(held[0])
+
+    with pytest.raises(pa.CompileError, match="computed once"):
+        f(pa.ones(2, device=device))
+
+
+def test_a_slot_without_a_value_and_a_key_that_comes_later(device):
+    class Slots:
+        __slots__ = ("a", "b")
+
+    held, table = Slots(), {}
+    held.a = 2.0
+
+    @pa.fuse
+    def f(x, flag):
+        return x * held.a if flag else x * held.b
+
+    @pa.fuse
+    def g(x):
+        try:
+            return x * table["k"]
+        except KeyError:
+            return x
+
+    x = pa.ones(2, device=device)
+    assert f(x, True).tolist() == [2, 2]
+    held.b = 3.0
+    assert f(x, False).tolist() == [3, 3]
+    assert g(x).tolist() == [1, 1]
+    table["k"] = 4.0
+    assert g(x).tolist() == [4, 4]
+
+
+def test_attributes_beyond_the_reach_of_one_byte(device):
+    """Python's instructions have arguments of a byte, and an instruction before those that need more."""
+    cfg = types.SimpleNamespace(last=2.0)
+    scope = {"cfg": cfg, **{f"n{k}": 0.0 for k in range(600)}}
+    names = " + ".join(f"n{k}" for k in range(600))
+    exec(f"def f(x):\n    if x is None:\n        return {names}\n    return x * cfg.last\n", scope)
+    f = pa.fuse(scope["f"])
+    x = pa.ones(2, device=device)
+    assert f(x).tolist() == [2, 2]
+    cfg.last = 3.0
+    assert f(x).tolist() == [3, 3]

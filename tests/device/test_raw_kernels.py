@@ -1,5 +1,8 @@
 """RawKernel and RawModule: HIP and CUDA C++ with the caller's grid, on every device."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -121,6 +124,23 @@ def test_options_define(device):
     x = up(np.zeros(3, np.int32), device)
     pa.RawKernel(code, "fill", options=("-DVALUE=7",))(1, 3, (x,))
     assert x.tolist() == [7, 7, 7]
+
+
+def test_stacks_are_given_back():
+    """A launch on the CPU takes address space for a block's stacks."""
+
+    def pages():
+        return int(Path("/proc/self/statm").read_text().split()[0])
+
+    x = np.zeros(1024, np.int32)
+    code = 'extern "C" __global__ void meet(int *x) { x[threadIdx.x] = 1; __syncthreads(); }'
+    meet = pa.RawKernel(code, "meet")
+    meet(1, 1024, (x,))
+    before = pages()
+    for _ in range(20):
+        meet(1, 1024, (x,))
+    assert (x == 1).all()
+    assert (pages() - before) * os.sysconf("SC_PAGESIZE") < 64 << 20  # of one launch
 
 
 def test_what_is_kept_of_launches_is_bounded(device, monkeypatch):
