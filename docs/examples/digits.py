@@ -132,7 +132,8 @@ def draw(path, curve, net, test_x, test_labels):
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=(9, 4), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
+    columns = figure.add_gridspec(1, 2, width_ratios=(1, 1.2))
+    left, right = figure.add_subfigure(columns[0]), figure.add_subfigure(columns[1])
     axes = left.subplots()
     axes.plot(range(1, len(curve) + 1), [c[0] for c in curve], label="training loss")
     axes.plot(range(1, len(curve) + 1), [c[1] for c in curve], label="held-out accuracy")
