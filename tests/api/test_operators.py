@@ -235,7 +235,7 @@ def test_names_that_are_absent():
     for name, message in (
         ("nditer", r"no attribute 'nditer': loop over pyarray\.ndindex"),
         ("lib", "indices, transposes and broadcast_to give views"),
-        ("typecodes", r"which NumPy has: numpy\.typecodes"),
+        ("busday_count", r"which NumPy has: numpy\.busday_count"),
         ("nope", r"^module 'pyarray' has no attribute 'nope'$"),
     ):
         assert not hasattr(pa, name)
