@@ -6,20 +6,10 @@ import os
 import threading
 
 import pytest
-from tune_tools import configs, tuned
+from tune_tools import configs, own_store, tuned  # noqa: F401  (a fixture of every test)
 
 import pyarray as pa
 from pyarray import config
-from pyarray.tune import store as tune_store
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
-    yield tmp_path
-    for name in config.SETTINGS:
-        if name.startswith("PYARRAY_AUTOTUNE"):
-            config.set(name, None)
 
 
 @pa.kernel

@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 import pytest
-from tune_tools import Clock, configs, tuned
+from tune_tools import Clock, configs, own_store, tuned  # noqa: F401  (a fixture of every test)
 
 import pyarray as pa
 from pyarray import config
@@ -20,15 +20,6 @@ from pyarray.tune import key as tune_key
 from pyarray.tune import store as tune_store
 from pyarray.tune import timing as tune_time
 from pyarray.tune.search import Options, Prepared, Search, Task
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
-    yield tmp_path
-    for name in config.SETTINGS:
-        if name.startswith("PYARRAY_AUTOTUNE"):
-            config.set(name, None)
 
 
 @pa.kernel

@@ -1,6 +1,20 @@
 """Tuned kernels whose times a test decides."""
 
+import pytest
+
 import pyarray as pa
+from pyarray import config
+from pyarray.tune import store as tune_store
+
+
+@pytest.fixture(autouse=True, name="folder")
+def own_store(tmp_path, monkeypatch):
+    """Every test has a store of its own; settings are as before after it."""
+    monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
+    yield tmp_path
+    for name in config.SETTINGS:
+        if name.startswith("PYARRAY_AUTOTUNE"):
+            config.set(name, None)
 
 
 class Clock:
