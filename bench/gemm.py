@@ -49,7 +49,6 @@ def product(x: Any, y: Any, dtype: str | None = None) -> dict[str, Callable[[], 
     others, too. PyTorch's integers aren't raced: they are slower than NumPy's."""
     torch = peers.peer("torch")
     p, q = pa.asarray(x), pa.asarray(y)
-    calls: dict[str, Callable[[], Any] | None] = {"pyarray": lambda: p @ q}
     if dtype:
         p, q = p.astype(dtype), q.astype(dtype)
     calls: dict[str, Callable[[], Any] | None] = {"pyarray": lambda: p @ q}

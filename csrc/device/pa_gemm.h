@@ -8,6 +8,7 @@
        #define PA_ACC float                element while computing
        #define PA_KIND PA_GEMM_REAL        or _INT, _BOOL (or of ands), _COMPLEX (PA_T has .re and .im of type PA_ACC)
        #define PA_WIDE                     where PA_ACC is an integer of 64 bits: faster
+       #define PA_BFLOAT                   where PA_T is a bfloat16: faster on some machines
        #define PA_LOAD(x), PA_STORE(x)     PA_T -> PA_ACC and back; leave both out when the types are the same
        #define PA_C uint32_t               element of C, where that isn't PA_T; PA_STORE makes it
        #define PA_EPILOGUE(args, n, acc, d, e, out)    optional: the last step. It makes n elements `out` (PA_C) from sums `acc`
@@ -58,6 +59,13 @@
 #define PA_G_NARROW 1 /* pa_gemm_narrow.h: only there is a signed product of halves, and debug mode reads nothing unchecked */
 #else
 #define PA_G_NARROW 0
+#endif
+#if defined(PA_BFLOAT) && defined(__AVX512BF16__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
+#define PA_G_PAIRS 1
+#define PA_G_DEEP 2 /* elements along the depth in one of a panel */
+#else
+#define PA_G_PAIRS 0
+#define PA_G_DEEP 1
 #endif
 #ifdef PA_NR
 #define PA_G_NRV PA_NR
@@ -225,7 +233,7 @@ PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
         return;
     }
 #if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
-    if (pa_gemm_work(job.m, job.n, job.k, 1) <= 256) {
+    if (pa_gemm_work(job.m, job.n, g->k, 1) <= 256) {
         PA_G(tiny)(&job);
         return;
     }
@@ -261,7 +269,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : PA_G_FEW_DOTS;
     job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17);
     job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_CS && g->rcs == PA_G_CS;
-    job.k = g->k;
+    job.k = pa_gemm_ceil(g->k, PA_G_DEEP);
     job.args = g;
     job.rt = rt;
     job.c = (char *)g->c;
@@ -292,6 +300,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     } else {
         int64_t grain = (int64_t)(PA_G_WIDE / 4 / (work + 1)) + 1;
         if (work * (double)count < PA_G_WIDE) grain = count;
+        else grain = pa_gemm_cut(count, grain, 1);
         rt->parallel_for(rt, PA_G(products), &all, count, grain);
     }
 }
@@ -338,6 +347,9 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_INPLACE
 #undef PA_G_HALVES
 #undef PA_G_NARROW
+#undef PA_G_PAIRS
+#undef PA_G_DEEP
+#undef PA_BFLOAT
 #undef PA_G_LOOKS
 #undef PA_WIDE
 #undef PA_G_SMALL

@@ -11,15 +11,17 @@ PA_GEMM_PLAN void PA_G(run)(pa_gemm_job *job, pa_block body, int64_t count, int 
 PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
 {
     (void)job;
-#if PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
+#if PA_G_PAIRS
+    job->a_direct = job->cas == PA_G_ES && job->n <= 32 * PA_G_NR && job->m >= PA_G_MR; /* its pairs are those of a panel */
+#elif PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
     const int a_fits = job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
     const int b_fits = job->cbs == PA_G_ES &&
                        job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
     job->a_direct = a_fits && job->m >= PA_G_MR;
-    job->b_direct = b_fits && job->n >= PA_G_NR;
+    job->b_direct = b_fits && (job->n >= PA_G_NR || job->n == PA_G_L); /* those of a panel moved back lie inside */
 #if PA_G_SMALL
-    if (a_fits && b_fits && job->m >= PA_G_LOW && job->n >= PA_G_L && job->ccs == PA_G_ES && job->k <= PA_G_KC &&
-        !job->by_vector && pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
+    if (a_fits && b_fits && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
+        pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
         int64_t low, best = 0, rows = INT64_MAX;
         for (low = 0; low < 3 && low * PA_G_LOW < job->m + PA_G_MR; low++) {
             int64_t high = pa_gemm_ceil(job->m - low * PA_G_LOW, PA_G_MR);
@@ -63,9 +65,15 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
         else
             break;
     }
+    /* The threads wait for the last task: a few large ones are halved until that is a tenth at most, though panels are copied twice. */
+    while (job->b_own && job->mc >= 4 * PA_G_MR && 2 * pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > PA_G_WIDE) {
+        const int64_t count = pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc), threads = job->rt->threads;
+        if (11 * count >= 10 * pa_gemm_ceil(count, threads) * threads) break;
+        job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
+    }
     job->ma = job->b_own ? pa_gemm_cut(job->rows, pa_gemm_ceil(job->rows, 8), PA_G_MR) : job->mc;
     job->sai = job->a_direct ? job->ras : (int64_t)sizeof(PA_ACC);
-    job->sak = job->a_direct ? job->cas : PA_G_MR * PA_G_WORD;
+    job->sak = job->a_direct ? PA_G_DEEP * job->cas : PA_G_MR * PA_G_WORD;
     job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
     job->bytes_a = job->a_direct ? 0 : pa_gemm_ceil(job->rows * job->depth * PA_G_WORD, 64) * 64;
     job->bytes_b = job->b_direct || job->b_own ? 0 : pa_gemm_ceil(job->cols * job->depth * PA_G_WORD, 64) * 64;

@@ -79,6 +79,8 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
                 const PA_G_V xs = zero + x;
                 re[i][j] += PA_G(low)(xs, br[j]);
                 cross[i][j] += (PA_G(w))xs * PA_G(turned)(br[j]);
+#elif PA_G_PAIRS
+                re[i][j] = PA_G(pairs)(re[i][j], br[j], x);
 #else
                 re[i][j] = PA_G_VMAC(re[i][j], br[j], x);
 #endif
@@ -108,14 +110,29 @@ PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t
     else PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 0);
 }
 
-#ifdef PA_EPILOGUE
+#if PA_G_PAIRS
+/* Adds what the last elements of an odd depth give, where A is read in place: what follows them is not of their rows. */
+PA_GEMM_INLINE void PA_G(half_pair)(const char *a, int64_t sai, const char *b, PA_G(sums) *s, const int rows, const int across)
+{
+    int i, j;
+    PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
+        PA_ACC pair = 0;
+        __builtin_memcpy(&pair, a + i * sai, sizeof(PA_T));
+        PA_GEMM_UNROLL for (j = 0; j < across; j++)
+            s->re[i][j] = PA_G(pairs)(s->re[i][j], ((const PA_G_VU *)b)[j], pair);
+    }
+}
+#endif
+
 /* A memcpy of n elements; of a whole row of a panel without a call. */
 PA_GEMM_INLINE void PA_G(row)(void *to, const void *from, int64_t n, int64_t size)
 {
     if (n == PA_G_NR) __builtin_memcpy(to, from, (size_t)(PA_G_NR * size));
+    else if (n * size <= 64) pa_gemm_bytes(to, from, n * size);
     else __builtin_memcpy(to, from, (size_t)(n * size));
 }
 
+#ifdef PA_EPILOGUE
 /* n elements of what is added, from (i, j) on in a row. */
 PA_GEMM_HOT void PA_G(added)(const pa_gemm_job *job, int which, int64_t i, int64_t j, int64_t n, PA_C *to)
 {
@@ -191,6 +208,9 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
 {
     const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
     int i, j;
+#if !PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
+    PA_C all[PA_G_MR * PA_G_NR];
+#endif
     (void)first;
 #ifdef PA_EPILOGUE
     if (!job->partial) {
@@ -211,7 +231,9 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
                 *to = v;
             }
 #else
-            PA_G(narrow)(c1 - c0, sum + c0, (PA_C *)row + c0, PA_G_MR * PA_G_NR);
+            /* all at once, and whole vectors: what is left of one would take longer */
+            if (i == r0) PA_G(narrow)((r1 - r0) * PA_G_NR, sum, all, PA_G_MR * PA_G_NR);
+            PA_G(row)((PA_C *)row + c0, all + (i - r0) * PA_G_NR + c0, c1 - c0, PA_G_CS);
             continue;
 #endif
         }
@@ -252,12 +274,13 @@ PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
 #define PA_G_WITHIN_J 8
 
 /* Adds what the slices before found and keeps the sums, when C cannot hold them without rounding them (or cutting them off). */
-PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0, int64_t j0, int first)
+PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0, int64_t j0, int first, const int height,
+                               const int across)
 {
     int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
     PA_G(sums) *kept = (PA_G(sums) *)job->acc + panel;
     int r, q;
-    PA_GEMM_UNROLL for (r = 0; r < PA_G_MR; r++) PA_GEMM_UNROLL for (q = 0; q < PA_G_NRV; q++) {
+    PA_GEMM_UNROLL for (r = 0; r < height; r++) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
         if (!first) s->re[r][q] = PA_G_ADD(kept->re[r][q], s->re[r][q]);
         kept->re[r][q] = s->re[r][q];
 #if PA_KIND == PA_GEMM_COMPLEX
@@ -278,30 +301,37 @@ PA_GEMM_INLINE void PA_G(put)(char *c, int64_t rcs, const PA_G(sums) *s, int fir
     }
 }
 
-/* Rows i0 .. i0 + height of C, columns j0 .. j0 + PA_NR, in one slice. */
+/* Rows i0 .. i0 + height of C, columns j0 .. j0 + across vectors, in one slice. */
 PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
-                                const char *soon, int64_t pace, const int height)
+                                const char *soon, int64_t pace, const int height, const int across)
 {
     PA_G(sums) s, spilled;
-    int rows = (int)pa_gemm_min(height, job->m - i0), cols = (int)pa_gemm_min(PA_G_NR, job->n - j0);
+    const int width = across * PA_G_L;
+    int rows = (int)pa_gemm_min(height, job->m - i0), cols = (int)pa_gemm_min(width, job->n - j0);
     int r0 = 0, c0 = 0, first = flags & PA_G_FIRST;
-#if PA_G_PLAIN
+#if PA_G_PLAIN || PA_G_PAIRS
     /* An edge of a matrix that is not copied: the panel is moved back to lie inside. */
     if (job->a_direct && rows < height) r0 = height - rows, i0 -= r0, a -= r0 * job->ras;
-    if (job->b_direct && cols < PA_G_NR) c0 = PA_G_NR - cols, j0 -= c0, b -= c0 * PA_G_ES;
+    if (job->b_direct && cols < width) c0 = width - cols, j0 -= c0, b -= c0 * PA_G_ES;
 #endif
-    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, PA_G_NRV, job->narrow);
+#if PA_G_PAIRS
+    const int odd = job->a_direct && flags & PA_G_LAST && job->args->k % 2;
+    PA_G(kernel)(kc - odd, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, 0);
+    if (odd) PA_G(half_pair)(a + (kc - 1) * job->sak, job->sai, b + (kc - 1) * job->sbk, &s, height, across);
+#else
+    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, job->narrow);
+#endif
 #if !PA_G_HOLDS
     if ((flags & 3) != 3) {
-        PA_G(keep)(job, &s, i0 + r0, j0 + c0, first);
+        PA_G(keep)(job, &s, i0 + r0, j0 + c0, first, height, across);
         if (!(flags & PA_G_LAST)) return;
     }
 #endif
 #if PA_G_SMALL
     /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of this
        tile; those of another tile may be in the making on another thread. */
-    if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) && (cols == PA_G_NR || (c0 && (flags & 11) == 11))) {
-        PA_G(put)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, PA_G_NRV);
+    if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) && (cols == width || (c0 && (flags & 11) == 11))) {
+        PA_G(put)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, across);
         return;
     }
 #endif
@@ -312,8 +342,11 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
 PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
                             const char *soon, int64_t pace)
 {
-    if (job->m - i0 > PA_G_LOW) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR);
-    else PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW);
+    const int low = job->m - i0 <= PA_G_LOW, one = PA_G_NRV > 1 && job->n - j0 <= PA_G_L;
+    if (one && low) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW, 1);
+    else if (one) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR, 1);
+    else if (low) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW, PA_G_NRV);
+    else PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR, PA_G_NRV);
 }
 
 #if PA_G_SMALL
@@ -336,14 +369,61 @@ PA_GEMM_INLINE void PA_G(strip)(const pa_gemm_job *job, const char *a, const cha
     }
 }
 
+/* The n elements at p, fewer than a vector has. */
+PA_GEMM_INLINE PA_G_V PA_G(first)(const char *p, int64_t n)
+{
+    PA_G_V v = {0};
+#if defined(__AVX512BW__) && PA_G_VBYTES == 64
+    /* what memory copies into a vector's half would be waited for by whoever reads all of it */
+    __asm__("vmovdqu8 %1, %0%{%2%}%{z%}" : "=v"(v) : "m"(*(const char(*)[64])p), "Yk"(((uint64_t)1 << n * PA_G_ES) - 1));
+#else
+    pa_gemm_bytes(&v, p, n * PA_G_ES);
+#endif
+    return v;
+}
+
+/* A product lower than the lower micro-kernel or narrower than a vector: what it reads is copied to where there is room for that. */
+PA_GEMM_HOT void PA_G(slim)(const pa_gemm_job *job, const char *a, const char *b, char *c)
+{
+    PA_ACC rows[PA_G_LOW * PA_G_KC], columns[PA_G_KC * PA_G_L];
+    const int64_t m = pa_gemm_min(job->m, PA_G_LOW), n = pa_gemm_min(job->n, PA_G_L), k = job->k;
+    int64_t ras = job->ras, cas = job->cas, rbs = job->rbs, i, j, p;
+    PA_G(sums) s, spilled;
+    if (m < PA_G_LOW) {
+        __builtin_memset(rows + m * k, 0, (size_t)((PA_G_LOW - m) * k * PA_G_ES));
+        for (i = 0; i < m; i++) {
+            if (cas == PA_G_ES && k * PA_G_ES <= 64) pa_gemm_bytes(rows + i * k, a + i * ras, k * PA_G_ES);
+            else if (cas == PA_G_ES) __builtin_memcpy(rows + i * k, a + i * ras, (size_t)(k * PA_G_ES));
+            else
+                for (p = 0; p < k; p++) { PA_GEMM_SCALAR(); rows[i * k + p] = *(const PA_ACC *)(a + i * ras + p * cas); }
+        }
+        a = (const char *)rows, cas = PA_G_ES, ras = k * PA_G_ES;
+    }
+    if (n < PA_G_L) {
+        for (p = 0; p < k; p++) ((PA_G_VU *)columns)[p] = PA_G(first)(b + p * rbs, n);
+        b = (const char *)columns, rbs = PA_G_VBYTES;
+    }
+    for (j = 0; j < job->n; j += PA_G_L)
+        for (i = 0; i < job->m; i += PA_G_LOW) {
+            const int64_t left = pa_gemm_min(j, job->n - n) * PA_G_ES, top = pa_gemm_min(i, job->m - m);
+            PA_G(multiply)(k, a + top * ras, ras, cas, b + left, rbs, b, 0, &s, PA_G_LOW, 1, 0);
+            spilled = s;
+            for (p = 0; p < m; p++) pa_gemm_bytes(c + (top + p) * job->rcs + left, &spilled.re[p], n * PA_G_ES);
+        }
+}
+
 PA_GEMM_HOT void PA_G(small)(const pa_gemm_job *job, const char *a, const char *b, char *c)
 {
     int64_t j, to;
     int narrow = 0;
+    if (job->m < PA_G_LOW || job->n < PA_G_L) {
+        PA_G(slim)(job, a, b, c);
+        return;
+    }
 #if PA_G_NARROW
     narrow = PA_G(fits)(a, job->m, job->k, job->ras, job->cas) && PA_G(fits)(b, job->k, job->n, job->rbs, job->cbs);
 #endif
-    for (j = 0; j < job->n && job->n >= PA_G_NR; j += PA_G_NR) {
+    for (j = 0; job->n - j > PA_G_L && job->n >= PA_G_NR; j += PA_G_NR) {
         to = pa_gemm_min(j, job->n - PA_G_NR) * PA_G_ES;
         PA_G(strip)(job, a, b + to, c + to, narrow, PA_G_NRV);
     }
@@ -369,7 +449,7 @@ PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
             int64_t p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0), pnext = PA_G_MR * kc * PA_G_WORD;
             int flags = (job->p0 + p0 == 0 ? PA_G_FIRST : 0) | (job->p0 + p0 + kc == job->k ? PA_G_LAST : 0);
             const char *first = job->pa + PA_G(place)(job, slice, i0 / PA_G_MR, pa, PA_G_MR);
-            if (job->a_direct) first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->cas, pnext = PA_G_MR * job->ras;
+            if (job->a_direct) first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->sak, pnext = PA_G_MR * job->ras;
             for (j = j0; j < j1; j += PA_G_NR) {
                 const int64_t side = (j - j0) / PA_G_NR % PA_G_SIDE;
                 const char *a = first, *b = (const char *)(own + side * kc * PA_G_NR * PA_G_PLANES);

@@ -29,33 +29,9 @@ PA_GEMM_LOOP void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_C 
 }
 #endif
 
-/* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width` elements; complex
-   numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros stand for the others. */
-PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
-                             int64_t kc)
-{
-    int64_t p;
-    int i;
-    if (there > width) there = width;
-    __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    for (p = p0; p < p0 + kc; p++, dst += width * PA_G_PLANES)
-        for (i = 0; i < there; i++) {
-            PA_GEMM_SCALAR();
-            const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas
-                                                     : job->b + p * job->rbs + (w0 + i) * job->cbs;
-#ifdef PA_DEBUG_CHECKS
-            PA_T scrap;
-            __builtin_memset(&scrap, 0, sizeof scrap);
-            at = (const char *)(which == PA_GEMM_SITE_A ? pa_gemm_at(job, which, w0 + i, p, at, PA_G_ES, &scrap)
-                                                        : pa_gemm_at(job, which, p, w0 + i, at, PA_G_ES, &scrap));
-#endif
-            PA_G_PUT(dst, i, width, *(const PA_T *)at);
-        }
-}
-
 #define PA_G_PART 64 /* elements of a row that are widened at a time */
 typedef PA_ACC PA_G(four) __attribute__((vector_size(4 * sizeof(PA_ACC))));
-typedef PA_ACC PA_G(fouru) __attribute__((vector_size(4 * sizeof(PA_ACC)), aligned(sizeof(PA_ACC))));
+typedef PA_ACC PA_G(fouru) __attribute__((vector_size(4 * sizeof(PA_ACC)), aligned(PA_G_PAIRS ? 2 : sizeof(PA_ACC))));
 #if defined(__clang__) || __GNUC__ >= 12
 #define PA_G_MIX __builtin_shufflevector
 #endif
@@ -94,13 +70,41 @@ PA_GEMM_INLINE void PA_G(turn)(int64_t n, const char *from, int64_t apart, PA_AC
 
 #undef PA_G_MIX
 
-/* The same for whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side by side are read
+#if PA_G_PAIRS
+#include "pa_gemm_pairs.h"
+#else
+/* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width` elements; complex
+   numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros stand for the others. */
+PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
+                             int64_t kc)
+{
+    int64_t p;
+    int i;
+    if (there > width) there = width;
+    __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
+    for (p = p0; p < p0 + kc; p++, dst += width * PA_G_PLANES)
+        for (i = 0; i < there; i++) {
+            PA_GEMM_SCALAR();
+            const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas
+                                                     : job->b + p * job->rbs + (w0 + i) * job->cbs;
+#ifdef PA_DEBUG_CHECKS
+            PA_T scrap;
+            __builtin_memset(&scrap, 0, sizeof scrap);
+            at = (const char *)(which == PA_GEMM_SITE_A ? pa_gemm_at(job, which, w0 + i, p, at, PA_G_ES, &scrap)
+                                                        : pa_gemm_at(job, which, p, w0 + i, at, PA_G_ES, &scrap));
+#endif
+            PA_G_PUT(dst, i, width, *(const PA_T *)at);
+        }
+}
+
+/* The same for `count` whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side by side are read
    together, since longer runs come faster from memory. Elements that need widening lie in a run in one direction. */
-PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, PA_ACC *dst, const int width, int count)
+PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width, int count)
 {
     const int64_t group = width * PA_G_PLANES;
     int64_t p;
     int i, g;
+    (void)deep;
     if (sw == PA_G_ES) {
         for (p = 0; p < kc; p++, src += sk, dst += group)
             for (g = 0; g < count; g++) {
@@ -134,6 +138,16 @@ PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_
     }
 }
 
+/* A panel of which only `there` rows (or columns) are left, which lie in runs: zeros stand for the others. */
+PA_GEMM_HOT void PA_G(part)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
+{
+    int64_t p;
+    (void)deep;
+    __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
+    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) PA_G_COPY(there, src, dst, width);
+}
+#endif /* PA_G_PAIRS */
+
 /* Where a panel of the block starts: slices of kc after each other, `panels` panels in each. */
 PA_GEMM_INLINE int64_t PA_G(place)(const pa_gemm_job *job, int64_t slice, int64_t panel, int64_t panels, int width)
 {
@@ -149,11 +163,16 @@ PA_GEMM_HOT void PA_G(fetch)(const pa_gemm_job *job, int which, int64_t w, int64
     int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0), there = pa_gemm_min(end - w, PA_G_SIDE * width);
 #ifndef PA_DEBUG_CHECKS
     int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
-    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * sk;
+    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * PA_G_DEEP * sk;
+    const int64_t deep = job->args->k - (job->p0 + p) * PA_G_DEEP;
     int whole = PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES ? (int)(there / width) : 0;
-    if (which == PA_GEMM_SITE_A) PA_G(panels)(src, sw, sk, kc, dst, PA_G_MR, whole);
-    else PA_G(panels)(src, sw, sk, kc, dst, PA_G_NR, whole);
+    if (which == PA_GEMM_SITE_A) PA_G(panels)(src, sw, sk, kc, deep, dst, PA_G_MR, whole);
+    else PA_G(panels)(src, sw, sk, kc, deep, dst, PA_G_NR, whole);
     w0 += whole * width, there -= whole * width, dst += kc * whole * width * PA_G_PLANES;
+    if (there > 0 && sw == PA_G_ES) {
+        PA_G(part)(src + whole * width * sw, sk, kc, deep, dst, width, (int)pa_gemm_min(there, width));
+        return;
+    }
 #endif
     for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES)
         PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);

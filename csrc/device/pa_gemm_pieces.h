@@ -58,12 +58,13 @@ PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
 /* A handful of elements, where all the above would take longer than the product. */
 PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
 {
+    const int64_t k = job->args->k;
     int64_t i, j, p;
     for (i = 0; i < job->m; i++)
         for (j = 0; j < job->n; j++) {
             const char *a = job->a + i * job->ras, *b = job->b + j * job->cbs;
             PA_ACC s[2] = {0, 0}, x[2], y[2];
-            for (p = 0; p < job->k; p++, a += job->cas, b += job->rbs) {
+            for (p = 0; p < k; p++, a += job->cas, b += job->rbs) {
                 PA_GEMM_SCALAR();
                 PA_G_PUT(x, 0, 1, *(const PA_T *)a);
                 PA_G_PUT(y, 0, 1, *(const PA_T *)b);

@@ -13,8 +13,12 @@
 #define PA_GEMM_SITE_C 2
 #define PA_GEMM_SITE_D 3
 
-#ifndef PA_GEMM_WIDE
-#define PA_GEMM_WIDE 70000.0 /* multiplications of vectors that pay for waking other threads */
+/* Multiplications of vectors that pay for waking other threads. Of 64 bytes, many processors do half as many at a time. */
+#ifdef PA_GEMM_WIDE
+#elif defined(__AVX512F__)
+#define PA_GEMM_WIDE 32000.0
+#else
+#define PA_GEMM_WIDE 70000.0
 #endif
 #ifndef PA_GEMM_BIG
 #define PA_GEMM_BIG (384.0 * 384 * 384) /* from here on each product of a batch is cut, below the batch is */
@@ -110,6 +114,20 @@ PA_GEMM_INLINE int64_t pa_gemm_ceil(int64_t a, int64_t b) { return (a + b - 1) /
 PA_GEMM_INLINE double pa_gemm_work(int64_t m, int64_t n, int64_t k, int planes)
 {
     return (double)m * (double)n * (double)k * planes * planes;
+}
+/* A memcpy of at most 64 bytes without a call: two copies may overlap. */
+PA_GEMM_INLINE void pa_gemm_bytes(void *into, const void *of, int64_t n)
+{
+    char *to = (char *)into;
+    const char *from = (const char *)of;
+    if (n >= 32) __builtin_memcpy(to, from, 32), to += n - 32, from += n - 32, n = 32;
+    else if (n >= 16) __builtin_memcpy(to, from, 16), to += n - 16, from += n - 16, n = 16;
+    else if (n >= 8) __builtin_memcpy(to, from, 8), to += n - 8, from += n - 8, n = 8;
+    if (n == 32) __builtin_memcpy(to, from, 32);
+    else if (n == 16) __builtin_memcpy(to, from, 16);
+    else if (n == 8) __builtin_memcpy(to, from, 8);
+    else
+        for (; n > 0; n--) { PA_GEMM_SCALAR(); *to++ = *from++; }
 }
 /* Size of the parts when `all` is cut into as few equal parts as a limit allows, each a multiple of `step`. */
 PA_GEMM_INLINE int64_t pa_gemm_cut(int64_t all, int64_t limit, int64_t step)

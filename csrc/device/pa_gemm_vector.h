@@ -341,12 +341,13 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
     const int64_t unit = PA_G_INPLACE ? PA_G_DOTS : 4;
-    int64_t bytes = job->n * job->k * PA_G_ES, pieces, r, p, words;
+    const int64_t k = job->args->k;
+    int64_t bytes = job->n * k * PA_G_ES, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
-    if ((!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : job->k) < 2 * PA_G_L) return 0;
+    if ((!job->by_rows && job->rbs != PA_G_ES) || (job->by_rows ? job->n : k) < 2 * PA_G_L) return 0;
     job->mb = job->m * PA_G_PLANES;
     job->nb = job->n * (job->by_rows ? PA_G_PLANES : 1);
-    job->kb = job->k * (job->by_rows ? 1 : PA_G_PLANES);
+    job->kb = k * (job->by_rows ? 1 : PA_G_PLANES);
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
     job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), unit) * unit;
     if (job->cchunk > job->nb) job->cchunk = job->nb;
@@ -361,11 +362,11 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     for (r = 0; r < job->m && words; r++) {
         PA_ACC *x = (PA_ACC *)job->pa + r * PA_G_PLANES * job->kb;
         const char *a = job->a + r * job->ras;
-        for (p = 0; p < job->k; p++, a += job->cas) {
+        for (p = 0; p < k; p++, a += job->cas) {
             PA_GEMM_SCALAR();
 #if PA_KIND == PA_GEMM_COMPLEX
             PA_T v = *(const PA_T *)a;
-            if (job->by_rows) x[p] = v.re, x[job->k + p] = v.im;
+            if (job->by_rows) x[p] = v.re, x[k + p] = v.im;
             else x[2 * p] = v.re, x[2 * p + 1] = -v.im, x[job->kb + 2 * p] = v.im, x[job->kb + 2 * p + 1] = v.re;
 #else
             x[p] = (PA_ACC)PA_LOAD(*(const PA_T *)a);

@@ -194,6 +194,7 @@ def _macros(dtype: DType, out: DType) -> str:
     elif out is not dtype:
         store = "(x)"
     wide = "#define PA_WIDE\n" if acc == "uint64_t" else ""
+    wide = "#define PA_BFLOAT\n" if memory == "pa_bf16" else wide
     defines = wide + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
     defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
     if load is not None:

@@ -1,5 +1,5 @@
-"""csrc/device/pa_gemm.h as it is compiled for other processors than this one: vectors of SSE2 and AVX-512,
-and those of 64-bit Arm on an emulator."""
+"""csrc/device/pa_gemm.h as it is compiled for other processors than this one: vectors of SSE2, AVX2 and
+AVX-512, and those of 64-bit Arm on an emulator."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ int main(void)
 {
     int64_t n[16]; /* kind; m, n, k; strides; bytes and first element of A, B, C */
     while (fread(n, 8, 16, stdin) == 16) {
-        pa_runtime rt = {.parallel_for = all, .scratch = scratch};
+        pa_runtime rt = {.parallel_for = all, .scratch = scratch, .threads = 2};
         pa_gemm_args g = {.m = n[1], .n = n[2], .k = n[3]};
         g.ras = n[4], g.cas = n[5], g.rbs = n[6], g.cbs = n[7], g.rcs = n[8], g.ccs = n[9];
         const pa_gemm_args *args = &g;
@@ -55,12 +55,14 @@ SOME = ("f32", "f64", "c64", "u8", "u64")
 # compiler, what runs the program (words of /proc/cpuinfo or an emulator), element types
 SETS = {
     "sse2": (["cc", "-march=x86-64"], set(), SOME),
-    "avx512": (["cc", "-march=x86-64-v4"], {"avx512f", "avx512dq"}, SOME),
+    "avx2": (["cc", "-march=x86-64-v3"], {"avx2", "fma"}, SOME),
+    "avx512": (["cc", "-march=x86-64-v4"], {"avx512f", "avx512dq"}, (*SOME, "bf16")),
+    "avx512, pairs": (["cc", "-march=x86-64-v4", "-mavx512bf16"], {"avx512f", "avx512_bf16"}, ("bf16",)),
     "neon": (["aarch64-linux-gnu-gcc", "-static"], "qemu-aarch64-static", tuple(KINDS)),
 }
 SHAPES = (
     (1, 1, 1), (5, 7, 9), (8, 8, 8), (12, 48, 16), (63, 65, 67), (1, 300, 200), (200, 300, 1), (3, 130, 257),
-    (97, 1100, 70),
+    (97, 1100, 70), (9, 33, 3), (30, 301, 19),
 )  # fmt: skip
 LAYOUTS = (("rows", "rows"), ("columns", "rows"), ("rows", "columns"), ("offset", "steps"))
 
