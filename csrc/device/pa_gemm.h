@@ -79,7 +79,7 @@
 #ifdef PA_MR
 #define PA_G_MR PA_MR
 #elif defined(__AVX512F__)
-#define PA_G_MR 12
+#define PA_G_MR 8 /* rows of A a power of 2 apart fight for as many lines of L1 */
 #elif defined(__ARM_NEON) && !defined(PA_VBYTES)
 #define PA_G_MR 8
 #else
@@ -149,14 +149,24 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #define PA_G_ES ((int64_t)sizeof(PA_T))
 #define PA_G_CS ((int64_t)sizeof(PA_C))
 #define PA_G_WORD ((int64_t)sizeof(PA_ACC) * PA_G_PLANES) /* bytes of an element in a panel */
+/* the most that the depth may be, and what it is */
 #ifdef PA_KC
 #define PA_G_KC ((int64_t)(PA_KC))
+#elif defined(__AVX512F__)
+#define PA_G_KC ((int64_t)512)
 #else
 #define PA_G_KC ((int64_t)(32768 / (PA_G_NR * PA_G_WORD) < 128 ? 128 : 32768 / (PA_G_NR * PA_G_WORD)))
+#endif
+#if defined(__AVX512F__) && !defined(PA_KC) && !(PA_KIND == PA_GEMM_REAL && PA_G_PLAIN)
+#define PA_G_DEPTH (PA_G_KC / 2)
+#else
+#define PA_G_DEPTH PA_G_KC
 #endif
 #define PA_G_MOST ((PA_G_KC + PA_G_KC / 32 + 3) / 4 * 4) /* slightly more, where that makes one panel less */
 #ifdef PA_MC
 #define PA_G_MC (pa_gemm_ceil(PA_MC, PA_G_MR) * PA_G_MR)
+#elif defined(__AVX512F__)
+#define PA_G_MC ((int64_t)(PA_G_DEPTH == PA_G_KC ? 192 : 256)) /* such processors have 1 MiB of L2 */
 #else
 #define PA_G_MC (147456 / (PA_G_KC * PA_G_WORD * PA_G_MR) * PA_G_MR)
 #endif
@@ -332,6 +342,7 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_WORD
 #undef PA_G_KC
 #undef PA_G_MOST
+#undef PA_G_DEPTH
 #undef PA_G_MC
 #undef PA_G_NC
 #undef PA_G_BLOCK

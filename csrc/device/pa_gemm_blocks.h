@@ -18,7 +18,7 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
     const int b_fits = job->cbs == PA_G_ES &&
                        job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
     job->a_direct = a_fits && job->m >= PA_G_MR;
-    job->b_direct = b_fits && (job->n >= PA_G_NR || job->n == PA_G_L); /* those of a panel moved back lie inside */
+    job->b_direct = b_fits && job->n >= (2 * pa_gemm_ceil(job->n, PA_G_L) <= PA_G_NRV ? PA_G_L : PA_G_NR); /* a panel moved back lies inside */
 #if PA_G_SMALL
     if (a_fits && b_fits && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
         pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_WIDE) {
@@ -40,7 +40,7 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
 PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
 {
     const pa_gemm_args *g = job->args;
-    const int64_t kc = g->kc > 0 ? pa_gemm_min(g->kc, PA_G_KC) : PA_G_KC;
+    const int64_t kc = g->kc > 0 ? pa_gemm_min(g->kc, PA_G_KC) : PA_G_DEPTH;
     const int64_t mc = g->mc > 0 ? pa_gemm_ceil(g->mc, PA_G_MR) * PA_G_MR : PA_G_MC;
     const int64_t nc = g->nc > 0 ? pa_gemm_ceil(g->nc, PA_G_NR) * PA_G_NR : PA_G_NC;
     job->rows = pa_gemm_min(pa_gemm_ceil(job->m, PA_G_MR) * PA_G_MR, pa_gemm_ceil(PA_G_BLOCK, mc) * mc);
@@ -53,7 +53,7 @@ PA_GEMM_PLAN void PA_G(plan)(pa_gemm_job *job)
     /* One row of tiles, if higher ones than usual: no panel of B is read by two tasks then. Only while A stays in L2 and every
        thread has a few tiles. */
     job->b_own = !job->b_direct && job->m <= PA_G_BLOCK &&
-                 (job->m <= 2 * mc || (job->rows * job->kc <= 2 * PA_G_MC * PA_G_KC && job->cols >= 4 * PA_G_NR * job->rt->threads));
+                 (job->m <= 2 * mc || (job->rows * job->kc <= 2 * PA_G_MC * PA_G_DEPTH && job->cols >= 4 * PA_G_NR * job->rt->threads));
     if (job->b_own) job->mc = job->rows;
     /* Enough tasks for many threads, as long as they are worth taking. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < 32 &&

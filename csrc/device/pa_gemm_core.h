@@ -208,7 +208,7 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
 {
     const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
     int i, j;
-#if !PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
+#if !PA_G_PLAIN && PA_KIND != PA_GEMM_COMPLEX && !defined(PA_DEBUG_CHECKS)
     PA_C all[PA_G_MR * PA_G_NR];
 #endif
     (void)first;
@@ -230,6 +230,9 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
                 if (PA_G_HOLDS && !first) v = PA_G_ADD(v, *to);
                 *to = v;
             }
+#elif PA_KIND == PA_GEMM_COMPLEX
+            PA_G(narrow)(c1 - c0, sum + c0, (PA_C *)row + c0, PA_G_MR * PA_G_NR);
+            continue;
 #else
             /* all at once, and whole vectors: what is left of one would take longer */
             if (i == r0) PA_G(narrow)((r1 - r0) * PA_G_NR, sum, all, PA_G_MR * PA_G_NR);
@@ -279,13 +282,14 @@ PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0
 {
     int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
     PA_G(sums) *kept = (PA_G(sums) *)job->acc + panel;
+    const int64_t at = across == PA_G_NRV ? 0 : (j0 - job->j0) % PA_G_NR / PA_G_L;
     int r, q;
     PA_GEMM_UNROLL for (r = 0; r < height; r++) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
-        if (!first) s->re[r][q] = PA_G_ADD(kept->re[r][q], s->re[r][q]);
-        kept->re[r][q] = s->re[r][q];
+        if (!first) s->re[r][q] = PA_G_ADD(kept->re[r][at + q], s->re[r][q]);
+        kept->re[r][at + q] = s->re[r][q];
 #if PA_KIND == PA_GEMM_COMPLEX
-        if (!first) s->im[r][q] = PA_G_ADD(kept->im[r][q], s->im[r][q]);
-        kept->im[r][q] = s->im[r][q];
+        if (!first) s->im[r][q] = PA_G_ADD(kept->im[r][at + q], s->im[r][q]);
+        kept->im[r][at + q] = s->im[r][q];
 #endif
     }
 }
@@ -342,10 +346,12 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
 PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
                             const char *soon, int64_t pace)
 {
-    const int low = job->m - i0 <= PA_G_LOW, one = PA_G_NRV > 1 && job->n - j0 <= PA_G_L;
-    if (one && low) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW, 1);
-    else if (one) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR, 1);
-    else if (low) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW, PA_G_NRV);
+    const int64_t left = pa_gemm_ceil(job->n - j0, PA_G_L); /* vectors of C */
+    if (2 * left <= PA_G_NRV) {
+        int64_t j;
+        for (j = 0; j < left; j++, b += PA_G_VBYTES, flags |= PA_G_WITHIN_J)
+            PA_G(panel)(job, a, b, kc, i0, j0 + j * PA_G_L, flags, soon, pace, PA_G_MR, 1);
+    } else if (job->m - i0 <= PA_G_LOW) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW, PA_G_NRV);
     else PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR, PA_G_NRV);
 }
 

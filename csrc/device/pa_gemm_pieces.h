@@ -20,10 +20,10 @@ PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
 PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
 {
     pa_gemm_job part = *job;
-    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_KC)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
+    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_DEPTH)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
     if (!job->b_direct && rows < 16) rows = 16; /* there, tiles may be narrower */
     if (!PA_G_INPLACE || count < 2 || rows * pa_gemm_ceil(job->n, PA_G_NR) >= 64) return 0;
-    part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_KC) * PA_G_KC;
+    part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_DEPTH) * PA_G_DEPTH;
     count = pa_gemm_ceil(job->k, part.kchunk);
     PA_G(plan)(&part);
     part.bytes = pa_gemm_ceil(part.bytes, 64) * 64;

@@ -13,10 +13,10 @@
 #define PA_GEMM_SITE_C 2
 #define PA_GEMM_SITE_D 3
 
-/* Multiplications of vectors that pay for waking other threads. Of 64 bytes, many processors do half as many at a time. */
+/* Multiplications of vectors that pay for waking other threads. Of those of 64 bytes, many processors do half as many at a time. */
 #ifdef PA_GEMM_WIDE
 #elif defined(__AVX512F__)
-#define PA_GEMM_WIDE 32000.0
+#define PA_GEMM_WIDE 16000.0
 #else
 #define PA_GEMM_WIDE 70000.0
 #endif
