@@ -26,7 +26,12 @@ FURTHER_BATCHED = ((16, 128), (1000, 8))
 VIEWS = 512  # side of transposed operands
 FEW = ((64, 64, 64), (256, 256, 256), *SKINNY, (255, 257, 259))  # of types that no BLAS has
 TARGETS = {"i": 10.0, "u": 10.0}  # by kind: of NumPy's own loops
-MEANS = dict.fromkeys(("float32", "float64"), (1.0, 0.75))  # geometric mean and least ratio to reach
+# geometric mean and least ratio to reach
+MEANS: dict[str, tuple[float, float | None]] = {
+    **dict.fromkeys(("float32", "float64"), (1.0, 0.75)),
+    **dict.fromkeys(("float16", "bfloat16"), (1.0, None)),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "int64, large values"), (10.0, None)),
+}
 
 
 def operands(dtype: str, *shapes: tuple[int, ...], below: int = 100) -> list[Any]:

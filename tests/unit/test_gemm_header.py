@@ -245,6 +245,23 @@ def test_one_element_beyond_32_bits(libraries, dtype, layout, m, n, k, step):
             x.flat[at] = 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(8, 16, 1), (9, 33, 3), (3, 5, 31), (17, 40, 65), (30, 7, 200), (64, 64, 64), (1, 70, 9)]
+)
+def test_what_lies_around_is_not_read(libraries, dtype, m, n, k):
+    """Nor is what is beyond an edge of vectors, panels and pairs multiplied by 0."""
+    rng, dtype = np.random.default_rng(0), np.dtype(dtype)
+    inside = []
+    for shape in ((m, k), (k, n)):
+        around = np.full((shape[0] + 2, shape[1] + 35), np.inf, dtype)
+        inside.append(around[1:-1, 1:-34])
+        inside[-1][...] = rng.standard_normal(shape)
+    for a in (inside[0], inside[0].T.copy().T):
+        for b in (inside[1], inside[1].T.copy().T):
+            check(libraries["full"].matmul(a, b, np.empty((m, n), dtype)), a, b)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_rounded_once(libraries, dtype):
     """4096 ones and 4096 halves: a running half stops at 2048 (or 256), where 1 more rounds to nothing."""
