@@ -60,7 +60,8 @@
 #else
 #define PA_G_NARROW 0
 #endif
-#if defined(PA_BFLOAT) && defined(__AVX512BF16__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
+/* Processors that have AMX take twice as long for pairs as for two float32. */
+#if defined(PA_BFLOAT) && defined(__AVX512BF16__) && !defined(__AMX_BF16__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
 #define PA_G_PAIRS 1
 #define PA_G_DEEP 2 /* elements along the depth in one of a panel */
 #else

@@ -61,8 +61,8 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     row on the left and a column on the right, and its axis is dropped from the result. K = 0 gives zeros.
 
     Float16 and bfloat16 are accumulated in float32, integers wrap, bools are or-ed. CPUs that multiply pairs
-    of bfloat16 (AVX-512 BF16) take numbers below 1.2e-38 for 0 there. Raises `TypeError` for 0-d operands and
-    types without a common one, `ValueError` for shapes that don't fit.
+    of bfloat16 (AVX-512 BF16 without AMX) take numbers below 1.2e-38 for 0 there. Raises `TypeError` for
+    0-d operands and types without a common one, `ValueError` for shapes that don't fit.
 
     >>> import pyarray as pa
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
