@@ -35,7 +35,8 @@
    vectors, by tasks; then each task computes one tile of C over the whole depth (pa_gemm_core.h). What is read too seldom to pay
    for the copy is read in place. All tasks come from parallel_for, so nobody waits for a thread that sleeps. The order of summation
    depends on sizes and strides alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are bound by memory,
-   pa_gemm_pieces.h for a small C. Nothing is rounded to PA_T before the last step. */
+   pa_gemm_small.h for what one thread does at once, pa_gemm_pieces.h for a small C and a long way. Nothing is rounded to PA_T before
+   the last step. */
 #include "pa_gemm_types.h"
 
 #ifdef PA_NAME
@@ -187,6 +188,9 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #endif
 #include "pa_gemm_panels.h"
 #include "pa_gemm_core.h"
+#if PA_G_SMALL
+#include "pa_gemm_small.h"
+#endif
 #include "pa_gemm_blocks.h"
 #ifndef PA_DEBUG_CHECKS
 #include "pa_gemm_vector.h"
