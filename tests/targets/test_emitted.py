@@ -8,7 +8,7 @@ from kernel_batch import culprit, joined, recorded
 from kernel_recorder import COMPILE
 from target_compilers import TARGETS, missing, refused
 
-SAMPLED = 128  # of so many kernels one is compiled to the end
+SAMPLED = 256  # of so many kernels one is compiled to the end
 
 
 @pytest.fixture(scope="session")
