@@ -128,7 +128,7 @@
 #endif
 
 typedef PA_ACC PA_G(v) __attribute__((vector_size(PA_G_VBYTES)));
-typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(sizeof(PA_ACC)), may_alias));
+typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(PA_G_PAIRS ? 2 : sizeof(PA_ACC)), may_alias));
 #if PA_G_HALVES
 typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #endif

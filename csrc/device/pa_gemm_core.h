@@ -80,7 +80,7 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
                 re[i][j] += PA_G(low)(xs, br[j]);
                 cross[i][j] += (PA_G(w))xs * PA_G(turned)(br[j]);
 #elif PA_G_PAIRS
-                re[i][j] = PA_G(pairs)(re[i][j], br[j], x);
+                re[i][j] = PA_G(pairs)(re[i][j], br[j], PA_G(all)(x));
 #else
                 re[i][j] = PA_G_VMAC(re[i][j], br[j], x);
 #endif
@@ -119,7 +119,7 @@ PA_GEMM_INLINE void PA_G(half_pair)(const char *a, int64_t sai, const char *b, P
         PA_ACC pair = 0;
         __builtin_memcpy(&pair, a + i * sai, sizeof(PA_T));
         PA_GEMM_UNROLL for (j = 0; j < across; j++)
-            s->re[i][j] = PA_G(pairs)(s->re[i][j], ((const PA_G_VU *)b)[j], pair);
+            s->re[i][j] = PA_G(pairs)(s->re[i][j], ((const PA_G_VU *)b)[j], PA_G(all)(pair));
     }
 }
 #endif

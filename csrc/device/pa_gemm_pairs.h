@@ -2,15 +2,29 @@
    of elements that follow each other along the depth, so that a job's depth counts pairs. What is smaller than the smallest normal
    float32 counts as 0 there. Only pa_gemm.h includes it. */
 
-/* s + b * x: each pair of b with the pair x. */
-PA_GEMM_INLINE PA_G_V PA_G(pairs)(PA_G_V s, PA_G_V b, PA_ACC x)
+/* A vector of the pair x. */
+PA_GEMM_INLINE PA_G_V PA_G(all)(PA_ACC x)
 {
     typedef uint32_t words __attribute__((vector_size(PA_G_VBYTES)));
     uint32_t pair;
     __builtin_memcpy(&pair, &x, sizeof pair);
-    const words all = (words){0} + pair;
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(s) : "v"(b), "v"(all));
+    return (PA_G_V)((words){0} + pair);
+}
+
+/* s + b * x: each pair of b with its pair of x. */
+PA_GEMM_INLINE PA_G_V PA_G(pairs)(PA_G_V s, PA_G_V b, PA_G_V x)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(s) : "v"(b), "v"(x));
     return s;
+}
+
+/* The same for one pair. */
+PA_GEMM_INLINE PA_ACC PA_G(pair)(PA_ACC s, PA_ACC b, PA_ACC x)
+{
+    PA_T of_b[2], of_x[2];
+    __builtin_memcpy(of_b, &b, sizeof b);
+    __builtin_memcpy(of_x, &x, sizeof x);
+    return s + PA_LOAD(of_b[0]) * PA_LOAD(of_x[0]) + PA_LOAD(of_b[1]) * PA_LOAD(of_x[1]);
 }
 
 /* n pairs of the elements of two rows. */
@@ -88,5 +102,64 @@ PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_
             }
             PA_G(turn)(n, (const char *)room, PA_G_PART * (int64_t)sizeof(PA_ACC), dst + p * width, width, width);
         }
+    }
+}
+
+/* For pa_gemm_vector.h, where B lies in rows: of 2 * PA_G_BELOW rows PA_G_BESIDE columns at a time, all of them in registers. */
+#define PA_G_BELOW 4
+#define PA_G_BESIDE (2 * PA_G_L)
+typedef uint16_t PA_G(h) __attribute__((vector_size(PA_G_VBYTES), aligned(2), may_alias));
+
+/* The first n elements at p and then zeros. */
+PA_GEMM_INLINE PA_G(h) PA_G(begin)(const char *p, int64_t n)
+{
+    PA_G(h) v;
+    if (n >= PA_G_BESIDE) return *(const PA_G(h) *)p;
+    __asm__("vmovdqu16 %1, %0%{%2%}%{z%}" : "=v"(v) : "m"(*(const PA_G(h) *)p), "Yk"((1u << n) - 1));
+    return v;
+}
+
+/* sums[r][j] += the pairs x[r][q] times the pairs that B has in its columns j .. j + n from pair p on, where zeros stand for rows
+   that B has not. Sums are in an order that PA_G(order) undoes. */
+PA_GEMM_HOT void PA_G(rows)(const pa_gemm_job *job, int64_t n, int64_t j, int64_t p, PA_ACC *sums, const PA_ACC *x)
+{
+    const int64_t deep = job->args->k - 2 * p, all = job->rbs, nx = job->sai / (int64_t)sizeof(PA_ACC);
+    const char *b = job->b + 2 * p * all + j * PA_G_ES;
+    PA_G_V low[PA_G_BELOW], high[PA_G_BELOW];
+    int64_t r;
+    int q;
+    n = pa_gemm_min(n, job->n - j);
+    for (j = 0; j < n; j += PA_G_BESIDE, b += PA_G_VBYTES, sums += PA_G_BESIDE) {
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_BELOW; q++) {
+            PA_G(h) x0 = {0}, x1 = {0};
+            if (2 * q < deep) x0 = PA_G(begin)(b + 2 * q * all, n - j);
+            if (2 * q + 1 < deep) x1 = PA_G(begin)(b + (2 * q + 1) * all, n - j);
+            __asm__("vpunpcklwd %2, %1, %0" : "=v"(low[q]) : "v"(x0), "v"(x1));
+            __asm__("vpunpckhwd %2, %1, %0" : "=v"(high[q]) : "v"(x0), "v"(x1));
+        }
+        for (r = 0; r < job->m; r++) {
+            PA_ACC *to = sums + r * job->nb;
+            PA_G_V s = ((PA_G_VU *)to)[0], t = ((PA_G_VU *)to)[1];
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_BELOW; q++) {
+                const PA_G_V v = PA_G(all)(x[r * nx + q]);
+                s = PA_G(pairs)(s, low[q], v);
+                t = PA_G(pairs)(t, high[q], v);
+            }
+            ((PA_G_VU *)to)[0] = s, ((PA_G_VU *)to)[1] = t;
+        }
+    }
+}
+
+/* Unpacking takes four elements of the one half of a run and four of the other in turn. */
+PA_GEMM_HOT void PA_G(order)(int64_t n, PA_ACC *sums)
+{
+    typedef uint32_t words __attribute__((vector_size(PA_G_VBYTES)));
+    const words first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23}, second = first + 8;
+    for (; n > 0; n -= PA_G_BESIDE, sums += PA_G_BESIDE) {
+        const PA_G_V s = ((PA_G_VU *)sums)[0], t = ((PA_G_VU *)sums)[1];
+        PA_G_V x = s, y = s;
+        __asm__("vpermt2ps %2, %1, %0" : "+v"(x) : "v"(first), "v"(t));
+        __asm__("vpermt2ps %2, %1, %0" : "+v"(y) : "v"(second), "v"(t));
+        ((PA_G_VU *)sums)[0] = x, ((PA_G_VU *)sums)[1] = y;
     }
 }

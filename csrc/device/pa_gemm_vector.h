@@ -2,12 +2,19 @@
    in place and in the order it lies. Rows in a run are added up with factors (axpy), columns in a run are dot products.
    Only pa_gemm.h includes it.
 
-   All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time. Complex numbers
-   are not taken apart: in runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a row
-   of A multiply as two rows; in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and (im, re, ..). */
+   All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time. Bfloat16 by pairs
+   is not: a column is a run of pairs, and pa_gemm_pairs.h makes pairs of rows in registers. Complex numbers are not taken apart: in
+   runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a row of A multiply as two rows;
+   in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and (im, re, ..). */
 
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
 #define PA_G_DOTS 6 /* rows of B in place that one or two rows of A are multiplied with at a time */
+#define PA_G_COLUMNS (PA_G_INPLACE || PA_G_PAIRS) /* columns of B are read in place */
+#if PA_G_PAIRS
+#define PA_G_TAKE(s, b, x) PA_G(pair)(s, b, x)
+#else
+#define PA_G_TAKE(s, b, x) PA_G_MAC(s, b, x)
+#endif
 
 /* A vector of sums of products. */
 #if PA_G_HALVES
@@ -39,12 +46,17 @@ PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
 }
 PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
 {
+#if PA_G_PAIRS
+    s.low = PA_G(pairs)(s.low, x, y);
+#else
     s.low = PA_G_VMAC(s.low, x, y);
+#endif
     return s;
 }
 PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low; }
 #endif
 
+#if !PA_G_PAIRS
 /* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers: for the
    imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
 PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count,
@@ -92,6 +104,7 @@ PA_GEMM_HOT void PA_G(axpy1)(int64_t n, PA_ACC *y, const PA_ACC *x, const PA_ACC
 {
     PA_G(axpy)(n, y, 0, x, 0, b, count, 1);
 }
+#endif
 
 /* out[q] = sum of x[q * apart + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx` further. A single
    row has two sums on the way, that no sum waits for the one before. */
@@ -128,7 +141,7 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
         for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
         for (i = j; i < n; i++) {
             PA_GEMM_SCALAR();
-            sum = PA_G_MAC(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
+            sum = PA_G_TAKE(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
         }
         out[q] = sum;
     }
@@ -158,12 +171,12 @@ PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
     int64_t i;
     PA_G(dot)(part, x, part, 0, parts, s, 1);
     for (i = 0; i < 4; i++) sum = (PA_ACC)PA_G_ADD(sum, s[i]);
-    for (i = 4 * part; i < n; i++) sum = PA_G_MAC(sum, b[i], x[i]);
+    for (i = 4 * part; i < n; i++) sum = PA_G_TAKE(sum, b[i], x[i]);
     return sum;
 }
 #endif
 
-#if PA_G_INPLACE
+#if PA_G_COLUMNS
 /* y[q] += sum of x[j] * b[q][j] for PA_G_DOTS rows of B that are `apart` bytes from one to the next, and for a second row of A the
    same `ny` and `nx` further. The more rows are read at a time, the better the caches see them coming; six are what the sums (of
    two rows, or of halves) leave registers for. */
@@ -189,7 +202,7 @@ PA_GEMM_INLINE void PA_G(dots)(int64_t n, const PA_ACC *x, int64_t nx, const cha
             const PA_G_V s = PA_G(whole)(t[r * PA_G_DOTS + q]);
             PA_ACC sum = s[0];
             for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
-            for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_MAC(sum, b[q][i], x[i]); }
+            for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_TAKE(sum, b[q][i], x[i]); }
             y[q] = (PA_ACC)PA_G_ADD(y[q], sum);
         }
 }
@@ -216,7 +229,7 @@ PA_GEMM_HOT void PA_G(runs)(int64_t n, const char *from, int64_t apart, int coun
     (void)n, (void)room;
     for (q = 0; q < 4; q++) {
         int at = q < count ? q : count - 1;
-#if PA_G_INPLACE
+#if PA_G_COLUMNS
         b[q] = (const PA_ACC *)(from + at * apart);
 #else
         b[q] = room + at * PA_G_RUN;
@@ -248,6 +261,7 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 #if PA_KIND == PA_GEMM_COMPLEX
     if (job->by_rows) j0 /= 2, j1 /= 2;
 #endif
+    j1 = pa_gemm_min(j1, job->n);
     for (r = 0; r < job->m; r++) {
         const PA_ACC *sum = PA_G(sum_at)(job, 0, r * PA_G_PLANES);
 #if defined(PA_EPILOGUE) && PA_KIND != PA_GEMM_COMPLEX
@@ -273,13 +287,28 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
     }
 }
 
+#if PA_G_PAIRS
+/* Adds what the last elements of an odd depth give, which are in no pair where columns are read in place. */
+PA_GEMM_HOT void PA_G(last)(const pa_gemm_job *job, int64_t piece, int64_t j0, int64_t j1)
+{
+    const int64_t k = job->args->k - 1;
+    int64_t r, j;
+    for (r = 0; r < job->m; r++) {
+        const PA_ACC x = PA_LOAD(*(const PA_T *)(job->a + r * job->ras + k * job->cas));
+        const char *b = job->b + k * job->rbs;
+        PA_ACC *y = PA_G(sum_at)(job, piece, r);
+        for (j = j0; j < j1; j++) { PA_GEMM_SCALAR(); y[j] = PA_G_MAC(y[j], PA_LOAD(*(const PA_T *)(b + j * job->cbs)), x); }
+    }
+}
+#endif
+
 /* Each task takes a chunk of columns and a piece of the depth. */
 PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_INPLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
+    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_COLUMNS ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
     int64_t t, r, j, p, n, at, nx = job->sai / (int64_t)sizeof(PA_ACC);
-    PA_ACC room[PA_G_INPLACE ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[8];
+    PA_ACC room[PA_G_COLUMNS ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[8];
     const PA_ACC *b[4];
     int q, count, rows;
     for (t = begin; t < end; t++) {
@@ -287,6 +316,13 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
         int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->kb, p0 + job->kchunk), run = PA_G_RUN;
         for (r = 0; r < job->mb; r++) __builtin_memset(PA_G(sum_at)(job, piece, r) + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
         if (job->by_rows) {
+#if PA_G_PAIRS
+            run = 4 * PA_G_RUN / job->m / PA_G_BESIDE * PA_G_BESIDE;
+            for (j = j0; j < j1; j += run)
+                for (p = p0; p < p1; p += PA_G_BELOW)
+                    PA_G(rows)(job, pa_gemm_min(j + run, j1) - j, j, p, PA_G(sum_at)(job, piece, 0) + j, PA_G(x_at)(job, 0) + p);
+            for (r = 0; r < job->m; r++) PA_G(order)(j1 - j0, PA_G(sum_at)(job, piece, r) + j0);
+#else
             if (PA_G_INPLACE && job->m == 1) run = j1 - j0;
             for (j = j0; j < j1; j += run)
                 for (p = p0; p < p1; p += 4) {
@@ -299,10 +335,11 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                         PA_G(axpy1)(n, PA_G(sum_at)(job, piece, r) + j, PA_G(x_at)(job, r) + p, b, count);
 #endif
                 }
+#endif
         } else {
             j = j0;
-            if (PA_G_INPLACE && job->m == 1) run = p1 - p0;
-#if PA_G_INPLACE
+            if (PA_G_COLUMNS && job->m == 1) run = p1 - p0;
+#if PA_G_COLUMNS
             for (; j + PA_G_DOTS <= j1; j += PA_G_DOTS)
                 for (at = p0; at < p1; at += run) {
                     const char *from = job->b + at * size + j * job->cbs;
@@ -332,6 +369,9 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                         }
                     }
                 }
+#if PA_G_PAIRS
+            if (2 * p1 + 1 == job->args->k) PA_G(last)(job, piece, j0, j1);
+#endif
         }
         if (job->kchunk >= job->kb) PA_G(finish)(job, j0, j1);
     }
@@ -340,7 +380,7 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 /* True when it was done. */
 PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 {
-    const int64_t unit = PA_G_INPLACE ? PA_G_DOTS : 4;
+    const int64_t unit = PA_G_COLUMNS ? PA_G_DOTS : 4;
     const int64_t k = job->args->k;
     int64_t bytes = job->n * k * PA_G_ES, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
@@ -348,6 +388,10 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     job->mb = job->m * PA_G_PLANES;
     job->nb = job->n * (job->by_rows ? PA_G_PLANES : 1);
     job->kb = k * (job->by_rows ? 1 : PA_G_PLANES);
+#if PA_G_PAIRS
+    job->kb = k / 2;
+    if (job->by_rows) job->kb = pa_gemm_ceil(job->k, PA_G_BELOW) * PA_G_BELOW, job->nb = pa_gemm_ceil(job->n, PA_G_BESIDE) * PA_G_BESIDE;
+#endif
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
     job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), unit) * unit;
     if (job->cchunk > job->nb) job->cchunk = job->nb;
@@ -362,6 +406,14 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     for (r = 0; r < job->m && words; r++) {
         PA_ACC *x = (PA_ACC *)job->pa + r * PA_G_PLANES * job->kb;
         const char *a = job->a + r * job->ras;
+#if PA_G_PAIRS
+        if (job->by_rows) __builtin_memset(x + k / 2, 0, (size_t)(job->kb - k / 2) * sizeof(PA_ACC));
+        for (p = 0; p < pa_gemm_min(k, 2 * job->kb); p++, a += job->cas) {
+            PA_GEMM_SCALAR();
+            ((uint16_t *)x)[p] = *(const uint16_t *)a;
+        }
+        continue;
+#endif
         for (p = 0; p < k; p++, a += job->cas) {
             PA_GEMM_SCALAR();
 #if PA_KIND == PA_GEMM_COMPLEX
@@ -381,3 +433,5 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 
 #undef PA_G_RUN
 #undef PA_G_DOTS
+#undef PA_G_COLUMNS
+#undef PA_G_TAKE

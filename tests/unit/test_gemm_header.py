@@ -247,7 +247,19 @@ def test_one_element_beyond_32_bits(libraries, dtype, layout, m, n, k, step):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16", "bfloat16"])
 @pytest.mark.parametrize(
-    ("m", "n", "k"), [(8, 16, 1), (9, 33, 3), (3, 5, 31), (17, 40, 65), (30, 7, 200), (64, 64, 64)]
+    ("m", "n", "k"),
+    [
+        (8, 16, 1),
+        (9, 33, 3),
+        (3, 5, 31),
+        (17, 40, 65),
+        (30, 7, 200),
+        (64, 64, 64),
+        (1, 70, 301),
+        (300, 1, 65),
+        (5, 530, 129),
+        (531, 3, 131),
+    ],
 )
 def test_what_lies_around_is_not_read(libraries, dtype, m, n, k):
     """Nor is what is beyond an edge of vectors, panels and pairs multiplied by 0."""
