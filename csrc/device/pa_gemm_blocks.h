@@ -13,11 +13,12 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
     (void)job;
 #if PA_G_PAIRS
     job->a_direct = job->cas == PA_G_ES && job->n <= 32 * PA_G_NR && job->m >= PA_G_MR; /* its pairs are those of a panel */
-#elif PA_G_PLAIN && !defined(PA_DEBUG_CHECKS)
+#elif PA_G_INPLACE && !defined(PA_DEBUG_CHECKS)
     const int a_fits = job->n <= (job->cas == PA_G_ES ? 32 : 8) * PA_G_NR;
+    job->a_direct = a_fits && job->m >= PA_G_MR;
+#if PA_G_PLAIN
     const int b_fits = job->cbs == PA_G_ES &&
                        job->m <= (job->rbs >= -1536 && job->rbs <= 1536 ? 16 : job->rbs % 2048 ? 6 : 0) * PA_G_MR;
-    job->a_direct = a_fits && job->m >= PA_G_MR;
     job->b_direct = b_fits && job->n >= (2 * pa_gemm_ceil(job->n, PA_G_L) <= PA_G_NRV ? PA_G_L : PA_G_NR); /* a panel moved back lies inside */
 #if PA_G_SMALL
     if (a_fits && b_fits && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
@@ -31,6 +32,7 @@ PA_GEMM_PLAN void PA_G(choose)(pa_gemm_job *job)
         job->small = 1;
         job->high = best;
     }
+#endif
 #endif
 #endif
 }

@@ -32,15 +32,16 @@ PA_GEMM_INLINE PA_G(w) PA_G(turned)(PA_G_V x)
 #endif
 
 /* sums = `rows` rows of A (PA_MR at most) times `across` vectors of columns of B (PA_NR at most). Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
-   a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. Meanwhile what `soon` says
+   a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. `other`: integers of 64 bits
+   that fit 32, complex numbers of A from the matrix itself. Meanwhile what `soon` says
    is fetched into L2, `pace` bytes for each step of the depth: the caches learn of a new panel too late by themselves. */
 PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
-                                   int64_t pace, PA_G(sums) *out, const int rows, const int across, const int narrow)
+                                   int64_t pace, PA_G(sums) *out, const int rows, const int across, const int other)
 {
     PA_G_V re[PA_G_MR][PA_G_NRV], zero = {0};
     int64_t p;
     int i, j;
-    (void)narrow;
+    (void)other;
 #if PA_KIND == PA_GEMM_COMPLEX
     PA_G_V im[PA_G_MR][PA_G_NRV];
 #elif PA_G_HALVES
@@ -66,11 +67,11 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
         PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
             const PA_ACC x = *(const PA_ACC *)(a + i * sai);
 #if PA_KIND == PA_GEMM_COMPLEX
-            const PA_ACC y = *(const PA_ACC *)(a + i * sai + PA_G_MR * (int64_t)sizeof(PA_ACC));
+            const PA_ACC y = *(const PA_ACC *)(a + i * sai + (other ? 1 : PA_G_MR) * (int64_t)sizeof(PA_ACC));
 #endif
             PA_GEMM_UNROLL for (j = 0; j < across; j++) {
 #if PA_G_NARROW
-                if (narrow) {
+                if (other) {
                     re[i][j] += PA_G(low_signed)(zero + x, br[j]);
                     continue;
                 }
@@ -104,9 +105,9 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
     }
 }
 PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
-                                 int64_t pace, PA_G(sums) *out, const int rows, const int across, int narrow)
+                                 int64_t pace, PA_G(sums) *out, const int rows, const int across, int other)
 {
-    if (PA_G_NARROW && narrow) PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 1);
+    if ((PA_G_NARROW || PA_KIND == PA_GEMM_COMPLEX) && other) PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 1);
     else PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 0);
 }
 
@@ -313,7 +314,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     const int width = across * PA_G_L;
     int rows = (int)pa_gemm_min(height, job->m - i0), cols = (int)pa_gemm_min(width, job->n - j0);
     int r0 = 0, c0 = 0, first = flags & PA_G_FIRST;
-#if PA_G_PLAIN || PA_G_PAIRS
+#if PA_G_INPLACE || PA_G_PAIRS
     /* An edge of a matrix that is not copied: the panel is moved back to lie inside. */
     if (job->a_direct && rows < height) r0 = height - rows, i0 -= r0, a -= r0 * job->ras;
     if (job->b_direct && cols < width) c0 = width - cols, j0 -= c0, b -= c0 * PA_G_ES;
@@ -323,7 +324,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     PA_G(kernel)(kc - odd, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, 0);
     if (odd) PA_G(half_pair)(a + (kc - 1) * job->sak, job->sai, b + (kc - 1) * job->sbk, &s, height, across);
 #else
-    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, job->narrow);
+    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, PA_KIND == PA_GEMM_COMPLEX ? job->a_direct : job->narrow);
 #endif
 #if !PA_G_HOLDS
     if ((flags & 3) != 3) {
