@@ -163,3 +163,15 @@ PA_GEMM_HOT void PA_G(order)(int64_t n, PA_ACC *sums)
         ((PA_G_VU *)sums)[0] = x, ((PA_G_VU *)sums)[1] = y;
     }
 }
+
+/* Adds to columns j0 .. j1 what the last elements of an odd depth give, which are in no pair where columns are read in place. */
+PA_GEMM_HOT void PA_G(last)(const pa_gemm_job *job, int64_t j0, int64_t j1, PA_ACC *sums)
+{
+    const int64_t k = job->args->k - 1;
+    const char *b = job->b + k * job->rbs;
+    int64_t r, j;
+    for (r = 0; r < job->m; r++, sums += job->nb) {
+        const PA_ACC x = PA_LOAD(*(const PA_T *)(job->a + r * job->ras + k * job->cas));
+        for (j = j0; j < j1; j++) { PA_GEMM_SCALAR(); sums[j] = PA_G_MAC(sums[j], PA_LOAD(*(const PA_T *)(b + j * job->cbs)), x); }
+    }
+}

@@ -56,6 +56,26 @@ PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
 PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low; }
 #endif
 
+/* The sum of a vector's elements, by halves. */
+PA_GEMM_INLINE PA_ACC PA_G(across)(PA_G_V v)
+{
+    typedef PA_ACC quarter __attribute__((vector_size(16), may_alias));
+    const quarter *part = (const quarter *)&v;
+    quarter q = part[0];
+    PA_ACC sum;
+    int i;
+#if PA_G_VBYTES == 64
+    typedef PA_ACC half __attribute__((vector_size(32), may_alias));
+    const half both = PA_G_ADD(((const half *)&v)[0], ((const half *)&v)[1]);
+    part = (const quarter *)&both;
+    q = part[0];
+#endif
+    if (PA_G_VBYTES > 16) q = PA_G_ADD(q, part[1]);
+    sum = q[0];
+    for (i = 1; i < (int)(16 / sizeof(PA_ACC)); i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, q[i]); }
+    return sum;
+}
+
 #if !PA_G_PAIRS
 /* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers: for the
    imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
@@ -137,8 +157,7 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
         PA_G_V s = PA_G(whole)(t[q]);
         PA_ACC sum;
         if (rows == 1 && sums == 8) s = PA_G_ADD(s, PA_G(whole)(t[4 + q]));
-        sum = s[0];
-        for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
+        sum = PA_G(across)(s);
         for (i = j; i < n; i++) {
             PA_GEMM_SCALAR();
             sum = PA_G_TAKE(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
@@ -199,9 +218,7 @@ PA_GEMM_INLINE void PA_G(dots)(int64_t n, const PA_ACC *x, int64_t nx, const cha
     }
     for (r = 0; r < rows; r++, x += nx, y += ny)
         PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
-            const PA_G_V s = PA_G(whole)(t[r * PA_G_DOTS + q]);
-            PA_ACC sum = s[0];
-            for (i = 1; i < PA_G_L; i++) { PA_GEMM_SCALAR(); sum = (PA_ACC)PA_G_ADD(sum, s[i]); }
+            PA_ACC sum = PA_G(across)(PA_G(whole)(t[r * PA_G_DOTS + q]));
             for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_TAKE(sum, b[q][i], x[i]); }
             y[q] = (PA_ACC)PA_G_ADD(y[q], sum);
         }
@@ -287,21 +304,6 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
     }
 }
 
-#if PA_G_PAIRS
-/* Adds what the last elements of an odd depth give, which are in no pair where columns are read in place. */
-PA_GEMM_HOT void PA_G(last)(const pa_gemm_job *job, int64_t piece, int64_t j0, int64_t j1)
-{
-    const int64_t k = job->args->k - 1;
-    int64_t r, j;
-    for (r = 0; r < job->m; r++) {
-        const PA_ACC x = PA_LOAD(*(const PA_T *)(job->a + r * job->ras + k * job->cas));
-        const char *b = job->b + k * job->rbs;
-        PA_ACC *y = PA_G(sum_at)(job, piece, r);
-        for (j = j0; j < j1; j++) { PA_GEMM_SCALAR(); y[j] = PA_G_MAC(y[j], PA_LOAD(*(const PA_T *)(b + j * job->cbs)), x); }
-    }
-}
-#endif
-
 /* Each task takes a chunk of columns and a piece of the depth. */
 PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 {
@@ -370,7 +372,7 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                     }
                 }
 #if PA_G_PAIRS
-            if (2 * p1 + 1 == job->args->k) PA_G(last)(job, piece, j0, j1);
+            if (2 * p1 + 1 == job->args->k) PA_G(last)(job, j0, j1, PA_G(sum_at)(job, piece, 0));
 #endif
         }
         if (job->kchunk >= job->kb) PA_G(finish)(job, j0, j1);
