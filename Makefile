@@ -19,10 +19,10 @@ test: $(INSTALLED) $(VENV)/with-test
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
+# The two that check types side by side: each takes one core.
 lint: $(INSTALLED) $(VENV)/with-dev
 	$(BIN)/python -m ruff check .
-	$(BIN)/python -m mypy
-	$(BIN)/basedpyright --level error
+	$(BIN)/python -m mypy & mypy=$$!; $(BIN)/basedpyright --level error; other=$$?; wait $$mypy && exit $$other
 
 # Writes bench/out/results.json and report.html, and compares with the run before: bench/README.md
 bench: $(INSTALLED) $(VENV)/with-bench
