@@ -54,22 +54,23 @@ $(INSTALLED): $(BUILT_FROM) | $(BIN)/python
 # One after another even under `make -j`: two pips in one environment disturb each other.
 .NOTPARALLEL:
 
-$(VENV)/with-demo: pyproject.toml | $(INSTALLED)
-	$(PIP) --editable '.[demo]'
+# An extra's requirements from pyproject.toml, one in a line: `pip install '.[extra]'` would build the package anew for each.
+EXTRA = import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
+
+$(VENV)/demo.txt $(VENV)/test.txt $(VENV)/dev.txt $(VENV)/bench.txt: $(VENV)/%.txt: pyproject.toml | $(INSTALLED)
+	$(BIN)/python -c '$(EXTRA)' $* > $@
+
+$(VENV)/with-demo $(VENV)/with-dev: $(VENV)/with-%: $(VENV)/%.txt
+	$(PIP) --requirement $<
 	touch $@
 
 # torch, dask, scipy and scikit-learn only widen the tests, which skip what is absent.
-$(VENV)/with-test: pyproject.toml | $(INSTALLED)
-	$(PIP) --editable '.[test]'
+$(VENV)/with-test: $(VENV)/test.txt
+	$(PIP) --requirement $<
 	$(PIP) torch==2.13.0 'dask[array]' scipy scikit-learn array-api-compat || echo 'not all of torch, dask, scipy and scikit-learn here: their tests will be skipped'
 	touch $@
 
-$(VENV)/with-dev: pyproject.toml | $(INSTALLED)
-	$(PIP) --editable '.[dev]'
-	touch $@
-
 # Where one of the peers can't be had, the others alone: the page says which is missing.
-PEERS = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"])
-$(VENV)/with-bench: pyproject.toml | $(INSTALLED)
-	$(PIP) --editable '.[bench]' || for peer in $$($(BIN)/python -c '$(PEERS)'); do $(PIP) $$peer || echo "no $$peer here"; done
+$(VENV)/with-bench: $(VENV)/bench.txt
+	$(PIP) --requirement $< || while read peer; do $(PIP) "$$peer" || echo "no $$peer here"; done < $<
 	touch $@

@@ -63,7 +63,7 @@ def agree(got, want, dtype):
     assert np.all(np.abs(found.astype(want.dtype) - want) <= tolerance * (np.abs(want) + 1))
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), m=SIZES, n=SIZES, k=SIZES)
 def test_all_parts(device, data, dtype, m, n, k):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=9)  # an example is twenty functions
+FEW = settings(deadline=None, max_examples=7)  # an example is twenty functions
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 NAMES = ["nansum", "nanprod", "nanmin", "nanmax", "nanmean", "nanvar", "nanstd"]
 
