@@ -8,6 +8,12 @@
    in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and (im, re, ..). */
 
 #define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
+/* rows of B that are added up at a time, each twice where A has two rows: as many as the registers hold with their factors */
+#if defined(__AVX512F__) && PA_G_INPLACE
+#define PA_G_ROWS 8
+#else
+#define PA_G_ROWS 4
+#endif
 #define PA_G_DOTS 6 /* rows of B in place that one or two rows of A are multiplied with at a time */
 #define PA_G_COLUMNS (PA_G_INPLACE || PA_G_PAIRS) /* columns of B are read in place */
 #if PA_G_PAIRS
@@ -82,38 +88,38 @@ PA_GEMM_INLINE PA_ACC PA_G(across)(PA_G_V v)
 PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count,
                                const int rows)
 {
-    int64_t j = 0, i;
+    const PA_G_V zero = {0};
+    int64_t j = 0, at, i;
     int q;
-    if (count == 4) {
-        const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-        const PA_ACC z0 = x[(rows - 1) * nx], z1 = x[(rows - 1) * nx + 1];
-        const PA_ACC z2 = x[(rows - 1) * nx + 2], z3 = x[(rows - 1) * nx + 3];
-        const PA_G_V zero = {0};
+    if (count == PA_G_ROWS) {
+        const PA_ACC *row[PA_G_ROWS]; /* what is stored may not change these, as it might b */
+        PA_G_V f[PA_G_ROWS], g[PA_G_ROWS];
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) row[q] = b[q], f[q] = x[q] - zero, g[q] = x[(rows - 1) * nx + q] - zero;
         for (; j + PA_G_L <= n; j += PA_G_L) {
-            const PA_G_V v0 = *(const PA_G_VU *)(b0 + j), v1 = *(const PA_G_VU *)(b1 + j);
-            const PA_G_V v2 = *(const PA_G_VU *)(b2 + j), v3 = *(const PA_G_VU *)(b3 + j);
             PA_G(total) s = PA_G(from)(*(PA_G_VU *)(y + j));
-            s = PA_G(more)(s, v0, x0 - zero);
-            s = PA_G(more)(s, v1, x1 - zero);
-            s = PA_G(more)(s, v2, x2 - zero);
-            s = PA_G(more)(s, v3, x3 - zero);
+            PA_G_V v[PA_G_ROWS]; /* loads ahead of the sums: memory is asked for all of them at once */
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) v[q] = *(const PA_G_VU *)(row[q] + j);
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) s = PA_G(more)(s, v[q], f[q]);
             *(PA_G_VU *)(y + j) = PA_G(whole)(s);
-            if (rows == 2) {
-                s = PA_G(from)(*(PA_G_VU *)(y + ny + j));
-                s = PA_G(more)(s, v0, z0 - zero);
-                s = PA_G(more)(s, v1, z1 - zero);
-                s = PA_G(more)(s, v2, z2 - zero);
-                s = PA_G(more)(s, v3, z3 - zero);
-                *(PA_G_VU *)(y + ny + j) = PA_G(whole)(s);
-            }
+            if (rows == 1) continue;
+            s = PA_G(from)(*(PA_G_VU *)(y + ny + j));
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) s = PA_G(more)(s, v[q], g[q]);
+            *(PA_G_VU *)(y + ny + j) = PA_G(whole)(s);
         }
     }
-    for (q = 0; q < count; q++)
-        for (i = j; i < n; i++) {
+    for (q = 0; q < count; q++) {
+        for (at = j; at + PA_G_L <= n; at += PA_G_L) {
+            const PA_G_V v = *(const PA_G_VU *)(b[q] + at);
+            PA_G_VU *to = (PA_G_VU *)(y + at), *next = (PA_G_VU *)(y + ny + at);
+            *to = PA_G(whole)(PA_G(more)(PA_G(from)(*to), v, x[q] - zero));
+            if (rows == 2) *next = PA_G(whole)(PA_G(more)(PA_G(from)(*next), v, x[nx + q] - zero));
+        }
+        for (i = at; i < n; i++) {
             PA_GEMM_SCALAR();
             y[i] = PA_G_MAC(y[i], b[q][i], x[q]);
             if (rows == 2) y[ny + i] = PA_G_MAC(y[ny + i], b[q][i], x[nx + q]);
         }
+    }
 }
 
 PA_GEMM_HOT void PA_G(axpy2)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count)
@@ -244,7 +250,7 @@ PA_GEMM_HOT void PA_G(runs)(int64_t n, const char *from, int64_t apart, int coun
 {
     int q;
     (void)n, (void)room;
-    for (q = 0; q < 4; q++) {
+    for (q = 0; q < PA_G_ROWS; q++) {
         int at = q < count ? q : count - 1;
 #if PA_G_COLUMNS
         b[q] = (const PA_ACC *)(from + at * apart);
@@ -310,8 +316,8 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_COLUMNS ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
     int64_t t, r, j, p, n, at, nx = job->sai / (int64_t)sizeof(PA_ACC);
-    PA_ACC room[PA_G_COLUMNS ? 1 : 4 * PA_G_RUN] __attribute__((aligned(64))), s[8];
-    const PA_ACC *b[4];
+    PA_ACC room[PA_G_COLUMNS ? 1 : PA_G_ROWS * PA_G_RUN] __attribute__((aligned(64))), s[8];
+    const PA_ACC *b[PA_G_ROWS];
     int q, count, rows;
     for (t = begin; t < end; t++) {
         int64_t piece = t / across, j0 = t % across * job->cchunk, j1 = pa_gemm_min(job->nb, j0 + job->cchunk);
@@ -327,8 +333,8 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
 #else
             if (PA_G_INPLACE && job->m == 1) run = j1 - j0;
             for (j = j0; j < j1; j += run)
-                for (p = p0; p < p1; p += 4) {
-                    count = (int)pa_gemm_min(4, p1 - p), n = pa_gemm_min(run, j1 - j);
+                for (p = p0; p < p1; p += PA_G_ROWS) {
+                    count = (int)pa_gemm_min(PA_G_ROWS, p1 - p), n = pa_gemm_min(run, j1 - j);
                     PA_G(runs)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
                     for (r = 0; r + 1 < job->mb; r += 2)
                         PA_G(axpy2)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, nx, b, count);
@@ -434,6 +440,7 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
 }
 
 #undef PA_G_RUN
+#undef PA_G_ROWS
 #undef PA_G_DOTS
 #undef PA_G_COLUMNS
 #undef PA_G_TAKE
