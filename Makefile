@@ -14,12 +14,9 @@ all: $(INSTALLED)
 demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
-# One more than processors: a test waits for compilers, threads and other processes a tenth of its time.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1)
-
 # First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets.
 test: $(INSTALLED) $(VENV)/with-test
-	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
 # The two that check types side by side: each takes one core.
