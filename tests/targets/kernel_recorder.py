@@ -40,7 +40,7 @@ class Recorder:
     """Wraps what makes texts."""
 
     def __init__(self, folder):
-        self.folder = folder
+        self.folder = folder.absolute()  # a test may change the working directory
         self.lowered, self.written = set(), set()  # digests
 
     def write(self, text):
