@@ -1,4 +1,5 @@
-"""About forty functions of the namespace on 10^3 and 10^7 elements, next to NumPy and torch.
+"""About forty functions of the namespace on 10^3 and 10^7 elements, next to NumPy and torch, and others on 10^6
+elements next to NumPy.
 
 `python -m bench.functions [--json PATH]`. Per size: the ratio of the faster peer to pyarray for each
 function, and their geometric mean.
@@ -20,9 +21,9 @@ from .timing import Figure, Row, geometric_mean, race, table
 
 ABOUT = """Functions of the namespace on the same numbers: float32, where the name says nothing else. Next to
 NumPy and PyTorch, each function of theirs that does the same."""
-SIZES = (10**3, 10**7)
-MEAN = {10**3: 0.4, 10**7: 1.0}  # geometric mean to reach
-LEAST = {10**3: None, 10**7: 0.5}  # of a single function
+SIZES = (10**3, 10**6, 10**7)
+MEAN = {10**3: 0.4, 10**6: 1.0, 10**7: 1.0}  # geometric mean to reach
+LEAST = {10**3: None, 10**6: 2 / 3, 10**7: 0.5}  # of a single function
 Call = Callable[[Any, Any], Any]  # of a namespace and the operands in its arrays
 
 
@@ -41,6 +42,42 @@ class Operands:
         self.few = convert(rng.integers(0, 1000, size, dtype=np.int64))
         self.edges = convert(np.sort(rng.standard_normal(1000, dtype=np.float32)))
         self.half = convert(rng.standard_normal((side, 16), dtype=np.float32))
+
+
+class MillionOperands:
+    """What `MILLION` adds to `Operands`."""
+
+    def __init__(self, xp: Any, convert: Callable[[Any], Any]):
+        rng, size = np.random.default_rng(0), 10**6
+        self.rng = xp.random.default_rng(0)
+        self.a = convert(rng.standard_normal(size, dtype=np.float32))
+        self.a16 = convert(rng.standard_normal(size).astype(np.float16))
+        self.n = convert(rng.integers(-(2**31), 2**31, size, dtype=np.int64))
+        self.bits = convert(rng.random(size) < 0.5)
+        self.bytes = convert(rng.integers(0, 256, size // 8, dtype=np.uint8))
+        self.bins = convert(rng.integers(0, 256, size, dtype=np.int64))
+        self.count = _counter(convert)
+        self.list = rng.standard_normal(size // 10).tolist()
+        self.signal, self.taps = (convert(rng.standard_normal(k)) for k in (size // 10, 500))
+        self.points, self.axis = convert(rng.standard_normal((size // 3, 3))), convert(rng.standard_normal(3))
+
+
+def _counter(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Counts of whole numbers from 0 to 255: NumPy's function, or a kernel of the user's."""
+    if convert is np.asarray:
+        return lambda bins: np.bincount(bins, minlength=256)
+
+    @pa.kernel
+    def count(bins: pa.BufferView[pa.int64], counts: pa.BufferView[pa.int64]):
+        for i in range(bins.size):
+            pa.atomic_add(counts, bins[i], 1)
+
+    def counted(bins: Any) -> Any:
+        counts = pa.zeros(256, dtype=pa.int64)
+        count(bins, counts)
+        return counts
+
+    return counted
 
 
 # (name, the call in NumPy's and our names, torch's own where its names differ; None: torch has none)
@@ -101,11 +138,29 @@ CASES: tuple[tuple[str, Call, Call | None], ...] = (
     ("vecdot", lambda xp, x: xp.vecdot(x.m, x.w), lambda t, x: t.linalg.vecdot(x.m, x.w)),
 )
 
+# on 10^6 elements, where the name says nothing else, next to NumPy alone
+MILLION: tuple[tuple[str, Call, Call | None], ...] = (
+    ("choice without replacement", lambda _, x: x.rng.choice(10**6, 1000, replace=False), None),
+    ("beta", lambda _, x: x.rng.beta(2.0, 3.0, 10**6), None),
+    ("gamma", lambda _, x: x.rng.gamma(2.0, 1.0, 10**6), None),
+    ("packbits", lambda xp, x: xp.packbits(x.bits), None),
+    ("unpackbits", lambda xp, x: xp.unpackbits(x.bytes), None),
+    ("asarray of a list of 10^5", lambda xp, x: xp.asarray(x.list), None),
+    ("counts by atomic_add", lambda _, x: x.count(x.bins), None),
+    ("insert", lambda xp, x: xp.insert(x.a, 1000, 1.0), None),
+    ("abs of float16", lambda xp, x: xp.abs(x.a16), None),
+    ("convolve 10^5 * 500", lambda xp, x: xp.convolve(x.signal, x.taps), None),
+    ("matmul (333333, 3) @ (3,)", lambda xp, x: x.points @ x.axis, None),
+    ("int64 // 7", lambda _, x: x.n // 7, None),
+    ("int64 % 7", lambda _, x: x.n % 7, None),
+    ("norm", lambda xp, x: xp.linalg.norm(x.a), None),
+)
+
 
 def calls_of(operands: dict[str, Any], case: tuple[str, Call, Call | None]) -> dict[str, Any]:
     """A call per library, None where it has none."""
     _, call, other = case
-    torch = peers.peer("torch")
+    torch = operands.get("torch") and peers.peer("torch")
     calls: dict[str, Any] = {
         "pyarray": lambda: call(pa, operands["pyarray"]),
         "numpy": lambda: call(np, operands["numpy"]),
@@ -114,6 +169,20 @@ def calls_of(operands: dict[str, Any], case: tuple[str, Call, Call | None]) -> d
     if torch is not None:
         calls["torch"] = lambda: (other or call)(torch, operands["torch"])
     return calls
+
+
+def operands_of(size: int) -> dict[str, Any]:
+    """By library."""
+    if size == 10**6:
+        return {
+            "pyarray": MillionOperands(pa, pa.asarray),
+            "numpy": MillionOperands(np, np.asarray),
+        }
+    torch = peers.peer("torch")
+    found = {"pyarray": Operands(size, pa.asarray), "numpy": Operands(size, np.asarray)}
+    if torch is not None:
+        found["torch"] = Operands(size, lambda x: torch.from_numpy(np.array(x)))
+    return found
 
 
 def first_use(operands: dict[str, Any]) -> dict[str, float]:
@@ -129,11 +198,8 @@ def first_use(operands: dict[str, Any]) -> dict[str, float]:
 def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
     first: dict[str, float] = {}
-    torch = peers.peer("torch")
     for size in SIZES[: 1 if quick else None]:
-        operands = {"pyarray": Operands(size, pa.asarray), "numpy": Operands(size, np.asarray)}
-        if torch is not None:
-            operands["torch"] = Operands(size, lambda x: torch.from_numpy(np.array(x)))
+        operands = operands_of(size)
         if not first:
             first = first_use(operands)
             slow = sorted(first.items(), key=lambda row: -row[1])[:5]
@@ -141,7 +207,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
         budget = 0.05 if size < 10**6 else 0.6  # a quick run has the small size alone
         group = [
             Row(f"{size} elements", case[0], race(calls_of(operands, case), budget), LEAST[size], n=size)
-            for case in CASES
+            for case in (MILLION if size == 10**6 else CASES)
         ]
         print(f"n = {size}: minimum (median)\n{table(group)}")
         yield from group
