@@ -1,5 +1,5 @@
-"""About forty functions of the namespace on 10^3 and 10^7 elements, next to NumPy and torch, and others on 10^6
-elements next to NumPy.
+"""About forty functions of the namespace on 10^3 and 10^7 elements, next to NumPy and torch, and others on
+10^6 elements, next to NumPy.
 
 `python -m bench.functions [--json PATH]`. Per size: the ratio of the faster peer to pyarray for each
 function, and their geometric mean.
