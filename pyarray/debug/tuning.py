@@ -122,7 +122,7 @@ def unusable(out: str) -> str | None:
     if not out:
         return "--out is empty; name a folder"
     try:
-        Path(out).mkdir(parents=True, exist_ok=True)
+        artifact.make_folder(Path(out))
         with tempfile.TemporaryFile(dir=out):
             return None
     except OSError as error:

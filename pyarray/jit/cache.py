@@ -15,21 +15,23 @@ import hashlib
 import json
 import os
 import re
-import stat
 import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import config
 from .replace import UNFINISHED, replace_file
+from .trust import Untrusted, read_trusted, trusted
 
 VERSION = 1
 STALE = 3600  # seconds after which a file that was never renamed is a dead process's
 BUILT = Path(__file__).resolve().parent.parent / "_warmed"  # made by setup.py
+HEAD_MOST = 1 << 16  # bytes of an entry's first line, which has a compiler's version and flags in it
+FACT_MOST = 2000  # characters of each of these: flags may have any length
 ROOM = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
 _ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(UNFINISHED)
 
@@ -64,17 +66,13 @@ def directory() -> Path | None:
             "Set PYARRAY_CACHE_DIR"
         )
         return None
-    if not _trusted(status, os.getuid()):
+    if not trusted(status, os.getuid()):
         _warn_once(
             f"the kernel cache {path} is not used: it belongs to or can be written by others. "
             "chmod 700 it, or set PYARRAY_CACHE_DIR"
         )
         return None
     return path
-
-
-def _trusted(status: os.stat_result, *owners: int) -> bool:
-    return status.st_uid in owners and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 _warned: set[str] = set()
@@ -98,7 +96,7 @@ def warmed() -> Path | None:
     path: Path = BUILT if said is None else said
     if not path or not path.is_dir():
         return None
-    if said is not None and not _trusted(path.stat(), os.getuid(), 0):
+    if said is not None and not trusted(path.stat(), os.getuid(), 0):
         _warn_once(
             f"the compiled kernels in {path} are not used: it belongs to or can be written by others. "
             "chmod go-w it, or set PYARRAY_WARMED to another directory or to 0"
@@ -111,31 +109,49 @@ def find(key: str) -> bytes | None:
     """The binary of a sound entry, the user's or one compiled with the package; None if there is neither."""
     name, root, built = f"{key}.kernel", directory(), warmed()
     if root is not None:
-        binary = _read(root / name, remove=True)
+        binary = _read(root / name, True, os.getuid())
         if binary is not None:
             with contextlib.suppress(OSError):
                 os.utime(root / name)
             return binary
-    return None if built is None else _read(built / name, remove=False)
+    owners = () if built == BUILT else (os.getuid(), 0)
+    return None if built is None else _read(built / name, False, *owners)
 
 
-def _read(path: Path, remove: bool) -> bytes | None:
-    """The binary of an entry; None, with a warning, where it is damaged. `remove`: it is then deleted."""
+def _read(path: Path, remove: bool, *owners: int) -> bytes | None:
+    """The binary of an entry; None, with a warning, where it is damaged, or where not one of `owners` alone
+    can have written it (none named: whoever has the package). `remove`: it is then deleted."""
+    why = "is damaged"
     try:
-        head, _, binary = path.read_bytes().partition(b"\n")
-        if json.loads(head)["sha256"] == hashlib.sha256(binary).hexdigest():
+        head, _, binary = (read_trusted(path, *owners) if owners else path.read_bytes()).partition(b"\n")
+        if _facts(head).get("sha256") == hashlib.sha256(binary).hexdigest():
             return binary
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except Untrusted:
+        why = "belongs to or can be written by others"
+    except (OSError, ValueError):
         pass
     if remove:
         _remove(path)
         then = "it is rebuilt"
     else:
         then = f"it is not used; make its directory anew: python -m pyarray cache warm {path.parent}"
-    warnings.warn(f"the kernel cache entry {path} is damaged; {then}", RuntimeWarning, stacklevel=4)
+    warnings.warn(f"the kernel cache entry {path} {why}; {then}", RuntimeWarning, stacklevel=4)
     return None
+
+
+def _facts(head: bytes) -> dict[str, Any]:
+    """What the first line of an entry says. Raises `ValueError` for what `publish` doesn't write."""
+    if len(head) > HEAD_MOST:
+        raise ValueError(f"the first line of an entry has {len(head)} bytes, of at most {HEAD_MOST}")
+    try:
+        facts = json.loads(head)
+    except RecursionError:
+        raise ValueError("the first line of an entry is nested too deeply") from None
+    if not isinstance(facts, dict):
+        raise ValueError(f"the first line of an entry is no JSON object, but {type(facts).__name__}")
+    return facts
 
 
 def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
@@ -144,7 +160,8 @@ def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
     root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
     if root is None or len(binary) > cap:
         return
-    head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **facts})
+    told = {name: text[:FACT_MOST] for name, text in facts.items()}
+    head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **told})
     try:
         replace_file(root / f"{key}.kernel", head.encode() + b"\n" + binary)
         _make_room(root, len(head) + 1 + len(binary), cap)
@@ -217,8 +234,8 @@ def info() -> Info:
 def _target(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return str(json.loads(file.readline())["target"])
-    except (OSError, ValueError, KeyError, TypeError):
+            return str(_facts(file.readline(HEAD_MOST + 1))["target"])
+    except (OSError, ValueError, KeyError):
         return "damaged"
 
 

@@ -1,8 +1,13 @@
-"""Choices that ship with an application: one file per name, key and model of device."""
+"""Choices that ship with an application: one file per name, key and model of device.
+
+A file says which of the candidates to take and nothing else: flags and values that no candidate has are
+refused, so that a file never brings anything to a compiler's command line.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..jit.replace import replace_file
+from ..jit.trust import Untrusted, read_trusted, trusted
 from .config import Config
 from .key import MISSING, Key, digest_of
 
@@ -55,10 +61,15 @@ def emit(folder: Any, identity: Mapping[str, Any], config: Config, median: float
     if MISSING in identity["device"].values():
         raise ValueError("the device doesn't say its model, so that a choice for it would be found by others")
     path = path_of(Path(folder), identity)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     text = json.dumps({"format": FORMAT, "version": VERSION, **data}, indent=1, sort_keys=True)
-    replace_file(path, text.encode() + b"\n")
+    replace_file(path, text.encode() + b"\n", 0o644)
     return path
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for artifacts that nobody else can write to, whatever the umask: only there are they used."""
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
 
 
 def find(
@@ -69,24 +80,28 @@ def find(
     given: Mapping[str, Any],
     missing: bool = False,
 ) -> Config | None:
-    """The shipped choice; None without one, which is a warning if it is `missing`. One that can't be used is
-    a warning, and None. `tuned` are the parameters that a choice may set, to what has the type of the
-    `candidates`' values; `given` those that the caller has set."""
-    kinds = {name: {type(c.values[name]) for c in candidates if name in c.values} for name in tuned}
-    path = path_of(folder, identity)
+    """The shipped choice, one of the `candidates`; None without one, which is a warning if it is `missing`.
+    One that can't be used is a warning, and None: so is a file or folder that others can write to. `tuned`
+    are the parameters that candidates set, `given` those that the caller has set."""
+    path, owners = path_of(folder, identity), (os.getuid(), 0)
     try:
-        text = path.read_bytes()
+        text = read_trusted(path, *owners)
+        if not trusted(folder.stat(), *owners):
+            raise Untrusted(f"its folder {folder} belongs to or can be written by others")
     except FileNotFoundError:
         if missing:
             shown = f"{identity['name']!r} {shown_sizes(identity['key'])}".rstrip()
             what = f"no tuned choice was shipped for {shown} on {identity['device']['model']}"
             warnings.warn(f"{what}: {folder} has no {path.name}", RuntimeWarning, stacklevel=3)
         return None
+    except Untrusted as error:
+        _refuse(path, f"can't be trusted: {error} (chmod go-w makes it yours)")
+        return None
     except OSError as error:
         _refuse(path, f"can't be read ({error})")
         return None
     try:
-        return _accepted(json.loads(text), identity, kinds, given)
+        return _accepted(json.loads(text), identity, tuned, candidates, given)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         _refuse(path, str(error) if isinstance(error, _Refused) else "is damaged or not pyarray's")
         return None
@@ -97,7 +112,11 @@ class _Refused(ValueError):
 
 
 def _accepted(
-    data: Any, identity: Mapping[str, Any], tuned: Mapping[str, set[type]], given: Mapping[str, Any]
+    data: Any,
+    identity: Mapping[str, Any],
+    tuned: Sequence[str],
+    candidates: Sequence[Config],
+    given: Mapping[str, Any],
 ) -> Config:
     if data["format"] != FORMAT:
         raise _Refused("is not pyarray's")
@@ -111,10 +130,11 @@ def _accepted(
             raise _Refused(f"sets {name!r}, which is no tuned parameter")
         if name in given and (type(given[name]) is not type(value) or given[name] != value):
             raise _Refused(f"sets {name}={value!r}, and the caller {given[name]!r}")
-        if tuned[name] and type(value) not in tuned[name]:
-            kinds = " or ".join(sorted(kind.__name__ for kind in tuned[name]))
-            raise _Refused(f"sets {name!r} to {value!r}, which is no {kinds}")
-    return config
+    found = next((c for c in candidates if c == config), None)
+    if found is None:
+        what = f"names {config!r}, which is none of the {len(candidates)} candidates"
+        raise _Refused(f"{what}; add it to configs")
+    return found
 
 
 def _refuse(path: Path, why: str) -> None:

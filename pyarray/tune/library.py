@@ -111,8 +111,7 @@ class LibraryTuner:
             return None
         names = {name for c in candidates for name in c.values}
         identity = artifact.identity_of(self._artifact_name, key)
-        found = artifact.find(Path(folder), identity, sorted(names), candidates, {})
-        return None if found is None or set(found.values) != names else found
+        return artifact.find(Path(folder), identity, sorted(names), candidates, {})
 
     def _decided(self, key: Key, config: Config) -> Config:
         if offline.on:

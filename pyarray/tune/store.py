@@ -23,6 +23,7 @@ from typing import Any
 
 from ..jit import cache
 from ..jit.replace import replace_file
+from ..jit.trust import trusted
 
 FORMAT = "pyarray tuner 1"
 WAIT = 600.0  # seconds for another process's search; then both search
@@ -33,16 +34,17 @@ _held: set[int] = set()  # descriptors of locks, which a child of a fork would h
 
 
 def folder() -> Path | None:
-    """Where the files are, beside the compiled kernels; None where nothing is kept on disk."""
+    """Where the files are, beside the compiled kernels; None where nothing is kept on disk, or others can
+    write to it."""
     root = cache.directory()
     if root is None:
         return None
     path = root / "tune"
     try:
         path.mkdir(mode=0o700, exist_ok=True)
+        return path if trusted(path.stat(), os.getuid()) else None
     except OSError:
         return None
-    return path
 
 
 @contextlib.contextmanager

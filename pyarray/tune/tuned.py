@@ -240,7 +240,7 @@ class Tuned:
         stored = self._stored(call, key, candidates, default)
         sources: dict[str, Callable[[], Choice | None]] = {
             "winner": stored,
-            "artifact": lambda: self._artifact(call, key, candidates),
+            "artifact": lambda: self._artifact(call, key, with_default(candidates, default)),
             "default": lambda: Choice(default, "default") if default else None,
             "model": lambda: self._predicted(call, key, candidates),
         }

@@ -785,7 +785,9 @@ def test_a_shipped_choice_is_used(device, tmp_path, setting):
     [
         ('"version": 1', '"version": 2', "version 2"),
         ('"block": 2', '"blok": 2', "'blok', which is no tuned parameter"),
-        ('"block": 2', '"block": "2"', "which is no int"),
+        ('"block": 2', '"block": "2"', "block='2'., which is none of the 2 candidates; add it to conf"),
+        ('"block": 2', '"block": 3', r"names Config\(block=3\), which is none of the 2 candidates"),
+        ('"flags": []', '"flags": ["-wrapper", "/tmp/x.sh"]', "which is none of the 2 candidates"),
         ('"n": [', '"m": [', "another kernel, key or device"),
         ("{", "", "damaged"),
     ],

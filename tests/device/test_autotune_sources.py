@@ -273,6 +273,53 @@ def test_an_artifact_is_for_its_device(device, tmp_path, monkeypatch, fact):
         assert searched(made(), *pair(device)) == 1
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_an_artifact_that_others_can_write_is_not_used(tmp_path, monkeypatch, which, mode):
+    path, made = shipped("cpu", tmp_path, 1, 2, _1=2.0, _2=1.0)
+    place = path if which == "file" else path.parent
+    place.chmod(mode)
+    with pytest.warns(RuntimeWarning, match=r"can't be trusted: .*can be written by others .chmod go-w"):
+        assert searched(made(), *pair("cpu")) == 1
+    place.chmod(mode & ~0o022)
+    for file in tmp_path.glob("*.json"):
+        file.unlink()
+    assert searched(made(), *pair("cpu")) == 0
+    for file in tmp_path.glob("*.json"):
+        file.unlink()
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    if path.stat().st_uid:
+        with pytest.warns(RuntimeWarning, match=r"can't be trusted"):
+            assert searched(made(), *pair("cpu")) == 1
+
+
+def test_an_emitted_artifact_is_for_all_to_read_and_for_nobody_else_to_write(tmp_path):
+    before = os.umask(0)
+    try:
+        path, made = shipped("cpu", tmp_path, 1, 2, _1=2.0, _2=1.0)
+    finally:
+        os.umask(before)
+    assert [p.stat().st_mode & 0o777 for p in (path, path.parent)] == [0o644, 0o755]
+    assert searched(made(), *pair("cpu")) == 0
+
+
+def test_flags_come_from_candidates_only(tmp_path):
+    """What a file says reaches no command line."""
+    path, made = shipped("cpu", tmp_path, 1, 2, _1=2.0, _2=1.0)
+    script = tmp_path / "x.sh"
+    script.write_text(f'#!/bin/sh\ntouch {tmp_path}/ran\nexec "$@"\n')
+    script.chmod(0o755)
+    data = json.loads(path.read_text())
+    for flags in (["-wrapper", str(script)], [f"-fplugin={script}"], ["-O1"]):
+        data["config"]["flags"] = flags
+        path.write_text(json.dumps(data))
+        with pytest.warns(RuntimeWarning, match="which is none of the 2 candidates; add it to configs"):
+            made()(*pair("cpu"))
+        for file in tmp_path.glob("*.json"):
+            file.unlink()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_an_artifact_doesn_t_overrule_the_caller_or_the_key(tmp_path):
     path, made = shipped("cpu", tmp_path, 1, 2, _1=2.0, _2=1.0)
     args = pair("cpu")
@@ -293,13 +340,13 @@ def test_what_fails_behind_an_accepted_artifact_is_raised(tmp_path):
 
     options = {"clock": Clock(_1=2.0, _2=1.0), "artifact_name": "choosy"}
     args = pair("cpu")
-    path = tuned(choosy, 1, 2, **options).emit(tmp_path / "shipped", *args)
+    path = tuned(choosy, 1, 2, 3, **options).emit(tmp_path / "shipped", *args)
     path.write_text(path.read_text().replace('"block": 2', '"block": 3'))
     for file in tmp_path.glob("*.json"):
         file.unlink()
     config.set("PYARRAY_AUTOTUNE_CONFIG_DIR", tmp_path / "shipped")
     with pytest.raises(pa.CompileError, match="no_such_thing"):
-        tuned(choosy, 1, 2, **options)(*args)
+        tuned(choosy, 1, 2, 3, **options)(*args)
     assert not list(tmp_path.glob("*.json"))
 
 

@@ -70,7 +70,17 @@ def test_second_process_finds_the_artifact(place):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"{}\n", lambda b: b[:-1] + b"?"]
+    "damage",
+    [
+        lambda b: b[: len(b) // 2],
+        lambda b: b"",
+        lambda b: b"{}\n",
+        lambda b: b[:-1] + b"?",
+        lambda b: b"[" * 200_000 + b"\n" + b,
+        lambda b: b"[" * 60_000 + b"\n" + b,
+        lambda b: b'{"sha256": ' * 5000 + b"\n" + b,
+        lambda b: b"\xff\n" + b,
+    ],
 )
 def test_a_damaged_entry_is_a_miss(place, damage):
     launched()
@@ -79,6 +89,28 @@ def test_a_damaged_entry_is_a_miss(place, damage):
     with pytest.warns(RuntimeWarning, match="is damaged; it is rebuilt") as caught:
         assert launched() == (1, 0)
     assert len(caught) == 1
+    assert launched() == (0, 1)
+
+
+def test_an_entry_that_others_can_write_is_rebuilt(place):
+    launched()
+    (entry,) = place.iterdir()
+    entry.chmod(0o666)
+    with pytest.warns(RuntimeWarning, match="belongs to or can be written by others; it is rebuilt"):
+        assert launched() == (1, 0)
+    assert launched() == (0, 1)
+
+
+def test_the_tuner_s_folder_is_not_used_where_others_can_write(place):
+    folder = tune_store.folder()
+    assert folder == place / "tune"
+    folder.chmod(0o777)
+    assert tune_store.folder() is None
+
+
+def test_long_flags_leave_an_entry_sound(place, monkeypatch):
+    monkeypatch.setenv("PYARRAY_CFLAGS", "-DLONG=" + 60_000 * "\u00e9")
+    assert launched() == (1, 0)
     assert launched() == (0, 1)
 
 
