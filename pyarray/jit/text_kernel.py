@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..array import STRIDED, ndarray
+from ..array_hooks import operation
 from ..driver.base import Device
 from ..lang.dialect import DIALECTS
+from ..lang.ir import ArrayType
 from ..lang.pipeline import Program
 from ..locks import new_lock
 from . import compile as compiler
@@ -22,6 +25,22 @@ from .variants import MOST, Variant
 
 class Address(int):
     """An address as an argument: a number that means something in this process only."""
+
+
+def together(program: Program, arrays: Sequence[ndarray]) -> list[ndarray]:
+    """The operands of a program's array parameters, in their order, with contiguous copies of inputs where
+    its text reads neighbours. Raises `ValueError` for an output that would have to be copied."""
+    found = list(arrays)
+    kinds = [(name, kind) for name, kind in program.params if isinstance(kind, ArrayType)]
+    for k, (name, kind) in enumerate(kinds):
+        if kind.strided or not found[k]._key & STRIDED:
+            continue
+        if program.directions[name] != "IN":
+            raise ValueError(
+                f"{program.name}(): {name!r} must be contiguous, got strides {found[k]._strides}"
+            )
+        found[k] = operation("contiguous")(found[k])
+    return found
 
 
 _text_kernels: weakref.WeakSet[TextKernel] = weakref.WeakSet()

@@ -13,7 +13,7 @@ from .. import shapes
 from ..array import ndarray
 from ..dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
 from ..jit.mode import mode
-from ..jit.text_kernel import Address, TextKernel
+from ..jit.text_kernel import Address, TextKernel, together
 from ..lang.check import Site
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
@@ -108,11 +108,13 @@ def count_bins(out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float
 
 
 def _launch(name: str, key: tuple[Any, ...], arrays: Sequence[ndarray], numbers: Sequence[Any]) -> None:
+    kernel, device = _KERNELS[name], arrays[0].device
+    arrays = together(kernel.variant(key, device).program, arrays)
     ends: list[Address] = []
     if mode.debug:
         buffers = [a._buffer for a in arrays]
         ends = [Address(e) for b in buffers for e in (b.ptr, b.ptr + b.nbytes)]
-    _KERNELS[name].launch(key, arrays[0].device, *numbers, *arrays, *ends)
+    kernel.launch(key, device, *numbers, *arrays, *ends)
 
 
 def _program(

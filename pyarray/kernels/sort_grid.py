@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..array import ndarray
+from ..array import STRIDED, ndarray
 from ..dtypes import DType, int64, uint8, uint16, uint32, uint64
 from ..jit.text_kernel import TextKernel
 from ..lang.check import Site
@@ -97,6 +97,9 @@ def _launch(out: ndarray, x: ndarray, form: _Form) -> None:
 
 
 def _flat(x: ndarray) -> ndarray:
+    """All elements of a contiguous array. Raises `ValueError` for another."""
+    if x._key & STRIDED:
+        raise ValueError(f"sort(): rows to sort must be contiguous, got strides {x._strides}")
     flat: ndarray = x._view(0, (x._size,), (x.itemsize,))
     return flat
 
