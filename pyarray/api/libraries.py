@@ -22,6 +22,8 @@ from ..dtypes import DType, asdtype, float32, float64
 from .statistical import as_operand
 from .ufunc import common_device, operands_of
 
+ALIGNED = 16  # bytes; the largest element of the libraries
+
 
 def lifted(name: str, *given: Any) -> list[ndarray]:
     """Arrays of types that the libraries compute in: bools and integers become float64, half floats float32.
@@ -70,8 +72,9 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
 
 
 def _packed(x: ndarray) -> ndarray:
-    """`x`, or a copy that every reader of DLPack takes."""
-    return operation("contiguous")(x) if x._writeable else x.copy()
+    """`x`, or a copy that every reader of DLPack takes and that lies as the vendor's libraries ask: cuFFT
+    reads real numbers in pairs, and complex numbers are vectors to all of them."""
+    return operation("contiguous")(x) if x._writeable and x._ptr % ALIGNED == 0 else x.copy()
 
 
 @functools.cache

@@ -315,8 +315,14 @@ def test_gpus_with_cupy_stay_there(device, monkeypatch):
     assert result.device is a.device
     close(result, np.linalg.inv(a.get()[::-1]))
     close(pa.linalg.inv(pa.broadcast_to(a, a.shape)), np.linalg.inv(a.get()))
-    assert len(came) == 2 * (a.device.kind != "cpu")
+    for kind in (np.float32, np.float64, np.complex64, np.complex128):
+        one, whole = definite((2, 2), kind), np.zeros(5, kind)
+        whole[1:] = one.ravel()
+        off = pa.asarray(whole, device=device)[1:].reshape(2, 2)
+        close(pa.linalg.inv(off), np.linalg.inv(one))
+    assert len(came) == 6 * (a.device.kind != "cpu")
     assert all(x.device is a.device and x.flags.c_contiguous and x.flags.writeable for x in came)
+    assert all(x._ptr % 16 == 0 for x in came)  # cuFFT refuses others
     libraries._say.cache_clear()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
