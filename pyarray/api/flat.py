@@ -10,6 +10,7 @@ from ..array import ndarray, type_key
 from ..array_convert import asarray, asnumpy
 from ..array_host import as_array
 from ..memory.buffer import Buffer
+from ..memory.touch import touch
 from .choosing import put
 from .creation import arange
 
@@ -94,6 +95,7 @@ def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
     size, width = shapes.size(shape), self.itemsize
     buffer = Buffer.allocate(self.device, size * width)
     if size:
+        touch.seen = True
         self.device.driver.fill(buffer.ptr, 0, size * width)
     old = self._view(0, (self.size,), (width,))
     self._buffer, self._ptr, self._shape, self._size = buffer, buffer.ptr, shape, size

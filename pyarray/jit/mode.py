@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import config
 from ..locks import new_lock
+from ..memory.touch import touch
 
 OBSERVED = "observed"  # the key under which no short way is kept
 
@@ -92,6 +93,7 @@ def unobserved() -> Iterator[None]:
 def observe(launch: Launch) -> None:
     """Run a launch through all observers."""
     if _hidden.on:
+        touch.seen = True  # what nobody sees can't be written down
         launch.run()
         return
     for observer in _observers if mode.own is None else (mode.own, *_observers):

@@ -26,6 +26,7 @@ from ..memory.buffer import Buffer
 from ..memory.touch import touch
 from .launch import make_walk
 from .mode import Launch, mode, observing, table
+from .text_kernel import Address
 
 WRITTEN_AT = 4  # of equal calls, the one that is written down: it takes half a millisecond longer
 MOST = 1024  # ways to repeat one function; then its table starts anew
@@ -105,14 +106,15 @@ def _fact(x: Any, operands: list[ndarray]) -> Any:
 
 
 def _relate(operands: list[ndarray], place: list[Any]) -> None:
-    """How far apart operands of one buffer are. Any of them may then stand for it."""
+    """Which operands share a buffer, and how far apart they are in it: what is written down reaches all of a
+    buffer's memory from the first operand in it, so two calls are alike only if this is."""
     if len(operands) > OPERANDS:
         raise _Unfit
-    first: dict[Buffer, int] = {}
+    first: dict[Buffer, tuple[int, int]] = {}
     for k, x in enumerate(operands):
-        start = first.setdefault(x._buffer, x._ptr)
-        if x._ptr != start or k + 1 != len(first):
-            place.append((k, x._ptr - start))
+        j, start = first.setdefault(x._buffer, (k, x._ptr))
+        if j != k:
+            place.append((k, j, x._ptr - start))
 
 
 def _written_down(
@@ -188,7 +190,7 @@ class _Seen:
                 writes = program.directions.get(name) in ("OUT", "INOUT")
                 addresses.append(self._address(value, writes))
                 layouts.append((value._shape, value._strides))
-            elif value is None:
+            elif value is None or isinstance(value, Address):  # of this call's memory
                 raise _Unfit
             else:
                 self.scope[f"value{len(self.lines)}_{k}"] = value

@@ -58,6 +58,7 @@ class Copied:
 
     def download(self) -> None:
         if self.array.size:
+            touch.seen = True
             packed = np.empty(self.host.shape, self.array.dtype.numpy)
             self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
             self.host[...] = packed

@@ -11,6 +11,7 @@ from ..array import empty
 from ..array_convert import asnumpy
 from ..dtypes import bool_
 from ..lang.written import grain
+from ..memory.touch import touch
 
 
 class Mask:
@@ -23,6 +24,7 @@ class Mask:
         self.low = array._ptr + low
         self.mask = empty((high - low) // self._step, bool_, array.device)
         if self.mask.size:
+            touch.seen = True
             array.device.driver.fill(self.mask._ptr, 0, self.mask.nbytes)
 
     def check(self, kernel: str, name: str) -> None:

@@ -1,4 +1,6 @@
-"""What the host itself does with array memory, between launches: for whoever writes down what a call does."""
+"""What is done with array memory other than by launches that observers see: by the host itself, by drivers'
+copies, by launches that are hidden. A call with any of it isn't the sum of its observed launches, so that it
+can't be repeated by doing those again (`jit.repeat`). Whoever does such a thing sets `touch.seen`."""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 
 
 class _Touch(threading.local):
-    """Of this thread. `seen`: the host has read or written memory of an array. `guards` collects, where it is
-    a list, arrays that the host reads for nothing but a test, with the test."""
+    """Of this thread. `seen`: memory of an array was read or written out of the sight of observers. `guards`
+    collects, where it is a list, arrays that the host reads for nothing but a test, with the test."""
 
     seen: bool = False
     guards: list[tuple[Any, Callable[..., None]]] | None = None

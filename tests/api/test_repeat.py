@@ -1,6 +1,7 @@
 """Calls that are repeated give what calls in full give."""
 
 import gc
+import itertools
 import threading
 import weakref
 
@@ -186,6 +187,53 @@ def test_out_anywhere_in_the_memory_of_an_operand(device, foreign):
             wanted[16 + shift : 24 + shift] = theirs(host[16:24].copy())
             assert ours(x, out) is out
             assert pa.asnumpy(whole).tolist() == wanted.tolist(), (name, shift)
+
+
+# what operands may be: the windows (buffer, first element) of six elements that they show
+WINDOWS = ((0, 0), (0, 2), (0, 8), (1, 0))
+OF_THREE = {
+    "concat": lambda lib, x, y, z: lib.concat([x, y, z]),
+    "where": lambda lib, x, y, z: lib.where(x > 4, y, z),
+    "einsum": lambda lib, x, y, z: lib.einsum("i,i,i->i", x, y, z),
+    "stack": lambda lib, x, y, z: lib.stack((x, y, z), axis=1),
+    "clip": lambda lib, x, y, z: lib.clip(x, lib.minimum(y, z), lib.maximum(y, z)),
+    "add, out": lambda lib, x, y, z: lib.add(x, y, out=z),
+    "strided add, out": lambda lib, x, y, z: lib.add(x[::2], y[::-2], out=z[::2]),
+    "clip, out": lambda lib, x, y, z: lib.clip(x, 2, y, out=z),
+    "cumsum, out": lambda lib, x, y, z: (lib.cumsum(x, out=z), lib.add(y, 1))[0],
+    "vecdot, out": lambda lib, x, y, z: lib.matmul(lib.stack([x, y]), z),
+    "in place": lambda lib, x, y, z: (x.__iadd__(y), z.__imul__(x))[1],
+    "copyto": lambda lib, x, y, z: (lib.copyto(x, y, where=z > 5), x)[1],
+    "put": lambda lib, x, y, z: (x.__setitem__(lib.asarray([4, 1], **on(x)), y[:2] + z[:2]), x)[1],
+}
+
+
+def on(x):
+    return {} if isinstance(x, np.ndarray) else {"device": x.device}
+
+
+@pytest.mark.parametrize("name", OF_THREE)
+def test_operands_that_are_the_same_overlap_or_share_a_buffer(device, name):
+    """All ways in which three operands can share memory, each cold and again, in turns."""
+    call = OF_THREE[name]
+    turns = list(itertools.product(WINDOWS, repeat=3)) * (TIMES + 1)
+    for k in RNG.permutation(len(turns)):
+        hosts = [RNG.integers(1, 9, 14), RNG.integers(1, 9, 14)]
+        wholes = [pa.array(host, device=device) for host in hosts]
+        places = [(n, slice(first, first + 6)) for n, first in turns[k]]
+        wanted = call(np, *(hosts[n][place] for n, place in places))
+        found = call(pa, *(wholes[n][place] for n, place in places))
+        assert found.tolist() == wanted.tolist(), turns[k]
+        assert [w.tolist() for w in wholes] == [h.tolist() for h in hosts], turns[k]
+
+
+def test_products_that_no_observer_sees():
+    """Large products on a CPU are launched out of sight: what they are part of isn't written down without
+    them."""
+    x = RNG.standard_normal((400, 400))
+    for k in range(TIMES):
+        found = pa.cov(pa.asarray(x + k * x.T))
+        np.testing.assert_allclose(pa.asnumpy(found), np.cov(x + k * x.T), rtol=1e-6)
 
 
 def test_an_index_out_of_range_is_found_in_a_repeated_call():
