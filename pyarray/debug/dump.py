@@ -23,7 +23,7 @@ from ..jit.report import caller
 from ..lang.ir import ArrayType
 from ..locks import new_lock
 from ..memory.buffer import Buffer
-from . import record
+from . import record, signature
 from .files import Busy, Writer
 from .record import Given
 from .tags import tagged
@@ -87,6 +87,7 @@ class Dump:
         self._numbers = itertools.count()
         self._buffers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()
         self._programs: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._texts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._made = itertools.count()
         self._lock = new_lock()
 
@@ -206,10 +207,12 @@ class Dump:
             if isinstance(g.type, ArrayType):
                 elements.append(_take(records[-1], g.value))
         thread = threading.current_thread()
+        program, text = self._program(launch)
         about = self._about(launch, number) | {
-            "program": self._program(launch), "checked": launch.variant.checked, "at": caller(),
+            "program": program, "checked": launch.variant.checked, "at": caller(),
             "thread": thread.name, "thread_id": thread.ident,
         }  # fmt: skip
+        about["signature"] = signature.sign(about, text, records)
         writer.append({"launch": about, "records": records}, elements)
         self._watch(elements)
 
@@ -254,17 +257,23 @@ class Dump:
                 numbers[thing] = next(self._made)
             return numbers[thing]
 
-    def _program(self, launch: Launch) -> int:
-        known = launch.variant in self._programs
+    def _program(self, launch: Launch) -> tuple[int, str]:
+        """Its number, and the digest of what is recorded of it."""
+        known = self._texts.get(launch.variant)
         number = self._number(self._programs, launch.variant)
-        if not known:  # twice does no harm, late would
-            self._open.append({"program": record.program_facts(launch, number)}, [])
-        return number
+        if known is None:  # twice does no harm, late would
+            facts = record.program_facts(launch, number)
+            known = signature.digest_of(facts)
+            self._open.append({"program": facts}, [])
+            self._texts[launch.variant] = known
+        return number, known
 
 
 def _take(row: dict[str, Any], a: ndarray) -> Taken:
     words = record.read(a)
     row |= {"stored_shape": list(words.shape), "summary": record.summary(words, a._dtype)}
+    if row["stage"] == "before":
+        row["sha256"] = signature.digest(words)
     return row, words
 
 

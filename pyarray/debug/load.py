@@ -11,7 +11,8 @@ from ..driver.base import get_device
 from ..dtypes import bfloat16
 from .argument import DumpedArgument, Elements
 from .files import DATA, read_manifest
-from .replay import replay
+from .replay import UNSIGNED, replay
+from .signature import digest_of, is_signed, place
 
 
 def load_dump(dir: Any) -> LoadedDump:
@@ -85,16 +86,25 @@ class DumpedLaunch:
                     found[f"{name}.{stage}"] = value.view(np.uint16) if bits else value
         np.savez(path, **found)
 
-    def replay(self, device: Any = None) -> dict[str, Elements]:
+    def replay(self, device: Any = None, *, trusted: bool = False) -> dict[str, Elements]:
         """Launch it again on what was recorded, and return what has come out: parameter → array, of those
         that the kernel writes. The program comes from the dump, not from Python source.
 
         Arguments that overlapped overlap again. The results are those of the recorded launch to the bit where
-        compiler and processor are the same. Raises `ValueError` when an input wasn't recorded as a whole, and
-        what the launch itself raises, a `BoundsError` for instance.
+        compiler and processor are the same. `trusted` runs what another user or machine has recorded: it is a
+        program, like any other that you get from somebody. Raises `ValueError` without it for what this
+        user's key hasn't signed as it is, when an input wasn't recorded as a whole, and what the launch
+        itself raises, a `BoundsError` for instance.
         """
         if self.program is None:
             raise ValueError(f"launch {self.number} of {self.kernel!r} was not dumped: {self.error}")
-        return replay(
-            self.program, self.args, self.number, get_device(self.device if device is None else device)
-        )
+        if not trusted and not is_signed(self.facts, digest_of(self.program), self._inputs()):
+            key = place() or "this process's own, without a kernel cache"
+            what = f"launch {self.number} of {self.kernel!r} can't be replayed: your key ({key})"
+            raise ValueError(f"{what} hasn't signed it, or it was changed since; {UNSIGNED}")
+        where = get_device(self.device if device is None else device)
+        return replay(self.program, self.args, self.number, where, trusted)
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        """The records of what went in."""
+        return [row for a in self.args.values() for stage, row in a.stages.items() if stage != "after"]

@@ -18,14 +18,23 @@ from ..jit.report import raise_bounds
 from ..memory.buffer import Buffer
 from .argument import DumpedArgument, Elements
 from .record import PAGE, words_of
+from .signature import digest
 
+UNSIGNED = (
+    "a replay runs what is in the dump; if you trust all who could write it: launch.replay(trusted=True)"
+)
 log = logging.getLogger("pyarray")
 
 
 def replay(
-    program: Mapping[str, Any], args: Mapping[str, DumpedArgument], number: int, device: Device
+    program: Mapping[str, Any],
+    args: Mapping[str, DumpedArgument],
+    number: int,
+    device: Device,
+    trusted: bool = False,
 ) -> dict[str, Elements]:
-    """Launch `program` on recorded arguments; see `DumpedLaunch.replay`."""
+    """Launch `program` on recorded arguments; see `DumpedLaunch.replay`. Unless `trusted`, elements must have
+    the digests of their records, which the caller has found signed."""
     if program.get("raw"):
         raise ValueError(
             f"launch {number} of {program['kernel']!r} can't be replayed: a RawKernel's grid isn't recorded"
@@ -37,7 +46,7 @@ def replay(
     if artifact.key != program["key"]:
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
-    memory = _Memory(device, [a for a in live if a.kind == "array"])
+    memory = _Memory(device, [a for a in live if a.kind == "array"], trusted)
     params = tuple((name, type_of(facts)) for name, facts in program["params"])
     driver = device.driver
     run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
@@ -61,7 +70,7 @@ def _whole(kernel: str, number: int, found: DumpedArgument | None, name: str) ->
 class _Memory:
     """The blocks of a launch, rebuilt: each with its size and its place in the page."""
 
-    def __init__(self, device: Device, arrays: list[DumpedArgument]):
+    def __init__(self, device: Device, arrays: list[DumpedArgument], trusted: bool):
         self.device = device
         self._blocks: dict[int, Elements] = {}  # as the host sees them
         self._places: dict[int, tuple[Buffer, int]] = {}  # where they are
@@ -73,6 +82,8 @@ class _Memory:
                 self._places[number] = buffer, buffer.ptr + (a.facts["block_page"] - buffer.ptr) % PAGE
                 self._blocks[number] = np.zeros(size, np.uint8)
             elements = a.stored("before")
+            if elements is not None and not trusted and digest(elements) != a.stages["before"]["sha256"]:
+                raise ValueError(f"the elements of {a.name!r} aren't those that were recorded: {UNSIGNED}")
             if elements is not None and elements.size:
                 window = self._window(a, elements.shape)
                 window[...] = elements.view(window.dtype)
