@@ -11,11 +11,12 @@ import numpy as np
 
 from pyarray.array_hooks import operation
 from pyarray.dtypes import bfloat16
+from pyarray.memory.buffer import GivenOut
 from pyarray.memory.touch import touch
 
 
 class Exposed:
-    """Holds an array's memory for NumPy: the base of the NumPy array that was made from it."""
+    """Holds a buffer for NumPy: the base of the NumPy array that was made on its memory."""
 
     __slots__ = ("__array_interface__", "owner")
 
@@ -41,8 +42,8 @@ def interface(a: Any) -> dict[str, Any]:
 
 
 def numpy_view(a: Any) -> np.ndarray[Any, Any]:
-    """A NumPy array on the memory of the CPU array `a`, which it keeps alive."""
-    view = np.asarray(Exposed(interface(a), a))
+    """A NumPy array on the memory of the CPU array `a`, whose buffer it keeps alive."""
+    view = np.asarray(Exposed(interface(a), a._buffer))
     return view.view(bfloat16.numpy) if a._dtype is bfloat16 else view
 
 
@@ -56,6 +57,7 @@ def array_interface(a: Any) -> dict[str, Any]:
     `__array__`."""
     if not on_host(a) or a._dtype is bfloat16:
         raise AttributeError("__array_interface__")
+    a._buffer.__class__ = GivenOut
     return interface(a)
 
 
@@ -63,6 +65,7 @@ def cuda_interface(a: Any) -> dict[str, Any]:
     """`__cuda_array_interface__`, which only arrays on NVIDIA GPUs have."""
     touch.seen = True
     found: dict[str, Any] = operation("cuda_interface")(a)
+    a._buffer.__class__ = GivenOut
     return found
 
 

@@ -73,8 +73,8 @@ def dlpack_device(a: ndarray) -> tuple[int, int]:
 
 
 def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """`a.__dlpack__(...)`: a capsule that shares the memory of `a`, and keeps it alive, unless a copy is
-    asked for or needed.
+    """`a.__dlpack__(...)`: a capsule that shares the memory of `a`, whose buffer it keeps alive, unless a
+    copy is asked for or needed.
 
     What the current stream got so far comes before what the consumer's `stream` gets from now on; the host
     doesn't wait. -1: the consumer sees to that itself. The capsule has the versioned layout when the
@@ -94,7 +94,8 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
             "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"
         )
     steps = _element_strides(source)
-    tensor = (lib.pa_dlpack_new_versioned if versioned else lib.pa_dlpack_new)(id(source), source.ndim)
+    make = lib.pa_dlpack_new_versioned if versioned else lib.pa_dlpack_new
+    tensor = make(id(source._buffer), source.ndim)
     if tensor == ffi.NULL:
         raise MemoryError("no host memory for the description of a DLPack tensor")
     if versioned:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from .. import shapes
-from ..array import ndarray, type_key
+from ..array import empty, fresh, ndarray, type_key
 from ..array_convert import asarray, asnumpy
-from ..array_host import as_array
-from ..memory.buffer import Buffer
+from ..array_host import Exposed, as_array
+from ..memory.buffer import Buffer, GivenOut
 from ..memory.touch import touch
 from .choosing import put
 from .creation import arange
@@ -82,9 +84,11 @@ def set_flat(self: ndarray, value: Any) -> None:
 
 def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
     """Gives the array another shape in place: elements in C order are kept as far as they go, new ones are 0.
-    Views of it keep the old memory. `refcheck` changes nothing.
 
-    Raises `ValueError` for a view, foreign memory, and what is not contiguous.
+    Raises `ValueError` for a view, foreign memory, and what is not contiguous; for an array with views, or
+    whose memory another library shares; and for one whose address was given out by `__array_interface__` or
+    `__cuda_array_interface__`, of which nobody knows whether it is still in use: `refcheck=False` says that
+    it isn't.
     """
     shape = shapes.resolve_shape(new_shape[0] if len(new_shape) == 1 else new_shape)
     if type(self) is not ndarray or not (self.flags.owndata and self.flags.c_contiguous):
@@ -92,19 +96,51 @@ def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
             "resize() is for arrays with memory of their own, in C order; use pyarray.resize(a, shape)"
         )
     self._check_writeable()
-    size, width = shapes.size(shape), self.itemsize
-    buffer = Buffer.allocate(self.device, size * width)
-    if size:
+    _check_unshared(self, refcheck)
+    size, old = shapes.size(shape), self._buffer
+    strides = shapes.contiguous_strides(shape, self.itemsize)
+    key = type_key(self._dtype, len(shape), False, True, self.device)
+    nbytes, used = size * self.itemsize, self.nbytes
+    grown = old if nbytes <= old.nbytes else _larger(self, nbytes)
+    if nbytes > used:
         touch.seen = True
-        self.device.driver.fill(buffer.ptr, 0, size * width)
-    old = self._view(0, (self.size,), (width,))
-    self._buffer, self._ptr, self._shape, self._size = buffer, buffer.ptr, shape, size
-    self._strides = shapes.contiguous_strides(shape, width)
-    self._key = type_key(self._dtype, len(shape), False, True, self.device)
-    kept = min(size, old.size)
-    if kept:
-        old._base = None
-        self.reshape(size)[:kept] = old[:kept]
+        self.device.driver.fill(grown.ptr + used, 0, nbytes - used)
+    # Nothing is called between these: another thread launches with all of the old, or all of the new.
+    self._buffer, self._ptr, self._shape, self._size = grown, grown.ptr, shape, size
+    self._strides, self._key = strides, key
+
+
+def _larger(a: ndarray, nbytes: int) -> Buffer:
+    """A buffer of `nbytes` or more with the elements of `a`. It keeps that of `a`, with which other threads
+    may have launched; twice as large, so that all of them together are no larger than the last."""
+    grown = Buffer.allocate(a.device, max(nbytes, 2 * a._buffer.nbytes))
+    if a._size:
+        fresh(grown, a._shape, a._strides, a._size, a._dtype, a._key)[...] = a
+    grown.earlier = a._buffer
+    return grown
+
+
+def _holders(a: ndarray) -> int:
+    return sys.getrefcount(a._buffer)
+
+
+def _check_unshared(a: ndarray, refcheck: bool) -> None:
+    """Raises `ValueError` where others use the memory of `a`."""
+    what = ""
+    if _holders(a) > _holders(empty(0)):
+        found = [x for x in gc.get_referrers(a._buffer) if x is not a]
+        views = [x for x in found if isinstance(x, ndarray)]
+        what = "another library has its memory (by DLPack)"
+        if views:
+            what = f"there is a view of it, of shape {views[0].shape}"
+        elif any(isinstance(x, Exposed) for x in found):
+            what = "a NumPy array shows its memory"
+        what = f"{what}; drop that first, or write"
+    elif refcheck and isinstance(a._buffer, GivenOut):
+        what = "its address was given out, as numpy.asarray(a) does; pass refcheck=False if that is over, or"
+        what += " write"
+    if what:
+        raise ValueError(f"resize(): {what} a = pyarray.resize(a, shape), which copies")
 
 
 def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:

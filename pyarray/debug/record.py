@@ -94,7 +94,7 @@ def read(a: ndarray) -> np.ndarray[Any, Any]:
         return np.empty(shape, words)
     if on_host(a):
         facts = {"version": 3, "shape": shape, "strides": a._strides, "typestr": native.str}
-        host = np.asarray(Exposed({**facts, "data": (a._ptr, True)}, a))
+        host = np.asarray(Exposed({**facts, "data": (a._ptr, True)}, a._buffer))
     else:
         low, high = shapes.byte_bounds(shape, a._strides, kind.itemsize)
         block = np.empty(high - low, np.uint8)

@@ -12,15 +12,17 @@ class Buffer:
     """`nbytes` of memory of `device` at address `ptr`, which is never 0 for pyarray's own memory.
 
     Buffers come from `allocate` and `wrap`, never from a call of the class. `owner` is None for pyarray's own
-    memory; otherwise it is the foreign object that the memory belongs to, kept alive.
+    memory; otherwise it is the foreign object that the memory belongs to, kept alive. `earlier` is set only
+    in buffers of arrays that grew: the one before, which a launch of another thread may still use.
     """
 
-    __slots__ = ("__weakref__", "_home", "device", "nbytes", "owner", "ptr")
+    __slots__ = ("__weakref__", "_home", "device", "earlier", "nbytes", "owner", "ptr")
 
     device: Device
     ptr: int
     nbytes: int
     owner: Any
+    earlier: Buffer
     _home: FreeList | None
 
     @staticmethod
@@ -70,3 +72,10 @@ class Buffer:
     def __repr__(self) -> str:
         owned = "" if self.owner is None else f", owner={type(self.owner).__name__}"
         return f"Buffer({self.device}, {self.nbytes} bytes at {self.ptr:#x}{owned})"
+
+
+class GivenOut(Buffer):
+    """A buffer becomes one when its address goes to somebody who doesn't hold the buffer, and doesn't say
+    when the address is no longer used: as `__array_interface__` works."""
+
+    __slots__ = ()

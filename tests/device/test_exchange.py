@@ -74,7 +74,7 @@ def test_memory_is_shared(device):
 
 def test_memory_lives_as_long_as_its_users(device):
     a = pa.ones(N, device=device)
-    gone = weakref.ref(a)
+    gone = weakref.ref(a._buffer)
     b = pa.from_dlpack(a)
     del a
     gc.collect()
