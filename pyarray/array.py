@@ -363,9 +363,10 @@ class ndarray(Operators):
 
     # copies
 
-    def copy(self) -> ndarray:
-        """A fresh, C-contiguous, writeable array with the same elements on the same device."""
-        result = empty(self._shape, self._dtype, self.device)
+    def copy(self, order: str = "C") -> ndarray:
+        """A fresh, writeable array without gaps with the same elements on the same device, in the memory
+        order "C", "F", "A" (as `a` where that is "F", else "C") or "K" (as `a`)."""
+        result = array_views.lay_out(empty(self._shape, self._dtype, self.device), order, self)
         if self._size:
             operation("assign")(result, self)
         return result

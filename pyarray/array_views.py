@@ -58,13 +58,13 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> 
     >>> empty((4, 6)).reshape(3, -1).shape
     (3, 8)
     """
-    if order not in ("C", "F"):
-        raise ValueError(f"order is 'C' or 'F', got {order!r}")
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"order is 'C', 'F' or 'A', got {order!r}")
     try:
         target = shapes.resolve_shape(shape[0] if len(shape) == 1 else shape, a._size)
     except ValueError as error:
         raise ValueError(f"{error}; the array has shape {a._shape}") from None
-    if order == "F":
+    if order == "F" or (order == "A" and a.flags.f_contiguous and not a.flags.c_contiguous):
         return a.T.reshape(target[::-1], copy=copy).T
     strides = None if copy else shapes.reshape_strides(a._shape, a._strides, target, a._dtype.itemsize)
     if strides is not None:
@@ -76,14 +76,42 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> 
     return a.copy().reshape(target)
 
 
-def ravel(a: Any) -> Any:
-    """All elements in C order as a 1-D array; a view where strides allow."""
-    return a.reshape(-1) if a._size else a.reshape(0)
+def ravel(a: Any, order: str = "C") -> Any:
+    """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
+
+    `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where only that is a view), or "K"
+    (as they lie in memory).
+
+    >>> from pyarray.array import empty
+    >>> empty((2, 3)).ravel().shape
+    (6,)
+    """
+    a = ordered(a, order)
+    return (a if shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize) else a.copy()).reshape(a._size)
 
 
-def flatten(a: Any) -> Any:
-    """All elements in C order as a fresh 1-D array."""
-    return a.copy().ravel()
+def flatten(a: Any, order: str = "C") -> Any:
+    """All elements as a fresh contiguous 1-D array, in an `order` as of `ravel`."""
+    return ordered(a, order).copy().reshape(a._size)
+
+
+def ordered(a: Any, order: Any) -> Any:
+    """The view of `a` whose elements in C order are those of `a` in the memory order "C", "F", "A" or "K"."""
+    return a if order == "C" else a.transpose(shapes.walked(a._shape, a._strides, a._dtype.itemsize, order))
+
+
+def lay_out(a: Any, order: Any, like: Any = None) -> Any:
+    """`a`, which nobody else knows and is in C order, with its axes laid out in memory order "C" or "F", or
+    "A" or "K": as those of the array `like` where it has as many."""
+    if order == "C":
+        return a
+    like = a if like is None or len(like._shape) != len(a._shape) else like
+    axes = shapes.walked(like._shape, like._strides, like._dtype.itemsize, order)
+    packed = shapes.contiguous_strides([a._shape[k] for k in axes], a._dtype.itemsize)
+    a._strides = tuple(packed[axes.index(k)] for k in range(len(axes)))
+    contiguous = shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize)
+    a._key |= (not contiguous) << 16
+    return a
 
 
 def view(a: Any, dtype: Any = None) -> Any:

@@ -135,6 +135,23 @@ def contiguous_strides(shape: Sequence[int], itemsize: int) -> Ints:
     return tuple(reversed(strides))
 
 
+def walked(shape: Sequence[int], strides: Sequence[int], itemsize: int, order: Any) -> Ints:
+    """The axes, the slowest first, in which an array is walked in the memory order "C", "F", "A" ("F" where
+    that alone has no gaps) or "K" (by their strides, whatever the sign). Raises `ValueError` for another one.
+
+    >>> walked((2, 3), (8, 16), 8, "K")
+    (1, 0)
+    """
+    axes = tuple(range(len(shape)))
+    if order == "K":  # axes of one element may lie anywhere
+        return tuple(sorted(axes, key=lambda k: -abs(strides[k]) if shape[k] > 1 else 0))
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"order is 'C', 'F', 'A' or 'K', got {order!r}")
+    if order == "A" and not is_contiguous(shape, strides, itemsize):
+        order = "F" if is_contiguous(shape[::-1], strides[::-1], itemsize) else "C"
+    return axes[::-1] if order == "F" else axes
+
+
 def is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
     """Whether the elements follow each other in C order without gaps; always so for 0 or 1 elements."""
     step, contiguous = itemsize, True

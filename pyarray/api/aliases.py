@@ -6,11 +6,11 @@ from . import elementwise, statistical
 
 __all__ = [
     "absolute", "amax", "amin", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "bitwise_not", "conjugate", "fabs", "invert", "left_shift", "mod", "power",
-    "right_shift", "rint", "true_divide",
+    "arctanh", "bitwise_not", "conjugate", "invert", "left_shift", "mod", "power", "right_shift",
+    "true_divide",
 ]  # fmt: skip
 
-absolute = fabs = elementwise.abs
+absolute = elementwise.abs
 amax = statistical.max
 amin = statistical.min
 arccos, arccosh = elementwise.acos, elementwise.acosh
@@ -21,5 +21,4 @@ conjugate = elementwise.conj
 left_shift, right_shift = elementwise.bitwise_left_shift, elementwise.bitwise_right_shift
 mod = elementwise.remainder
 power = elementwise.pow
-rint = elementwise.round
 true_divide = elementwise.divide

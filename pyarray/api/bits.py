@@ -33,13 +33,15 @@ _COUNT = MapOp("bitwise_count", func(_ones))
 
 
 def bitwise_count(x: Any, /, *, out: ndarray | None = None) -> ndarray:
-    """How many bits of |x| are 1, elementwise, as uint8. Raises `TypeError` for other than integers.
+    """How many bits of |x| are 1, elementwise, as uint8. Raises `TypeError` for other than bools and
+    integers.
 
     >>> import pyarray as pa
     >>> pa.bitwise_count(pa.asarray([0, 1, 255, -3])).tolist()
     [0, 1, 8, 2]
     """
-    x = as_operand("bitwise_count", x, "iu")
+    x = as_operand("bitwise_count", x, "biu")
+    x = x.astype(uint8) if x.dtype.kind == "b" else x
     return compute(_COUNT, x.dtype, uint8, (x,), out)
 
 
@@ -64,7 +66,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
     """
     x = as_operand("packbits", x, "biu")
     places: Any = _weights("packbits", bitorder, x)
-    x = x.ravel() if axis is None else x
+    x = x.reshape(x.size) if axis is None else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
     bits = not_equal(moveaxis(x, along, -1), 0).astype(uint8)
     missing = -bits.shape[-1] % 8
@@ -91,7 +93,7 @@ def unpackbits(
     if x.dtype is not uint8:
         raise TypeError(f"unpackbits() takes uint8, got {x.dtype}; cast it with astype")
     places: Any = _weights("unpackbits", bitorder, x)
-    x = x.ravel() if axis is None else x
+    x = x.reshape(x.size) if axis is None else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
     lines: Any = moveaxis(x, along, -1)
     bits: Any = bitwise_and(bitwise_right_shift(lines[..., None], places), uint8(1))

@@ -192,7 +192,7 @@ def put(a: ndarray, ind: Any, v: Any, /, mode: str = "raise") -> None:
         return
     if values.size not in (1, index.size):
         values = take(values, arange(index.size, device=a.device) % values.size)
-    flat = a.reshape(a.size) if a.flags.c_contiguous else a.ravel()
+    flat = a.reshape(a.size)
     flat[index] = values
     if not a.flags.c_contiguous:
         a[...] = flat.reshape(a.shape)

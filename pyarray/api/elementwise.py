@@ -57,10 +57,11 @@ def row(
     return make_function(ROWS[name])
 
 
-INT, REAL, NUMERIC, ALL, FLOATING = "iu", "iuf", "iufc", "biufc", "fc"
+INT, REAL, NUMERIC, FLOATING = "iu", "iuf", "iufc", "fc"
+ANY_REAL, ALL = "biuf", "biufc"
 
 # fmt: off
-abs = row("abs", NUMERIC, lambda x: k.abs(x), "real", int8, "absolute value")
+abs = row("abs", ALL, lambda x: k.abs(x), "real", doc="absolute value")
 acos = row("acos", FLOATING, lambda x: k.acos(x), lift=float64, doc="inverse cosine, radians")
 acosh = row("acosh", FLOATING, lambda x: k.acosh(x), lift=float64, doc="inverse hyperbolic cosine")
 add = row("add", ALL, lambda x, y: x + y, doc="x1 + x2")
@@ -72,14 +73,14 @@ atan2 = row("atan2", "f", lambda x, y: k.atan2(x, y), lift=float64,
 atanh = row("atanh", FLOATING, lambda x: k.atanh(x), lift=float64, doc="inverse hyperbolic tangent")
 bitwise_and = row("bitwise_and", "biu", lambda x, y: x & y, doc="bits set in both")
 bitwise_invert = row("bitwise_invert", "biu", lambda x: ~x, doc="bits flipped; logical not of bools")
-bitwise_left_shift = row("bitwise_left_shift", INT, lambda x, y: x << y,
+bitwise_left_shift = row("bitwise_left_shift", INT, lambda x, y: x << y, lift=int8,
                          doc="x1 shifted left by x2 bits; 0 from the type's width on")
 bitwise_or = row("bitwise_or", "biu", lambda x, y: x | y, doc="bits set in either")
-bitwise_right_shift = row("bitwise_right_shift", INT, lambda x, y: x >> y,
+bitwise_right_shift = row("bitwise_right_shift", INT, lambda x, y: x >> y, lift=int8,
                           doc="x1 shifted right by x2 bits; the sign is kept")
 bitwise_xor = row("bitwise_xor", "biu", lambda x, y: x ^ y, doc="bits set in one of them")
 cbrt = row("cbrt", "f", lambda x: k.cbrt(x), lift=float64, doc="cube root")
-ceil = row("ceil", REAL, lambda x: k.ceil(x), lift=int8, doc="smallest integer not below x")
+ceil = row("ceil", ANY_REAL, lambda x: k.ceil(x), doc="smallest integer not below x")
 conj = row("conj", NUMERIC, lambda x: k.conj(x), lift=int8, doc="complex conjugate")
 copysign = row("copysign", "f", lambda x, y: k.copysign(x, y), lift=float64, doc="x1 with the sign of x2")
 cos = row("cos", FLOATING, lambda x: k.cos(x), lift=float64, doc="cosine of x in radians")
@@ -89,7 +90,7 @@ equal = row("equal", ALL, lambda x, y: x == y, "bool", doc="x1 == x2")
 exp = row("exp", FLOATING, lambda x: k.exp(x), lift=float64, doc="e to the power x")
 exp2 = row("exp2", "f", lambda x: k.exp2(x), lift=float64, doc="2 to the power x")
 expm1 = row("expm1", FLOATING, lambda x: k.expm1(x), lift=float64, doc="exp(x) - 1, accurate near 0")
-floor = row("floor", REAL, lambda x: k.floor(x), lift=int8, doc="largest integer not above x")
+floor = row("floor", ANY_REAL, lambda x: k.floor(x), doc="largest integer not above x")
 floor_divide = row("floor_divide", REAL, lambda x, y: x // y, lift=int8,
                    doc="x1 / x2 rounded down; 0 for an integer divided by 0")
 fmod = row("fmod", REAL, lambda x, y: k.fmod(x, y), lift=int8,
@@ -98,7 +99,7 @@ greater = row("greater", "biuf", lambda x, y: x > y, "bool", doc="x1 > x2")
 greater_equal = row("greater_equal", "biuf", lambda x, y: x >= y, "bool", doc="x1 >= x2")
 hypot = row("hypot", "f", lambda x, y: k.hypot(x, y), lift=float64,
             doc="sqrt(x1**2 + x2**2) without overflow")
-imag = row("imag", NUMERIC, lambda x: k.imag(x), "real", int8, "imaginary part")
+imag = row("imag", ALL, lambda x: k.imag(x), "real", doc="imaginary part")
 isfinite = row("isfinite", NUMERIC, lambda x: k.isfinite(x), "bool", int8,
                "whether x is neither NaN nor an infinity")
 isinf = row("isinf", NUMERIC, lambda x: k.isinf(x), "bool", int8, "whether x is an infinity")
@@ -126,12 +127,12 @@ not_equal = row("not_equal", ALL, lambda x, y: x != y, "bool", doc="x1 != x2")
 positive = row("positive", NUMERIC, lambda x: +x, doc="a copy of x")
 pow = row("pow", NUMERIC, lambda x, y: x ** y, lift=int8,
           doc="x1 to the power x2; of floats, the numbers 2, -1 and 0.5 are square, reciprocal and sqrt")
-real = row("real", NUMERIC, lambda x: k.real(x), "real", int8, "real part")
+real = row("real", ALL, lambda x: k.real(x), "real", doc="real part")
 reciprocal = row("reciprocal", FLOATING, lambda x: k.recip(x), lift=float64, doc="1 / x")
 remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8,
                 doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0")
 round = row("round", NUMERIC, lambda x: k.round(x), lift=int8, doc="nearest integer, ties to even")
-sign = row("sign", NUMERIC, lambda x: k.sign(x), lift=int8, doc="-1, 0 or 1; z / |z| of a complex number")
+sign = row("sign", NUMERIC, lambda x: k.sign(x), doc="-1, 0 or 1; z / |z| of a complex number")
 signbit = row("signbit", "f", lambda x: k.signbit(x), "bool", float64, "whether the sign bit is set")
 sin = row("sin", FLOATING, lambda x: k.sin(x), lift=float64, doc="sine of x in radians")
 sinh = row("sinh", FLOATING, lambda x: k.sinh(x), lift=float64, doc="hyperbolic sine")
@@ -140,7 +141,7 @@ square = row("square", NUMERIC, lambda x: x * x, lift=int8, doc="x * x")
 subtract = row("subtract", NUMERIC, lambda x, y: x - y, doc="x1 - x2")
 tan = row("tan", FLOATING, lambda x: k.tan(x), lift=float64, doc="tangent of x in radians")
 tanh = row("tanh", FLOATING, lambda x: k.tanh(x), lift=float64, doc="hyperbolic tangent")
-trunc = row("trunc", REAL, lambda x: k.trunc(x), lift=int8, doc="x without its fraction")
+trunc = row("trunc", ANY_REAL, lambda x: k.trunc(x), doc="x without its fraction")
 # fmt: on
 
 for _exponent, _function in ((2, square), (-1, reciprocal), (0.5, sqrt)):

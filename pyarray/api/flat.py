@@ -33,10 +33,10 @@ class Flat:
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.base.ravel())
+        return iter(self.base.reshape(self.base.size))
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.base.ravel()[key]
+        found = self.base.reshape(self.base.size)[key]
         return found if found.ndim == 0 else found.copy()
 
     def __setitem__(self, key: Any, value: Any) -> None:

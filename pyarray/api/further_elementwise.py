@@ -17,8 +17,9 @@ from .elementwise import INT, REAL, divide, floor_divide, multiply, pow, remaind
 from .ufunc import operands_of
 
 __all__ = [
-    "angle", "around", "deg2rad", "degrees", "divmod", "fix", "float_power", "fmax", "fmin", "gcd",
-    "heaviside", "i0", "isneginf", "isposinf", "lcm", "logaddexp2", "rad2deg", "radians", "round", "sinc",
+    "angle", "around", "deg2rad", "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin", "gcd",
+    "heaviside", "i0", "isneginf", "isposinf", "lcm", "logaddexp2", "rad2deg", "radians", "rint", "round",
+    "sinc",
 ]  # fmt: skip
 
 
@@ -86,6 +87,7 @@ def _i0(x: Any) -> Any:
 
 # fmt: off
 deg2rad = row("deg2rad", "f", lambda x: x * (math.pi / 180), lift=float64, doc="degrees in radians")
+fabs = row("fabs", "f", lambda x: k.abs(x), lift=float64, doc="absolute value, of integers as a float")
 fmax = row("fmax", "biuf", lambda x, y: y if x != x else x if y != y else max(x, y),
            doc="larger one; the other one where one is NaN")
 fmin = row("fmin", "biuf", lambda x, y: y if x != x else x if y != y else min(x, y),
@@ -102,6 +104,8 @@ lcm = row("lcm", INT, _lcm, doc="least common multiple of |x1| and |x2|")
 logaddexp2 = row("logaddexp2", "f",
                  _logaddexp2, lift=float64, doc="log2(2**x1 + 2**x2) without overflow")
 rad2deg = row("rad2deg", "f", lambda x: x * (180 / math.pi), lift=float64, doc="radians in degrees")
+rint = row("rint", "fc", lambda x: k.round(x), lift=float64,
+           doc="nearest integer, ties to even, of integers as a float")
 sinc = row("sinc", "fc", _sinc, lift=float64, doc="sin(pi x) / (pi x); 1 at 0")
 _angle = row("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument in radians")
 # fmt: on

@@ -78,9 +78,9 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
 # ---- views
 
 
-def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> ndarray:
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements in another shape, one size of which may be -1: a view where strides allow, else a
-    copy.
+    copy. `order` is the one in which elements are read and written: "C", "F" or "A" (as they lie).
 
     `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed, as do sizes that don't
     fit.
@@ -89,17 +89,19 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> ndarray:
     >>> pa.reshape(pa.arange(6), (2, -1)).shape
     (2, 3)
     """
-    return asarray(x).reshape(shape, copy=copy)
+    return asarray(x).reshape(shape, order=order, copy=copy)
 
 
-def ravel(x: Any, /) -> ndarray:
-    """All elements in C order as a 1-D array: a view where strides allow.
+def ravel(x: Any, /, order: str = "C") -> ndarray:
+    """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
+    `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where that alone is a view) or "K" (as
+    they lie in memory).
 
     >>> import pyarray as pa
     >>> pa.ravel(pa.ones((2, 3))).shape
     (6,)
     """
-    return asarray(x).ravel()
+    return asarray(x).ravel(order)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:

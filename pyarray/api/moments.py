@@ -88,8 +88,8 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
         squares = squares.reshape(full)
     left = float(count - correction) if count > correction else 0.0
     if name == "var":
-        return compute(ROWS["divide"].op, float64, result, (squares, left), out)
-    return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out)
+        return compute(ROWS["divide"].op, float64, result, (squares, left), out, larger=False)
+    return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
 
 
 @repeatable

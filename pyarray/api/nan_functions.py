@@ -210,7 +210,7 @@ def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray
     total, count = reduction(_SUM, x, axes, True, wide, kind=x._dtype), _counted(x, axes)
     if not keepdims:
         total, count = total.squeeze(axes), count.squeeze(axes)
-    return compute(ROWS["divide"].op, wide, x._dtype, (total, count), out)
+    return compute(ROWS["divide"].op, wide, x._dtype, (total, count), out, larger=False)
 
 
 @repeatable
@@ -291,4 +291,4 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     if not keepdims:
         total, left = total.squeeze(axes), left.squeeze(axes)
     kind = real_of(x._dtype)
-    return compute(_LAST[name], float64, kind, (total, left), out)
+    return compute(_LAST[name], float64, kind, (total, left), out, larger=False)

@@ -56,7 +56,7 @@ _SINGLE: dict[str, Any] = {
     "take": indexing.take, "take_along_axis": indexing.take_along_axis, "trace": products.trace,
     "ndim": lambda a: a.ndim, "shape": lambda a: a.shape,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
-    "copy": lambda a, order="K", subok=False: a.copy(),
+    "copy": lambda a, order="K", subok=False: a.copy(order),
 }  # fmt: skip
 
 

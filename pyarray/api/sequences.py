@@ -311,14 +311,15 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[ndarray, ...]:
 # ---- what is there
 
 
-def copy(x: Any, /) -> ndarray:
-    """A fresh, C-contiguous array with the same elements.
+def copy(x: Any, /, order: str = "K") -> ndarray:
+    """A fresh array without gaps with the same elements. `order` is how it lies in memory: "K" as `x`, "C",
+    "F", or "A" (as `x` where that is "F", else "C").
 
     >>> import pyarray as pa
     >>> pa.copy([1, 2]).tolist()
     [1, 2]
     """
-    return asarray(x).copy()
+    return asarray(x).copy(order)
 
 
 def asanyarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:

@@ -215,4 +215,4 @@ def mean(
     count = math.prod(x._shape[k] for k in axes)
     wide = SUM.accumulator(dtype)
     total = reduction(SUM, x, axis, keepdims, wide, kind=dtype)
-    return compute(ROWS["divide"].op, wide, dtype, (total, 1.0 * count), out)
+    return compute(ROWS["divide"].op, wide, dtype, (total, 1.0 * count), out, larger=False)

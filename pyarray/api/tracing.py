@@ -259,9 +259,17 @@ class Array(StandIn):
 
     # the methods of arrays that give views
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
         sizes = _sizes(shape[0] if len(shape) == 1 else shape)
+        if order == "F":
+            return self.transpose().reshape(sizes[::-1]).transpose()
+        self._in_c_order(order)
         return self._view("reshape", sizes, len(sizes))
+
+    def _in_c_order(self, order: str) -> None:
+        if order != "C":
+            what = f"order={order!r} goes by strides, which are not known while the function is traced"
+            self._tracer.fail(what, "write order='C' or order='F'")
 
     def transpose(self, *axes: Any) -> Array:
         order = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes
@@ -282,8 +290,8 @@ class Array(StandIn):
     def mT(self) -> Array:
         return self.swapaxes(-1, -2)
 
-    def ravel(self) -> Array:
-        return self.reshape(-1)
+    def ravel(self, order: str = "C") -> Array:
+        return self.reshape(-1, order=order)
 
     flatten = ravel
 
@@ -303,8 +311,8 @@ class Array(StandIn):
             raise TypeError(f"{self._dtype} can't be cast to {kind}: take .real, .imag or abs() first")
         return self if kind is self._dtype else apply(self._tracer, COPY, self._dtype, kind, (self,), None)
 
-    def copy(self) -> Array:
-        return self
+    def copy(self, order: str = "K") -> Array:
+        return self  # the layout of results is fuse's own
 
     def __getitem__(self, key: Any) -> Array:
         items = list(key) if isinstance(key, tuple) else [key]

@@ -204,9 +204,10 @@ def compute(
     operands: Sequence[Any],
     out: ndarray | None,
     names: Sequence[str] = ("x1", "x2"),
+    larger: bool = True,
 ) -> ndarray:
-    """Broadcast, find or check the output, launch. Raises `ValueError` and `TypeError` for an output that
-    doesn't fit."""
+    """Broadcast, find or check the output, launch. With `larger`, the result is broadcast into an output that
+    has more axes or elements. Raises `ValueError` and `TypeError` for an output that doesn't fit."""
     stand_in = next((x for x in operands if isinstance(x, StandIn)), None)
     if stand_in is not None:
         given: ndarray = stand_in._compute(op, domain, dtype, operands, out)
@@ -217,7 +218,7 @@ def compute(
         result = result_like(arrays, dtype, device)
     else:
         shape = _broadcast(tuple([a._shape for a in arrays]))
-        result = compute_out(op.name, out, shape, dtype, device)
+        result = compute_out(op.name, out, shape, dtype, device, larger)
     launch_map(op, domain, result, operands, fresh=out is None)
     return result
 
@@ -246,7 +247,7 @@ def result_layout(
     the strides in `like`."""
     size = shapes.size(shape)
     axes = range(len(shape))
-    orders = {tuple(sorted(axes, key=lambda k: -abs(steps[k]) if shape[k] > 1 else 0)) for steps in like}
+    orders = {shapes.walked(shape, steps, itemsize, "K") for steps in like}
     strides = shapes.contiguous_strides(shape, itemsize)
     if len(orders) == 1 and 0 not in shape:
         order = next(iter(orders))
@@ -255,9 +256,11 @@ def result_layout(
     return strides, size, not shapes.is_contiguous(shape, strides, itemsize)
 
 
-def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
-    """`out` if it fits a result of this shape and type, or a fresh array. Raises `ValueError` or `TypeError`
-    if it doesn't."""
+def compute_out(
+    name: str, out: Any, shape: tuple[int, ...], dtype: DType, device: Any, larger: bool = False
+) -> ndarray:
+    """`out` if it fits a result of this shape and type, or a fresh array; with `larger`, one that the result
+    broadcasts to fits, too. Raises `ValueError` or `TypeError` if it doesn't."""
     if out is None:
         return empty(shape, dtype, device)
     if not isinstance(out, ndarray):
@@ -266,7 +269,7 @@ def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, devic
     if out.device is not device:
         what = f"out= is on {out.device}, the operands are on {device}"
         raise ValueError(f"{name}(): {what}; pass an array on {device}, or none")
-    if out._shape != shape:
+    if out._shape != shape and not (larger and _fills(shape, out._shape)):
         what = f"out= has shape {out._shape}, the result has shape {shape}"
         raise ValueError(f"{name}(): {what}; pass an array of shape {shape}, or none")
     if why := repetition(out):
@@ -277,6 +280,12 @@ def compute_out(name: str, out: Any, shape: tuple[int, ...], dtype: DType, devic
         what = f"a result of {dtype} can't be stored in out= of {out._dtype}"
         raise TypeError(f"{name}(): {what}; pass one of {dtype}, or cast the operands with astype")
     return out
+
+
+def _fills(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to `target`."""
+    ends = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(m in (1, n) for m, n in ends)
 
 
 def delivered(name: str, found: ndarray, out: ndarray | None) -> ndarray:

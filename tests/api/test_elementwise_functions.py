@@ -408,8 +408,9 @@ def test_bools():
     assert (t ^ f).tolist() == [False, True]
     assert (~f).tolist() == [False, True]
     assert (t + 1).tolist() == [2, 2]
+    assert ((t << f).dtype, (t << t).tolist()) == (pa.int8, [2, 2])
     assert (t / 2).dtype is pa.float64
-    for refused in (lambda: t - f, lambda: -t, lambda: +t, lambda: t << f):
+    for refused in (lambda: t - f, lambda: -t, lambda: +t, lambda: pa.sign(t)):
         with pytest.raises(TypeError, match="bool"):
             refused()
 
@@ -706,3 +707,50 @@ def test_lists_are_operands():
     assert pa.sqrt([1, 4]).tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match=r"\(3,\) and \(2,\) don't broadcast"):
         a == [1, 2]  # noqa: B015 - the comparison is what raises
+
+
+def test_larger_outputs_get_the_result_broadcast(device):
+    x = np.arange(3.0)
+    a = pa.asarray(x, device=device)
+    calls = (
+        lambda p, v, o: p.add(v, 1, out=o),
+        lambda p, v, o: p.multiply(v, v, out=o),
+        lambda p, v, o: p.sqrt(v, out=o),
+        lambda p, v, o: p.power(v, 2, out=o),
+        lambda p, v, o: p.clip(v, 0.5, 1.5, out=o),
+        lambda p, v, o: p.add(v[:, None], v, out=o),
+    )
+    for call in (*calls, *calls, *calls):  # the short ways, too
+        expected = call(np, x, np.zeros((2, 3, 3)))
+        out = pa.zeros((2, 3, 3), device=device)
+        assert call(pa, a, out) is out
+        np.testing.assert_allclose(out.get(), expected, rtol=1e-15)
+    for _ in range(3):  # an operand that the output overlaps
+        base = pa.asarray(np.arange(6.0).reshape(2, 3), copy=True, device=device)
+        assert pa.add(base[1], 1, out=base).tolist() == [[4, 5, 6]] * 2
+    for shape in ((1,), (3, 2), ()):
+        with pytest.raises(ValueError, match=r"add\(\): out= has shape .* the result has shape \(3,\)"):
+            pa.add(a, 1, out=pa.zeros(shape, device=device))
+    for reduction in (pa.sum, pa.mean, pa.std, pa.max, pa.any, pa.nanmean, pa.nanvar):
+        with pytest.raises(ValueError, match=r"out= has shape \(2,\), the result has shape \(\)"):
+            reduction(a, out=pa.zeros(2, device=device))
+
+
+def test_dtypes_of_results_are_numpys():
+    """Of all ufuncs over bools and integers, but for what the guide lists: floats are float64."""
+    for name, ufunc in vars(np).items():
+        if not isinstance(ufunc, np.ufunc) or ufunc.signature or name in ("reciprocal", "isnat"):
+            continue
+        for dtype in (np.bool_, np.int8, np.uint8, np.int16, np.uint32, np.int64):
+            x = np.array([1, 1, 0, 1], dtype)
+            with np.errstate(all="ignore"):
+                try:
+                    expected = ufunc(*[x] * ufunc.nin)
+                except TypeError:
+                    with pytest.raises(TypeError):
+                        getattr(pa, name)(*[pa.asarray(x)] * ufunc.nin)
+                    continue
+            found = getattr(pa, name)(*[pa.asarray(x)] * ufunc.nin)
+            for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected)), strict=True):
+                wanted = np.dtype(np.float64) if b.dtype.kind == "f" else b.dtype
+                assert a.dtype.numpy == wanted, (name, dtype)

@@ -1,0 +1,76 @@
+"""Where elements lie: the memory order of what NumPy promises one for, and what is a view."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+from tests.strategies import numpy_views
+
+FEW = settings(deadline=None, max_examples=60)
+ORDERS = st.sampled_from("CFAK")
+
+
+def same(a: pa.ndarray, expected: np.ndarray) -> None:
+    """The same elements, in the same places of memory wherever that means something."""
+    assert a.shape == expected.shape
+    np.testing.assert_array_equal(pa.asnumpy(a), expected)
+    if expected.size > 1:
+        assert [s for s, n in zip(a.strides, a.shape, strict=True) if n > 1] == [
+            s for s, n in zip(expected.strides, expected.shape, strict=True) if n > 1
+        ]
+
+
+@FEW
+@given(numpy_views(dtype=pa.int32), ORDERS)
+def test_flattened(x, order):
+    a = pa.asarray(x)
+    for ours, theirs in ((a.ravel(order), x.ravel(order)), (pa.ravel(a, order=order), np.ravel(x, order))):
+        same(ours, theirs)
+        assert ours.flags.c_contiguous
+        if x.size:
+            assert np.shares_memory(pa.asnumpy(ours), x) == np.shares_memory(theirs, x)
+    same(a.flatten(order), x.flatten(order))
+    assert not np.shares_memory(pa.asnumpy(a.flatten(order)), x)
+
+
+@FEW
+@given(numpy_views(dtype=pa.int32), ORDERS, st.data())
+def test_copies_and_other_shapes(x, order, data):
+    a = pa.asarray(x)
+    same(a.copy(order), x.copy(order))
+    same(pa.copy(a), np.copy(x))
+    same(np.copy(a, order=order), np.copy(x, order=order))
+    if order != "K":
+        shape = data.draw(st.permutations(x.shape)) if x.ndim else (1, 1)
+        for ours in (a.reshape(shape, order=order), pa.reshape(a, shape, order)):
+            np.testing.assert_array_equal(pa.asnumpy(ours), x.reshape(shape, order=order))
+    same(pa.ascontiguousarray(a), np.ascontiguousarray(x))
+    same(pa.asfortranarray(a), np.asfortranarray(x))
+
+
+def test_a_layout_belongs_to_its_array(device):
+    a = pa.ones((2, 3), dtype="int8", device=device).copy("F")
+    assert a.flags.owndata
+    assert (a.flags.f_contiguous, a.flags.c_contiguous, a.base) == (True, False, None)
+    a[0, 2] = 7
+    assert (a + a.T.copy().T).tolist() == [[2, 2, 14], [2, 2, 2]]
+    assert a.ravel("F").tolist() == [1, 1, 1, 1, 7, 1]
+
+
+def test_orders_that_are_none():
+    a = pa.zeros((2, 2))
+    for call in (lambda: a.ravel("B"), lambda: a.flatten("B"), lambda: a.copy("B"), lambda: pa.copy(a, "B")):
+        with pytest.raises(ValueError, match="order is 'C', 'F', 'A' or 'K', got 'B'"):
+            call()
+    with pytest.raises(ValueError, match="order is 'C', 'F' or 'A', got 'K'"):
+        a.reshape(4, order="K")
+
+
+def test_orders_inside_fuse():
+    x = np.arange(6.0).reshape(2, 3)
+    wave = pa.fuse(lambda v: (v + 1).ravel("F") * 2)
+    np.testing.assert_array_equal(pa.asnumpy(wave(pa.asarray(x))), (x + 1).ravel("F") * 2)
+    with pytest.raises(pa.CompileError, match="order='A' goes by strides.* write order='C' or order='F'"):
+        pa.fuse(lambda v: (v + 1).ravel("A"))(pa.asarray(x))
