@@ -18,7 +18,7 @@ from .statistical import as_operand
 from .statistical import sum as total
 from .ufunc import operands_of
 
-# without `trace`, which in pyarray itself is what kernels did; it is linalg.trace and a.trace()
+# without `trace`, which in pyarray itself is also what kernels did: debug/trace.py
 __all__ = ["cross", "diagonal", "dot", "inner", "kron", "outer", "vdot"]
 
 
@@ -69,14 +69,22 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndar
 
 
 @repeatable
-def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> ndarray:
+def trace(
+    x: Any,
+    /,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
     """The sum of `diagonal`; integers are summed in 64 bits unless a `dtype` is given.
 
     >>> import pyarray as pa
     >>> pa.asarray([[1, 2], [3, 4]]).trace().item()
     5
     """
-    return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
 @repeatable
@@ -115,7 +123,7 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
     [[3, 4], [6, 8]]
     """
     a, b = (as_operand("outer", x, "biufc") for x in operands_of("outer", (x1, x2)))
-    return multiply(a.ravel()[:, None], b.ravel()[None, :])
+    return multiply(a.reshape(-1, 1), b.reshape(1, -1))
 
 
 @repeatable
@@ -127,7 +135,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
     (1+0j)
     """
     a, b = (as_operand("vdot", x, "biufc") for x in operands_of("vdot", (x1, x2)))
-    return vecdot(a.ravel(), b.ravel())
+    return vecdot(a.reshape(-1), b.reshape(-1))
 
 
 @repeatable

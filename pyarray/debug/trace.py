@@ -10,8 +10,10 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+from ..api import products
+from ..array import ndarray
 from ..jit.mode import Launch, add_observer, remove_observer
 from ..lang.ir import ArrayType
 from . import record
@@ -37,8 +39,30 @@ class TracedLaunch:
     error: str | None = None
 
 
-def trace() -> Trace:
+@overload
+def trace() -> Trace: ...
+@overload
+def trace(
+    x: Any,
+    /,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray: ...
+def trace(
+    x: Any = None,
+    /,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> Trace | ndarray:
     """Record every launch inside the block, of all threads: user kernels and the library's own.
+
+    Of an array it is NumPy's function: the sum of the diagonal `offset` of the matrices in two axes.
 
     `t.launches` lists them, `t.summary()` is a table by kernel, `t.save(path)` writes JSON for
     chrome://tracing and ui.perfetto.dev. Times are those of the launch with the device's work; compiling
@@ -50,7 +74,13 @@ def trace() -> Trace:
     ...     b = a + a
     >>> t.launches[0].sizes["out"], t.launches[0].bytes_written
     ((1000,), 8000)
+    >>> pa.trace(pa.asarray([[1, 2], [3, 4]]), offset=1).item()
+    2
     """
+    if x is not None:
+        return products.trace(x, offset, axis1, axis2, dtype, out)
+    if (offset, axis1, axis2, dtype, out) != (0, 0, 1, None, None):
+        raise TypeError("trace(): the sum of a diagonal needs an array; without one, trace() takes nothing")
     return Trace()
 
 

@@ -209,3 +209,25 @@ def test_matrix_transpose():
     np.testing.assert_array_equal(pa.asnumpy(pa.matrix_transpose(pa.asarray(x))), np.swapaxes(x, 1, 2))
     with pytest.raises(ValueError, match="dimensions"):
         pa.matrix_transpose(pa.ones(3))
+
+
+def test_trace_of_an_array_is_numpys(device):
+    x = np.arange(24).reshape(2, 3, 4)
+    for a, n in ((x, x), (x[:, ::-1], x[:, ::-1]), (x > 5, x > 5), (x * 1j, x * 1j), (x[:0], x[:0])):
+        ours = pa.asarray(a, device=device)
+        for options in ({}, {"offset": 1}, {"offset": -1, "axis1": 1, "axis2": 2}, {"axis1": -1, "axis2": 0}):
+            expected = np.trace(n, **options)
+            for found in (pa.trace(ours, **options), ours.trace(**options)):
+                assert found.dtype.numpy == expected.dtype
+                np.testing.assert_array_equal(found.get(), expected)
+    ours, out = pa.asarray(x, device=device), pa.zeros(4, device=device)
+    assert pa.trace(ours, dtype="float32").dtype is pa.float32
+    assert pa.trace(ours, 1, 0, 1, None, out) is out
+    assert out.tolist() == np.trace(x, 1).tolist()
+    assert np.trace(ours, axis1=1, axis2=2).tolist() == np.trace(x, axis1=1, axis2=2).tolist()
+    with pytest.raises(ValueError, match=r"out= has shape \(4,\), the result has shape \(\)"):
+        pa.trace(ours[0], out=out)
+    with pytest.raises(TypeError, match="the sum of a diagonal needs an array; without one, trace"):
+        pa.trace(offset=1)
+    with pytest.raises(TypeError, match=r"trace\(\) has no keyword 'ofset'; did you mean 'offset'"):
+        pa.trace(ours, ofset=1)

@@ -72,5 +72,5 @@ def test_orders_inside_fuse():
     x = np.arange(6.0).reshape(2, 3)
     wave = pa.fuse(lambda v: (v + 1).ravel("F") * 2)
     np.testing.assert_array_equal(pa.asnumpy(wave(pa.asarray(x))), (x + 1).ravel("F") * 2)
-    with pytest.raises(pa.CompileError, match="order='A' goes by strides.* write order='C' or order='F'"):
+    with pytest.raises(pa.CompileError, match=r"order='A' goes by strides.* write order='C' or order='F'"):
         pa.fuse(lambda v: (v + 1).ravel("A"))(pa.asarray(x))
