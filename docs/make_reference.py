@@ -251,7 +251,7 @@ def _result(f: language.BuiltinFunction) -> str:
 def settings() -> str:
     """The environment variables."""
     rows = [
-        (f"`{s.name}`", _reader(s.parse), "unset" if s.default is None else f"`{_shown(s.default)}`",
+        (f"`{s.name}`", s.kind.words, "unset" if s.default is None else f"`{_shown(s.default)}`",
          "yes" if s.code else "no", s.doc)
         for s in config.SETTINGS.values()
     ]  # fmt: skip
@@ -259,27 +259,14 @@ def settings() -> str:
         (
             "# Settings",
             "Environment variables. `pyarray.config.set(name, value)` overrides one for the process, with "
-            "a value and not with text; `pyarray.config.get(name)` reads what is in force. "
+            "a text as in the environment or with a Python value; `pyarray.config.get(name)` reads what is "
+            "in force. What a setting can't be is a `ValueError` that says what was expected. "
             "A variable that is empty counts as unset. `PYARRAY_DEBUG` is read from the environment once, "
             "when pyarray is imported; afterwards, `pa.debug()` and `pyarray.config.set` are the switches.",
             table(("name", "value", "default", "changes compiled code", "what it says"), rows),
             "A flag is one of `1 true yes on` or `0 false no off`. Bytes may end with `K`, `M` or `G`.",
         )
     )
-
-
-def _reader(parse_: Callable[[str], Any]) -> str:
-    words = {
-        "_flag": "flag", "_positive": "integer ≥ 1", "_bytes": "bytes", "_level": "0, 1, 2 or 3",
-        "str": "text", "Path": "path", "_place": "path, or 0",
-        "_tuning": "search, use, force or off", "_seconds": "seconds, 0 or more",
-    }  # fmt: skip
-    if parse_.__name__ not in words:
-        raise KeyError(
-            f"docs/make_reference.py: _reader() has no words for the values that config.{parse_.__name__} "
-            "reads; add a row to its table"
-        )
-    return words[parse_.__name__]
 
 
 def _shown(value: Any) -> str:

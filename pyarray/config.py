@@ -1,184 +1,249 @@
 """The settings: one row each, one reader.
 
-A setting is an environment variable that `set` can override for this process. `get` reads the live value, so
-that a change in mid-process is seen at the next compile (a memoised read would serve stale code).
+A setting is an environment variable that `set` can override for this process. Both are read by the one parser
+of their row. `get` reads the live value, so that a change in mid-process is seen at the next compile (a
+memoised read would serve stale code).
 """
 
 from __future__ import annotations
 
+import math
+import operator
 import os
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# ---- what values are: each reader takes a text as in the environment, or a Python value, and gives None for
+# what is none of its kind
 
-def _flag(text: str) -> bool:
-    values = {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "on": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "off": False,
-    }
-    if text.strip().lower() not in values:
-        raise ValueError("expected one of 1, true, yes, on, 0, false, no, off")
-    return values[text.strip().lower()]
+_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-def _positive(text: str) -> int:
+def _flag(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().lower())
+    number = _whole(value)
+    return bool(value) if _is_bool(value) or number in (0, 1) else None
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number; a bool is none."""
     try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ValueError("expected a whole number of 1 or more, for example 4")
-    return number
+        return int(value) if isinstance(value, str) else None if _is_bool(value) else operator.index(value)
+    except (TypeError, ValueError):
+        return None
 
 
-def _bytes(text: str) -> int:
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-    scale = units.get(text.strip()[-1:].lower(), 1)
+def _is_bool(value: Any) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # NumPy's, too
+
+
+def _positive(value: Any) -> int | None:
+    number = _whole(value)
+    return number if number is not None and 1 <= number < 1 << 31 else None
+
+
+def _bytes(value: Any) -> int | None:
+    scale = 1
+    if isinstance(value, str):
+        value = value.strip()
+        scale = _UNITS.get(value[-1:].lower(), 1)
+        value = value[:-1] if scale > 1 else value
+    number = _whole(value)
+    return number * scale if number is not None and 0 <= number < (1 << 63) // scale else None
+
+
+def _level(value: Any) -> int | None:
+    number = _whole(value)
+    if number in (2, 3):
+        return number
+    flag = _flag(value)
+    return None if flag is None else int(flag)
+
+
+def _seconds(value: Any) -> float | None:
     try:
-        number = int(text.strip()[:-1] if scale > 1 else text)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise ValueError("expected a number of bytes, for example 1048576, 512M or 2G")
-    return number * scale
+        number = math.nan if _is_bool(value) or isinstance(value, bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if number >= 0 else None  # NaN is not
 
 
-def _place(text: str) -> Path | bool:
-    """A directory, or False for none."""
+def _tuning(value: Any) -> str | None:
+    word = value.strip().lower() if isinstance(value, str) else None
+    return word if word in ("search", "use", "force", "off") else None
+
+
+def _path(value: Any) -> Path | None:
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return Path(text) if isinstance(text, str) and text.strip() and "\0" not in text else None
+
+
+def _path_or_none(value: Any) -> Path | bool | None:
+    flag = None if isinstance(value, os.PathLike) else _flag(value)
+    return _path(value) if flag is None else None if flag else False
+
+
+def _device(value: Any) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch(r"[a-z]+(:[0-9]+)?", value) else None
+
+
+def _words(value: Any) -> str | None:
+    """A text that a shell can take apart."""
+    if not isinstance(value, str) or "\0" in value:
+        return None
     try:
-        if not _flag(text):
-            return False
+        shlex.split(value)
     except ValueError:
-        return Path(text)
-    raise ValueError("expected a directory, or 0 for none")
+        return None
+    return value
 
 
-def _level(text: str) -> int:
-    if text.strip() in ("2", "3"):
-        return int(text)
-    try:
-        return int(_flag(text))
-    except ValueError:
-        raise ValueError("expected 0 (off), 1 (marked arrays), 2 (all) or 3 (metadata)") from None
+def _command(value: Any) -> str | None:
+    text = _words(value)
+    return text if text is not None and shlex.split(text) else None
 
 
-def _tuning(text: str) -> str:
-    word = text.strip().lower()
-    if word not in ("search", "use", "force", "off"):
-        raise ValueError("expected search, use (never search), force (search anew) or off")
-    return word
+@dataclass(frozen=True)
+class Kind:
+    """What a setting may be: in the reference's words, in an error's, and who reads it."""
+
+    words: str
+    expected: str
+    read: Callable[[Any], Any]
 
 
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not number >= 0:  # or NaN
-        raise ValueError("expected seconds, 0 or more, for example 2.5")
-    return number
+FLAG = Kind("flag", "one of 1, true, yes, on, 0, false, no, off", _flag)
+POSITIVE = Kind("integer ≥ 1", "a whole number of 1 or more, below 2**31, for example 4", _positive)
+BYTES = Kind("bytes", "a number of bytes below 2**63, for example 1048576, 512M or 2G", _bytes)
+LEVEL = Kind("0, 1, 2 or 3", "0 (off), 1 (marked arrays), 2 (all) or 3 (metadata)", _level)
+SECONDS = Kind("seconds, 0 or more", "seconds, 0 or more, for example 2.5", _seconds)
+TUNING = Kind("search, use, force or off", "search, use (never search), force (search anew) or off", _tuning)
+PATH = Kind("path", "a path, for example /tmp/pyarray", _path)
+PLACE = Kind("path, or 0", "a directory, or 0 for none", _path_or_none)
+DEVICE = Kind("text", "the name of a device, for example cpu or cuda:0", _device)
+WORDS = Kind("text", "words as in a shell, with all quotes closed, for example -O2 -g", _words)
+COMMAND = Kind(
+    "text", "a command as in a shell, with all quotes closed, for example gcc or ccache gcc", _command
+)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One row: environment variable `name`, `parse` from its text, `default` when unset, whether it changes
-    compiled code."""
+    """One row: environment variable `name`, the `kind` of its values, `default` when unset, whether it
+    changes compiled code."""
 
     name: str
-    parse: Callable[[str], Any]
+    kind: Kind
     default: Any
     code: bool
     doc: str
+
+    def parse(self, value: Any) -> Any:
+        """The value of a text as in the environment, or of a Python value; an empty text is the default.
+        Raises `ValueError` that says what was expected and what came."""
+        if isinstance(value, str) and not value.strip():
+            return self.default
+        found = self.kind.read(value)
+        if found is None:
+            raise ValueError(f"{self.name}={value!r}: expected {self.kind.expected}")
+        return found
 
 
 SETTINGS = {
     row.name: row
     for row in (
-        Setting("PYARRAY_DEVICE", str, "cpu", False, "device of new arrays when none is named"),
-        Setting("PYARRAY_DEBUG", _flag, False, True, "bounds checks in every kernel"),
+        Setting("PYARRAY_DEVICE", DEVICE, "cpu", False, "device of new arrays when none is named"),
+        Setting("PYARRAY_DEBUG", FLAG, False, True, "bounds checks in every kernel"),
         Setting(
             "PYARRAY_NUM_THREADS",
-            _positive,
+            POSITIVE,
             None,
             False,
             "threads of the CPU device; unset: the cores this process may use",
         ),
         Setting(
             "PYARRAY_POOL_LIMIT",
-            _bytes,
+            BYTES,
             None,
             False,
             "bytes of freed memory kept for reuse; unset: half of the physical memory",
         ),
         Setting(
             "PYARRAY_CC",
-            str,
+            COMMAND,
             None,
             True,
             "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel",
         ),
-        Setting("PYARRAY_CFLAGS", str, "", True, "further flags for the C compiler, after pyarray's own"),
+        Setting("PYARRAY_CFLAGS", WORDS, "", True, "further flags for the C compiler, after pyarray's own"),
         Setting(
             "PYARRAY_LAUNCH_BLOCKING",
-            _flag,
+            FLAG,
             False,
             False,
             "wait for each launch on a GPU, so that an error names it; read when the device is first used",
         ),
-        Setting("PYARRAY_CACHE", _flag, True, False, "keep compiled kernels on disk"),
-        Setting("PYARRAY_CACHE_DIR", Path, None, False, "where; unset: the user's cache directory"),
+        Setting("PYARRAY_CACHE", FLAG, True, False, "keep compiled kernels on disk"),
+        Setting("PYARRAY_CACHE_DIR", PATH, None, False, "where; unset: the user's cache directory"),
         Setting(
             "PYARRAY_WARMED",
-            _place,
+            PLACE,
             None,
             False,
             "kernels compiled with the package; unset: those in it; 0: none, and its build compiles none",
         ),
         Setting(
             "PYARRAY_CACHE_MAX_BYTES",
-            _bytes,
+            BYTES,
             512 << 20,
             False,
             "most bytes of compiled kernels on disk; those used longest ago are deleted first",
         ),
         Setting(
             "PYARRAY_RUN_ONLY",
-            _flag,
+            FLAG,
             False,
             False,
             "refuse to compile: a kernel that is not on disk is a RuntimeError",
         ),
         Setting(
             "PYARRAY_AUTOTUNE",
-            _tuning,
+            TUNING,
             "search",
             False,
             "tuned kernels: search for what is not known, use (never search), force (search anew), off",
         ),
         Setting(
-            "PYARRAY_AUTOTUNE_CONFIG_DIR", Path, None, False, "where tuned choices are that were shipped"
+            "PYARRAY_AUTOTUNE_CONFIG_DIR", PATH, None, False, "where tuned choices are that were shipped"
         ),
-        Setting("PYARRAY_AUTOTUNE_BUDGET", _seconds, 30.0, False, "most seconds of one search"),
-        Setting("PYARRAY_AUTOTUNE_VERBOSE", _flag, False, False, "say on stderr what a search does"),
+        Setting("PYARRAY_AUTOTUNE_BUDGET", SECONDS, 30.0, False, "most seconds of one search"),
+        Setting("PYARRAY_AUTOTUNE_VERBOSE", FLAG, False, False, "say on stderr what a search does"),
         Setting(
             "PYARRAY_DUMP_ARGS",
-            _level,
+            LEVEL,
             0,
             False,
             "arguments of launches on disk: 0 none, 1 marked arrays, 2 all, 3 metadata; read at import",
         ),
-        Setting("PYARRAY_DUMP_DIR", Path, None, False, "where; there is no default"),
-        Setting("PYARRAY_DUMP_MAX_BYTES", _bytes, None, False, "most bytes of elements; unset: all"),
-        Setting("PYARRAY_DUMP_EVERY", _positive, 1, False, "dump each k-th launch"),
-        Setting("PYARRAY_DUMP_STOP_AT_NAN", _flag, False, False, "end the dump after the launch with a NaN"),
+        Setting("PYARRAY_DUMP_DIR", PATH, None, False, "where; there is no default"),
+        Setting("PYARRAY_DUMP_MAX_BYTES", BYTES, None, False, "most bytes of elements; unset: all"),
+        Setting("PYARRAY_DUMP_EVERY", POSITIVE, 1, False, "dump each k-th launch"),
+        Setting("PYARRAY_DUMP_STOP_AT_NAN", FLAG, False, False, "end the dump after the launch with a NaN"),
     )
 }
 
@@ -195,26 +260,28 @@ def get(name: str) -> Any:
     >>> get("PYARRAY_RUN_ONLY")
     False
     """
-    row = SETTINGS[name]
     if name in _overrides:
         return _overrides[name]
-    text = os.environ.get(name)
-    if text is None or not text.strip():
-        return row.default
-    try:
-        return row.parse(text)
-    except ValueError as error:
-        raise ValueError(f"{name}={text!r}: {error}") from None
+    row, text = SETTINGS[name], os.environ.get(name)
+    return row.default if text is None else row.parse(text)
 
 
 def set(name: str, value: Any) -> None:
-    """Override a setting for this process; `None` goes back to the environment. What was compiled with the
-    old value of one that changes code is not used any more. Raises `KeyError` for an unknown name."""
+    """Override a setting for this process: with a text as in the environment, or with a Python value (a
+    bool, a number, a path). `None` goes back to the environment. What was compiled with the old value of one
+    that changes code is not used any more. Raises `KeyError` for an unknown name, and `ValueError` for a
+    value that the setting can't have; it is then as before.
+
+    >>> set("PYARRAY_CACHE_MAX_BYTES", "2G")
+    >>> get("PYARRAY_CACHE_MAX_BYTES")
+    2147483648
+    >>> set("PYARRAY_CACHE_MAX_BYTES", None)
+    """
     if name not in SETTINGS:
         raise KeyError(f"no setting {name!r}; there are {', '.join(SETTINGS)}")
     if value is None:
         _overrides.pop(name, None)
     else:
-        _overrides[name] = value
+        _overrides[name] = SETTINGS[name].parse(value)
     for changed in watchers:
         changed(name)

@@ -526,8 +526,9 @@ OTHER = {"PYARRAY_CC": "cc -O3", "PYARRAY_CFLAGS": "-DOTHER=1", "PYARRAY_DEBUG":
 def test_settings_that_change_code_are_in_the_key(name):
     k, a = make(), pa.ones(3)
     key, row = k.cache_key(a, 2, 1.0), config.SETTINGS[name]
-    values = OTHER | {"PYARRAY_DEVICE": "cpu", "PYARRAY_CACHE_DIR": "/nowhere"}
-    value = values.get(name, 1 if row.default in (None, False) else 0)
+    values = OTHER | {"PYARRAY_DEVICE": "cpu", "PYARRAY_AUTOTUNE": "off", "PYARRAY_WARMED": False}
+    kinds = {"path": "/nowhere", "flag": not row.default, "integer ≥ 1": 2}
+    value = values.get(name, kinds.get(row.kind.words, 1))
     config.set(name, value)
     try:
         other = k.cache_key(a, 2, 1.0)

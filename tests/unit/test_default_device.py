@@ -80,7 +80,7 @@ def test_what_is_no_device(name, monkeypatch):
     assert pa.get_default_device() == "cpu"
     monkeypatch.setenv("PYARRAY_DEVICE", name)
     if name:
-        with pytest.raises(ValueError, match=f"PYARRAY_DEVICE='{name}': unknown device"):
+        with pytest.raises(ValueError, match=f"PYARRAY_DEVICE='{name}': (unknown|expected the name)"):
             pa.empty(2)
     else:  # a variable that is empty is unset
         assert pa.empty(2).device == "cpu"

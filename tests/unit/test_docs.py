@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pyarray.tune import store as tune_store
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "guide").glob("*.md"), ROOT / "README.md"])
@@ -86,7 +88,8 @@ class Program:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_examples_run(page, tmp_path):
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)  # nothing is known from earlier sessions
     text = page.read_text(encoding="utf-8")
     program = Program(tmp_path / f"{page.stem.lower()}.py")
     for code, stated in blocks_of(text):
