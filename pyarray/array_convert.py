@@ -163,8 +163,17 @@ def _no_number(obj: Any, values: np.ndarray[Any, Any]) -> Exception:
 def _host_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
     """`numpy.asarray`, also for sequences that hold our own arrays. Python numbers must fit `kind`, if one is
     given; NumPy's are cast."""
-    if isinstance(obj, (list, tuple)):
-        obj = _without_arrays(obj)
+    try:
+        return _cast_values(obj, kind)
+    except TypeError:
+        if not isinstance(obj, (list, tuple)):
+            raise
+    # NumPy reads our arrays on the CPU, and refuses others. Looking for those first would take as long as
+    # reading a list of numbers.
+    return _cast_values(_without_arrays(obj), kind)
+
+
+def _cast_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
     if kind is None or isinstance(obj, (np.ndarray, np.generic)):
         return _of_equal_lengths(obj)
     try:

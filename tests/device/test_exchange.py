@@ -180,6 +180,7 @@ def test_numpy_values_beside_an_array(device):
 
 def test_the_host_reads_when_asked(device):
     a = pa.asarray([[1.5, 0.0], [3.0, 4.0]], device=device)
+    assert pa.asarray([a[0], [7, a[1, 1]]], "int16").tolist() == [[1, 0], [7, 4]]
     assert (float(a[0, 0]), int(a[1, 0]), bool(a[0, 1]), a[1, 1].item()) == (1.5, 3, False, 4.0)
     assert [row.tolist() for row in a] == [[1.5, 0], [3, 4]]
     assert a.get().tolist() == pa.asnumpy(a).tolist() == [[1.5, 0], [3, 4]]
