@@ -281,11 +281,26 @@ def dsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
 
 # ---- putting in, leaving out
 
+_RUNS = 32  # runs of elements that are copied one by one; more are gathered or scattered by index
+
+
+def _runs(left_out: np.ndarray[Any, Any], size: int) -> list[tuple[int, int]] | None:
+    """What remains of range(size) without the sorted integers `left_out`, as runs (start, stop); None if
+    there are more than `_RUNS`."""
+    gaps = np.flatnonzero(np.diff(left_out) > 1)
+    if len(gaps) >= _RUNS:
+        return None
+    starts = [0, *(left_out[gaps] + 1).tolist(), *(left_out[-1:] + 1).tolist()]
+    stops = [*left_out[:1].tolist(), *left_out[gaps + 1].tolist(), size]
+    return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+
 
 def _places(name: str, where: Any, size: int, whole: int) -> np.ndarray[Any, Any]:
     """A slice, mask or integers as indices from 0 to `whole` - 1, on the host: they decide the shape."""
     if isinstance(where, slice):
         return np.arange(size)[where]
+    if type(where) is int and -size <= where < whole:
+        return np.array(where if where >= 0 else where + size)
     places = asnumpy(where)
     if places.dtype.kind == "b":
         if places.shape != (size,):
@@ -313,9 +328,23 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    kept = np.ones(n, bool)
-    kept[_places("delete", obj, n, n)] = False
-    return take(x, asarray(np.flatnonzero(kept), device=x.device), axis=k)
+    places = np.unique(_places("delete", obj, n, n))
+    runs = _runs(places, n)
+    if runs is None:
+        kept = np.ones(n, bool)
+        kept[places] = False
+        return take(x, asarray(np.flatnonzero(kept), device=x.device), axis=k)
+    out = empty(x.shape[:k] + (n - places.size,) + x.shape[k + 1 :], x.dtype, x.device)
+    at = 0
+    for start, stop in runs:
+        out[_along(k, at, at + stop - start)] = x[_along(k, start, stop)]
+        at += stop - start
+    return out
+
+
+def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
+    """The key of a range of an axis."""
+    return (*(slice(None),) * axis, slice(start, stop))
 
 
 def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray:
@@ -337,18 +366,27 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     if places.ndim == 0:
         # what has the axis gives as many elements as it has there; what lacks it gives one
         given = given[(None,) * (x.ndim - given.ndim)] if given.ndim < x.ndim else given
-        given = moveaxis(given, 0, k)
-        places = np.full(given.shape[k], places)
-    places = places.reshape(-1)
-    order = np.argsort(places, kind="stable")
-    new = np.empty(places.size, np.int64)
-    new[order] = places[order] + np.arange(places.size)
-    out = empty(x.shape[:k] + (n + places.size,) + x.shape[k + 1 :], x.dtype, x.device)
-    old = np.ones(n + places.size, bool)
-    old[new] = False
+        given = moveaxis(given, 0, k) if k else given
+        first, count = int(places), given.shape[k]
+        runs: Any = ((0, first), (first + count, n + count))
+        new: Any = slice(first, first + count)
+    else:
+        places, count = places.reshape(-1), places.size
+        order = np.argsort(places, kind="stable")
+        new = np.empty(count, np.int64)
+        new[order] = places[order] + np.arange(count)
+        runs = _runs(new[order], n + count)
+    out = empty(x.shape[:k] + (n + count,) + x.shape[k + 1 :], x.dtype, x.device)
+    at = 0
+    for start, stop in runs or ():
+        out[_along(k, start, stop)] = x[_along(k, at, at + stop - start)]
+        at += stop - start
     whole = (slice(None),) * k
-    out[(*whole, asarray(np.flatnonzero(old), device=x.device))] = x
-    out[(*whole, asarray(new, device=x.device))] = given
+    if runs is None:
+        old = np.ones(n + count, bool)
+        old[new] = False
+        out[(*whole, asarray(np.flatnonzero(old), device=x.device))] = x
+    out[(*whole, new if isinstance(new, slice) else asarray(new, device=x.device))] = given
     return out
 
 

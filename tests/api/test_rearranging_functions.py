@@ -104,6 +104,14 @@ def test_insert_values(key, values, axis, device):
     same(pa.insert(pa.asarray(x, device=device), key, values, axis), np.insert(x, key, values, axis))
 
 
+@pytest.mark.parametrize("key", [slice(None, None, 2), slice(90, 7, -1), [5, 5, 0, -1, 99, 6], np.arange(40)])
+def test_few_and_many_runs(key, device):
+    x = np.arange(600).reshape(2, 100, 3)
+    a = pa.asarray(x, device=device)
+    same(pa.delete(a, key, 1), np.delete(x, key, 1))
+    same(pa.insert(a, key, 7, 1), np.insert(x, key, 7, 1))
+
+
 @FEW
 @given(numpy_views(), st.lists(st.integers(0, 6), max_size=3))
 def test_resize(x, shape):
