@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
-from ..dtypes import uint8
+from ..dtypes import bool_, uint8
 from ..jit.kernel import func
-from ..kernels.map import MapOp
+from ..kernels.bit_packing import bits_of, bytes_of
+from ..kernels.map import MapOp, contiguous
 from ..lang.markers import known as k
-from .creation import arange, zeros
-from .elementwise import bitwise_and, bitwise_right_shift, multiply, not_equal
-from .manipulation import concat, moveaxis
+from .elementwise import not_equal
+from .manipulation import moveaxis
 from .statistical import as_operand
-from .statistical import sum as sum_of
 from .ufunc import compute
 
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
@@ -45,12 +45,23 @@ def bitwise_count(x: Any, /, *, out: ndarray | None = None) -> ndarray:
     return compute(_COUNT, x.dtype, uint8, (x,), out)
 
 
-def _weights(name: str, bitorder: str, x: ndarray) -> ndarray:
+def _check_order(name: str, bitorder: str) -> bool:
+    """Whether the first element is the highest bit."""
     if bitorder not in ("big", "little"):
         raise ValueError(f"{name}(): bitorder is 'big' or 'little', got {bitorder!r}")
-    places = arange(8, dtype=uint8, device=x.device)
-    view: ndarray = places[::-1] if bitorder == "big" else places
-    return view
+    return bitorder == "big"
+
+
+def _lines(x: ndarray, along: int) -> ndarray:
+    """Contiguous, with `along` as the last of two axes."""
+    moved = contiguous(x if along == x.ndim - 1 else moveaxis(x, along, -1))
+    return moved if moved.ndim == 2 else moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
+
+
+def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
+    """What was made of `_lines(x, along)`, with the axes where they were."""
+    found = lines.reshape(x.shape[:along] + x.shape[along + 1 :] + lines.shape[-1:])
+    return found if along == x.ndim - 1 else moveaxis(found, -1, along)
 
 
 def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarray:
@@ -65,16 +76,10 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
     [161, 128]
     """
     x = as_operand("packbits", x, "biu")
-    places: Any = _weights("packbits", bitorder, x)
+    big = _check_order("packbits", bitorder)
     x = x.reshape(x.size) if axis is None else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
-    bits = not_equal(moveaxis(x, along, -1), 0).astype(uint8)
-    missing = -bits.shape[-1] % 8
-    if missing:
-        bits = concat([bits, zeros((*bits.shape[:-1], missing), uint8, device=x.device)], axis=-1)
-    groups = bits.reshape(*bits.shape[:-1], bits.shape[-1] // 8, 8)
-    packed = sum_of(multiply(groups, uint8(1) << places), axis=-1, dtype=uint8)
-    return moveaxis(packed, -1, along)
+    return _unlined(bytes_of(_lines(not_equal(x, 0) if x.dtype is not bool_ else x, along), big), x, along)
 
 
 def unpackbits(
@@ -92,19 +97,11 @@ def unpackbits(
     x = asarray(x)
     if x.dtype is not uint8:
         raise TypeError(f"unpackbits() takes uint8, got {x.dtype}; cast it with astype")
-    places: Any = _weights("unpackbits", bitorder, x)
+    big = _check_order("unpackbits", bitorder)
     x = x.reshape(x.size) if axis is None else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
-    lines: Any = moveaxis(x, along, -1)
-    bits: Any = bitwise_and(bitwise_right_shift(lines[..., None], places), uint8(1))
-    bits = bits.reshape(*lines.shape[:-1], lines.shape[-1] * 8)
-    if count is not None:
-        size, wanted = bits.shape[-1], operator.index(count)
-        if wanted < -size:
-            raise ValueError(f"unpackbits(): count leaves out {-wanted} of {size} bits")
-        if wanted > size:
-            more = zeros((*bits.shape[:-1], wanted - size), uint8, device=x.device)
-            bits = concat([bits, more], axis=-1)
-        else:
-            bits = bits[..., :wanted].copy()
-    return moveaxis(bits, -1, along)
+    size = 8 * x.shape[along]
+    wanted = size if count is None else operator.index(count)
+    if wanted < -size:
+        raise ValueError(f"unpackbits(): count leaves out {-wanted} of {size} bits")
+    return _unlined(bits_of(_lines(x, along), wanted if wanted >= 0 else size + wanted, big), x, along)

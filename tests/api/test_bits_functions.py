@@ -42,6 +42,21 @@ def test_packed(x, bitorder, data):
     same(pa.unpackbits(a, axis, count, bitorder), np.unpackbits(x, axis, count, bitorder))
 
 
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_packed_from_any_address(bitorder, device):
+    x = np.arange(400) % 7 % 3 == 1
+    a, most = pa.asarray(x, device=device), 1 << np.arange(64) % 31
+    for start, stop in ((0, 400), (8, 72), (3, 83), (5, 400), (399, 400)):
+        same(pa.packbits(a[start:stop], None, bitorder), np.packbits(x[start:stop], None, bitorder))
+    same(pa.packbits(a.reshape(20, 20).T, 0, bitorder), np.packbits(x.reshape(20, 20).T, 0, bitorder))
+    values = pa.asarray(most, device=device)
+    same(pa.packbits(values, None, bitorder), np.packbits(most, None, bitorder))
+    every = np.arange(256, dtype=np.uint8)
+    given = pa.asarray(every, device=device)
+    same(pa.unpackbits(given, None, 2045, bitorder), np.unpackbits(every, None, 2045, bitorder))
+    same(pa.packbits(pa.unpackbits(given)), every)
+
+
 def test_bits_refused():
     with pytest.raises(TypeError, match="takes uint8, got int64"):
         pa.unpackbits(pa.asarray([1]))
