@@ -8,27 +8,35 @@ from typing import Any
 
 from .. import shapes
 from ..array import ndarray
-from ..dtypes import complex128, float64
+from ..dtypes import float64
 from ..jit.kernel import func
 from ..jit.repeat import repeatable
-from ..kernels.map import MapOp
+from ..kernels.reduce import SUM, ReduceOp
 from ..lang.markers import known as k
 from .creation import eye, zeros
 from .decompositions import inv, matrices, svdvals
+from .elementwise import ROWS, divide, multiply, not_equal, pow
 from .elementwise import abs as magnitudes
-from .elementwise import divide, multiply, not_equal, pow, sqrt
 from .libraries import lifted, real_of
 from .linear_algebra import matmul
 from .manipulation import broadcast_to
 from .statistical import max as largest
 from .statistical import min as smallest
+from .statistical import reduction
 from .statistical import sum as total
 from .ufunc import compute
 
 __all__ = ["cond", "matrix_norm", "matrix_power", "norm", "vector_norm"]
 
-_SQUARES = MapOp("square_of_magnitude", func(lambda x: k.real(x) * k.real(x) + k.imag(x) * k.imag(x)))
-_SQUARE = MapOp("square_of_magnitude", func(lambda x: x * x))
+
+def _complex_square(x: Any) -> Any:
+    return float64(k.real(x)) * float64(k.real(x)) + float64(k.imag(x)) * float64(k.imag(x))
+
+
+_SQUARES, _COMPLEX_SQUARES = (
+    ReduceOp("sum_of_squares", SUM.expression, 0, wide=True, element=func(element), then=SUM)
+    for element in (lambda x: float64(x) * float64(x), _complex_square)
+)
 
 
 @repeatable
@@ -67,9 +75,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 def _euclidean(x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     """The squares are float64, so that those of float32 neither overflow nor vanish."""
-    op, domain = (_SQUARES, complex128) if x._dtype.kind == "c" else (_SQUARE, float64)
-    squares = compute(op, domain, float64, [x], None)
-    return sqrt(total(squares, axis=axes, keepdims=keepdims)).astype(real_of(x._dtype), copy=False)
+    op = _COMPLEX_SQUARES if x._dtype.kind == "c" else _SQUARES
+    squares = reduction(op, x, axes, keepdims, float64)
+    return compute(ROWS["sqrt"].op, float64, real_of(x._dtype), (squares,), None)
 
 
 def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
