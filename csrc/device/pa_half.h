@@ -76,4 +76,20 @@ PA_FN pa_bf16 pa_bf16_from_f64(double x) { return pa_bf16_from_f32(pa_f32_odd_f6
 PA_HALF_NEXTAFTER(f16)
 PA_HALF_NEXTAFTER(bf16)
 
+/* What is a matter of the sign bit, or of the exponent: INF are the bits of infinity. */
+#define PA_HALF_BITS(S, INF)                                                                                           \
+    PA_FN pa_##S pa_abs_##S(pa_##S x) { x.bits &= 0x7fffu; return x; }                                                 \
+    PA_FN pa_##S pa_neg_##S(pa_##S x) { x.bits ^= 0x8000u; return x; }                                                 \
+    PA_FN pa_##S pa_copysign_##S(pa_##S x, pa_##S y)                                                                   \
+    {                                                                                                                  \
+        x.bits = (uint16_t)((x.bits & 0x7fffu) | (y.bits & 0x8000u));                                                  \
+        return x;                                                                                                      \
+    }                                                                                                                  \
+    PA_FN bool pa_isnan_##S(pa_##S x) { return (x.bits & 0x7fffu) > INF; }                                             \
+    PA_FN bool pa_isinf_##S(pa_##S x) { return (x.bits & 0x7fffu) == INF; }                                            \
+    PA_FN bool pa_isfinite_##S(pa_##S x) { return (x.bits & 0x7fffu) < INF; }                                          \
+    PA_FN bool pa_signbit_##S(pa_##S x) { return (bool)(x.bits >> 15); }
+PA_HALF_BITS(f16, 0x7c00u)
+PA_HALF_BITS(bf16, 0x7f80u)
+
 #endif

@@ -179,7 +179,7 @@ class Code:
         a, dtype = self.expr(e.a), e.type.dtype
         if e.op == "invert":
             return f"(!{a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
-        if dtype.kind == "f":
+        if dtype.kind == "f" and dtype.itemsize > 2:
             return f"(-{a})"
         return f"pa_neg_{dtype.suffix}({a})"
 

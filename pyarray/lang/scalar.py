@@ -203,7 +203,14 @@ def unary(loc: Loc, op: str, a: Expr) -> Expr:
         return constant(loc, -a.value if op == "neg" else ~a.value)
     if (op == "invert" and dtype.kind not in "biu") or (op == "neg" and dtype.kind == "b"):
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type}")
+    if op == "neg" and dtype.kind == "f":  # of half floats, too: the sign is a bit
+        return Unary(loc, a.type, op, a)
     return through_float32(a.type, lambda t: Unary(loc, t, op, cast(a, t.dtype, t.weak)))
+
+
+# functions whose bits follow from the bits of half floats: no detour through float32 is needed, and for
+# nextafter none would do
+_OF_BITS = frozenset(("abs", "copysign", "isfinite", "isinf", "isnan", "nextafter", "signbit"))
 
 
 def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
@@ -222,8 +229,9 @@ def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
         if lifted is None or lifted.kind not in row.kinds:
             raise TypeError(f"{name}() is not defined for {kind}")
         dtype = lifted
-    if name == "nextafter":  # the one function that float32 and rounding can't stand in for
-        return _row(loc, name, ScalarType(dtype, kind.weak), args, ScalarType(dtype, kind.weak))
+    if name in _OF_BITS and dtype.itemsize == 2 and dtype.kind == "f":
+        result = BOOL if row.result == "bool" else ScalarType(dtype, kind.weak)
+        return _row(loc, name, ScalarType(dtype, kind.weak), args, result)
     if row.result == "same":
         return through_float32(ScalarType(dtype, kind.weak), lambda t: _row(loc, name, t, args, t))
     if row.result == "bool":

@@ -754,3 +754,29 @@ def test_dtypes_of_results_are_numpys():
             for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected)), strict=True):
                 wanted = np.dtype(np.float64) if b.dtype.kind == "f" else b.dtype
                 assert a.dtype.numpy == wanted, (name, dtype)
+
+
+@pytest.mark.parametrize("dtype", [pa.float16, pa.bfloat16], ids=str)
+def test_bits_of_half_floats(dtype, device):
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    other = bits[::-1] * np.uint16(77)
+    x, y = (pa.asarray(b.view(dtype.numpy), device=device) for b in (bits, other))
+    for found, expected in (
+        (pa.abs(x), bits & 0x7FFF), (-x, bits ^ 0x8000),
+        (pa.copysign(x, y), bits & 0x7FFF | other & 0x8000),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(pa.asnumpy(found).view(np.uint16), expected)
+    wide = bits.view(dtype.numpy).astype(np.float32)
+    for name in ("isnan", "isinf", "isfinite", "signbit"):
+        np.testing.assert_array_equal(pa.asnumpy(getattr(pa, name)(x)), getattr(np, name)(wide))
+
+    @pa.kernel
+    def together(v: pa.BufferView, out: pa.BufferView):
+        for i in range(v.size):
+            out[i] = v[i] if pa.isnan(v[i]) or abs(v[i]) > 1 else -v[i] * 2
+
+    out = pa.empty_like(x)
+    together(x, out)
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = np.where(np.abs(wide) <= 1, -2 * wide, wide).astype(dtype.numpy)
+    np.testing.assert_array_equal(pa.asnumpy(out).astype(np.float32), expected.astype(np.float32))
