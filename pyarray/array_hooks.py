@@ -67,6 +67,7 @@ class StandInNumber(StandIn):
 
 # methods of ufuncs that go along an axis: the ufunc -> our function
 _ALONG = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}
+_OPTIONS = ("axis", "dtype", "keepdims", "initial", "where")  # of reduce; the first two of accumulate
 
 
 def operation(name: str) -> Callable[..., Any]:
@@ -118,7 +119,8 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
         name = full
     if name not in numpy_functions:
         raise _missing(full, "ufunc")
-    refused = [key for key in options if key not in ("axis", "keepdims", "dtype") or method not in _ALONG]
+    allowed = _OPTIONS if method == "reduce" else _OPTIONS[:2] if method in _ALONG else ()
+    refused = [key for key in options if key not in allowed]
     if refused:
         what = INSTEAD.get(refused[0], "it takes out= and no other keyword")
         raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {what}")

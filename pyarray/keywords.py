@@ -19,7 +19,7 @@ INSTEAD = {
     "where": "choose with pyarray.where(mask, result, other)",
     "dtype": "cast the operands or the result with astype",
     "initial": "combine the result with the initial value",
-    "order": "new arrays are in C order; a transpose of one has the other",
+    "order": "a copy has it, a.copy(order)",
     "casting": "cast with astype, which casts everything",
     "subok": "there are no subclasses of arrays",
     "like": "name the place with device=",
@@ -29,6 +29,9 @@ INSTEAD = {
     "allow_pickle": "objects are no elements of these arrays",
     "kind": "all sorts are stable",
 }
+
+# of functions along an axis
+_LEFT_OUT = "replace what is to be left out first, with pyarray.where(mask, x, neutral)"
 
 CHECKED = "__pyarray_keywords__"  # marks what refuses unknown keywords already
 _MADE = "__pyarray_checked__"  # on a function, what `checked` gave for it: both go together
@@ -67,7 +70,9 @@ def _message(name: str, option: str, known: list[str], parameters: Iterable[insp
     distances = sorted((_distance(option, other), k) for k, other in enumerate(known))
     near = distances and distances[0][0] <= max(1, (len(option) + 1) // 3)
     if option in INSTEAD and not near:
-        return f"{what}; {INSTEAD[option]}; {taken}"
+        along = option == "where" and "axis" in known
+        instead = _LEFT_OUT if along else INSTEAD[option]
+        return f"{what}; {instead}; {taken}"
     if near or len(known) > 1:
         return f"{what}; did you mean {known[distances[0][1]]!r}? {taken[0].upper()}{taken[1:]}"
     return f"{what}; {taken}"

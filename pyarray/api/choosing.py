@@ -14,7 +14,7 @@ from ..jit.repeat import repeatable
 from ..kernels import gather
 from .creation import arange
 from .elementwise import not_equal
-from .indexing import take
+from .indexing import take, within
 from .manipulation import stack
 from .searching import nonzero, where
 from .searching import where as chosen
@@ -181,12 +181,7 @@ def put(a: ndarray, ind: Any, v: Any, /, mode: str = "raise") -> None:
     a = _target("put", a)
     index: Any = asarray(ind, device=a.device).ravel()
     index = index if index.dtype.kind in "iu" else index.astype(int64)
-    if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"put(): mode is raise, wrap or clip, got {mode!r}")
-    if mode == "clip":
-        index = index.clip(0, a.size - 1)
-    elif mode == "wrap":
-        index = index % a.size
+    index = within("put", index, a.size, mode)
     values = asarray(v, device=a.device).ravel()
     if not index.size or not values.size:
         return

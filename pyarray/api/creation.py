@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..array import empty as _empty
 from ..array import ndarray
 from ..array_convert import array, asarray
 from ..array_hooks import operation
+from ..array_views import lay_out
 from ..dlpack import from_dlpack
 from ..driver.base import get_device
 from ..dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64
@@ -101,11 +102,43 @@ def _default(*numbers: Any) -> DType:
     return int64 if all(isinstance(x, int) for x in numbers) else float64
 
 
+@overload
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-) -> ndarray:
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+) -> ndarray: ...
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    retstep: Literal[True],
+) -> tuple[ndarray, Any]: ...
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    retstep: bool = False,
+) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False;
-    values as NumPy's.
+    values as NumPy's. With `retstep`, these and the step, a Python number: NaN where there is none.
 
     The dtype is float64, or complex128 when a number is complex; integers are rounded down. Raises
     `ValueError` for a negative `num`, `TypeError` for what is no number, or complex numbers into a real
@@ -126,14 +159,14 @@ def linspace(
             f"linspace(): complex numbers don't go into {kind}; name a complex dtype, or pass real numbers"
         )
     out = _empty(count, kind, device)
-    if count:
-        wide = np.complex128 if is_complex else np.float64
-        divisor = count - 1 if endpoint else count
-        with np.errstate(all="ignore"):
-            a, b = wide(first), wide(last)  # pyright: ignore[reportArgumentType]
-            step = (b - a) / divisor if divisor else wide(0)
+    wide = np.complex128 if is_complex else np.float64
+    divisor = count - 1 if endpoint else count
+    with np.errstate(all="ignore"):
+        a, b = wide(first), wide(last)  # pyright: ignore[reportArgumentType]
+        step = (b - a) / divisor if divisor > 0 else wide(0)
+        if count:
             create.line(out, a.item(), b.item(), step.item(), float(divisor or 1), endpoint and count > 1)
-    return out
+    return (out, step.item() if divisor > 0 else math.nan) if retstep else out
 
 
 def _number(parameter: str, x: Any) -> Any:
@@ -144,8 +177,9 @@ def _number(parameter: str, x: Any) -> Any:
     return x if isinstance(x, complex) else float(x)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
-    """A new array of `shape` with arbitrary contents; dtype float64 unless given.
+def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+    """A new array of `shape` with arbitrary contents; dtype float64 unless given. `order` is "C" (the last
+    axis fastest in memory) or "F" (the first one).
 
     Raises `ValueError` for a negative size, `TypeError` for what is no shape or dtype, `OutOfMemoryError`.
 
@@ -153,17 +187,24 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     >>> pa.empty((2, 3), dtype="float32").shape
     (2, 3)
     """
-    return _empty(shape, dtype, device)
+    return _new(shape, dtype, order, device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
+    if order not in ("C", "F"):
+        raise ValueError(f"order is 'C' or 'F', got {order!r}")
+    made: ndarray = lay_out(_empty(shape, dtype, device), order)
+    return made
+
+
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
     """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
     >>> pa.zeros(2, dtype="int8").tolist()
     [0, 0]
     """
-    return _zeroed(_empty(shape, dtype, device))
+    return _zeroed(_new(shape, dtype, order, device))
 
 
 def _zeroed(a: ndarray) -> ndarray:
@@ -174,17 +215,17 @@ def _zeroed(a: ndarray) -> ndarray:
     return a
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
     """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
     >>> pa.ones((1, 2)).tolist()
     [[1.0, 1.0]]
     """
-    return _filled(_empty(shape, dtype, device), 1)
+    return _filled(_new(shape, dtype, order, device), 1)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
     """A new array of `shape` filled with `fill_value`: a number or an array that broadcasts. Its type decides
     the dtype unless given.
 
@@ -202,7 +243,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     else:
         kind = value.dtype if isinstance(value, ndarray) else DEFAULT[PYTHON_KIND[type(value)]]
     place = value.device if isinstance(value, ndarray) and device is None else device
-    return _filled(_empty(shape, kind, place), value)
+    return _filled(_new(shape, kind, order, place), value)
 
 
 def _filled(a: ndarray, value: Any) -> ndarray:
@@ -211,47 +252,63 @@ def _filled(a: ndarray, value: Any) -> ndarray:
     return a
 
 
-def _like(x: Any, shape: Any, dtype: Any, device: Any) -> ndarray:
+def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     x = asarray(x)
-    return _empty(
+    made = _empty(
         x.shape if shape is None else shape,
         x.dtype if dtype is None else dtype,
         x.device if device is None else get_device(device),
     )
+    laid: ndarray = lay_out(made, order, x)
+    return laid
 
 
-def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> ndarray:
-    """As `empty`, with shape, dtype and device of `x` unless given.
+def empty_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
+) -> ndarray:
+    """As `empty`, with shape, dtype and device of `x` unless given. `order` is "K" (axes lie as those of
+    `x`), "C", "F", or "A" ("F" where `x` is, else "C").
 
     >>> import pyarray as pa
     >>> pa.empty_like(pa.ones(3)).shape
     (3,)
     """
-    return _like(x, shape, dtype, device)
+    return _like(x, shape, dtype, order, device)
 
 
-def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> ndarray:
+def zeros_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
+) -> ndarray:
     """As `zeros`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
     >>> pa.zeros_like(pa.ones(2)).tolist()
     [0.0, 0.0]
     """
-    return _zeroed(_like(x, shape, dtype, device))
+    return _zeroed(_like(x, shape, dtype, order, device))
 
 
-def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> ndarray:
+def ones_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
+) -> ndarray:
     """As `ones`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
     >>> pa.ones_like(pa.zeros(2), dtype="int8").tolist()
     [1, 1]
     """
-    return _filled(_like(x, shape, dtype, device), 1)
+    return _filled(_like(x, shape, dtype, order, device), 1)
 
 
 def full_like(
-    x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None, shape: Any = None
+    x: Any,
+    /,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    *,
+    device: Any = None,
+    shape: Any = None,
 ) -> ndarray:
     """As `full`, with shape, dtype and device of `x` unless given.
 
@@ -259,14 +316,21 @@ def full_like(
     >>> pa.full_like(pa.zeros(2), 7).tolist()
     [7.0, 7.0]
     """
-    out = _like(x, shape, dtype, device)
+    out = _like(x, shape, dtype, order, device)
     return _filled(
         out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device)
     )
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    k: int = 0,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
 ) -> ndarray:
     """A matrix of `n_rows` by `n_cols` (as many unless given) with 1 on the diagonal `k` to the right of the
     main one, 0 elsewhere.
@@ -277,7 +341,7 @@ def eye(
     >>> pa.eye(2, 3, k=1, dtype="int64").tolist()
     [[0, 1, 0], [0, 0, 1]]
     """
-    out = _empty((n_rows, n_rows if n_cols is None else n_cols), dtype, device)
+    out = _new((n_rows, n_rows if n_cols is None else n_cols), dtype, order, device)
     create.diagonal_ones(out, operator.index(k))
     return out
 

@@ -7,21 +7,26 @@ from typing import Any
 from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
+from ..dtypes import int64
 from ..jit.repeat import repeatable
 from ..kernels import gather
-from .ufunc import beside
+from .elementwise import clip, remainder
+from .ufunc import beside, delivered
 
 __all__ = ["take", "take_along_axis"]
 
 
 @repeatable
-def take(x: Any, indices: Any, /, axis: int | None = None) -> ndarray:
+def take(
+    x: Any, indices: Any, /, axis: int | None = None, out: ndarray | None = None, mode: str = "raise"
+) -> ndarray:
     """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`;
     None flattens `x`.
 
-    The result has the shape of `x` with that of `indices` in the place of the axis. Raises `IndexError` for
-    indices out of range (on a GPU in debug mode; else they are clamped) or that are no integers, `AxisError`
-    for the axis.
+    The result has the shape of `x` with that of `indices` in the place of the axis. Of indices out of range,
+    `mode` "raise" raises `IndexError` (on a GPU in debug mode; else they are clamped), "wrap" counts on
+    around the end, and "clip" takes the nearest, 0 for negative ones. Raises `IndexError` for indices that
+    are no integers, `AxisError` for the axis.
 
     >>> import pyarray as pa
     >>> pa.take(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 0, 1]), axis=1).tolist()
@@ -36,7 +41,19 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> ndarray:
         raise IndexError(f"take(): indices are integers, got {index.dtype}; for a mask write x[mask]")
     if index.dtype.kind not in "iu":
         index = index.astype("int64")
-    return gather.take(x, (slice(None),) * k + (index,))
+    index = within("take", index, x._shape[k], mode)
+    return delivered("take", gather.take(x, (slice(None),) * k + (index,)), out)
+
+
+def within(name: str, index: Any, size: int, mode: str) -> Any:
+    """Indices of an axis of `size` with those out of range as `mode` says."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"{name}(): mode is raise, wrap or clip, got {mode!r}")
+    if mode == "raise" or not size:
+        return index
+    # as int64, since a narrow type may not hold the size
+    index = index.astype(int64, copy=False) if index.dtype.kind == "i" else index
+    return clip(index, 0, size - 1) if mode == "clip" else remainder(index, size)
 
 
 @repeatable

@@ -16,7 +16,7 @@ from ..kernels.spread import squares_into
 from .elementwise import ROWS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from .linear_algebra import matmul
 from .manipulation import broadcast_to, concat
-from .statistical import as_operand, mean, reduction
+from .statistical import as_operand, chosen_count, mask_of, mean, reduction
 from .statistical import max as largest
 from .statistical import min as smallest
 from .statistical import sum as total
@@ -36,9 +36,11 @@ def var(
     keepdims: bool = False,
     ddof: float | None = None,
     out: ndarray | None = None,
+    where: Any = True,
 ) -> ndarray:
     """Variance over `axis` (None: all axes, an int or a tuple of ints): the sum of squared distances from the
-    mean, divided by the number of elements less `correction` (NumPy's name: `ddof`).
+    mean, divided by the number of elements less `correction` (NumPy's name: `ddof`); of the elements where
+    `where` is true.
 
     Of integers and bools in float64, of complex numbers their real component type. NaN where nothing is left
     to divide by.
@@ -47,7 +49,7 @@ def var(
     >>> pa.var(pa.asarray([1, 2, 3, 4])).item(), pa.var(pa.asarray([1.0, 3.0]), correction=1).item()
     (1.25, 2.0)
     """
-    return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out)
+    return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
 @repeatable
@@ -60,6 +62,7 @@ def std(
     keepdims: bool = False,
     ddof: float | None = None,
     out: ndarray | None = None,
+    where: Any = True,
 ) -> ndarray:
     """Standard deviation over `axis`: the square root of `var`, whose options and types it has.
 
@@ -67,11 +70,15 @@ def std(
     >>> pa.std(pa.asarray([1.0, 3.0])).item()
     1.0
     """
-    return _spread("std", x, axis, correction if ddof is None else ddof, keepdims, out)
+    return _spread("std", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
-def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out: ndarray | None) -> ndarray:
+def _spread(
+    name: str, x: Any, axis: Any, correction: float, keepdims: bool, out: ndarray | None, where: Any
+) -> ndarray:
     x = as_operand(name, x, "biufc")
+    if where is not True:
+        return _spread_of_chosen(name, x, axis, correction, keepdims, out, mask_of(name, x, where))
     axes = shapes.normalize_axes(axis, x.ndim)
     count = math.prod(x._shape[k] for k in axes)
     kind = x._dtype if x._dtype.kind in "fc" else float64
@@ -87,6 +94,21 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out
     if keepdims:
         squares = squares.reshape(full)
     left = float(count - correction) if count > correction else 0.0
+    if name == "var":
+        return compute(ROWS["divide"].op, float64, result, (squares, left), out, larger=False)
+    return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
+
+
+def _spread_of_chosen(
+    name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None, mask: ndarray
+) -> ndarray:
+    kind = x._dtype if x._dtype.kind in "fc" else float64
+    wide = complex128 if kind.kind == "c" else float64
+    result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
+    x = x.astype(wide, copy=False)
+    apart = subtract(x, mean(x, axis, keepdims=True, where=mask))
+    squares = total(real(multiply(apart, conj(apart))), axis, keepdims=keepdims, where=mask)
+    left = clip(subtract(chosen_count(x, axis, keepdims, mask), float(correction)), 0.0, None)
     if name == "var":
         return compute(ROWS["divide"].op, float64, result, (squares, left), out, larger=False)
     return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
-from ..dtypes import float64
+from ..dtypes import DType, asdtype, float64
 from ..jit.repeat import repeatable
 from ..kernels.quantile import pick
 from .sorting import lines, sort
@@ -176,10 +176,10 @@ def _quantile(
         raise ValueError(f"{name}(): method is one of {', '.join(_METHODS)}, got {method!r}")
     fraction, alpha, beta = _METHODS[method]
     x = as_operand(name, x, "biuf" if name.endswith("median") else "iuf")
-    fractions = _fractions(name, q, whole)
+    fractions, precision = _fractions(name, q, whole)
     axes = shapes.normalize_axes(axis, x.ndim)
     kept, full = shapes.reduced(x._shape, axes)
-    dtype = x._dtype if x._dtype.kind == "f" or fraction in _EXACT else float64
+    dtype = x._dtype if fraction in _EXACT else _between(x._dtype, precision)
     rows = _rows(x, axes, math.prod(kept))
     shape = (*fractions.shape, *(full if keepdims else kept))
     if not rows._shape[1] and (dtype.kind != "f" or name in ("quantile", "percentile")):
@@ -193,15 +193,26 @@ def _quantile(
     return delivered(name, found.reshape(shape), out)
 
 
-def _fractions(name: str, q: Any, whole: float) -> np.ndarray[Any, Any]:
-    """`q` as fractions, on the host."""
+def _between(kind: DType, precision: np.dtype[Any] | None) -> DType:
+    """Type of what lies between elements, for fractions of a type; None is a Python number's."""
+    if kind.kind == "f":
+        return kind if precision is None else asdtype(np.promote_types(kind.numpy, precision))
+    return float64 if precision is None else asdtype(np.promote_types(kind.numpy, precision))
+
+
+def _fractions(name: str, q: Any, whole: float) -> tuple[np.ndarray[Any, Any], np.dtype[Any] | None]:
+    """`q` as fractions, on the host, and the floating type that they came in: None for Python numbers, which
+    take the elements', as do the integers that `quantile` is given."""
     given = asnumpy(q) if isinstance(q, ndarray) else np.asarray(q)
+    precision: np.dtype[Any] | None = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
+    if type(q) in (bool, int, float) or (given.dtype.kind != "f" and whole == 1.0):
+        precision = None
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name}(): q is a real number or an array of them, got {given.dtype}")
     found = given.astype(np.float64) / whole
     if not ((found >= 0) & (found <= 1)).all():
         raise ValueError(f"{name}(): q must be from 0 to {whole:g}, got {given.tolist()}")
-    return found
+    return found, precision
 
 
 def _rows(x: ndarray, axes: tuple[int, ...], count: int) -> ndarray:

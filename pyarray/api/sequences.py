@@ -13,7 +13,7 @@ import numpy as np
 from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
-from ..dtypes import asdtype, complex128, float64, int64, result_type
+from ..dtypes import asdtype, complex128, float64, int64, uint64
 from .creation import arange, diag, linspace
 from .elementwise import less_equal, multiply, pow
 from .scans import cumulative_prod
@@ -95,7 +95,8 @@ def _below(rows: int, columns: int, k: int, device: Any = None) -> ndarray:
 
 
 def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> ndarray:
-    """Matrix whose columns are the powers of the 1-D `x`: the highest, N - 1, first unless `increasing`.
+    """Matrix whose columns are the powers of the 1-D `x`: the highest, N - 1, first unless `increasing`;
+    int64, float64 or complex128.
 
     >>> import pyarray as pa
     >>> pa.vander([2, 3], 3).tolist()
@@ -105,7 +106,8 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> ndarray
     if x.ndim != 1:
         raise ValueError(f"vander() takes a 1-D array, got shape {x.shape}")
     count = x.size if N is None else operator.index(N)
-    kind = result_type(x, int64)
+    wide = {"f": float64, "c": complex128}.get(x.dtype.kind, int64)
+    kind = float64 if x.dtype is uint64 else wide
     out = empty((x.size, count), kind, x.device)
     powers = out if increasing else out[:, ::-1]
     if count:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .. import shapes
 from ..array import STRIDED, empty, fresh, ndarray
 from ..array_convert import asarray
 from ..array_hooks import StandIn
 from ..array_marks import MARKED
-from ..dtypes import DType, asdtype, float64, int64, uint64
+from ..dtypes import DType, asdtype, bool_, float64, int64, uint64
+from ..jit.kernel import func
 from ..jit.mode import OBSERVED, mode, table
 from ..jit.repeat import repeatable
-from ..kernels.map import apart
+from ..kernels.map import MapOp, apart
 from ..kernels.reduce import (
     BLOCK_PIECE,
     MAX,
@@ -27,8 +30,9 @@ from ..kernels.reduce import (
     reduce_into,
 )
 from ..memory.buffer import Buffer
-from .elementwise import ROWS
-from .ufunc import compute, compute_out, operand
+from .elementwise import ROWS, not_equal
+from .manipulation import broadcast_to
+from .ufunc import PYTHON, compute, compute_out, holds, operand
 
 __all__ = ["max", "mean", "min", "prod", "sum"]
 
@@ -42,13 +46,17 @@ def reduction(
     kind: DType | None = None,
     out: ndarray | None = None,
     plain: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to
-    `kind` first.
+    `kind` first. Those where `where` is false are left out, and `initial` is one more.
 
     `plain` says that only `x` was given, so that `whole` may do it the next time.
     Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
     """
+    if initial is not None or where is not True:
+        return _of_chosen(op, x, axis, keepdims, dtype, kind or dtype, out, initial, where)
     if isinstance(x, StandIn):
         given: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
         return given
@@ -64,6 +72,72 @@ def reduction(
         x = apart(x, out)
     reduce_into(op, target, x, axes, kind or dtype)
     return result
+
+
+_KEPT = MapOp("where", func(lambda x, mask, start: x if mask else start), raw=(1,))
+# of two results
+_TOGETHER = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
+
+
+def _of_chosen(
+    op: ReduceOp,
+    x: Any,
+    axis: Any,
+    keepdims: bool,
+    dtype: DType,
+    kind: DType,
+    out: ndarray | None,
+    initial: Any,
+    where: Any,
+) -> ndarray:
+    """`reduction` with `initial` and `where`."""
+    first = None if initial is None else _as_number(op.name, initial, dtype)
+    if where is not True:
+        start = first if op.start is None else op.start
+        if start is None:
+            raise ValueError(
+                f"{op.name}(): with where= there may be no element; pass initial=, the result then"
+            )
+        x = compute(_KEPT, x.dtype, x.dtype, (x, mask_of(op.name, x, where), _number(x.dtype, start)), None)
+    if first is None:
+        return reduction(op, x, axis, keepdims, dtype, kind, out)
+    axes = shapes.normalize_axes(axis, x.ndim)
+    if op.start is None and isinstance(x, ndarray) and not all(x._shape[k] for k in axes):
+        kept, full = shapes.reduced(x._shape, axes)
+        found = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
+        found[...] = first
+        return found
+    found = reduction(op, x, axis, keepdims, dtype, kind)
+    return compute(ROWS[_TOGETHER[op.name]].op, dtype, dtype, (found, first), out, larger=False)
+
+
+def mask_of(name: str, x: Any, where: Any) -> Any:
+    """The elements of `x` that are chosen, as an array of bools that broadcasts to it. Raises `ValueError`
+    for one that doesn't."""
+    mask = where if isinstance(where, StandIn) else asarray(where, device=x.device)
+    mask = mask if mask.dtype is bool_ else not_equal(mask, 0)
+    known = isinstance(x, ndarray) and isinstance(mask, ndarray)
+    if known and shapes.broadcast_shapes(x._shape, mask._shape) != x._shape:
+        raise ValueError(f"{name}(): where= of shape {mask._shape} doesn't broadcast to {x._shape}")
+    return mask
+
+
+def _as_number(name: str, initial: Any, dtype: DType) -> Any:
+    """`initial=` as a Python number for `dtype`."""
+    if isinstance(initial, (ndarray, np.ndarray, np.generic)) and initial.ndim == 0:
+        initial = initial.item()
+    if type(initial) not in PYTHON or (isinstance(initial, complex) and dtype.kind != "c"):
+        came = initial if type(initial) in PYTHON else type(initial).__name__
+        raise TypeError(f"{name}(): initial= is a number that goes into {dtype}, got {came}")
+    number = _number(dtype, initial)
+    if type(number) is int and not holds(dtype, number):
+        raise OverflowError(f"{name}(): initial={number} is out of range for {dtype}; name a wider dtype")
+    return number
+
+
+def _number(dtype: DType, value: Any) -> Any:
+    """A Python number as one of the kind of `dtype`."""
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind](value)
 
 
 GLANCE = 1 << 11  # elements that are looked at first
@@ -128,79 +202,125 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
 
 @repeatable
 def sum(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
-    """Sum over `axis` (None: all axes, an int or a tuple of ints). Integers are summed in 64 bits, floats in
-    float64 accumulators.
+    """Sum over `axis` (None: all axes, an int or a tuple of ints) of the elements where `where` is true, and
+    of the number `initial`. Integers are summed in 64 bits, floats in float64 accumulators.
 
     >>> import pyarray as pa
     >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
-    plain = axis is None and dtype is None and not keepdims and out is None
+    plain = (
+        axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
+    )
     if plain and (quick := whole(SUM, x)) is not None:
         return quick
     x = as_operand("sum", x, "biufc")
     total = total_dtype(x, dtype)
-    return reduction(SUM, x, axis, keepdims, total, out=out, plain=plain)
+    return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
 
 
 @repeatable
 def prod(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
-    """Product over `axis` (None: all axes, an int or a tuple of ints); types as in `sum`.
+    """Product over `axis` (None: all axes, an int or a tuple of ints); types, `initial` and `where` as in
+    `sum`.
 
     >>> import pyarray as pa
     >>> pa.prod(pa.asarray([2.0, 3.0])).item()
     6.0
     """
-    plain = axis is None and dtype is None and not keepdims and out is None
+    plain = (
+        axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
+    )
     if plain and (quick := whole(PROD, x)) is not None:
         return quick
     x = as_operand("prod", x, "biufc")
-    return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), out=out, plain=plain)
+    return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
 
 
 @repeatable
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
-    """Largest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
-    elements.
+def max(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """Largest element over `axis` (None: all axes) of those where `where` is true, and of the number
+    `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
 
     >>> import pyarray as pa
     >>> pa.max(pa.asarray([3, 1, 2])).item()
     3
     """
-    plain = axis is None and not keepdims and out is None
+    plain = axis is None and not keepdims and out is None and initial is None and where is True
     if plain and (quick := whole(MAX, x)) is not None:
         return quick
     x = as_operand("max", x, "biuf")
-    return reduction(MAX, x, axis, keepdims, x._dtype, out=out, plain=plain)
+    return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
 @repeatable
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
-    """Smallest element over `axis` (None: all axes); NaN if there is one. Raises `ValueError` over no
-    elements.
+def min(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """Smallest element over `axis` (None: all axes) of those where `where` is true, and of the number
+    `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
 
     >>> import pyarray as pa
     >>> pa.min(pa.asarray([3, 1, 2])).item()
     1
     """
-    plain = axis is None and not keepdims and out is None
+    plain = axis is None and not keepdims and out is None and initial is None and where is True
     if plain and (quick := whole(MIN, x)) is not None:
         return quick
     x = as_operand("min", x, "biuf")
-    return reduction(MIN, x, axis, keepdims, x._dtype, out=out, plain=plain)
+    return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
 @repeatable
 def mean(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    where: Any = True,
 ) -> ndarray:
-    """Arithmetic mean over `axis` (None: all axes); of bools and integers as float64; NaN over no elements.
-    `dtype` is the type of the result, to which elements are cast first. Raises `TypeError` for one that isn't
-    floating.
+    """Arithmetic mean over `axis` (None: all axes) of the elements where `where` is true; of bools and
+    integers as float64; NaN over no elements. `dtype` is the type of the result, to which elements are cast
+    first. Raises `TypeError` for one that isn't floating.
 
     >>> import pyarray as pa
     >>> pa.mean(pa.asarray([1, 2, 6])).item()
@@ -214,5 +334,11 @@ def mean(
     axes = shapes.normalize_axes(axis, x.ndim)
     count = math.prod(x._shape[k] for k in axes)
     wide = SUM.accumulator(dtype)
-    total = reduction(SUM, x, axis, keepdims, wide, kind=dtype)
-    return compute(ROWS["divide"].op, wide, dtype, (total, 1.0 * count), out, larger=False)
+    total = reduction(SUM, x, axis, keepdims, wide, kind=dtype, where=where)
+    counts = 1.0 * count if where is True else chosen_count(x, axis, keepdims, mask_of("mean", x, where))
+    return compute(ROWS["divide"].op, wide, dtype, (total, counts), out, larger=False)
+
+
+def chosen_count(x: Any, axis: Any, keepdims: bool, mask: Any) -> ndarray:
+    """How many elements of `x` over `axis` a mask chooses."""
+    return reduction(SUM, broadcast_to(mask, x.shape), axis, keepdims, int64)

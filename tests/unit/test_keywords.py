@@ -47,21 +47,23 @@ def test_the_nearest_keyword_is_named(function):
     ("call", "message"),
     [
         (lambda: pa.sum(A, dtpye=1),
-         "sum() has no keyword 'dtpye'; did you mean 'dtype'? It takes axis, dtype, keepdims, out"),
+         "sum() has no keyword 'dtpye'; did you mean 'dtype'? "
+         "It takes axis, dtype, keepdims, out, initial, where"),
         (lambda: pa.add(A, A, where=True),
          "add() has no keyword 'where'; choose with pyarray.where(mask, result, other); it takes out"),
         (lambda: pa.sqrt(A, outt=A), "sqrt() has no keyword 'outt'; did you mean 'out'? It takes out"),
         (lambda: pa.sum(x=A),
-         "sum() has no keyword 'x': give x by position; it takes axis, dtype, keepdims, out"),
+         "sum() has no keyword 'x': give x by position; it takes axis, dtype, keepdims, out, initial, where"),
         (lambda: A.sum(axs=0),
-         "sum() has no keyword 'axs'; did you mean 'axis'? It takes axis, dtype, keepdims, out"),
+         "sum() has no keyword 'axs'; did you mean 'axis'? "
+         "It takes axis, dtype, keepdims, out, initial, where"),
         (lambda: A.reshape(6, copi=True),
          "reshape() has no keyword 'copi'; did you mean 'copy'? It takes order, copy"),
         (lambda: A.astype("f4", casting="safe"),
          "astype() has no keyword 'casting'; cast with astype, which casts everything; it takes dtype, copy"),
-        (lambda: np.mean(A, where=True),
-         "mean() has no keyword 'where'; choose with pyarray.where(mask, result, other); "
-         "it takes axis, dtype, keepdims, out"),
+        (lambda: np.nanmean(A, where=True),
+         "nanmean() has no keyword 'where'; replace what is to be left out first, with "
+         "pyarray.where(mask, x, neutral); it takes axis, keepdims, out"),
         (lambda: pa.random.default_rng(1).normal(sze=3),
          "normal() has no keyword 'sze'; did you mean 'size'? It takes loc, scale, size, dtype, device"),
     ],
@@ -79,7 +81,7 @@ def test_an_error_of_the_function_itself_is_left_alone():
 
 def test_signatures_pickles_and_numpy_names_stay():
     assert list(inspect.signature(pa.add).parameters) == ["x1", "x2", "out"]
-    assert list(inspect.signature(pa.zeros).parameters) == ["shape", "dtype", "device"]
+    assert list(inspect.signature(pa.zeros).parameters) == ["shape", "dtype", "order", "device"]
     for function in (pa.add, pa.zeros, pa.sum, pa.linalg.norm, pa.fft.fft):
         assert pickle.loads(pickle.dumps(function)) is function
 
