@@ -15,7 +15,7 @@ demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
 # First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets.
-test: $(INSTALLED) $(VENV)/with-test
+test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
@@ -47,8 +47,9 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyarray needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
+# compat: a path that editors and type checkers read, and that goes before a folder called pyarray where a script runs.
 $(INSTALLED): $(BUILT_FROM) | $(BIN)/python
-	$(PIP) --editable .
+	$(PIP) --editable . --config-settings editable_mode=compat
 	touch $@
 
 # One after another even under `make -j`: two pips in one environment disturb each other.

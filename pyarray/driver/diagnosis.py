@@ -57,7 +57,7 @@ NEEDS = {
         "sudo chmod a+rw /dev/nvidia*",
         ("cuda-bindings",),
         "pyarray.driver.nvrtc",
-        "pip install 'pyarray[cuda]'",
+        "pip install 'pyarray-kernels[cuda]'",
         compiler_comes_with_driver=False,
         drivers={
             "debian": "sudo apt-get install nvidia-driver",
@@ -78,7 +78,7 @@ NEEDS = {
         "sudo usermod -aG render,video $USER  # and log in again",
         ("hip-python", "rocm-bindings-hip"),
         "pyarray.driver.hiprtc",
-        "pip install 'pyarray[hip]'",
+        "pip install 'pyarray-kernels[hip]'",
         compiler_comes_with_driver=True,
         drivers={"debian": _ROCM_APT, "ubuntu": _ROCM_APT, "": _ROCM},
     ),

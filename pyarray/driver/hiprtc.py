@@ -62,7 +62,7 @@ class Hiprtc:
 def _hiprtc() -> Any:
     rtc = binding("hiprtc")
     if rtc is None:
-        raise DeviceError("kernels for hip need hip-python: pip install 'pyarray[hip]'")
+        raise DeviceError("kernels for hip need hip-python: pip install 'pyarray-kernels[hip]'")
     return rtc
 
 

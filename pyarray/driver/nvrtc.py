@@ -48,7 +48,7 @@ def _nvrtc() -> Any:
     try:
         return importlib.import_module("cuda.bindings.nvrtc")
     except ImportError:
-        raise DeviceError("kernels for cuda need NVRTC: pip install 'pyarray[cuda]'") from None
+        raise DeviceError("kernels for cuda need NVRTC: pip install 'pyarray-kernels[cuda]'") from None
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from pyarray.lang.markers import unordered
 def compiled(monkeypatch):
     """Compiles for sm_90 whatever the CPU's front end lowers; the launch lists by kernel."""
     if importlib.util.find_spec("cuda") is None:
-        pytest.skip("cuda-bindings is not installed: pip install 'pyarray[cuda]'")
+        pytest.skip("cuda-bindings is not installed: pip install 'pyarray-kernels[cuda]'")
     nvrtc, done = Nvrtc("sm_90"), {}
     lower = pipeline.lower
 

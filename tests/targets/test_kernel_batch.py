@@ -19,7 +19,7 @@ KERNEL = 'extern "C" __global__ void __launch_bounds__(256) kernel_add_0(const s
 @pytest.fixture(autouse=True)
 def nvrtc():
     if importlib.util.find_spec("cuda") is None:
-        pytest.skip("cuda-bindings is not installed: pip install 'pyarray[cuda]'")
+        pytest.skip("cuda-bindings is not installed: pip install 'pyarray-kernels[cuda]'")
 
 
 def kernel(number, statement):

@@ -46,7 +46,7 @@ def test_without_the_binding(monkeypatch, forgotten):
     assert devices("hip") == []
     with pytest.raises(DeviceError, match="no device 'hip:7'"):
         get_device("hip:7")
-    with pytest.raises(DeviceError, match=r"pip install 'pyarray\[hip\]'"):
+    with pytest.raises(DeviceError, match=r"pip install 'pyarray-kernels\[hip\]'"):
         hiprtc.version()
 
 

@@ -88,11 +88,11 @@ CASES = [
     ),
     (
         "cuda", {"libraries": CUDA, "files": ["/dev/nvidiactl"]},
-        "binding", "the package cuda-bindings is not installed", "pip install 'pyarray[cuda]'",
+        "binding", "the package cuda-bindings is not installed", "pip install 'pyarray-kernels[cuda]'",
     ),
     (
         "cuda", {"libraries": CUDA, "files": ["/dev/nvidiactl"], "packages": BOUND, "compiles": False},
-        "compiler", "no nvrtc (it is not there)", "pip install 'pyarray[cuda]'",
+        "compiler", "no nvrtc (it is not there)", "pip install 'pyarray-kernels[cuda]'",
     ),
     ("hip", {}, "driver", "no libamdhip64.so", "sudo apt-get install amdrocm-runtime"),
     ("hip", {"distribution": "fedora"}, "driver", "AMD's driver", "see https://rocm.docs.amd.com"),
@@ -103,7 +103,7 @@ CASES = [
     ),
     (
         "hip", {"libraries": HIP, "files": ["/dev/kfd"]},
-        "binding", "the package hip-python is not installed", "pip install 'pyarray[hip]'",
+        "binding", "the package hip-python is not installed", "pip install 'pyarray-kernels[hip]'",
     ),
     (
         "hip", {"libraries": HIP, "files": ["/dev/kfd"], "packages": BOUND, "compiles": False},
@@ -149,9 +149,9 @@ def test_a_gpu_without_a_compiler(monkeypatch):
     nvrtc.version.cache_clear()
     try:
         for use in (lambda: nvrtc.Nvrtc("sm_90").compile(""), lambda: nvrtc.Nvrtc("sm_90").fingerprint):
-            with pytest.raises(pa.DeviceError, match=r"NVRTC: pip install 'pyarray\[cuda\]'"):
+            with pytest.raises(pa.DeviceError, match=r"NVRTC: pip install 'pyarray-kernels\[cuda\]'"):
                 use()
-        assert "pip install 'pyarray[cuda]'" in str(diagnosis.parts("cuda")[-1])
+        assert "pip install 'pyarray-kernels[cuda]'" in str(diagnosis.parts("cuda")[-1])
     finally:
         nvrtc._nvrtc.cache_clear()
 
@@ -222,4 +222,4 @@ def test_it_needs_nothing(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=place, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert "pip install ziglang" in done.stdout
-    assert "pip install 'pyarray[cuda]'" in done.stdout
+    assert "pip install 'pyarray-kernels[cuda]'" in done.stdout
