@@ -121,7 +121,7 @@ class Fused:
 
     def _prepared(self, call: _Call, plan: Plan, results: Callable[[list[ndarray]], Any]) -> Run:
         run = plan.prepare(plan.environment(call.arrays, call.numbers))
-        if mode.key is False and not plan.shaped_by_numbers:
+        if call.layout[0] is False and not plan.shaped_by_numbers:
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
                 self._quick.clear()

@@ -110,7 +110,7 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
         and mode.key is False
         and not (a._key | b._key) & MARKED
     ):
-        _plans[mode.key, a._key, b._key] = (
+        _plans[False, a._key, b._key] = (
             launcher_2d(dtype, target.device),
             dtype,
             type_key(dtype, 2, False, True, target.device),

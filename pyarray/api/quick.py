@@ -97,9 +97,9 @@ def _by_types(
         target=_FRESH if given is None else "",
     )  # fmt: skip
     scope: dict[str, Any] = {
-        "launch": kernel.variant(tuple(flat)).launch, "report": kernel._report, "allocate": Buffer.allocate,
-        "fresh": fresh, "strides": STRIDES[dtype.itemsize], "itemsize": dtype.itemsize, "dtype": dtype,
-        "key": target._key,
+        "launch": kernel.variant(tuple(flat), checked=False).launch, "report": kernel._report,
+        "allocate": Buffer.allocate, "fresh": fresh, "strides": STRIDES[dtype.itemsize],
+        "itemsize": dtype.itemsize, "dtype": dtype, "key": target._key,
     }  # fmt: skip
     return _made(row, text, scope)
 
@@ -191,12 +191,13 @@ class _Ways:
         return result
 
     def learn(self, place: Any, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> None:
-        """A layout is remembered at its second call: one that comes once isn't worth it."""
+        """Of a call without bounds checks. A layout is remembered at its second call: one that comes once
+        isn't worth it."""
         arrays = [x for x in (*operands, out) if isinstance(x, ndarray)]
         if any(x._key & MARKED for x in arrays):
             return
         alike = all(not x._key & STRIDED and x._shape == arrays[0]._shape for x in arrays)
-        types = (mode.key, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
+        types = (False, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
         if alike and types not in self.types:
             quick = _by_types(self.row, operands, None if in_place else out, in_place)
             if quick is not None:

@@ -176,10 +176,11 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
 
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
-    place = op.name, mode.key, x._key
-    if place not in _plans and mode.key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
+    key = mode.key
+    place = op.name, key, x._key
+    if place not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
         out = empty((), dtype, x.device)
-        _plans[place] = Whole(op, out, x, kind), dtype, out._key
+        _plans[place] = Whole(op, out, x, kind, key), dtype, out._key
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:

@@ -18,7 +18,7 @@ from ..jit.facts import site_facts, type_facts
 from ..jit.launch import offset_of, slot_format
 from ..jit.mode import Launch
 from ..jit.text_kernel import Address
-from ..lang.ir import ScalarType
+from ..lang.ir import ArrayType, ScalarType
 from .tags import memory_range
 
 PAGE = (
@@ -40,13 +40,13 @@ class Given:
 
 def arguments(launch: Launch) -> Iterator[Given]:
     """The arguments of a launch in order; those that were compiled in come last."""
-    program = launch.variant.program
-    for index, (name, kind) in enumerate(p for p in program.params if "!" not in p[0]):  # hidden ones
-        yield Given(index, name, kind, program.directions.get(name, "SCALAR"), launch.args[name])
-    live = {name for name, _ in program.params}
-    for index, (name, value) in enumerate(launch.args.items(), len(program.params)):
-        if name not in live:
-            yield Given(index, name, None, "CONSTANT", value)
+    program, types = launch.variant.program, launch.variant.leaf_types
+    live = [name for name, _ in program.params if "!" not in name]  # no hidden ones
+    for index, name in enumerate([*live, *(n for n in launch.args if n not in live)]):
+        kind = types.get(name)
+        typed = isinstance(kind, (ArrayType, ScalarType))
+        direction = program.directions.get(name, "SCALAR") if typed else "CONSTANT"
+        yield Given(index, name, kind if typed else None, direction, launch.args[name])
 
 
 # ---- memory

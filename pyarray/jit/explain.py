@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..driver.base import Device
+from ..driver.base import Device, get_device
 from ..lang.ir import ArrayType, Static, static_key
 from ..lang.pipeline import Program
 from ..lang.record import leaves
@@ -71,11 +71,10 @@ class _Nothing:
 _NONE = _Nothing()
 
 
-def key_of(kernel: Any, bound: Bound, program: Program, device: Device) -> CacheKey:
-    """The key of `program`, which is the kernel's for these arguments."""
-    return CacheKey(
-        (*_parameter_axes(bound), *_captured_axes(program), *_other_axes(kernel, program, device))
-    )
+def key_of(kernel: Any, bound: Bound, program: Program, device: Device, checked: bool) -> CacheKey:
+    """The key of `program`, which is the kernel's for these arguments, with bounds checks or without."""
+    others = _other_axes(kernel, program, device, checked)
+    return CacheKey((*_parameter_axes(bound), *_captured_axes(program), *others))
 
 
 def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
@@ -110,8 +109,10 @@ def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
         yield name if count[name] == 1 else f"{name} ({count[name]})", _told(capture.value)
 
 
-def _other_axes(kernel: Any, program: Program, device: Device) -> Iterator[tuple[str, Hashable]]:
-    yield "debug", kernel._checked()
+def _other_axes(
+    kernel: Any, program: Program, device: Device, checked: bool
+) -> Iterator[tuple[str, Hashable]]:
+    yield "debug", checked
     yield "wraparound", kernel.wraparound
     yield "device", device.kind
     yield "target", device.driver.target()
@@ -131,8 +132,8 @@ def arguments(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 
 def cache_key(kernel: Any, args: tuple[Any, ...]) -> CacheKey:
     """The key of these arguments now. The front end runs for them; the compiler doesn't."""
-    bound = kernel.bind(args)
-    return key_of(kernel, bound, kernel.lowered(args), bound.device())
+    bound, checked = kernel.bind(args), kernel._checked()
+    return key_of(kernel, bound, kernel._lowered(bound, checked), bound.device(), checked)
 
 
 def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
@@ -149,3 +150,23 @@ def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
         f"kernel {kernel.__name__!r} has no variant for these arguments; against the nearest of its {count}:"
     )
     return "\n  ".join((head, *(rows or ["nothing differs: a captured value was replaced by an equal one"])))
+
+
+def source(kernel: Any, device: Any, args: tuple[Any, ...] | None, debug: bool | None) -> str:
+    """As `Kernel.source`."""
+    kind = None if device is None else get_device(device).kind
+    checked = kernel._checked() if debug is None else debug
+    if args is not None:
+        bound = kernel.bind(arguments(kernel, args, {}))
+        if kind not in (None, bound.device().kind):
+            raise ValueError(f"source(): the arguments are on {bound.device()}, asked for {device}")
+        return str(kernel._lowered(bound, checked).text)
+    made = [v for v in kernel._variants if kind in (None, v.device.kind)]
+    for variant in reversed(made):
+        if variant.checked == checked:
+            return str(variant.program.text)
+    where = f" for {kind}" if kind else ""
+    how = (" without bounds checks", " with bounds checks")[checked] if made else ""
+    what = f"kernel {kernel.__name__!r} has not been compiled{where}{how}"
+    other = f", pass debug={not checked}" if made else ""
+    raise RuntimeError(f"{what}; launch it once{other}, or pass args=(...)")

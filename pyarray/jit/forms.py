@@ -14,7 +14,7 @@ import sys
 import types
 import typing
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
@@ -35,6 +35,7 @@ _FIXED = (  # compiled in
     np.ufunc, type,
 )  # fmt: skip
 _known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+_DEFAULT_SCALARS = (np.bool_, np.int64, np.float64, np.complex128)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
 
 
@@ -60,6 +61,10 @@ class Form:
     @functools.cached_property
     def leaves(self) -> tuple[Parameter, ...]:
         return tuple(leaf for item in self.items for leaf in leaves_of(item))
+
+    def named(self, values: Sequence[Any]) -> dict[str, Any]:
+        """One value per leaf, by the leaf's name."""
+        return {leaf.name: value for leaf, value in zip(self.leaves, values, strict=True)}
 
     @functools.cached_property
     def plain(self) -> bool:
@@ -103,7 +108,7 @@ class _Reader:
         group = p.annotation is None and not _is_leaf(value)
         if group and (is_structure(type(value)) or type(value) is tuple or _is_object(value)):
             return self.struct(p.name, value, {}, lambda: self.reads().get(p.name, {}))
-        self.values.append(value)
+        self.values.append(_plain_constant(value) if p.constant else value)
         return p
 
     def annotated(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct:
@@ -153,8 +158,14 @@ class _Reader:
             return self.struct(path, value, {}, reads)
         else:
             p = Parameter(path, Unread(type(value)))
-        self.values.append(value)
+        self.values.append(_plain_constant(value) if p.constant else value)
         return p
+
+
+def _plain_constant(value: Any) -> Any:
+    """A number to be compiled in: NumPy's scalars of the default types are Python's numbers, so that 3 and
+    `np.int64(3)` are one variant."""
+    return value.item() if isinstance(value, _DEFAULT_SCALARS) else value
 
 
 def _is_leaf(value: Any) -> bool:

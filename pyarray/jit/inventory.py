@@ -3,7 +3,10 @@ changes code is set: it is dropped."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from .. import config
+from .counts import retired
 from .kernel import Kernel, all_kernels
 from .mode import empty_tables
 from .text_kernel import TextKernel, all_text_kernels
@@ -15,7 +18,8 @@ def _compiled() -> list[Kernel | TextKernel]:
 
 def cache_info() -> dict[str, int]:
     """As a kernel's `cache_info()`, summed over the library's own kernels (elementwise functions, reductions,
-    products, copies …). Launches by the library's short ways, which look nothing up, are not in `hits`.
+    products, copies …), collected ones included in all but
+    `variants`. Launches by the library's short ways, which look nothing up, are not in `hits`.
 
     >>> import pyarray as pa
     >>> _ = pa.ones(3) + 1
@@ -23,11 +27,10 @@ def cache_info() -> dict[str, int]:
     True
     """
     own = [k for k in _compiled() if getattr(k, "on_global_change", None) is None]
-    total = {"compiles": 0, "disk_hits": 0, "misses": 0, "hits": 0, "variants": 0}
-    for k in own:
-        for name, count in k.cache_info().items():
-            total[name] += count
-    return total
+    total = Counter({"compiles": 0, "disk_hits": 0, "misses": 0, "hits": 0, "variants": 0})
+    for counts in (retired(), *(k.cache_info() for k in own)):
+        total.update(counts)
+    return dict(total)
 
 
 def _forget(setting: str) -> None:

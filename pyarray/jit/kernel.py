@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from ..buffer_view import BufferView
-from ..driver.base import get_device
 from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
@@ -27,18 +28,20 @@ from ..locks import new_lock
 from . import compile as compiler
 from . import explain, saved, transfer
 from .binding import Bound
+from .counts import counts_of, retire_counts
 from .forms import Form, read
 from .functions import Func as Func
 from .functions import Importable
 from .functions import func as func
 from .launch import make_dispatcher, make_key, make_launcher
 from .mode import OBSERVED, Launch, mode, observe, observed
-from .report import raise_bounds
+from .report import raise_bounds, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
 _FORMS = 8  # of structures, that a dispatcher knows at once; others are found the slow way
+WARNED_AT = 3  # of changes of one captured number
 _KEPT_FORMS = 64  # each keeps the classes of its structures alive
 
 
@@ -72,7 +75,9 @@ class Kernel(Importable):
         self._captures: tuple[Capture, ...] = ()
         self._lock = new_lock()
         self._ticks = itertools.count()
-        self._reads = 0  # of the count, each of which takes one
+        self._changes: Counter[str] = Counter()  # of captured values, by name
+        if on_global_change is None:
+            retire_counts(self, self.counts, self._ticks)
         self._parameters: tuple[Parameter, ...] | None = None
         self._forms: dict[Any, tuple[Form, Callable[..., Any]]] = {}  # structure → form, function for keys
         self._dispatch = self._first_call
@@ -140,14 +145,14 @@ class Kernel(Importable):
         taken = transfer.taken(self.__name__, known[0].leaves, values)
         return Bound(self.__name__, known[0], *taken, known[1])
 
-    def _key(self, bound: Bound) -> Any:
-        return bound.key(self._checked(), *bound.values)
-
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
         captured value may have changed, somebody observes launches."""
         bound = self.bind(args)
-        variant = self._variant(bound)
+        misses = self.counts["misses"]
+        variant = self._variant(bound, self._checked())
+        if self.counts["misses"] == misses:
+            next(self._ticks)
         bound.check_scalars()
         self._launch(variant, bound)
 
@@ -167,28 +172,30 @@ class Kernel(Importable):
         if bound.copied:
             transfer.download(bound.copied, named, directions)
 
-    def variant(self, args: tuple[Any, ...]) -> Variant:
-        """The variant for arguments of these types, compiled if need be."""
-        return self._variant(self.bind(args))
+    def variant(self, args: tuple[Any, ...], checked: bool | None = None) -> Variant:
+        """The variant for arguments of these types, compiled if need be: with bounds checks, without, or as
+        this thread's mode asks (None)."""
+        return self._variant(self.bind(args), self._checked() if checked is None else checked)
 
-    def _variant(self, bound: Bound) -> Variant:
+    def _variant(self, bound: Bound, checked: bool) -> Variant:
+        # The mode is read once per call: another thread may change it at any time.
         with self._lock:
             if self._dispatch == self._first_call:
                 self._make_dispatcher()
             self._refresh()
             try:
-                found = self._variants.find(self._key(bound))
+                found = self._variants.find(bound.key(checked, *bound.values))
             except (AttributeError, TypeError):
                 bound.types()  # says which argument is wrong
                 raise
-            return found or self._new_variant(bound)
+            return found or self._new_variant(bound, checked)
 
     def _checked(self) -> bool:
         return mode.debug if self.debug is None else self.debug
 
-    def _new_variant(self, bound: Bound) -> Variant:
-        made = self._compile(bound)
-        self._variants.add(self._key(bound), made)
+    def _new_variant(self, bound: Bound, checked: bool) -> Variant:
+        made = self._compile(bound, checked)
+        self._variants.add(bound.key(checked, *bound.values), made)
         self.counts["misses"] += 1
         new = tuple(c for c in made.program.captures if not self._captured(c))
         if self.on_global_change is not None:
@@ -203,8 +210,8 @@ class Kernel(Importable):
     def _captured(self, capture: Capture) -> bool:
         return any(capture.owner is c.owner and capture.name == c.name for c in self._captures)
 
-    def _compile(self, bound: Bound) -> Variant:
-        checked, device, program = self._checked(), bound.device(), self._lowered(bound)
+    def _compile(self, bound: Bound, checked: bool) -> Variant:
+        device, program = bound.device(), self._lowered(bound, checked)
         bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver
@@ -212,20 +219,14 @@ class Kernel(Importable):
         names = tuple(p.name for p in bound.form.leaves)
         launch = make_launcher(program.params, names, run, checked, self.__name__)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
-        key = explain.key_of(self, bound, program, device)
+        key = explain.key_of(self, bound, program, device, checked)
         form, types = bound.form, bound.leaf_types()
         return Variant(program, artifact, launch, device, self.flags, checked, key, form, types)
 
-    def lowered(self, args: tuple[Any, ...]) -> Program:
-        """The front end's work for arguments of these types. Raises `CompileError`."""
-        return self._lowered(self.bind(args))
-
-    def _lowered(self, bound: Bound) -> Program:
+    def _lowered(self, bound: Bound, checked: bool) -> Program:
         types, device = bound.types(), bound.device()
         try:
-            return lower(
-                self.source_text, types, device.kind, self._checked(), self.wraparound, bound.declared()
-            )
+            return lower(self.source_text, types, device.kind, checked, self.wraparound, bound.declared())
         except CompileError as error:  # the message says where; the way through the compiler says nothing
             raise error.with_traceback(None) from None
         except RecursionError:
@@ -253,6 +254,11 @@ class Kernel(Importable):
             self._variants.clear()
         self._captures = () if changed else tuple(Capture(c.owner, c.name, value) for c, value in now)
         self._make_dispatcher()
+        for capture, value in changed:
+            name = capture.shown(self.__module__)
+            self._changes[name] += 1
+            if self._changes[name] == WARNED_AT and isinstance(value, (int, float, complex, np.generic)):
+                warn_of_changes(self, name, WARNED_AT)
 
     def forget(self) -> None:
         """Drop all variants."""
@@ -263,7 +269,8 @@ class Kernel(Importable):
         """Whether a launch finds its variant."""
         with self._lock:
             same = all(static_key(c.read()) == static_key(c.value) for c in self._captures)
-            return same and self._variants.has(self._key(self.bind(args)))
+            bound = self.bind(args)
+            return same and self._variants.has(bound.key(self._checked(), *bound.values))
 
     # ---- failures
 
@@ -271,7 +278,7 @@ class Kernel(Importable):
         """Packing refused a value: say which parameter, what was expected, what came."""
         bound = self.bind(args)
         bound.check_scalars()
-        self._launch(self._variant(bound), bound)
+        self._launch(self._variant(bound, self._checked()), bound)
 
     def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
         raise_bounds(self.__name__, vars(launch)["sites"], failure)
@@ -299,16 +306,15 @@ class Kernel(Importable):
         if not self._variants:
             what = f"kernel {self.__name__!r} has no signature before its first launch"
             raise RuntimeError(f"{what}: types come with the arguments")
-        return signature_of(list(self._variants)[-1].program)
+        last = list(self._variants)[-1]
+        return signature_of(last.program, last.leaf_types)
 
     def cache_info(self) -> dict[str, int]:
         """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table,
         `variants`."""
         with self._lock:
-            hits = next(self._ticks) - self._reads
-            self._reads += 1
-        counts = {name: self.counts[name] for name in ("compiles", "disk_hits", "misses")}
-        return counts | {"hits": hits, "variants": len(self._variants)}
+            counts = counts_of(self.counts, self._ticks)
+        return counts | {"variants": len(self._variants)}
 
     def cache_key(self, /, *args: Any, **kwargs: Any) -> explain.CacheKey:
         """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal
@@ -332,15 +338,29 @@ class Kernel(Importable):
         process, without this source. Raises what `manifest` does."""
         saved.save(self, path)
 
-    def source(self, device: Any = None) -> str:
-        """Text of the variant compiled last for that kind of device (default: any). Raises `RuntimeError` if
-        there is none."""
-        kind = None if device is None else get_device(device).kind
-        for variant in reversed(list(self._variants)):
-            if kind in (None, variant.device.kind):
-                return variant.program.text
-        where = f" for {kind}" if kind else ""
-        raise RuntimeError(f"kernel {self.__name__!r} has not been compiled{where}; launch it once")
+    def source(
+        self, device: Any = None, *, args: tuple[Any, ...] | None = None, debug: bool | None = None
+    ) -> str:
+        """Text that is compiled for a device.
+
+        Parameters
+        ----------
+        device : device or str, optional
+            A device of the kind asked for. Default: that of `args`, or any.
+        args : tuple, optional
+            Arguments of the types asked for; the front end runs for them, the compiler doesn't. Default: the
+            types compiled last.
+        debug : bool, optional
+            With bounds checks or without. Default: as a launch of this thread has them.
+
+        Raises
+        ------
+        RuntimeError
+            Without `args`, if no such variant has been compiled.
+        ValueError
+            If `device` is not where the arrays in `args` are.
+        """
+        return explain.source(self, device, args, debug)
 
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()

@@ -21,6 +21,7 @@ from ..lang.parse import Capture
 from ..lang.written import LOW, MASK
 from .forms import Form, Struct
 from .signature import Constant, Parameter, Unread
+from .variants import Variant
 from .written import Mask
 
 _INTEGER = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}  # the format itself refuses what is out of range
@@ -114,12 +115,12 @@ def make_launcher(
 
 
 def make_walk(
-    params: tuple[tuple[str, Any], ...],
-    layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None],
-    run: Callable[[bytes], Any],
+    variant: Variant, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None]
 ) -> Callable[..., Any]:
-    """As an unchecked launcher, for arrays whose shapes and strides are known: it takes addresses in their
-    place."""
+    """A launcher of `variant`, which checks no bounds, for arrays whose shapes and strides are known: it
+    takes addresses in their place."""
+    assert not variant.checked, "checked code has other slots"
+    params, run = variant.program.params, variant.device.driver.launcher(variant.artifact.function)
     p = _prefix(names := tuple(f"a{k}" for k in range(len(params))))
     pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
     values = []

@@ -180,7 +180,7 @@ class _Seen:
     def _add(self, launch: Launch) -> None:
         variant = launch.variant
         program = getattr(variant, "program", None)
-        if program is None or variant.device is not self.device:
+        if program is None or variant.checked or variant.device is not self.device:
             raise _Unfit
         addresses: list[str] = []
         layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []
@@ -196,8 +196,7 @@ class _Seen:
                 self.scope[f"value{len(self.lines)}_{k}"] = value
                 addresses.append(f"value{len(self.lines)}_{k}")
                 layouts.append(None)
-        driver = variant.device.driver
-        walk = make_walk(program.params, layouts, driver.launcher(variant.artifact.function))
+        walk = make_walk(variant, layouts)
         vars(walk)["variant"] = variant  # which keeps the loaded module alive
         self.scope[f"launch{len(self.lines)}"] = walk
         self.lines.append(f"launch{len(self.lines)}({', '.join(addresses)})")

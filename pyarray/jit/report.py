@@ -1,9 +1,10 @@
-"""A failure record and the live arguments → `BoundsError`, in words and as attributes."""
+"""What is reported at the line of the user's launch: bounds errors and warnings."""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +30,18 @@ def caller() -> tuple[str, int] | None:
 def is_ours(path: str) -> bool:
     """Whether a code's file is one of this package, or its text is generated."""
     return path.startswith((_PACKAGE, "<pyarray"))
+
+
+def warn_of_changes(kernel: Any, captured: str, times: int) -> None:
+    """A number that changes from launch to launch costs a compile each time."""
+    name, source = kernel.__name__, kernel.source_text
+    path, line = caller() or (source.path, source.first_line)
+    warnings.warn_explicit(
+        f"kernel {name!r} is compiled again whenever {captured} changes, {times} times by now: it is a "
+        "captured value, compiled in as a constant; pass it as a parameter, "
+        f"def {name}(..., {captured.rpartition('.')[2]})",
+        RuntimeWarning, path, line,
+    )  # fmt: skip
 
 
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:

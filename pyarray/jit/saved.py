@@ -264,7 +264,8 @@ class SavedKernel:
     @property
     def signature(self) -> Signature:
         """As `Kernel.signature`, of the last variant in the file."""
-        return signature_of(self._saved[-1].program)
+        last = self._saved[-1]
+        return signature_of(last.program, last.form.named(last.types))
 
     def source(self) -> str:
         """Text of the last variant in the file."""

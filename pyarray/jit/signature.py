@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, get_args, get_origin
 
@@ -80,9 +81,8 @@ class Signature(dict[str, Argument]):
         return {name: row for name, row in self.items() if row.direction != "SCALAR"}
 
 
-def signature_of(program: Program) -> Signature:
-    """What a compiled program's parameters are."""
-    types = dict(program.params)
+def signature_of(program: Program, types: Mapping[str, Any]) -> Signature:
+    """What a compiled kernel's parameters are; `types` by the name of the leaf."""
     return Signature(
         (name, Argument(how, types[name].dtype, getattr(types[name], "ndim", 0)))
         for name, how in program.directions.items()

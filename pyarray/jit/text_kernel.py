@@ -3,6 +3,7 @@ launch and reports."""
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from ..lang.pipeline import Program
 from ..locks import new_lock
 from . import compile as compiler
 from .bounded import Bounded
+from .counts import COUNTED, retire_counts
 from .launch import make_launcher
 from .mode import Launch, mode, observe, observed
 from .report import raise_bounds
@@ -69,6 +71,7 @@ class TextKernel:
         # short ways of who launches it, as long as variants are kept, beside which they are small
         self.plans: Bounded[Any, Any] = Bounded(4 * MOST)
         self._lock = new_lock()
+        retire_counts(self, self.counts, itertools.count())
         _text_kernels.add(self)
 
     def forget(self) -> None:
@@ -78,21 +81,25 @@ class TextKernel:
 
     def cache_info(self) -> dict[str, int]:
         """As `Kernel.cache_info`; hits aren't counted."""
-        counts = {name: self.counts[name] for name in ("compiles", "disk_hits", "misses")}
+        counts = {name: self.counts[name] for name in COUNTED}
         return counts | {"hits": 0, "variants": len(self._variants)}
 
-    def variant(self, key: Any, device: Device) -> Variant:
-        """The variant for `key`, compiled if need be."""
-        whole = mode.debug, device.code, key
+    def variant(self, key: Any, device: Device, checked: bool | None = None) -> Variant:
+        """The variant for `key`, compiled if need be: with bounds checks, without, or as this thread's mode
+        asks (None)."""
+        if checked is None:
+            checked = mode.debug
+        whole = checked, device.code, key
         found = self._variants.get(whole)
         if found is None:
             with self._lock:
-                found = self._variants.get(whole) or self._variants.add(whole, self._compile(key, device))
+                found = self._variants.get(whole) or self._variants.add(
+                    whole, self._compile(key, device, checked)
+                )
                 self.counts["misses"] += 1
         return found
 
-    def _compile(self, key: Any, device: Device) -> Variant:
-        checked = mode.debug
+    def _compile(self, key: Any, device: Device, checked: bool) -> Variant:
         program = self.program(key, device.kind, checked)
         flags = self.flags if DIALECTS[device.kind].blocks else self.grid_flags
         artifact = compiler.load(self.__name__, program.text, program.entry, device, flags, self.counts)
@@ -101,9 +108,10 @@ class TextKernel:
         launch = make_launcher(program.params, names, run, checked)
         return Variant(program, artifact, launch, device, flags, checked)
 
-    def launch(self, key: Any, device: Device, *args: Any) -> None:
-        """Run the variant for `key`. Raises `BoundsError` in debug mode."""
-        variant = self.variant(key, device)
+    def launch(self, key: Any, device: Device, *args: Any, checked: bool | None = None) -> None:
+        """Run the variant for `key`. Raises `BoundsError` in debug mode. Who passes other arguments then says
+        by `checked` for which mode they are."""
+        variant = self.variant(key, device, checked)
         if not observed():
             self._run(variant, args)
             return

@@ -35,6 +35,11 @@ class Variant:
     form: Any = None  # forms.Form
     types: tuple[Any, ...] = ()
 
+    @property
+    def leaf_types(self) -> dict[str, Any]:
+        """Types of the leaves by name, of those too that get no slots."""
+        return dict(self.program.params) if self.form is None else self.form.named(self.types)
+
 
 class Variants:
     """Callers hold the kernel's lock, except to read `table`."""

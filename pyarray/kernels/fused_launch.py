@@ -77,13 +77,11 @@ class Launch:
         """`run` without looking anything up, where nothing observes it."""
         made = [result.made(self.device) for result in self.results]
         windows = self._windows(made, operands)
-        variant = self.kernel.variant((*windows, *self.sizes, *numbers))
-        known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
-        walk = make_walk(
-            variant.program.params, known, self.device.driver.launcher(variant.artifact.function)
-        )
         if mode.key is not False:
+            self.kernel.variant((*windows, *self.sizes, *numbers))
             return self.run
+        known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
+        walk = make_walk(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), known)
         text, scope = _RUN, {"walk": walk, "allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
         addresses = []
         for k, x in enumerate(made):

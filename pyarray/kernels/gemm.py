@@ -54,7 +54,8 @@ def gemm(
     batch = c._shape[:-2]
     a, b = apart_from(a, c), apart_from(b, c)
     a, b, c = _oriented(a, b, c)
-    tiles = _tiles(c)
+    checked = mode.debug
+    tiles = _tiles(c, checked)
     if isinstance(tiles, Tile):
         a, b = in_chunks(a, c._shape[-1]), in_chunks(b, c._shape[-2])
     arrays = (a, b, c, *addends)
@@ -64,12 +65,12 @@ def gemm(
         x._view(0, batch + x._shape[-2:], steps + x._strides[-2:])
         for x, steps in zip(arrays, merged, strict=True)
     ]
-    extra = [end for x in arrays for end in _memory(x)] if mode.debug else []
+    extra = [end for x in arrays for end in _memory(x)] if checked else []
     key = (a.dtype.name, len(batch), tiles, last) if last else (a.dtype.name, len(batch), tiles)
-    if c._size * a._shape[-1] >= LARGE and not mode.debug and not c._buffer.device.driver.grid:
+    if c._size * a._shape[-1] >= LARGE and not checked and not c._buffer.device.driver.grid:
         _tuned(key, *views, *numbers)
     else:
-        _KERNEL.launch(key, c.device, *views, *numbers, *extra)
+        _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
 
 
 def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> Any:
@@ -79,9 +80,9 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> Any:
 
     def prepare(config: Config) -> Callable[[], Any]:
         if config == DEFAULT:
-            launch = _KERNEL.variant(key, device).launch
+            launch = _KERNEL.variant(key, device, checked=False).launch
             return lambda: launch(a, b, c, *more)
-        launch = _KERNEL.variant((*key[:3], last, True), device).launch
+        launch = _KERNEL.variant((*key[:3], last, True), device, checked=False).launch
         return lambda: launch(a, b, c, *more, *(config[name] for name in BLOCKS))
 
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
@@ -108,12 +109,12 @@ def _turned(x: ndarray) -> ndarray:
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
 
 
-def _tiles(c: ndarray) -> int | Tile:
+def _tiles(c: ndarray, checked: bool) -> int | Tile:
     """Which tiles a grid takes: those of tensor cores where there are some for it; else 1, small ones, where
     there would be too few large ones for all processors; else those, tall (0) or wide (2), that are done in
-    fewer rounds of all processors."""
+    fewer rounds of all processors. Tensor cores can't check each element."""
     driver = c._buffer.device.driver
-    if driver.grid and (tile := tile_for(c)):
+    if driver.grid and not checked and (tile := tile_for(c)):
         return tile
     if not driver.grid or c._size < SMALL:
         return int(driver.grid)
@@ -128,7 +129,7 @@ def _tiles(c: ndarray) -> int | Tile:
 def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
     """What multiplies two matrices of one type without checks, a function of (a, b, c), of any strides."""
     if not device.driver.grid:
-        plain = _KERNEL.variant((dtype.name, 0, 0), device).launch
+        plain = _KERNEL.variant((dtype.name, 0, 0), device, checked=False).launch
 
         def tuned(a: ndarray, b: ndarray, c: ndarray) -> Any:
             if c._size * a._shape[1] < LARGE:
@@ -139,10 +140,10 @@ def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
 
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
         a, b, c = _oriented(a, b, c)
-        tiles = _tiles(c)
+        tiles = _tiles(c, checked=False)
         if isinstance(tiles, Tile):
             a, b = in_chunks(a, c._shape[1]), in_chunks(b, c._shape[0])
-        return _KERNEL.variant((dtype.name, 0, tiles), device).launch(a, b, c)
+        return _KERNEL.variant((dtype.name, 0, tiles), device, checked=False).launch(a, b, c)
 
     return launch
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ..array import ndarray
 from ..dtypes import DType
 from ..errors import OutOfMemoryError
-from ..jit.mode import mode
 from .map import COPY, launch_map
 from .scratch import scratch
 
@@ -64,10 +63,10 @@ TILES["wgmma", 8] = ((Tile(128, 128, 64, 32, 32, 3), 52), *TILES["mma", 8][1:])
 
 def tile_for(c: ndarray) -> Tile | None:
     """The tile for a product `c`, by which all processors together are done first; None where there are no
-    tensor cores for it, and in debug mode, which checks each element."""
+    tensor cores for it."""
     facts = c._buffer.device.driver.properties()
     units = facts.get("tensor_cores")
-    if not units or c._dtype.name not in _TYPES or mode.debug:
+    if not units or c._dtype.name not in _TYPES:
         return None
     m, n = c._shape[-2:]
     matrices = c._size // (m * n) if c._size else 0

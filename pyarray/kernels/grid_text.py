@@ -108,13 +108,13 @@ def count_bins(out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float
 
 
 def _launch(name: str, key: tuple[Any, ...], arrays: Sequence[ndarray], numbers: Sequence[Any]) -> None:
-    kernel, device = _KERNELS[name], arrays[0].device
-    arrays = together(kernel.variant(key, device).program, arrays)
+    kernel, device, checked = _KERNELS[name], arrays[0].device, mode.debug
+    arrays = together(kernel.variant(key, device, checked).program, arrays)
     ends: list[Address] = []
-    if mode.debug:
+    if checked:
         buffers = [a._buffer for a in arrays]
         ends = [Address(e) for b in buffers for e in (b.ptr, b.ptr + b.nbytes)]
-    kernel.launch(key, device, *numbers, *arrays, *ends)
+    kernel.launch(key, device, *numbers, *arrays, *ends, checked=checked)
 
 
 def _program(

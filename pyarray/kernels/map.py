@@ -80,10 +80,8 @@ def walk_launcher(
     ]
     grid = out._buffer.device.driver.grid
     kernel = _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled, grid)
-    variant = kernel.variant(tuple(views))
     known = [None if place is None else (place.shape, place.strides) for place in places]
-    run = variant.device.driver.launcher(variant.artifact.function)
-    return make_walk(variant.program.params, known, run)
+    return make_walk(kernel.variant(tuple(views), checked=False), known)
 
 
 class _Place(NamedTuple):
@@ -279,7 +277,8 @@ def _copy_into(out: ndarray, value: Any) -> None:
         compute, facts, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
         if value._buffer is out._buffer or not (value._buffer.owner is None or out._buffer.owner is None):
             return launch_map(COPY, compute, out, (value,))  # they may overlap
-    place = mode.key, out._key, out._shape, out._strides, facts
+    key = mode.key
+    place = key, out._key, out._shape, out._strides, facts
     walk = _walks.get(place)
     if walk:
         walk(out._ptr, source)
@@ -287,7 +286,7 @@ def _copy_into(out: ndarray, value: Any) -> None:
     launch_map(COPY, compute, out, (value,))
     if place in _walks:  # the second time
         _walks[place] = walk_launcher(COPY, compute, out, (value,))
-    elif mode.key is False and not (out._key | getattr(value, "_key", 0)) & MARKED:
+    elif key is False and not (out._key | getattr(value, "_key", 0)) & MARKED:
         if len(_walks) >= WALKS:
             _walks.clear()
         _walks[place] = None

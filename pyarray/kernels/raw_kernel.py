@@ -90,13 +90,14 @@ class RawKernel:
             launch, pack = self._kernel.plans[place]
             slots = pack(*[a._ptr if isinstance(a, ndarray) else a for a in args])
         except (LookupError, TypeError, struct.error, OverflowError):
-            self._launch_new(grid, block, args, shared_mem)
+            self._launch_new(grid, block, args, shared_mem, mode.debug)
         else:
             launch(slots)
 
-    def _launch_new(self, grid: Any, block: Any, args: Any, shared_mem: int) -> None:
-        """A launch with all its checks, which is remembered for arguments of the same types."""
-        given = grid, block, shared_mem, mode.key
+    def _launch_new(self, grid: Any, block: Any, args: Any, shared_mem: int, waited: bool) -> None:
+        """A launch with all its checks, which is remembered for arguments of the same types. `waited`: the
+        caller waits for its end."""
+        given = grid, block, shared_mem, waited
         grid, block = _sizes(self.name, "grid", grid), _sizes(self.name, "block", block)
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"{self.name}(): args is a tuple of arguments, got {type(args).__name__}")
@@ -109,7 +110,7 @@ class RawKernel:
             for n, (a, d) in zip(names, values, strict=True)
         )
         variant = self._kernel.variant(kinds, device)
-        slots, start, waited = rs.packed(values), self._launcher(variant), mode.debug
+        slots, start = rs.packed(values), self._launcher(variant)
 
         def launch(slots: bytes) -> None:
             start(grid, block, shared_mem, slots)

@@ -176,10 +176,12 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
 
 class Whole:
     """What reduces all of a contiguous array of `x`'s type into a 0-d one of `out`'s: pieces of it into
-    numbers of type `partial`, and these into one. Each launch is compiled when it is first needed."""
+    numbers of type `partial`, and these into one, with bounds checks or without. Each launch is compiled
+    when it is first needed."""
 
-    def __init__(self, op: ReduceOp, out: ndarray, x: ndarray, kind: DType):
+    def __init__(self, op: ReduceOp, out: ndarray, x: ndarray, kind: DType, checked: bool):
         op, x, kind = _counting(op, x, kind)
+        self._checked = checked
         device, accumulator = x.device, op.accumulator(kind)
         self.partial = empty(1, accumulator, device)
         self._x, self._out = empty(1, x._dtype, device), empty(1, out._dtype, device)
@@ -189,19 +191,19 @@ class Whole:
     @functools.cached_property
     def direct(self) -> Any:
         """Launches (0-d output, array of any rank)."""
-        return self._kernel.variant((self._out, self._x)).launch
+        return self._kernel.variant((self._out, self._x), self._checked).launch
 
     @functools.cached_property
     def first(self) -> Any:
         """Launches (partial, array of any rank)."""
-        return self._kernel.variant((self.partial, self._x)).launch
+        return self._kernel.variant((self.partial, self._x), self._checked).launch
 
     @functools.cached_property
     def middle(self) -> Any:
         """Launches (partial, partial)."""
-        return self._total.variant((self.partial, self.partial)).launch
+        return self._total.variant((self.partial, self.partial), self._checked).launch
 
     @functools.cached_property
     def last(self) -> Any:
         """Launches (0-d output, partial)."""
-        return self._total.variant((self._out, self.partial)).launch
+        return self._total.variant((self._out, self.partial), self._checked).launch

@@ -12,7 +12,7 @@ from .directions import directions, enforce, unread
 from .emit import emit
 from .emit_gpu import emit_gpu
 from .infer import infer
-from .ir import ArrayType
+from .ir import ArrayType, Local, Tree, assigned, walk
 from .parse import Capture, FunctionSource
 from .pins import Pins
 from .prove import refute
@@ -69,7 +69,17 @@ def lower(
     if debug:
         outs = [name for name, how in said.items() if how == "OUT"]
         tree, sites = check(track(tree, outs) if outs else tree)
-    tree = verify(sequence(tree))
+    tree = _without_unused(verify(sequence(tree)))
+    pins = {path: kind for path, kind in pins.items() if path in dict(tree.kernel.params)}
     dialect = DIALECTS[target]
     text, entry = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
     return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins, unread=kept)
+
+
+def _without_unused(tree: Tree) -> Tree:
+    """Without the parameters that the kernel's body doesn't name: they get no slots, and their types don't
+    change the text."""
+    named = assigned(*tree.kernel.body)
+    named |= {node.name for part in tree.kernel.body for node in walk(part) if isinstance(node, Local)}
+    kept = tuple((name, kind) for name, kind in tree.kernel.params if name in named)
+    return replace(tree, kernel=replace(tree.kernel, params=kept))

@@ -12,6 +12,7 @@ from ..array import ndarray
 from ..errors import CompileError
 from ..jit.binding import Bound
 from ..jit.kernel import Kernel
+from ..jit.mode import OBSERVED, mode
 from ..jit.report import raise_bounds
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
@@ -37,7 +38,9 @@ class Call:
         self.given = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
         self.args = {n: value for n, value in given.items() if n not in written.tuned}
         self._parameters = written.parameters
-        self.checked = kernel._checked()  # in this thread
+        self.mode = mode.key  # of this thread; another may change it at any time
+        in_debug = mode.debug if self.mode is OBSERVED else self.mode
+        self.checked: bool = in_debug if kernel.debug is None else kernel.debug
 
     @property
     def positional(self) -> list[Any]:
@@ -75,7 +78,7 @@ class Call:
     def launch(self, kernel: Kernel, config: Config, zeroed: Iterable[str]) -> None:
         """The real call. The arrays `zeroed` are set to zero when nothing is left to be refused."""
         bound = self.with_config(config)
-        variant = kernel._variant(bound)
+        variant = kernel._variant(bound, self.checked)
         bound.check_scalars()
         for name in zeroed:
             a = as_argument(self.args[name])
@@ -113,7 +116,7 @@ class Call:
                 *environment(),
                 offline.on,
                 captured,
-                self.kernel._key(self.bound),
+                self.bound.key(self.checked, *self.bound.values),
                 *layouts,
                 *values,
                 *given,
@@ -149,7 +152,7 @@ class Call:
         for config in candidates:
             bound = self.with_config(config)
             try:
-                program = self.kernel._lowered(bound)
+                program = self.kernel._lowered(bound, self.checked)
             except CompileError:  # which a search tells
                 continue
             bound.check_writeable(program)
@@ -198,18 +201,18 @@ class Compiler:
 
     def variant(self, call: Call, config: Config) -> Variant:
         """What a call with this candidate launches. Raises `CompileError`, `DeviceError`."""
-        return self.kernel(config.flags)._variant(call.with_config(config))
+        return self.kernel(config.flags)._variant(call.with_config(config), call.checked)
 
     def prepare(self, call: Call, config: Config) -> Prepared:
         """The candidate, twice where it is to be checked."""
         bound = call.with_config(config)
         debug = call.checked
-        variant = self.kernel(config.flags, debug)._compile(bound)
+        variant = self.kernel(config.flags, debug)._compile(bound, debug)
         run, program = self._run(variant, bound), variant.program
         checked = run if self._check else None
         if self._check and not debug:
             hasty = HASTY if _is_small(bound) else ()
-            checked = self._run(self.kernel((*config.flags, *hasty), True)._compile(bound), bound)
+            checked = self._run(self.kernel((*config.flags, *hasty), True)._compile(bound, True), bound)
         arrays = {p.name for p, a in bound.pairs if isinstance(a, ndarray)}
         directions = {n: how for n, how in program.directions.items() if n in arrays}
         return Prepared(run, checked, directions, program.unread)

@@ -138,10 +138,10 @@ class Texts:
         body = node.body if isinstance(node.body, list) else [node.body]
         return digest_of([ast.dump(node.args), *map(ast.dump, body)])
 
-    def digest(self, bound: Bound) -> str:
+    def digest(self, bound: Bound, checked: bool) -> str:
         """Of the text for these arguments; "" where there is none, since it doesn't compile."""
         try:
-            return self._digest(bound)
+            return self._digest(bound, checked)
         except CompileError:
             return ""
 
@@ -149,11 +149,11 @@ class Texts:
         """What the captured values are now, for this process."""
         return tuple(static_key(c.read()) for c in self.captures)
 
-    def _digest(self, bound: Bound) -> str:
-        key = self._kernel._key(bound), bound.device().kind
+    def _digest(self, bound: Bound, checked: bool) -> str:
+        key = bound.key(checked, *bound.values), bound.device().kind
         known = self._known.get(key)
         if known is None or any(static_key(c.read()) != static_key(c.value) for c in known[1]):
-            program = self._kernel._lowered(bound)
+            program = self._kernel._lowered(bound, checked)
             known = digest_of(program.text), program.captures
             if len(self._known) >= _KEPT:
                 self._known = {}
@@ -185,11 +185,17 @@ def _written(function: Callable[..., Any]) -> str:
 
 
 def key_of(
-    kernel: Any, bound: Bound, source: str, named: Sequence[str], bench: Callable[..., Any] | None, check: Any
+    kernel: Any,
+    bound: Bound,
+    checked: bool,
+    source: str,
+    named: Sequence[str],
+    bench: Callable[..., Any] | None,
+    check: Any,
 ) -> Key:
-    """The key of a call. `source` is the hash of the function, `named` the tuner's `key`: of a structure all
-    that is in it. `bench` and `check` are the tuner's: what was timed unchecked, or checked against another
-    function, isn't believed."""
+    """The key of a call, with bounds checks or without. `source` is the hash of the function, `named` the
+    tuner's `key`: of a structure all that is in it. `bench` and `check` are the tuner's: what was timed
+    unchecked, or checked against another function, isn't believed."""
     values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
     sizes = {path: plain(value) for name in named for path, value in values.items() if inside(name, path)}
     group = {
@@ -197,7 +203,7 @@ def key_of(
         "source": source,
         "wraparound": kernel.wraparound,
         "flags": list(kernel.flags),
-        "debug": kernel._checked(),
+        "debug": checked,
         "arrays": {name: layout(a) for name, a in values.items() if isinstance(a, ndarray)},
         "device": device_facts(bound.device()),
         "toolchain": toolchain_facts(bound.device()),

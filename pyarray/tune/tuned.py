@@ -159,6 +159,8 @@ class Tuned:
                 self._set_call(self._miss)
             make = self._calls.get(pattern) or self._new_call(pattern)
         key = make(*call.args.values())
+        if key[1] is not call.mode:  # it was changed by another thread
+            return
         if len(self._table) >= _KEPT:
             self._table.clear()
         self._table[key] = (variant.launch, *(call.value(name, config) for name in self.tuned))
@@ -228,7 +230,7 @@ class Tuned:
         return None
 
     def _text(self, call: Call) -> Callable[[Config], str]:
-        return lambda config: self._texts.digest(call.with_config(config))
+        return lambda config: self._texts.digest(call.with_config(config), call.checked)
 
     def _median(self, call: Call, key: Key, config: Config) -> float | None:
         result = self._chooser.results(key, [config], self._text(call)).get(config)
@@ -292,7 +294,8 @@ class Tuned:
     def _key(self, call: Call, candidates: Sequence[Config]) -> Key:
         bound, options = call.with_config(candidates[0]), self.options
         bound.types()  # raises what a launch raises for what is no argument of a kernel
-        return key_of(self.kernel, bound, self._texts.function, self.key, options.bench, options.check)
+        source = self._texts.function
+        return key_of(self.kernel, bound, call.checked, source, self.key, options.bench, options.check)
 
     def _artifact(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")

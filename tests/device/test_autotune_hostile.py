@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import threading
+import traceback
 import weakref
 
 import numpy as np
@@ -370,10 +371,14 @@ def test_a_fork_in_the_middle_of_a_search():
     child = os.fork()
     if child == 0:
         signal.alarm(60)
-        out, v = pair("cpu", 50)
-        t.forget()
-        t(out, v)
-        os._exit(out.tolist() != [2.0] * 50)
+        try:
+            out, v = pair("cpu", 50)
+            t.forget()
+            t(out, v)
+            os._exit(out.tolist() != [2.0] * 50)
+        finally:  # an exception must not lead the child into the test run
+            traceback.print_exc()
+            os._exit(2)
     status = os.waitpid(child, 0)[1]
     waiting.set()
     thread.join()

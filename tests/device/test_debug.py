@@ -250,7 +250,7 @@ def proven(v):
 def test_a_proven_index_costs_nothing(device):
     with debug():
         proven(on(device, np.zeros(3)))
-    assert "pa_check_index" not in proven.source()
+    assert "pa_check_index" not in proven.source(debug=True)
 
 
 def test_empty_views(device):
