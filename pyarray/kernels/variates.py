@@ -1,5 +1,6 @@
-"""Variates that are accepted or tried again: integers below a bound, gamma, beta, Poisson, binomial. An
-element has a place of the generator's for itself, or a word of one, and what it is depends on nothing else.
+"""Variates that are accepted or tried again: integers below a bound, Poisson, binomial; and lognormal ones.
+An element has a place of the generator's for itself, or a word of one, and what it is depends on nothing
+else.
 
 Parameters of a distribution come as arrays of one element, or of as many as the result has (`step` is 0 or
 1).
@@ -106,46 +107,6 @@ def two_inside(at: Any, attempt: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def gamma_parts(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
-    """A gamma variate of scale 1 as x * exp(y), y <= 0 (G. Marsaglia, W. Tsang, A simple method for
-    generating gamma variables, 2000). Lanes keep two variates of one place apart."""
-    small = shape < 1.0
-    d = (shape + 1.0 if small else shape) - 1 / 3
-    c = 1.0 / known.sqrt(9.0 * d)
-    attempt = lane
-    x = 0.0
-    while x == 0.0:
-        u, v = two_inside(at, attempt, stream, key)
-        z = normal_quantile(v)
-        t = 1.0 + c * z
-        cube = t * t * t
-        if t > 0.0 and log(u) < 0.5 * z * z + d - d * cube + d * log(cube):
-            x = d * cube
-        attempt += uint32(1)
-    y = 0.0
-    if small:
-        u, v = two_inside(at, attempt, stream, key)
-        y = log(u) / shape
-    return x, y
-
-
-@func
-def gamma(shape: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
-    if shape == 0.0:
-        return 0.0
-    x, y = gamma_parts(shape, at, uint32(0), stream, key)
-    return x * exp(y) * scale
-
-
-@func
-def beta(a: Any, b: Any, at: Any, stream: Any, key: Any) -> Any:
-    """x / (x + y) of two gamma variates, by their logarithms: small parameters make them underflow."""
-    x, x_log = gamma_parts(a, at, uint32(0), stream, key)
-    y, y_log = gamma_parts(b, at, uint32(1 << 31), stream, key)
-    return 1.0 / (1.0 + exp(log(y) - log(x) + y_log - x_log))
-
-
-@func
 def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
     """Products of uniform variates for a small mean (D. Knuth), else PTRS (W. Hörmann, The transformed
     rejection method for generating Poisson random variables, 1993)."""
@@ -244,8 +205,6 @@ def lognormal(mean: Any, sigma: Any, at: Any, stream: Any, key: Any) -> Any:
 
 
 _VARIATES: dict[str, tuple[Any, int]] = {  # function, and how many parameters it takes
-    "gamma": (gamma, 2),
-    "beta": (beta, 2),
     "lognormal": (lognormal, 2),
     "poisson": (poisson, 1),
     "binomial": (binomial, 2),

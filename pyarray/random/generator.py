@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .. import shapes
 from ..api.elementwise import multiply
 from ..api.indexing import take, take_along_axis
+from ..api.manipulation import concat
 from ..api.searching import searchsorted
 from ..api.sorting import argsort
 from ..array import empty, ndarray
@@ -18,6 +20,7 @@ from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import DType, asdtype, float32, float64, int64, uint64
 from ..kernels import rng, variates
+from ..kernels.gamma_variates import fill_beta, fill_gamma
 from .bit_generator import Philox4x3210
 from .operands import (
     cast,
@@ -32,6 +35,9 @@ from .operands import (
     target,
     whole,
 )
+from .without_replacement import FEW, first_few
+
+_FILLS: dict[str, Callable[..., None]] = {"gamma": fill_gamma, "beta": fill_beta}
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -212,12 +218,12 @@ class Generator:
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *,
               device: Any = None) -> ndarray:  # fmt: skip
-        """Gamma variates of this `shape` and `scale`, both 0 or more.
+        """Gamma variates of this `shape`, which is finite, and `scale`, both 0 or more.
 
         >>> default_rng(1).gamma(2.0, size=3).shape
         (3,)
         """
-        given = parameters("gamma", shape_0=shape, scale_0=scale)
+        given = parameters("gamma", shape_finite=shape, scale_0=scale)
         return self._variates("gamma", size, dtype, device, given)
 
     def standard_gamma(
@@ -285,7 +291,11 @@ class Generator:
         if result.size:
             columns = [column(x, shape, float64, result.device) for x in given]
             start = self.bit_generator.reserve(result.size)
-            variates.fill_variates(kind, result.reshape(result.size), start, columns)
+            flat = result.reshape(result.size)
+            if kind in _FILLS:
+                _FILLS[kind](flat, start, *columns)
+            else:
+                variates.fill_variates(kind, flat, start, columns)
         return result
 
     # ---- order
@@ -357,8 +367,6 @@ class Generator:
         wanted = math.prod(shape)
         if count < 1 and wanted:
             raise ValueError("choice(): there is nothing to choose from; a is empty")
-        if p is None and replace:
-            return self.integers(max(count, 1), size=shape, device=device)
         odds = None if p is None else probabilities(p, count)
         possible = count if odds is None else int(np.count_nonzero(odds))
         if not replace and wanted > possible:
@@ -366,13 +374,27 @@ class Generator:
                 f"choice(): {wanted} elements can't be drawn without replacement from {possible}; "
                 "pass replace=True"
             )
+        if not replace:
+            return self._different(count, wanted, odds, device).reshape(shape)
         if odds is None:
-            return self.permutation(count, device=device)[:wanted].reshape(shape)
-        if replace:  # sums are the host's, so that they are the same for every device
-            steps = np.cumsum(odds)
-            edges = asarray(steps / steps[-1] if count else steps, device=device)
-            return searchsorted(edges, self.random(shape, device=device), side="right")
+            return self.integers(max(count, 1), size=shape, device=device)
+        steps = np.cumsum(odds)  # of the host, so that they are the same for every device
+        edges = asarray(steps / steps[-1] if count else steps, device=device)
+        return searchsorted(edges, self.random(shape, device=device), side="right")
+
+    def _different(self, count: int, wanted: int, odds: Any, device: Any) -> ndarray:
+        """`wanted` numbers below `count`, none of them twice."""
+        found = np.empty(0, np.int64)
+        if FEW * wanted <= count:
+            found = first_few(self, count, wanted, odds)
+            if found.size == wanted:
+                return asarray(found, device=device)
+        if odds is None:
+            return self.permutation(count, device=device)[:wanted]
+        left = odds.copy()
+        left[found] = 0.0
         with np.errstate(divide="ignore"):
-            rarity = asarray(1.0 / odds, device=device)
+            rarity = asarray(1.0 / left, device=device)
         keys = multiply(self.standard_exponential(count, device=device), rarity)
-        return argsort(keys)[:wanted].reshape(shape)
+        rest = argsort(keys)[: wanted - found.size]
+        return concat([asarray(found, device=device), rest]) if found.size else rest

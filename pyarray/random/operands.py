@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from .bit_generator import Philox4x3210
 _LARGEST = 2.0**53  # counts that float64 tells apart
 _RANGES = {  # how the name of a parameter ends: lowest, highest, whether the lowest is left out
     "0": (0.0, math.inf, False),
-    "positive": (0.0, math.inf, True),
+    "finite": (0.0, sys.float_info.max, False),
+    "positive": (0.0, sys.float_info.max, True),
     "count": (0.0, _LARGEST, False),
     "probability": (0.0, 1.0, False),
 }
@@ -56,7 +58,7 @@ def parameters(name: str, **given: Any) -> list[Any]:
             low, high, open_end = _RANGES[ending]
             inside = (value > low if open_end else value >= low) & (value <= high)
             if not (inside if isinstance(inside, bool) else operation("asnumpy")(inside).all()):
-                legal = "more than 0" if open_end else f"from {low:g} to {high:g}"
+                legal = "more than 0 and finite" if open_end else f"from {low:g} to {high:g}"
                 raise ValueError(f"{name}(): {word} is {legal}, got {x!r}")
         found.append(value)
     return found
@@ -187,6 +189,6 @@ def probabilities(p: Any, count: int) -> np.ndarray[Any, Any]:
         raise ValueError(
             f"choice(): p has a probability for each of {count} elements, got shape {odds.shape}"
         )
-    if not (odds >= 0).all() or abs(math.fsum(odds) - 1.0) > 1e-8:
+    if not (odds >= 0).all() or abs(odds.sum() - 1.0) > 1e-8:
         raise ValueError("choice(): p holds probabilities of 0 or more whose sum is 1; divide by p.sum()")
     return odds

@@ -253,6 +253,38 @@ def test_choice():
     assert len(set(g.choice(1000, 1000, replace=False).tolist())) == 1000
 
 
+def test_few_of_many_without_replacement():
+    g, n = default_rng(8), 4000
+    pairs = np.array([g.choice(16, 2, replace=False).tolist() for _ in range(n)])
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    first, step = pairs[:, 0], (pairs[:, 1] - pairs[:, 0]) % 16 - 1  # every pair once
+    assert unlike(first * 15 + step, np.full(240, 1 / 240)) < 5
+    odds = np.array([0.5, 0.0, 0.2, *[0.3 / 21] * 21])
+    pairs = np.array([g.choice(24, 3, False, odds).tolist() for _ in range(n)])
+    assert all(len(set(row)) == 3 for row in pairs.tolist())
+    assert unlike(pairs[:, 0], odds) < 5
+    rest = np.where(np.arange(24) == 0, 0.0, odds) / 0.5
+    assert unlike(pairs[pairs[:, 0] == 0, 1], rest) < 5
+    for count, wanted in ((10**5, 12_500), (10**12, 1000), (8, 1), (1, 0)):
+        drawn = g.choice(count, wanted, replace=False).get()
+        assert len(set(drawn.tolist())) == wanted
+        assert ((drawn >= 0) & (drawn < count)).all()
+    steep = 0.5 ** np.arange(1, 65)  # the same few again and again
+    steep[-1] += 1 - steep.sum()
+    assert len(set(g.choice(64, 8, False, steep).tolist())) == 8
+
+
+def test_parameters_of_neighbours_do_not_matter(device):
+    shapes = np.resize([0.5, 3.0, 0.0, 1.0, 1e-3, 40.0, 0.2], 2000)
+    for draw in (lambda g, a: g.gamma(a, 2.0, 2000), lambda g, a: g.beta(np.maximum(a, 1e-3), 0.7, 2000)):
+        together = draw(default_rng(3), pa.asarray(shapes, device=device)).get()
+        for shape in set(shapes.tolist()):
+            alone = draw(default_rng(3), pa.asarray(shape, device=device)).get()
+            np.testing.assert_array_equal(together[shapes == shape], alone[shapes == shape])
+    single = default_rng(3).gamma(0.5, 1e-30, 500, "float32", device=device).get()
+    np.testing.assert_array_equal(single, default_rng(3).gamma(0.5, 1e-30, 500).get().astype("float32"))
+
+
 def test_bytes():
     data = default_rng(1).bytes(10_001)
     assert isinstance(data, bytes)

@@ -1,5 +1,6 @@
 """Random numbers: the known answers of Philox, the same bits everywhere, state, shapes, errors."""
 
+import math
 import pickle
 import threading
 
@@ -78,6 +79,7 @@ DRAWS = {
     "rare binomial": lambda g, d: g.binomial(20, 0.1, 1001, device=d),
     "permutation": lambda g, d: g.permutation(1001, device=d),
     "choice": lambda g, d: g.choice(5, 1001, p=[0.1, 0.2, 0.3, 0.4, 0.0], device=d),
+    "few chosen": lambda g, d: g.choice(2000, 200, False, device=d),
     "chosen once": lambda g, d: g.choice(4, 3, False, [0.1, 0.2, 0.3, 0.4], device=d),
 }
 
@@ -96,6 +98,9 @@ def test_numbers_that_stay():
     assert g.random(2).tolist() == [0.3353514452143469, 0.7854833254607911]
     assert g.standard_normal(2).tolist() == [0.21550225350010996, -0.906206750251428]
     assert g.poisson(20.0, 3).tolist() == [25, 15, 16]
+    assert g.gamma(2.5, size=2).tolist() == [1.6489588665162453, 0.7581192339006662]
+    assert g.beta(0.5, 2.0, 2).tolist() == [0.2971253997295803, 0.0640719864658069]
+    assert g.choice(1000, 4, replace=False).tolist() == [329, 627, 10, 514]
 
 
 @FEW
@@ -196,7 +201,9 @@ def test_out(n, device):
         (lambda g: g.integers(pa.asarray([0, 5]), 4), ValueError, "low must be below high"),
         (lambda g: g.gamma(-1.0), ValueError, "shape"),
         (lambda g: g.gamma(2.0, size=5, dtype="int64"), TypeError, "float32 or float64, got int64"),
+        (lambda g: g.gamma(math.inf), ValueError, "shape is from 0 to 1.79769e"),
         (lambda g: g.beta(0.0, 1.0), ValueError, "a is more than 0"),
+        (lambda g: g.beta(1.0, math.inf), ValueError, "b is more than 0 and finite"),
         (lambda g: g.poisson(float("nan")), ValueError, "lam"),
         (lambda g: g.poisson(-1), ValueError, "lam"),
         (lambda g: g.binomial(3, 1.5), ValueError, "p is from 0 to 1"),
