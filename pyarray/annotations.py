@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import operator
+import sys
+import typing
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,6 +135,26 @@ def field_names(kind: type) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(kind._fields)  # type: ignore[attr-defined]
+
+
+def field_annotations(kind: type) -> dict[str, Any]:
+    """Annotations of a class's fields as objects; None for one that can't be evaluated."""
+    found: dict[str, Any] = {}
+    for owner in reversed(kind.__mro__):
+        space = vars(sys.modules.get(owner.__module__, typing))
+        given = inspect.get_annotations(owner)
+        found |= {name: _evaluated(annotation, space, owner) for name, annotation in given.items()}
+    return found
+
+
+def _evaluated(annotation: Any, space: dict[str, Any], owner: type) -> Any:
+    text = getattr(annotation, "__forward_arg__", annotation)
+    if not isinstance(text, str):
+        return annotation
+    try:
+        return eval(text, dict(space), {owner.__name__: owner, **vars(owner)})
+    except Exception:  # it was written for others, or names what is local to a function
+        return None
 
 
 def is_plain(kind: type) -> bool:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-import sys
 import types
-import typing
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 
-from ..annotations import field_names, is_structure
+from ..annotations import field_annotations, field_names, is_structure
 from ..array import ndarray
 from ..array_hooks import is_foreign
 from ..dtypes import PYTHON_KIND, DType
@@ -204,22 +202,9 @@ def _annotations(kind: type) -> dict[str, Any]:
         return {}
     known = _known.get(kind)
     if known is None:
-        known = _known[kind] = {}
-        for owner in reversed(kind.__mro__):
-            space = vars(sys.modules.get(owner.__module__, typing))
-            given = inspect.get_annotations(owner)
-            known |= {n: field_annotation(_evaluated(a, space, owner)) for n, a in given.items()}
+        given = field_annotations(kind).items()
+        known = _known[kind] = {n: None if a is None else field_annotation(a) for n, a in given}
     return known
-
-
-def _evaluated(annotation: Any, space: dict[str, Any], owner: type) -> Any:
-    text = getattr(annotation, "__forward_arg__", annotation)
-    if not isinstance(text, str):
-        return annotation
-    try:
-        return eval(text, dict(space), {owner.__name__: owner, **vars(owner)})
-    except Exception:  # it was written for others, or names what is local to a function
-        return None
 
 
 def types_of(kernel: str, form: Form, values: Iterable[Any]) -> list[tuple[str, Any]]:

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from .infer_expr import PASS_IT, WHOLE, is_foreign_array
-from .infer_group import Groups
+from .infer_operate import Operations
 from .ir import (
     INDEX,
     ArrayType,
@@ -37,11 +37,17 @@ _ATOMIC_KINDS = {
 }  # others: "biu"
 
 
-class Accesses(Groups):
-    """Adds the ways into arrays to `Groups`."""
+class Accesses(Operations):
+    """Adds the ways into arrays to `Operations`."""
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.value(node.value)
+        if self.own_method(owner, "__getitem__") is not None:
+            if any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
+                self.source.fail(
+                    node, "a kernel has no slice objects", "pass the bounds to a method of their own"
+                )
+            return self.special(node, owner, "__getitem__", self.value(node.slice))
         items = as_tuple(owner)
         returned = isinstance(getattr(owner, "type", None), TupleType)
         if items is not None or returned:
@@ -54,15 +60,18 @@ class Accesses(Groups):
                 self.source.fail(
                     node.slice, f"index {index.value} is out of range for a tuple of {len(items)}"
                 )
-            return items[index.value]
+            return self.part(node, owner, items[index.value])
         if isinstance(owner, Static):
             return self.captured_item(node, owner.value)
         if not self.is_array(owner):
             self.source.fail(node, f"{self.describe(owner)} can't be indexed")
-        parts = self.index_parts(node, owner)
-        if len(parts) == owner.type.ndim and not any(isinstance(p, Range) for p in parts):
-            return self.element(node, owner, parts)
-        return Slice(self.loc(node), _slice_type(owner.type, parts), owner, parts)
+        return self.evaluated([owner], lambda array: self.indexed(node, array))
+
+    def indexed(self, node: ast.Subscript, array: Expr) -> Expr:
+        parts = self.index_parts(node, array)
+        if len(parts) == array.type.ndim and not any(isinstance(p, Range) for p in parts):
+            return self.element(node, array, parts)
+        return Slice(self.loc(node), _slice_type(array.type, parts), array, parts)
 
     def captured_item(self, node: ast.Subscript, owner: Any) -> Any:
         """An item of a captured list or dict, by a constant index or key; noted, as any captured value."""
@@ -134,25 +143,29 @@ class Accesses(Groups):
             advice = f"write pa.atomic_{op}(v, i, {'expected, desired' if swaps else 'x'})"
             what = f"atomic_{op}() takes an array, an index and {'two values' if swaps else 'a value'}"
             self.source.fail(node, what, advice)
-        array, index = args[0], as_tuple(args[1]) or (args[1],)
-        dtype = array.type.dtype
+        index, dtype = self.items(node, args[1]) or (args[1],), args[0].type.dtype
         if dtype.kind not in _ATOMIC_KINDS.get(op, "biu"):
             self.source.fail(node, f"atomic_{op}() is not defined for {dtype}")
-        if len(index) != array.type.ndim:
-            self.source.fail(node, f"{len(index)} indices for a {array.type}")
-        parts = tuple(
-            self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
-        )
+        if len(index) != args[0].type.ndim:
+            self.source.fail(node, f"{len(index)} indices for a {args[0].type}")
         values = [self.coerce(node, self.number(node, x), ScalarType(dtype)) for x in args[2:]]
         desired = values[1] if swaps else None
-        return Atomic(self.loc(node), ScalarType(dtype), op, array, parts, values[0], desired=desired)
+
+        def update(array: Expr) -> Expr:
+            parts = tuple(
+                self.wrapped(node, self.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
+            )
+            return Atomic(self.loc(node), ScalarType(dtype), op, array, parts, values[0], desired=desired)
+
+        return self.evaluated([args[0]], update)
 
     def subview(self, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> Expr:
-        names = ["offset", "size"][len(args) :]
-        if len(args) > 2 or sorted(keywords) != sorted(names) or not self.is_array(array):
+        names = ["offset", "size"]
+        if len(args) > 2 or sorted(keywords) != sorted(names[len(args) :]) or not self.is_array(array):
             advice = "write v.subview(offset, size)"
             self.source.fail(node, "a sub-view needs an array, an offset and a size", advice)
-        values = [*args, *(keywords[n] for n in names)]
+        given = self.in_order({**dict(zip(names, args, strict=False)), **keywords}, names)
+        values = [given[n] for n in names]
         if array.type.ndim != 1:
             advice = "index the other axes first: m[i].subview(o, n)"
             self.source.fail(node, f"only a 1-D array has sub-views, this is a {array.type}", advice)

@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 from ..dtypes import asdtype
 from .infer_call import Calls
+from .infer_hold import has_effect
+from .infer_operate import DUNDER
 from .ir import (
     Assign,
     Binary,
@@ -23,7 +25,7 @@ from .ir import (
     Unary,
     walk,
 )
-from .record import as_tuple, is_group, leaves, skeleton, transform
+from .record import is_group, leaves, skeleton, transform
 
 
 class Assignments(Calls):
@@ -92,6 +94,12 @@ class Assignments(Calls):
             return self.bind(target, target.id, value)
         if isinstance(target, ast.Subscript):
             array = self.target(target)
+            if has_effect(array):  # which comes after the value, and once
+                before: list[Stmt] = []
+                value = self.held(self.number(target, value), before)
+                array = self.held(array, before)
+                store = self.store(target, array, self.whole_index(target, array), value)
+                return [*before, store]
             return [self.store(target, array, self.whole_index(target, array), self.number(target, value))]
         if isinstance(target, ast.Tuple):
             return self.assign_tuple(target, value)
@@ -116,7 +124,7 @@ class Assignments(Calls):
 
     def assign_tuple(self, target: ast.Tuple, value: Any) -> list[Stmt]:
         """All right-hand sides are evaluated before the first name is set."""
-        items = as_tuple(value)
+        items = self.items(target, value)
         if items is None or len(items) != len(target.elts):
             have = f"{len(items)} values" if items is not None else self.describe(value)
             self.source.fail(target, f"{len(target.elts)} names can't be assigned from {have}")
@@ -177,9 +185,13 @@ class Assignments(Calls):
     def do_AugAssign(self, node: ast.AugAssign) -> list[Stmt]:
         if isinstance(node.target, ast.Name):
             old = self.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-            return self.bind(
-                node.target, node.target.id, self.operate(node, node.op, old, self.value(node.value))
-            )
+            right = self.value(node.value)
+            made = self.special(node, old, f"__i{DUNDER[type(node.op)]}__", right)
+            if made is None:
+                made = self.operator(node, node.op, old, right)
+            before: list[Stmt] = []
+            made = self.unpacked(made, before)
+            return [*before, *self.bind(node.target, node.target.id, made)]
         if not isinstance(node.target, ast.Subscript):
             self.refuse_target(node.target)
         result: list[Stmt] = []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import types as python_types
 from typing import Any
 
-from ..annotations import ArrayAnnotation, declared, field_names, is_plain, is_structure
+import numpy as np
+
+from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import PYTHON_KIND, DType, asdtype
 from .builtins import ATOMICS, FUNCTIONS, advice_for, name_of
 from .infer_access import Accesses
@@ -18,12 +21,16 @@ from .parse import FunctionSource
 from .record import Record, as_tuple, is_group, leaves, transform
 from .scalar import call, constant
 
+_KINDS = "bifc"  # each holds the numbers of those before it
+
 
 class Calls(Accesses):
     """Adds calls to `Accesses`."""
 
     def eval_Call(self, node: ast.Call) -> Any:
         callee = self.value(node.func)
+        if self.own_method(callee, "__call__") is not None and not node.keywords:
+            return self.special(node, callee, "__call__", *map(self.value, node.args))
         if not isinstance(callee, Static):
             self.source.fail(node.func, f"{self.describe(callee)} can't be called")
         function = callee.value
@@ -50,15 +57,19 @@ class Calls(Accesses):
         if name in ATOMICS:
             return self.atomic(node, ATOMICS[name], args)
         if name == "where" and len(args) == 3:
-            return self.select(node, self.truth(node, args[0]), args[1], args[2])
+            return self.evaluated(args, lambda c, a, b: self.select(node, self.truth(node, c), a, b))
         if name == "pow" and len(args) == 2:
             return self.operate(node, ast.Pow(), args[0], args[1])
         if name in FUNCTIONS:
             return self.typed(node, call, loc, name, [self.number(node, a) for a in args])
         if function is len and len(args) == 1:
+            made = self.special(node, args[0], "__len__")
+            if made is not None:
+                return made
             items = as_tuple(args[0])
             if items is not None:
-                return constant(loc, len(items))
+                values = [leaf for _, leaf in leaves("", args[0])]
+                return self.evaluated(values, lambda *_: constant(loc, len(items)))
             if self.is_array(args[0]) and args[0].type.ndim:
                 return Size(loc, INDEX, args[0], 0)
             self.source.fail(node, f"{self.describe(args[0])} has no len()")
@@ -92,7 +103,7 @@ class Calls(Accesses):
     # ---- @func
 
     def invoke(
-        self, node: ast.Call, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
+        self, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
     ) -> Expr:
         if any(active is source for active in self.program.active):
             self.source.fail(
@@ -104,6 +115,7 @@ class Calls(Accesses):
             self.source.fail(node, f"{source.name}(): {error}")
         params: list[tuple[str, Any]] = []
         live: list[Expr] = []
+        bound = self.in_call_order(source.signature, bound, keywords)
         for name in source.signature.parameters:
             value = bound[name] if name in bound else self.default(node, source, name)
             value = self.annotated(node, source, name, value)
@@ -121,6 +133,13 @@ class Calls(Accesses):
         # a parameter that the function assigns may be wider than what is passed
         given = (self.coerce(node, value, kind) for value, (_, kind) in zip(live, made.params, strict=True))
         return Invoke(self.loc(node), made.result, made.symbol, tuple(given))
+
+    def in_call_order(
+        self, signature: inspect.Signature, bound: dict[str, Any], keywords: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The arguments, evaluated as the call has them: those by position first."""
+        called = {name: value for name, value in bound.items() if name not in keywords}
+        return self.in_order({**called, **{name: bound[name] for name in keywords}}, signature.parameters)
 
     def default(self, node: ast.AST, source: FunctionSource, name: str) -> Any:
         """A parameter's default as it is now, noted as any captured value."""
@@ -140,16 +159,25 @@ class Calls(Accesses):
             bound = inspect.signature(kind).bind(*args, **keywords)
         except TypeError as error:
             self.source.fail(node, f"{kind.__name__}(): {error}")
-        given = bound.arguments
-        defaults = inspect.signature(kind).parameters
-        items = tuple(given[n] if n in given else self.lift(node, defaults[n].default) for n in names)
-        return Record(kind, names, items)
+        given = self.in_call_order(bound.signature, bound.arguments, keywords)
+        defaults = bound.signature.parameters
+        items = []
+        wanted = field_annotations(kind)
+        for name in names:
+            if name not in given and not _has_default(kind, defaults, name):
+                what = f"{name!r} of {kind.__name__} is made by Python, which a kernel can't run"
+                self.source.fail(node, what, f"give it a value: {name}=...")
+            value = given[name] if name in given else self.lift(node, defaults[name].default)
+            items.append(self.as_annotated(node, wanted.get(name), f"{name!r} of {kind.__name__}", value))
+        return Record(kind, names, tuple(items))
 
-    def annotated(self, node: ast.Call, source: FunctionSource, name: str, value: Expr) -> Expr:
-        """The argument as the function's annotation wants it; one that says nothing to this layer is left
-        alone."""
+    def annotated(self, node: ast.AST, source: FunctionSource, name: str, value: Expr) -> Expr:
+        """The argument as the function's annotation wants it."""
         wanted = self.typed(node, source.annotation, name)
-        what = f"{name!r} of {source.name}()"
+        return self.as_annotated(node, wanted, f"{name!r} of {source.name}()", value)
+
+    def as_annotated(self, node: ast.AST, wanted: Any, what: str, value: Any) -> Any:
+        """The value as an annotation wants it; one that says nothing to this layer is left alone."""
         if isinstance(value, Static) or getattr(value, "type", self) is None:
             return value
         direction = declared(wanted)
@@ -168,12 +196,37 @@ class Calls(Accesses):
             if not fits or (wanted.view and kind.strided):
                 self.source.fail(node, f"{what} is annotated {wanted!r}, got {self.describe(value)}")
             return value
-        if isinstance(wanted, DType) or (isinstance(wanted, type) and wanted in PYTHON_KIND):
+        element = _element_type(wanted)
+        if element is not None:
             if self.is_array(value) or is_group(value):
                 hint = "index it: v[i]" if self.is_array(value) else "pass one of its items"
                 self.source.fail(node, f"{what} is a number, got {self.describe(value)}", hint)
-            return self.coerce(node, value, ScalarType(asdtype(wanted), _is_weak(wanted)))
+            kind = self.number(node, value).type.dtype.kind
+            if _KINDS.index(kind.replace("u", "i")) > _KINDS.index(element.kind.replace("u", "i")):
+                said = getattr(wanted, "__name__", wanted)
+                advice = f"convert it: {said}(x)" if kind != "c" else "take its .real, .imag or abs()"
+                self.source.fail(node, f"{what} is annotated {said}, got {self.describe(value)}", advice)
+            return self.coerce(node, value, ScalarType(element, _is_weak(wanted)))
         return value
+
+
+def _has_default(kind: type, parameters: Any, name: str) -> bool:
+    """Whether a field's default is a value that stands in the class, and nothing that Python makes anew."""
+    if dataclasses.is_dataclass(kind):
+        field = next(f for f in dataclasses.fields(kind) if f.name == name)
+        return field.init and field.default_factory is dataclasses.MISSING
+    return name in parameters
+
+
+def _element_type(wanted: Any) -> DType | None:
+    """The number's type that an annotation says, if any: a dtype, NumPy's scalar types, Python's numbers."""
+    named = isinstance(wanted, (DType, np.dtype)) or (
+        isinstance(wanted, type) and (wanted in PYTHON_KIND or issubclass(wanted, np.generic))
+    )
+    try:
+        return asdtype(wanted) if named else None
+    except TypeError:  # an abstract one, as numpy.floating
+        return None
 
 
 def _is_weak(function: Any) -> bool:

@@ -1,11 +1,12 @@
-"""Expressions of `infer`: names, attributes, arithmetic. `infer_access` adds subscripts and `infer_call`
-calls, `infer` the statements; each is the layer below's client, in one object per function."""
+"""Expressions of `infer`: names, attributes. `infer_operate` adds operators, `infer_access` subscripts and
+`infer_call` calls, `infer` the statements; each is the layer below's client, in one object per function."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import enum
+import functools
 import types as python_types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,44 +15,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..dtypes import PYTHON_KIND, bool_, int64
+from .infer_hold import Temporaries, has_effect
 from .ir import (
-    BOOL,
     INDEX,
     ArrayType,
-    Assign,
-    Const,
     Expr,
-    Let,
     Loc,
     Local,
-    Logic,
     Range,
     ScalarType,
-    Select,
     Size,
     Slice,
     Static,
-    Stmt,
     Stride,
     TupleType,
     Type,
 )
 from .parse import FunctionSource
-from .record import Opaque, Record, as_tuple, is_group, leaves
-from .scalar import binary, call, cast, compare, constant, join, unary
+from .record import Opaque, Record, is_group, leaves
+from .scalar import binary, call, cast, constant, join
 
 if TYPE_CHECKING:
     from .infer import Instances
 
-_BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl",
-    ast.RShift: "shr",
-}  # fmt: skip
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
-}  # fmt: skip
-_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # of comparisons, with their operands exchanged
 _T = TypeVar("_T")
 WHOLE = Range(None, None, None)
 PASS_IT = "arrays are not captured: pass it as a parameter"
@@ -67,7 +54,7 @@ class Method:
         return "subview"
 
 
-class Expressions:
+class Expressions(Temporaries):
     """Values of expressions: a node of the tree, a group of values (`record`), or a `Static`.
 
     `types`, `declared` and `groups` (the structure of variables that are tuples) live on between passes over
@@ -186,29 +173,6 @@ class Expressions:
         assert isinstance(kind, ArrayType)
         return value if value.type == kind else Slice(value.loc, kind, value, (WHOLE,) * kind.ndim)
 
-    def fresh(self, kind: Any) -> str:
-        """A variable that the source doesn't have."""
-        name = f".{self.temporaries}"
-        self.temporaries += 1
-        self.types[name] = kind
-        self.assigned.add(name)
-        return name
-
-    def held(self, value: Expr, into: list[Stmt]) -> Expr:
-        """`value` by way of a variable that is set in a statement before."""
-        if isinstance(value, Const):
-            return value
-        name = self.fresh(value.type)
-        into.append(Assign(value.loc, name, value))
-        return Local(value.loc, value.type, name)
-
-    def kept(self, value: Expr) -> tuple[Expr, Expr]:
-        """`value` for its first use, and what stands for it in later ones."""
-        if isinstance(value, (Const, Local)):
-            return value, value
-        local = Local(value.loc, value.type, self.fresh(value.type))
-        return Let(value.loc, value.type, local.name, value, local), local
-
     # ---- the dispatch
 
     def value(self, node: ast.expr) -> Any:
@@ -297,109 +261,26 @@ class Expressions:
 
     def array_attribute(self, node: ast.Attribute, array: Expr) -> Any:
         loc, kind = self.loc(node), array.type
-        if node.attr == "shape":
-            return tuple(Size(loc, INDEX, array, axis) for axis in range(kind.ndim))
-        if node.attr == "strides":
-            return tuple(Stride(loc, INDEX, array, axis) for axis in range(kind.ndim))
+        if node.attr in ("shape", "strides"):
+            first, again = self.kept(array) if has_effect(array) else (array, array)
+            made = Size if node.attr == "shape" else Stride
+            return tuple(made(loc, INDEX, again if axis else first, axis) for axis in range(kind.ndim))
         if node.attr == "size":
-            total: Expr = Size(loc, INDEX, array, 0) if kind.ndim else constant(loc, 1)
-            for axis in range(1, kind.ndim):
-                total = binary(loc, "mul", total, Size(loc, INDEX, array, axis))
-            return total
+
+            def total(array: Expr) -> Expr:
+                sizes: list[Expr] = [Size(loc, INDEX, array, axis) for axis in range(kind.ndim)]
+                return functools.reduce(lambda a, b: binary(loc, "mul", a, b), sizes or [constant(loc, 1)])
+
+            return self.evaluated([array], total)
         if node.attr in ("ndim", "itemsize"):
-            return constant(loc, kind.ndim if node.attr == "ndim" else kind.dtype.itemsize)
+            found = kind.ndim if node.attr == "ndim" else kind.dtype.itemsize
+            return self.evaluated([array], lambda _: constant(loc, found))
         if node.attr == "dtype":
             return Static(kind.dtype)
         if node.attr == "subview":
             return Static(Method(array))
         known = "there are shape, strides, size, ndim, itemsize, dtype, subview"
         self.source.fail(node, f"an array in a kernel has no attribute {node.attr!r}", known)
-
-    # ---- arithmetic
-
-    def operate(self, node: ast.AST, op: ast.operator, left: Any, right: Any) -> Expr:
-        a, b, name = self.number(node, left), self.number(node, right), _BINARY[type(op)]
-        loc = self.loc(node)
-        two = isinstance(b, Const) and b.type.weak and type(b.value) in (int, float) and b.value == 2
-        if name == "pow" and two and not isinstance(a, Const) and a.type.dtype.kind != "b":
-            lifted = join(a.type, b.type)  # i ** 2.0 is a float
-            return self.typed(node, call, loc, "square", [cast(a, lifted.dtype, lifted.weak)])
-        return self.typed(node, binary, loc, name, a, b)
-
-    def eval_BinOp(self, node: ast.BinOp) -> Any:
-        left, right = self.value(node.left), self.value(node.right)
-        first, second = as_tuple(left), as_tuple(right)
-        if first is not None and second is not None and isinstance(node.op, ast.Add):
-            return first + second
-        return self.operate(node, node.op, left, right)
-
-    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        value = self.number(node, self.value(node.operand))
-        if isinstance(node.op, ast.Not):
-            truth = self.truth(node, value)
-            if isinstance(truth, Const):
-                return constant(self.loc(node), not truth.value)
-            return self.typed(node, unary, self.loc(node), "invert", truth)
-        return self.typed(node, unary, self.loc(node), _UNARY[type(node.op)], value)
-
-    def eval_Compare(self, node: ast.Compare) -> Any:
-        left = self.value(node.left)
-        result: Expr | None = None
-        for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            right = self.value(right_node)
-            if isinstance(op, (ast.Is, ast.IsNot)):
-                none = isinstance(left, Static) and left.value is None
-                part: Expr = constant(self.loc(node), none == isinstance(op, ast.Is))
-                again: Any = right
-            elif isinstance(left, Static) and isinstance(right, Static):
-                part, again = self.compare_objects(node, op, left, right), right
-            else:
-                a, b = self.number(node, left), self.number(node, right)
-                first, again = self.kept(b) if position + 1 < len(node.ops) else (b, b)
-                part = self.typed(node, compare, self.loc(node), _COMPARE[type(op)], a, first)
-                again = b if isinstance(part, Const) else again  # folded, and the first use with it
-            result = part if result is None else self.both(node, result, part, "and")
-            if isinstance(result, Const) and not result.value:
-                return result
-            left = again
-        return result
-
-    def compare_objects(self, node: ast.Compare, op: ast.cmpop, left: Static, right: Static) -> Expr:
-        """Element types, mostly: `v.dtype == pa.float32`."""
-        if not isinstance(op, (ast.Eq, ast.NotEq)):
-            self.source.fail(node, f"{self.describe(left)} has no order")
-        return constant(self.loc(node), bool(left.value == right.value) == isinstance(op, ast.Eq))
-
-    def both(self, node: ast.AST, a: Expr, b: Expr, op: str) -> Expr:
-        if isinstance(a, Const):
-            return b if bool(a.value) == (op == "and") else a
-        return Logic(self.loc(node), BOOL, op, a, b)
-
-    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        op = "and" if isinstance(node.op, ast.And) else "or"
-        result: Expr | None = None
-        for item in node.values:
-            if isinstance(result, Const) and bool(result.value) != (op == "and"):
-                break  # short-circuit at compile time: what follows needn't fit
-            value = self.truth(item, self.value(item))
-            result = value if result is None else self.both(node, result, value, op)
-        return result
-
-    def eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.truth(node.test, self.value(node.test))
-        if isinstance(condition, Const):
-            return self.value(node.body if condition.value else node.orelse)
-        return self.select(node, condition, self.value(node.body), self.value(node.orelse))
-
-    def select(self, node: ast.AST, condition: Expr, then: Any, orelse: Any) -> Expr:
-        if self.is_array(then) and self.is_array(orelse):
-            kind: Any = self.typed(node, join_types, then.type, orelse.type)
-            return Select(
-                self.loc(node), kind, condition, *(self.coerce(node, x, kind) for x in (then, orelse))
-            )
-        a, b = self.number(node, then), self.number(node, orelse)
-        kind = self.typed(node, join, a.type, b.type)
-        return Select(self.loc(node), kind, condition, self.coerce(node, a, kind), self.coerce(node, b, kind))
 
 
 def join_types(a: Type, b: Type) -> Type:

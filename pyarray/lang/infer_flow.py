@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from .builtins import advice_for
 from .infer_assign import Assignments
+from .infer_hold import has_effect
 from .ir import (
     INDEX,
     Assign,
@@ -22,6 +23,7 @@ from .ir import (
     For,
     If,
     Invoke,
+    Let,
     Local,
     Pack,
     Range,
@@ -36,7 +38,8 @@ from .ir import (
     walk,
 )
 from .parse import FunctionSource
-from .record import as_tuple, is_group, leaves
+from .record import is_group, leaves
+from .scalar import binary
 
 if TYPE_CHECKING:
     from .infer import Instances
@@ -104,7 +107,7 @@ class FunctionBody(Assignments):
         if isinstance(node.value, ast.Constant):  # a docstring
             return []
         value = self.value(node.value)
-        if not isinstance(value, (Atomic, Invoke)):
+        if not isinstance(value, (Atomic, Invoke, Let)):
             self.source.fail(node, "this statement has no effect")
         return [Evaluate(self.loc(node), value)]
 
@@ -169,13 +172,19 @@ class FunctionBody(Assignments):
 
     def do_For(self, node: ast.For, top: bool) -> list[Stmt]:
         before: list[Stmt] = []
-        ranges, array, unordered = self.iteration(node.iter, before)
+        stored = {n.id for s in node.body for n in ast.walk(s) if _is_stored(n)}
+        ranges, array, unordered = self.iteration(node.iter, before, stored)
         entry = set(self.assigned)
         number = None
         if top and self.is_kernel:
+            ranges = tuple(self.held_range(r, before) for r in ranges)
             self.parallel, number = entry | set(self.params), self.loops
             self.loops += 1
-        names, prefix = self.loop_variables(node, len(ranges), array)
+        starts: list[Expr | None] = [None] * len(ranges)
+        if len(ranges) > 1 and any(r.start is not None for r in ranges):
+            ranges = tuple(self.held_range(r, before, bool(r.start)) for r in ranges)
+            starts, ranges = [r.start for r in ranges], tuple(map(_from_zero, ranges))
+        names, prefix = self.loop_variables(node, len(ranges), array, starts)
         body = (*prefix, *self.looped(node.body))
         self.assigned = entry
         if number is not None:
@@ -187,12 +196,12 @@ class FunctionBody(Assignments):
         return [*before, For(self.loc(node), names, ranges, body, number, reductions)]
 
     def loop_variables(
-        self, node: ast.For, count: int, array: Expr | None
+        self, node: ast.For, count: int, array: Expr | None, starts: list[Expr | None]
     ) -> tuple[tuple[str, ...], list[Stmt]]:
         """Names that the loop counts in, and assignments that begin its body.
 
         A name that is also a variable (it has a value here, or is assigned somewhere) is set from a counter
-        of its own, so that assigning it doesn't steer the loop.
+        of its own, so that assigning it doesn't steer the loop; so is one that begins at one of `starts`.
         """
         if array is not None:
             hidden = self.fresh(INDEX)
@@ -200,15 +209,20 @@ class FunctionBody(Assignments):
             return (hidden,), self.assign(node.target, self.element(node.target, array, (index,)))
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
         if len(targets) != count or not all(isinstance(t, ast.Name) for t in targets):
-            self.source.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}")
+            advice = "a tuple alone is a shape; of bounds write range(start, stop)" if count > 1 else ""
+            self.source.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}", advice)
         names: list[str] = []
         prefix: list[Stmt] = []
-        for target in targets:
+        for target, start in zip(targets, starts, strict=True):
             assert isinstance(target, ast.Name)
-            name = target.id
-            if name in self.assigned or name in self.rebound or name in names:
+            name, loc = target.id, self.loc(target)
+            if start is not None and count > 1:
+                counter = Local(loc, INDEX, self.fresh(INDEX))
+                names.append(counter.name)
+                prefix += self.bind(target, name, binary(loc, "add", start, counter))
+            elif name in self.assigned or name in self.rebound or name in names:
                 names.append(self.fresh(INDEX))
-                prefix += self.bind(target, name, Local(self.loc(target), INDEX, names[-1]))
+                prefix += self.bind(target, name, Local(loc, INDEX, names[-1]))
             else:
                 self.set_type(target, name, INDEX)
                 self.assigned.add(name)
@@ -241,15 +255,18 @@ class FunctionBody(Assignments):
 
     # ---- what a loop runs over
 
-    def iteration(self, node: ast.expr, before: list[Stmt]) -> tuple[tuple[Range, ...], Expr | None, bool]:
-        """Ranges of a loop; the array of `for x in v`; whether the order is free."""
+    def iteration(
+        self, node: ast.expr, before: list[Stmt], names: set[str]
+    ) -> tuple[tuple[Range, ...], Expr | None, bool]:
+        """Ranges of a loop; the array of `for x in v`; whether the order is free. `names` are set in the
+        body, and the array is the one from before."""
         if isinstance(node, ast.Call):
             callee = self.value(node.func)
             marked = (
                 getattr(callee.value, "__pyarray_builtin__", None) if isinstance(callee, Static) else None
             )
             if marked == "unordered" and len(node.args) == 1:
-                ranges, array, _ = self.iteration(node.args[0], before)
+                ranges, array, _ = self.iteration(node.args[0], before, names)
                 if len(ranges) != 1 or ranges[0].step is not None:
                     self.source.fail(node, "an unordered loop runs over range(n) or range(m, n)")
                 return ranges, array, True
@@ -265,11 +282,20 @@ class FunctionBody(Assignments):
                 if value.type.ndim != 1:
                     what = f"a loop over a {value.type} is not part of the kernel language"
                     self.source.fail(node, what, "loop over range(a.shape[0])")
-                value = value if isinstance(value, Local) else self.held(value, before)
+                if not isinstance(value, Local) or value.name.partition(".")[0].partition("[")[0] in names:
+                    value = self.held(value, before)
                 return (Range(None, Size(self.loc(node), INDEX, value, 0), None),), value, False
         known = isinstance(node, ast.Call) and isinstance(callee, Static)  # pyright: ignore
         advice = advice_for(callee.value) if known else ""  # pyright: ignore
         self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
+
+    def held_range(self, reach: Range, into: list[Stmt], always: bool = False) -> Range:
+        """The bounds of a loop that reads them in an order of its own: those with an effect come before, in
+        Python's."""
+        parts = (reach.start, reach.stop, reach.step)
+        if not always and not any(x is not None and has_effect(x) for x in parts):
+            return reach
+        return Range(*(None if x is None else self.held(x, into) for x in parts))
 
     def range_of(self, node: ast.AST, args: list[ast.expr]) -> Range:
         values = [self.integer(a, self.value(a), "a range bound") for a in args]
@@ -284,14 +310,35 @@ class FunctionBody(Assignments):
         return Range(None if zero else start, stop, None if one else step)
 
     def nd_ranges(self, node: ast.Call) -> tuple[Range, ...]:
-        values: list[Any] = []
-        for argument in node.args:
-            value = self.value(argument)
-            values += as_tuple(value) or (value,)
+        values = [self.value(argument) for argument in node.args]
+        if len(values) == 1:  # a shape
+            values = list(self.items(node, values[0]) or values)
         if not values:
             advice = "write pa.ndrange(a.shape[0], a.shape[1])"
             self.source.fail(node, "ndrange() takes one size per loop variable", advice)
-        return tuple(Range(None, self.integer(node, v, "a size of ndrange"), None) for v in values)
+        return tuple(self.nd_range(node, value) for value in values)
+
+    def nd_range(self, node: ast.Call, value: Any) -> Range:
+        """Of a size, or of a pair of bounds."""
+        pair = self.items(node, value)
+        if pair is not None and len(pair) != 2:
+            advice = "a shape stands alone; write pa.ndrange(n, m.shape[0], m.shape[1])"
+            self.source.fail(
+                node, "of several arguments of ndrange() each is a size or (start, stop)", advice
+            )
+        bounds = [self.integer(node, v, "a size of ndrange") for v in pair or (value,)]
+        return Range(bounds[0] if pair else None, bounds[-1], None)
+
+
+def _from_zero(reach: Range) -> Range:
+    """As many iterations, counted from 0."""
+    if reach.start is None or reach.stop is None:
+        return reach
+    return Range(None, binary(reach.stop.loc, "sub", reach.stop, reach.start), None)
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _uncast(expr: Expr) -> Expr:

@@ -79,7 +79,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """op: eq ne lt le gt ge. Both operands have one type, or `a` is int64 and `b` uint64."""
+    """op: eq ne lt le gt ge. Both operands have one type, or one is int64 and one uint64."""
 
     loc: Loc
     type: Any  # ScalarType

@@ -59,14 +59,15 @@ _NUMPY = {"min": "minimum", "max": "maximum", "recip": "reciprocal"}  # the othe
 
 
 def _ndrange(*sizes: Any) -> Iterable[tuple[int, ...]]:
-    flat = [n for size in sizes for n in (size if isinstance(size, tuple) else (size,))]
-    return itertools.product(*map(range, flat))
+    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
+    return itertools.product(*(range(*size) if isinstance(size, tuple) else range(size) for size in given))
 
 
 ndrange = Marker(
     "ndrange",
     _ndrange,
-    "`for i, j in pa.ndrange(m, n)`: one loop over all pairs, the last index fastest. Sizes may be a shape.",
+    "`for i, j in pa.ndrange(m, n)`: one loop over all pairs, the last index fastest. A shape alone will do; "
+    "of several arguments each may be a pair of bounds, `pa.ndrange((1, m - 1), n)`.",
 )
 unordered = Marker(
     "unordered",

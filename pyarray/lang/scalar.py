@@ -161,9 +161,6 @@ def through_float32(result: ScalarType, build: Callable[[ScalarType], Expr]) -> 
     return build(result)
 
 
-_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-
-
 def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
     """`a op b` as a bool; mixed signed and unsigned integers are compared by value."""
     folded = _folded(loc, op, a, b)
@@ -182,10 +179,9 @@ def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
         # an index is weak, and yet it must not be cut down to the other's type here: comparisons are by value
         weak = [isinstance(x, Const) and x.type.weak for x in (a, b)]
         a, b = cast(a, (b if weak[0] else a).type.dtype), cast(b, (a if weak[1] else b).type.dtype)
-        if a.type.dtype is uint64 and b.type.dtype.kind == "i":
-            a, b, op = b, a, _MIRRORED.get(op, op)
-        if b.type.dtype is uint64 and a.type.dtype.kind == "i":
-            return Compare(loc, BOOL, op, cast(a, int64), b)
+        if uint64 in (a.type.dtype, b.type.dtype) and "i" in (a.type.dtype.kind, b.type.dtype.kind):
+            first, second = (x if x.type.dtype is uint64 else cast(x, int64) for x in (a, b))
+            return Compare(loc, BOOL, op, first, second)
     dtype = join(a.type, b.type).dtype
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")

@@ -56,6 +56,7 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
             return node
         operands = list(_operands(node))
         shown = [_shows(x, impure) for x in operands]
+        _set_and_read(operands, shown)
         sites = sum("site" in s for s in shown)
         effects = sum("effect" in s for s in shown)
         if sites < 2 and not (effects and sum(map(bool, shown)) > 1):
@@ -78,6 +79,19 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
 
     body = tuple(rewrite(s, change) for s in function.body)
     return replace(function, body=body, variables=(*function.variables, *added))
+
+
+def _set_and_read(operands: list[Expr], shown: list[set[str]]) -> None:
+    """Note what one operand sets and another one reads."""
+    sets = [{n.name for n in walk(x) if isinstance(n, Let)} for x in operands]
+    if not any(sets):
+        return
+    for k, operand in enumerate(operands):
+        reads = {n.name for n in walk(operand) if isinstance(n, Local)}
+        for j, names in enumerate(sets):
+            if j != k and names & reads:
+                shown[j].add("effect")
+                shown[k].add("load")
 
 
 def _wrapped(node: Any, lets: list[tuple[str, Expr]]) -> Any:

@@ -41,7 +41,7 @@ def _bool(expr: Any) -> bool:
 
 
 def _comparable(a: DType, b: DType) -> bool:
-    return a is b or (a is int64 and b is uint64)
+    return a is b or {a, b} == {int64, uint64}
 
 
 RULES: dict[type, Any] = {

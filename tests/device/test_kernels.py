@@ -153,7 +153,7 @@ def test_a_loop_variable_may_become_a_float(device):
 def products(out, n, m):
     for i, j in ndrange(n, m):
         out[i, j] = 10 * i + j
-    for k, i, j in ndrange(2, out.shape):
+    for k, i, j in ndrange(2, out.shape[0], (0, out.shape[1])):
         atomic_add(out, (i, j), k)
     for _i, _j in ndrange(-1, -1):
         out[0, 0] = 99

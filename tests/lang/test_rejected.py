@@ -1,7 +1,7 @@
 """One program per message: what is outside the language, and what the user is told."""
 
 import linecache
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,34 @@ class Checked:
         assert self.x
 
 
+class Plain(NamedTuple):
+    x: float
+    n: int = 3
+
+    def __add__(self, other):
+        return Plain(self.x + other.x)
+
+    def __getitem__(self, k):
+        return self.x
+
+    def __len__(self):
+        return 7
+
+    def __iter__(self):
+        return iter((1, 2))
+
+    def __lt__(self, other):
+        return self.x < other.x
+
+
+@dataclass
+class Made:
+    x: dtypes.float32
+    later: list = field(default_factory=list)
+
+
 PLAIN = {
+    "Plain": Plain, "Made": Made,
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
     "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "atomic_cas": markers.atomic_cas,
     "unordered": markers.unordered,
@@ -72,6 +99,10 @@ def names(): return "a", "b"
 def of_point(p: Point): return p.x
 @func
 def void(v): v[0] = 1
+@func
+def rest(v):
+    v[0] = 1
+    return v[1:]
 @func
 def typed(x: f32): return x
 @kernel
@@ -189,6 +220,19 @@ STATEMENTS = {
     "x = Point(i, 1); v[i] = x.z": "a Point has no field 'z' here.*\n.*\n.*\nthere are: x, y",
     "x = Point(i)": "Point.*: missing a required argument: 'y'",
     "x = Checked(i)": "a Checked can't be made here.*\n.*\n.*\na kernel runs no __init__",
+    "x = Plain(1.0) + Plain(2.0)": "'__add__' is a plain method of Plain.*\n.*\n.*\ndecorate it",
+    "x = Plain(1.0); x += Plain(2.0)": "'__add__' is a plain method of Plain",
+    "x = Plain(1.0); v[i] = x[0]": "'__getitem__' is a plain method of Plain",
+    "v[i] = len(Plain(1.0))": "'__len__' is a plain method of Plain",
+    "v[i] = Plain(1.0) < Plain(2.0)": "'__lt__' is a plain method of Plain",
+    "x, y = Plain(1.0)": "Plain has an __iter__ of its own.*\n.*\n.*\ntake its fields by name",
+    "x = Plain(1.0, 0.5)": "'n' of Plain is annotated int, got a float64.*\n.*\n.*\nconvert it: int.x.",
+    "x = Plain(z[0, 0])": "'x' of Plain is annotated float, got a complex64.*\n.*\n.*\ntake its .real",
+    "x = Plain(v)": "'x' of Plain is a number, got a 1-D",
+    "x = Made(1.0)": "'later' of Made is made by Python, which a kernel can't run.*\n.*\n.*\ngive it a value",
+    "v[i] = ((rest(v), i), 1)[0][1]": "the other parts of a tuple of 2 would not be evaluated here",
+    "for j, l in ndrange((0, 1, 2), 3): pass": "is a size or .start, stop.*\n.*\n.*\na shape stands alone",
+    "for j in ndrange((1, 3)): pass": "this loop needs 2 names.*\n.*\n.*\na tuple alone is a shape",
     "x = Point(i, 1); v[i] = x + 1": "expected a number, got a Point",
     "v[i] = typed((i, 1))": "'x' of typed.. is a number, got a tuple of 2.*\n.*\n.*\npass one of its items",
     "v[i] = of_point(i)": "'p' of of_point.. is a Point, got a int64",
