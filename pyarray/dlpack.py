@@ -10,16 +10,19 @@ array([0., 1., 2.])
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyarray import array_host, dtypes, shapes
-from pyarray._runtime import ffi, lib
-from pyarray.array import MAX_NDIM, ndarray, operations
-from pyarray.array_convert import window
+from pyarray._runtime import lib
+from pyarray.array import MAX_NDIM, STRIDED, WATCHED, fresh, ndarray, operations, type_key
+from pyarray.array_convert import plain
 from pyarray.driver.base import Device, get_device
+from pyarray.memory.buffer import Buffer
 from pyarray.memory.touch import touch
+from pyarray.tensors import check_values, counter, is_tensor, refused
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
@@ -48,20 +51,9 @@ _DEVICES = {
 }
 _KIND_OF = {code: kind for kind, row in _DEVICES.items() for code in row.imports}
 
-_api: Any = ctypes.pythonapi
-_make_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
-    ("PyCapsule_New", _api)
-)
-_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(("PyCapsule_IsValid", _api))
-_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(("PyCapsule_SetName", _api))
-
-
-def _address(pointer: Any) -> int:
-    return int(ffi.cast("uintptr_t", pointer))
-
-
-_NAMES = tuple(_address(lib.pa_dlpack_names[k]) for k in range(4))  # by versioned + 2 * used
-_FREE = _address(ffi.addressof(lib, "pa_dlpack_capsule_free"))
+_export, _read, _claim = (
+    ctypes.cast(lib.pa_dlpack_function(k), ctypes.py_object).value for k in range(3)
+)  # csrc/runtime/dlpack.c
 
 
 # out
@@ -93,16 +85,11 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
         raise BufferError(
             "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"
         )
-    steps = _element_strides(source)
-    make = lib.pa_dlpack_new_versioned if versioned else lib.pa_dlpack_new
-    tensor = make(id(source._buffer), source.ndim)
-    if tensor == ffi.NULL:
-        raise MemoryError("no host memory for the description of a DLPack tensor")
-    if versioned:
-        tensor.version.major, tensor.version.minor = VERSION
-        tensor.flags = (0 if source._writeable else READ_ONLY) | (IS_COPIED if source is not a else 0)
-    _describe(tensor.dl_tensor, source, steps)
-    return _make_capsule(_address(tensor), _NAMES[versioned], _FREE)
+    touch.seen = True
+    flags = (0 if source._writeable else READ_ONLY) | (IS_COPIED if source is not a else 0)
+    ptr, steps = source._ptr if source._size else 0, _element_strides(source)
+    place = *dlpack_device(source), *_CODES[source._dtype]
+    return _export(source._buffer, ptr, versioned, flags, *place, source._shape, steps)
 
 
 def _on_asked_device(a: ndarray, dl_device: Any, copy: bool | None) -> ndarray:
@@ -129,14 +116,12 @@ def consumer_stream(device: Device, stream: Any) -> int | None:
     return None if stream == -1 else int(stream)
 
 
-def _element_strides(a: ndarray) -> tuple[int, ...]:
-    """Strides in elements. Those of axes without a second element are free, so they get the tame value of a
-    fresh array."""
-    fresh = shapes.contiguous_strides(a._shape, 1)
-    if a.flags.c_contiguous:
-        return fresh
+def _element_strides(a: ndarray) -> tuple[int, ...] | None:
+    """Strides in elements, 0 for axes without a second one; None for those of a fresh array."""
+    if not a._key & STRIDED:
+        return None
     itemsize = a.itemsize
-    steps = tuple(s if n > 1 else f * itemsize for n, s, f in zip(a._shape, a._strides, fresh, strict=True))
+    steps = tuple([s if n > 1 else 0 for n, s in zip(a._shape, a._strides, strict=True)])
     if min(steps) < 0:
         raise BufferError(
             f"strides {a._strides} hold a negative one, which not every consumer survives; pass copy=True"
@@ -145,18 +130,7 @@ def _element_strides(a: ndarray) -> tuple[int, ...]:
         raise BufferError(
             f"strides {a._strides} are no multiples of {a.dtype}'s {itemsize} bytes; pass copy=True"
         )
-    return tuple(step // itemsize for step in steps)
-
-
-def _describe(tensor: Any, a: ndarray, steps: tuple[int, ...]) -> None:
-    touch.seen = True
-    tensor.data = ffi.cast("void *", a._ptr if a._size else 0)
-    tensor.device.device_type, tensor.device.device_id = dlpack_device(a)
-    tensor.dtype.code, tensor.dtype.bits = _CODES[a._dtype]
-    tensor.dtype.lanes = 1
-    for axis, (n, step) in enumerate(zip(a._shape, steps, strict=True)):
-        tensor.shape[axis] = n
-        tensor.strides[axis] = step
+    return tuple([step // itemsize for step in steps])
 
 
 # in
@@ -176,8 +150,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     """
     target = None if device is None else get_device(device)
     if type(x).__name__ == "PyCapsule":
-        result = _import(x)
-        copied = False
+        result, copied = _import(x), False
+    elif is_tensor(x):
+        result, copied = _from_tensor(x, target, copy)
     else:
         source, asked = _negotiate(x, target)
         capsule, copied = _request(x, source, asked, copy)
@@ -191,6 +166,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     return result.copy() if copy and not copied else result
 
 
+def _from_tensor(x: Any, target: Device | None, copy: bool | None) -> tuple[ndarray, bool]:
+    """The array of a tensor of torch, and whether it is a copy already. Autograd is told of writes."""
+    check_values(x)
+    try:
+        source, asked = _negotiate(x, target)
+        capsule, copied = _request(x, source, asked, copy)
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise refused(x, error) from None
+    return _import(capsule, None if copied or asked else counter(x)), copied
+
+
 def _negotiate(x: Any, target: Device | None) -> tuple[Device, tuple[int, int] | None]:
     """The producer's device, and the device to ask it for: only the CPU, which all can reach, when it is
     elsewhere."""
@@ -198,6 +184,8 @@ def _negotiate(x: Any, target: Device | None) -> tuple[Device, tuple[int, int] |
         raise TypeError(
             f"from_dlpack takes an object with __dlpack__, got {type(x).__name__}; try pyarray.asarray"
         )
+    if isinstance(x, np.ma.MaskedArray):
+        plain(x)  # says what to do instead
     code, index = x.__dlpack_device__()
     away = target is not None and target.kind == "cpu" and int(code) not in _DEVICES["cpu"].imports
     if away:
@@ -225,7 +213,12 @@ _places: dict[tuple[int, int], Device] = {}  # a memo: get_device takes a text
 def _request(x: Any, source: Device, asked: tuple[int, int] | None, copy: bool | None) -> tuple[Any, bool]:
     """A capsule of `x`, and whether it holds a copy already. Producers before 1.0 know none of the newer
     arguments."""
-    stream = {} if source.kind == "cpu" else {"stream": source.driver.stream()}
+    if source.code == 0 and asked is None and copy is None:
+        try:
+            return x.__dlpack__(max_version=VERSION), False
+        except TypeError:
+            return x.__dlpack__(), False
+    stream = {} if source.code == 0 else {"stream": source.driver.stream()}
     wishes: dict[str, Any] = {"max_version": VERSION}
     if asked is not None:
         wishes["dl_device"] = asked
@@ -242,48 +235,98 @@ def _request(x: Any, source: Device, asked: tuple[int, int] | None, copy: bool |
         return x.__dlpack__(**stream), False
 
 
-def _import(capsule: Any) -> ndarray:
-    """The array of a capsule, which is marked as consumed once nothing can fail any more."""
-    read = lib.pa_dlpack_read(id(capsule))
-    if read == ffi.NULL:
-        used = any(_is_capsule(capsule, name) for name in _NAMES[2:])
-        what = "was consumed before; ask its producer for another" if used else "is none of DLPack's"
-        raise BufferError(f"the capsule {what}")
-    facts = ffi.unpack(read, _FACTS + 16)
-    managed, versioned, major, minor, flags, data, offset, kind, index, code, bits, lanes, ndim, strided = (
-        facts[:_FACTS]
-    )
-    if versioned and major != VERSION[0]:
+class _Layout(NamedTuple):
+    """What an array on a tensor is, but for its address. From the first element to the lowest it is `low`
+    bytes, which are no more than 0, and from there to the end of the last `nbytes`."""
+
+    device: Device
+    low: int
+    nbytes: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    size: int
+    dtype: dtypes.DType
+    key: int
+    writeable: bool
+    alignment: int
+
+
+_layouts: dict[Any, _Layout] = {}  # by what `_read` gives: a memo, since most tensors look like others before
+
+
+def _import(capsule: Any, written: Callable[[], None] | None = None) -> ndarray:
+    """The array of a capsule, which is marked as consumed once nothing can fail any more. `written` is to be
+    called before the memory is written."""
+    read = _read(capsule)
+    if read is None:
+        raise _not_to_be_read(capsule)
+    ptr, place = read
+    layout = _layouts.get(place) or _layout(place)
+    if not ptr and layout.size:
+        what = f"the tensor of shape {layout.shape} has no memory"
+        raise BufferError(f"{what}; only one without elements may have a NULL pointer")
+    owner = _claim(capsule)
+    if owner is None:  # another thread or a signal handler was faster
+        raise _not_to_be_read(capsule)
+    result = _on_memory(ptr, layout, owner)
+    if written is not None and layout.writeable:
+        result._buffer.written = written
+        result._key |= WATCHED
+    return result if ptr % layout.alignment == 0 or not layout.size else _aligned(result)
+
+
+def _on_memory(ptr: int, layout: _Layout, owner: Any) -> ndarray:
+    device, low, nbytes, shape, strides, size, dtype, key, writeable, _ = layout
+    a = fresh(Buffer.wrap(device, ptr + low, nbytes, owner), shape, strides, size, dtype, key)
+    a._ptr, a._writeable = ptr, writeable
+    return a
+
+
+def shared_numpy(x: np.ndarray[Any, Any]) -> ndarray | None:
+    """An array on the memory of a NumPy array of the exact class, on the CPU. None where that can't be, or
+    where DLPack has no word for its type."""
+    try:
+        ptr, place = _read(x.__dlpack__(max_version=VERSION))
+        layout = _layouts.get(place) or _layout(place)
+    except (BufferError, TypeError):  # TypeError: NumPy before 2.1
+        return None
+    return None if ptr % layout.alignment else _on_memory(ptr, layout, x)
+
+
+def _not_to_be_read(capsule: Any) -> BufferError:
+    used = '"used_dltensor' in repr(capsule)
+    what = "was consumed before; ask its producer for another" if used else "is none of DLPack's"
+    return BufferError(f"the capsule {what}")
+
+
+def _layout(place: Any) -> _Layout:
+    """The layout that `_read` tells. Raises `BufferError` for what no array can be."""
+    if len(place) == 2:
         raise BufferError(
-            f"the producer speaks DLPack {major}.{minor}, this reads 1.x and before; ask for "
+            f"the producer speaks DLPack {place[0]}.{place[1]}, this reads 1.x and before; ask for "
             f"max_version={VERSION}"
         )
+    _, readonly, kind, index, code, bits, lanes, ndim, shape, steps = place
     dtype, device = _dtype(code, bits, lanes), _device(kind, index)
     if not 0 <= ndim <= MAX_NDIM:
         raise BufferError(f"an array has 0 to {MAX_NDIM} dimensions, the tensor has {ndim}; reshape it first")
-    if ndim > 8:
-        facts = ffi.unpack(read, _FACTS + 2 * ndim)
-    shape, itemsize = tuple(facts[_FACTS : _FACTS + ndim]), dtype.itemsize
+    if shape is None:
+        raise BufferError(f"the tensor has {ndim} dimensions and no shape; its producer is broken")
     if min(shape, default=0) < 0:
         raise BufferError(f"sizes of a shape are 0 or more, the tensor has {shape}")
-    if strided:
-        strides = tuple([n * itemsize for n in facts[_FACTS + ndim : _FACTS + 2 * ndim]])
-    else:
-        strides = shapes.contiguous_strides(shape, itemsize)
-    if not data and 0 not in shape:
-        raise BufferError(
-            f"the tensor of shape {shape} has no memory; only one without elements may have a NULL pointer"
-        )
-    ptr, writeable = data + offset, not (versioned and flags & READ_ONLY)
-    free = lib.pa_dlpack_delete_versioned if versioned else lib.pa_dlpack_delete
-    _rename(capsule, _NAMES[versioned + 2])
-    owner = ffi.gc(ffi.cast(_TYPES[versioned], managed), free)
-    result = window(device, ptr, shape, strides, dtype, writeable, owner)
-    return result if ptr % dtype.numpy.alignment == 0 or 0 in shape else _aligned(result)
-
-
-_FACTS = 14  # PA_DLPACK_FACTS
-_TYPES = tuple(map(ffi.typeof, ("DLManagedTensor *", "DLManagedTensorVersioned *")))
+    itemsize = dtype.itemsize
+    fresh_strides = shapes.contiguous_strides(shape, itemsize)
+    strides = fresh_strides if steps is None else tuple([n * itemsize for n in steps])
+    contiguous, size = shapes.facts(shape, strides, itemsize)
+    low, high = (0, size * itemsize) if contiguous else shapes.byte_bounds(shape, strides, itemsize)
+    writeable = not readonly and (contiguous or not shapes.repeats(shape, strides))
+    key = type_key(dtype, ndim, not contiguous, writeable, device)
+    if len(_layouts) >= 4096:
+        _layouts.clear()
+    made = _layouts[place] = _Layout(
+        device, low, high - low, shape, strides, size, dtype, key, writeable, dtype.numpy.alignment
+    )
+    return made
 
 
 def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:
@@ -306,4 +349,6 @@ def _aligned(a: ndarray) -> ndarray:
     return operations["array"](np.array(array_host.numpy_view(a)), device=a.device)
 
 
-operations.update(dlpack=to_capsule, dlpack_device=dlpack_device, from_dlpack=from_dlpack)
+operations.update(
+    dlpack=to_capsule, dlpack_device=dlpack_device, from_dlpack=from_dlpack, shared_numpy=shared_numpy
+)

@@ -1,4 +1,5 @@
-/* The part of DLPack that outlives the Python call: deleters and the capsule's destructor. */
+/* Capsules of DLPack: made, read and claimed under the GIL from end to end, so that each is one step for all threads and
+   signal handlers; and the deleters, which outlive the Python call. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
@@ -6,7 +7,26 @@
 
 #include "pyarray_dlpack.h"
 
-const char *const pa_dlpack_names[4] = {"dltensor", "dltensor_versioned", "used_dltensor", "used_dltensor_versioned"};
+static const char *const names[] = {"dltensor", "dltensor_versioned"}; /* by versioned */
+static const char *const used[] = {"used_dltensor", "used_dltensor_versioned"};
+static const char *const owner_names[] = {"pyarray.dltensor", "pyarray.dltensor_versioned"};
+
+/* Whether a capsule that nobody has consumed is versioned; -1: it is none. */
+static int version_of(PyObject *capsule) {
+    return PyCapsule_IsValid(capsule, names[1]) ? 1 : PyCapsule_IsValid(capsule, names[0]) ? 0 : -1;
+}
+
+static void delete_tensor(void *managed, int versioned) {
+    if (versioned) {
+        DLManagedTensorVersioned *tensor = managed;
+        if (tensor->deleter) tensor->deleter(tensor);
+    } else {
+        DLManagedTensor *tensor = managed;
+        if (tensor->deleter) tensor->deleter(tensor);
+    }
+}
+
+/* out */
 
 /* Consumers free tensors on threads of their own, some of them while the interpreter is gone: then the owner is gone, too. */
 static void release(void *owner) {
@@ -14,13 +34,6 @@ static void release(void *owner) {
     PyGILState_STATE state = PyGILState_Ensure();
     Py_DecRef(owner);
     PyGILState_Release(state);
-}
-
-static void *hold(uintptr_t owner) {
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_IncRef((PyObject *)owner);
-    PyGILState_Release(state);
-    return (void *)owner;
 }
 
 static void free_plain(DLManagedTensor *self) {
@@ -33,79 +46,139 @@ static void free_versioned(DLManagedTensorVersioned *self) {
     free(self);
 }
 
-static void set_room(DLTensor *tensor, int32_t ndim, int64_t *room) {
-    tensor->ndim = ndim;
-    tensor->shape = room;
-    tensor->strides = room + ndim;
-}
-
-DLManagedTensor *pa_dlpack_new(uintptr_t owner, int32_t ndim) {
-    DLManagedTensor *tensor = calloc(1, sizeof *tensor + 2 * (size_t)ndim * sizeof(int64_t));
-    if (!tensor) return NULL;
-    set_room(&tensor->dl_tensor, ndim, (int64_t *)(tensor + 1));
-    tensor->manager_ctx = hold(owner);
-    tensor->deleter = free_plain;
-    return tensor;
-}
-
-DLManagedTensorVersioned *pa_dlpack_new_versioned(uintptr_t owner, int32_t ndim) {
-    DLManagedTensorVersioned *tensor = calloc(1, sizeof *tensor + 2 * (size_t)ndim * sizeof(int64_t));
-    if (!tensor) return NULL;
-    set_room(&tensor->dl_tensor, ndim, (int64_t *)(tensor + 1));
-    tensor->manager_ctx = hold(owner);
-    tensor->deleter = free_versioned;
-    return tensor;
-}
-
-static void read_tensor(const DLTensor *tensor, int64_t *facts) {
-    const int64_t known[] = {(int64_t)(uintptr_t)tensor->data, (int64_t)tensor->byte_offset, tensor->device.device_type,
-                             tensor->device.device_id, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes,
-                             tensor->ndim, tensor->strides != NULL};
-    for (int k = 0; k < 9; ++k) facts[k] = known[k];
-    if (tensor->ndim < 0 || tensor->ndim > PA_DLPACK_NDIM) return;
-    for (int axis = 0; axis < tensor->ndim; ++axis) {
-        facts[9 + axis] = tensor->shape[axis];
-        facts[9 + tensor->ndim + axis] = tensor->strides ? tensor->strides[axis] : 0;
-    }
-}
-
-const int64_t *pa_dlpack_read(uintptr_t capsule) {
-    static _Thread_local int64_t facts[PA_DLPACK_FACTS + 2 * PA_DLPACK_NDIM];
-    void *pointer = NULL;
-    int versioned = 0;
-    PyGILState_STATE state = PyGILState_Ensure();
-    for (versioned = 1; versioned >= 0; --versioned)
-        if (PyCapsule_IsValid((PyObject *)capsule, pa_dlpack_names[versioned])) {
-            pointer = PyCapsule_GetPointer((PyObject *)capsule, pa_dlpack_names[versioned]);
-            break;
-        }
-    PyGILState_Release(state);
-    if (!pointer) return NULL;
-    const DLManagedTensorVersioned *held = versioned ? pointer : NULL;
-    facts[0] = (int64_t)(uintptr_t)pointer;
-    facts[1] = versioned;
-    facts[2] = held ? held->version.major : 0;
-    facts[3] = held ? held->version.minor : 0;
-    if (held && held->version.major != 1) return facts;
-    facts[4] = held ? (int64_t)held->flags : 0;
-    read_tensor(held ? &held->dl_tensor : &((const DLManagedTensor *)pointer)->dl_tensor, facts + 5);
-    return facts;
-}
-
-void pa_dlpack_delete(DLManagedTensor *tensor) {
-    if (tensor->deleter) tensor->deleter(tensor);
-}
-
-void pa_dlpack_delete_versioned(DLManagedTensorVersioned *tensor) {
-    if (tensor->deleter) tensor->deleter(tensor);
-}
-
-void pa_dlpack_capsule_free(void *object) {
-    PyObject *capsule = object, *type, *value, *traceback;
+/* Of a capsule that we made: frees its tensor if nobody consumed it. */
+static void free_capsule(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback); /* a capsule may die while an exception is on its way */
-    if (PyCapsule_IsValid(capsule, pa_dlpack_names[1]))
-        pa_dlpack_delete_versioned(PyCapsule_GetPointer(capsule, pa_dlpack_names[1]));
-    else if (PyCapsule_IsValid(capsule, pa_dlpack_names[0]))
-        pa_dlpack_delete(PyCapsule_GetPointer(capsule, pa_dlpack_names[0]));
+    const int versioned = version_of(capsule);
+    if (versioned >= 0) delete_tensor(PyCapsule_GetPointer(capsule, names[versioned]), versioned);
     PyErr_Restore(type, value, traceback);
+}
+
+/* Sizes and strides in elements; of an axis without a second element the stride of a fresh array, which `strides` None means
+   for all. 0 with an exception where they are no tuples of integers. */
+static int set_layout(DLTensor *tensor, int64_t *room, PyObject *shape, PyObject *strides) {
+    tensor->shape = room;
+    tensor->strides = room + tensor->ndim;
+    uint64_t step = 1;
+    for (int32_t axis = tensor->ndim - 1; axis >= 0; --axis) {
+        const int64_t size = PyLong_AsLongLong(PyTuple_GetItem(shape, axis));
+        const int64_t given = strides == Py_None ? 0 : PyLong_AsLongLong(PyTuple_GetItem(strides, axis));
+        if (PyErr_Occurred()) return 0;
+        tensor->shape[axis] = size;
+        tensor->strides[axis] = strides == Py_None || size <= 1 ? (int64_t)step : given;
+        step *= size > 1 ? (uint64_t)size : 1;
+    }
+    return 1;
+}
+
+/* export(owner, address, versioned, flags, device type, device, dtype code, bits, shape, strides in elements or None) */
+static PyObject *export(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *owner, *shape, *strides;
+    unsigned long long address, flags;
+    int versioned, kind, index, code, bits;
+    if (!PyArg_ParseTuple(args, "OKpKiiiiO!O", &owner, &address, &versioned, &flags, &kind, &index, &code, &bits,
+                          &PyTuple_Type, &shape, &strides))
+        return NULL;
+    const int32_t ndim = (int32_t)PyTuple_Size(shape);
+    const size_t head = versioned ? sizeof(DLManagedTensorVersioned) : sizeof(DLManagedTensor);
+    void *managed = calloc(1, head + 2 * (size_t)ndim * sizeof(int64_t));
+    if (!managed) return PyErr_NoMemory();
+    DLManagedTensorVersioned *held = managed;
+    DLTensor *tensor = versioned ? &held->dl_tensor : &((DLManagedTensor *)managed)->dl_tensor;
+    *tensor = (DLTensor){.data = (void *)(uintptr_t)address, .device = {kind, index}, .ndim = ndim,
+                         .dtype = {(uint8_t)code, (uint8_t)bits, 1}};
+    if (versioned) {
+        held->version = (DLPackVersion){1, 1};
+        held->flags = flags;
+        held->manager_ctx = owner;
+        held->deleter = free_versioned;
+    } else {
+        ((DLManagedTensor *)managed)->manager_ctx = owner;
+        ((DLManagedTensor *)managed)->deleter = free_plain;
+    }
+    PyObject *capsule = NULL;
+    if (set_layout(tensor, (int64_t *)((char *)managed + head), shape, strides))
+        capsule = PyCapsule_New(managed, names[versioned], free_capsule);
+    if (capsule)
+        Py_IncRef(owner);
+    else
+        free(managed);
+    return capsule;
+}
+
+/* in */
+
+static PyObject *numbers(const int64_t *values, int32_t count) {
+    PyObject *made = PyTuple_New(count);
+    for (int32_t k = 0; made && k < count; ++k) {
+        PyObject *number = PyLong_FromLongLong(values[k]);
+        if (!number || PyTuple_SetItem(made, k, number) < 0) {
+            Py_DecRef(made);
+            return NULL;
+        }
+    }
+    return made;
+}
+
+/* read(capsule): the address of the first element, 0 for none, and all else that is known of the tensor, which many tensors
+   have in common: (major version or 0, read-only, device type, device, dtype code, bits, lanes, rank, shape, strides in
+   elements). Shape or strides are None where the producer gives none, both of them for a rank outside 0 to 64. Of a major
+   version that isn't known, 0 and (major, minor). None: no capsule of DLPack's, or one that was consumed. */
+static PyObject *read_capsule(PyObject *Py_UNUSED(module), PyObject *capsule) {
+    const int versioned = version_of(capsule);
+    if (versioned < 0) return Py_NewRef(Py_None);
+    void *managed = PyCapsule_GetPointer(capsule, names[versioned]);
+    const DLManagedTensorVersioned *held = managed;
+    const unsigned major = versioned ? held->version.major : 0;
+    if (versioned && major != 1) return Py_BuildValue("i(II)", 0, major, (unsigned)held->version.minor);
+    const DLTensor *tensor = versioned ? &held->dl_tensor : &((const DLManagedTensor *)managed)->dl_tensor;
+    const int32_t ndim = tensor->ndim;
+    const int legal = ndim >= 0 && ndim <= PA_DLPACK_NDIM;
+    PyObject *shape = legal && (tensor->shape || !ndim) ? numbers(tensor->shape, ndim) : Py_NewRef(Py_None);
+    PyObject *strides = legal && tensor->strides ? numbers(tensor->strides, ndim) : Py_NewRef(Py_None);
+    if (!shape || !strides) {
+        if (shape) Py_DecRef(shape);
+        if (strides) Py_DecRef(strides);
+        return NULL;
+    }
+    const uint64_t address = tensor->data ? (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset : 0;
+    return Py_BuildValue("K(IiiiiiiiNN)", (unsigned long long)address, major, versioned ? (int)(held->flags & 1) : 0,
+                         (int)tensor->device.device_type, (int)tensor->device.device_id, (int)tensor->dtype.code,
+                         (int)tensor->dtype.bits, (int)tensor->dtype.lanes, (int)ndim, shape, strides);
+}
+
+static void free_owner(PyObject *owner) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const int versioned = PyCapsule_IsValid(owner, owner_names[1]);
+    delete_tensor(PyCapsule_GetPointer(owner, owner_names[versioned]), versioned);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* claim(capsule): marks it as consumed; what it gives calls the tensor's deleter when it dies. None: no capsule of DLPack's,
+   or one that was consumed. */
+static PyObject *claim(PyObject *Py_UNUSED(module), PyObject *capsule) {
+    const int versioned = version_of(capsule);
+    if (versioned < 0) return Py_NewRef(Py_None);
+    void *managed = PyCapsule_GetPointer(capsule, names[versioned]);
+    PyObject *owner = PyCapsule_New(managed, owner_names[versioned], NULL);
+    if (!owner || PyCapsule_SetName(capsule, used[versioned]) < 0 || PyCapsule_SetDestructor(owner, free_owner) < 0) {
+        Py_XDECREF(owner);
+        return NULL;
+    }
+    return owner;
+}
+
+uintptr_t pa_dlpack_function(int which) {
+    static PyMethodDef methods[] = {
+        {"export", export, METH_VARARGS, NULL},
+        {"read", read_capsule, METH_O, NULL},
+        {"claim", claim, METH_O, NULL},
+    };
+    if (which < 0 || which > 2) return 0;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *made = PyCFunction_NewEx(&methods[which], NULL, NULL);
+    PyGILState_Release(state);
+    return (uintptr_t)made;
 }

@@ -34,27 +34,10 @@ typedef struct DLManagedTensorVersioned {
     DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
-/* Capsule names, indexed by versioned + 2 * used. */
-extern const char *const pa_dlpack_names[4];
-
-/* A managed tensor that holds a reference to the Python object at address `owner` and has room for ndim sizes and strides;
-   everything else of its DLTensor is for the caller to fill in. NULL when there is no memory. It belongs to the one who
-   calls its deleter, which may be called without the GIL. */
-DLManagedTensor *pa_dlpack_new(uintptr_t owner, int32_t ndim);
-DLManagedTensorVersioned *pa_dlpack_new_versioned(uintptr_t owner, int32_t ndim);
-
-/* What a capsule that nobody has consumed holds, as numbers of this thread, valid until its next call: the address of the
-   managed tensor, versioned or not, major and minor version (0 without), flags, address of the data, byte offset, device type,
-   device, dtype code, bits, lanes, rank, whether strides are given; then the sizes, then the strides in elements. Of another
-   major version than 1 only the first four, of a rank outside 0 to PA_DLPACK_NDIM only those before the sizes. NULL: the
-   object at that address is no such capsule. The caller holds a reference to it. */
 #define PA_DLPACK_NDIM 64
-#define PA_DLPACK_FACTS 14
-const int64_t *pa_dlpack_read(uintptr_t capsule);
 
-/* Call the deleter, where there is one. */
-void pa_dlpack_delete(DLManagedTensor *tensor);
-void pa_dlpack_delete_versioned(DLManagedTensorVersioned *tensor);
-
-/* The destructor for PyCapsule_New (`capsule` is its PyObject *): frees the tensor of a capsule that nobody consumed. */
-void pa_dlpack_capsule_free(void *capsule);
+/* A Python function (a new reference to a builtin, as an address) that works on capsules: 0 `export`, 1 `read`, 2 `claim`,
+   which dlpack.c describes. 0: there is no such function, or no memory. Each holds the GIL from its beginning to its end. A
+   capsule of `export` holds a reference to its owner until it, or who consumed it, calls the tensor's deleter, from any
+   thread. */
+uintptr_t pa_dlpack_function(int which);

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..array import ndarray
+from ..array import WATCHED, ndarray
 from ..array_hooks import on_several_devices
 from ..array_views import repetition
 from ..driver.base import Device, get_device
@@ -68,6 +68,11 @@ class Bound:
                 what = f"{p.name!r} is written by the kernel, and this array is read-only"
                 why = repetition(a)
                 raise ValueError(f"{self.kernel}(): {what}{why and ': '}{why}; pass a copy")
+
+    def watched(self, written: Sequence[str]) -> list[str]:
+        """Those of the arrays that are written whose owners want to know it."""
+        named = self.named
+        return [name for name in written if getattr(named[name], "_key", 0) & WATCHED]
 
     def check_scalars(self) -> None:
         """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""

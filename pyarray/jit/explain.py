@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ..array import WATCHED
 from ..driver.base import Device, get_device
 from ..lang.ir import ArrayType, Static, static_key
 from ..lang.pipeline import Program
@@ -88,7 +89,8 @@ def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
             yield f"{path}.ndim", leaf.ndim
             yield f"{path}.layout", "strided" if leaf.strided else "contiguous"
             yield f"{path}.index", INDEX_BITS
-            yield f"{path}.access", "read-only" if is_readonly(argument._key) else "writeable"
+            watched = "writeable, and autograd is told" if argument._key & WATCHED else "writeable"
+            yield f"{path}.access", "read-only" if is_readonly(argument._key) else watched
             yield f"{path}.pins", "; ".join(map(str, leaf.pins)) or "none"
         elif isinstance(leaf, Static):
             yield f"{path}.value", _told(leaf.value)

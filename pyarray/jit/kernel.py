@@ -33,7 +33,7 @@ from .forms import Form, read
 from .functions import Func as Func
 from .functions import Importable
 from .functions import func as func
-from .launch import make_dispatcher, make_key, make_launcher
+from .launch import make_dispatcher, make_key, make_launcher, written_by
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
@@ -217,7 +217,8 @@ class Kernel(Importable):
         driver = device.driver
         run = driver.checked_launcher(artifact.function) if checked else driver.launcher(artifact.function)
         names = tuple(p.name for p in bound.form.leaves)
-        launch = make_launcher(program.params, names, run, checked, self.__name__)
+        watched = bound.watched(written_by(program))
+        launch = make_launcher(program.params, names, run, checked, self.__name__, watched)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         form, types = bound.form, bound.leaf_types()

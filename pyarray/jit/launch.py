@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..annotations import ArrayAnnotation
+from ..array import WATCHED
 from ..lang.ir import ArrayType
 from ..lang.parse import Capture
+from ..lang.pipeline import Program
 from ..lang.written import LOW, MASK
 from .forms import Form, Struct
 from .signature import Constant, Parameter, Unread
@@ -83,15 +85,24 @@ def offset_of(array: Any) -> int:
     return 0 if base is None else int((array._ptr - base._ptr) // array._dtype.itemsize)
 
 
+def written_by(program: Program) -> list[str]:
+    """The arrays that a program writes."""
+    return [name for name, how in program.directions.items() if how in ("OUT", "INOUT")]
+
+
 def make_launcher(
     params: tuple[tuple[str, Any], ...],
     names: tuple[str, ...],
     run: Callable[[bytes], Any],
     debug: bool,
     kernel: str = "kernel",
+    watched: Sequence[str] = (),
+    asked: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
-    record is its value. Masks of what was declared Out (`lang.written`) are made, and checked behind."""
+    record is its value. Masks of what was declared Out (`lang.written`) are made, and checked behind. Of
+    `watched` arguments the owners are told before that they are written; of `asked` ones, those that have an
+    owner who wants to know."""
     p = _prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     given = ", ".join(variables.values())
@@ -105,6 +116,9 @@ def make_launcher(
     scope |= {"complex": _complex, "bool": bool}
     text = f"def {p}f({given}):\n"
     text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
+    text += "".join(f"    {variables[name]}._buffer.written()\n" for name in watched)
+    for v in map(variables.get, asked):
+        text += f"    if {v}._key & {WATCHED}: {v}._buffer.written()\n"
     call = f"{p}run({p}pack({values}))"
     if masks:
         scope.update(Mask=Mask, kernel=kernel)

@@ -32,7 +32,7 @@ from . import transfer
 from .binding import Bound
 from .facts import site_facts, site_of, type_facts, type_of
 from .forms import Form, Struct
-from .launch import make_launcher
+from .launch import make_launcher, written_by
 from .mode import Launch, mode, observe, observed
 from .replace import replace_file
 from .report import raise_bounds
@@ -347,7 +347,8 @@ class _Saved:
             artifact = self._compiled(device, flags)
         run = (driver.checked_launcher if self.checked else driver.launcher)(artifact.function)
         names = tuple(p.name for p in self.form.leaves)
-        launch = make_launcher(self.program.params, names, run, self.checked, self.kernel)
+        asked = written_by(self.program)
+        launch = make_launcher(self.program.params, names, run, self.checked, self.kernel, asked=asked)
         return Variant(
             self.program, artifact, launch, device, flags, self.checked, None, self.form, self.types
         )

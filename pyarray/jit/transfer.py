@@ -5,15 +5,15 @@ before the launch and back after it, as the directions say. One way for every de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import shapes
-from ..array import empty, ndarray
-from ..array_convert import asnumpy, imported, shared
+from ..array import WATCHED, empty, ndarray
+from ..array_convert import asnumpy, imported, plain, shared
 from ..array_hooks import is_foreign
 from ..array_host import on_host
 from ..driver.base import Device, get_device
@@ -48,6 +48,7 @@ class Copied:
     name: str
     host: np.ndarray[Any, Any]
     array: ndarray
+    written: Callable[[], None] | None = None  # to be called before the host array is written
 
     def upload(self) -> None:
         if self.array.size:
@@ -61,6 +62,8 @@ class Copied:
             touch.seen = True
             packed = np.empty(self.host.shape, self.array.dtype.numpy)
             self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
+            if self.written is not None:
+                self.written()
             self.host[...] = packed
             _count("download", packed.nbytes)
 
@@ -102,7 +105,12 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
     """Tensors as arrays on the same memory; NumPy's arrays and everything else as they are."""
     if isinstance(value, (ndarray, np.generic)) or p.constant or isinstance(p.annotation, Unread):
         return value
-    if isinstance(value, np.ndarray) or not is_foreign(value) or isinstance(value, type):
+    if isinstance(value, np.ndarray):
+        try:
+            return plain(value)
+        except TypeError as error:
+            raise TypeError(f"{kernel}(): {p.name!r} can't be used: {error}") from None
+    if not is_foreign(value) or isinstance(value, type):
         return value
     if getattr(value, "requires_grad", False) is True:
         what = f"{p.name!r} is a tensor that requires grad, and no gradient flows through a kernel"
@@ -135,7 +143,8 @@ def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
         if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
             array.setflags(write=False)
-        copied[key] = Copied(name, host, array)
+        watched = isinstance(value, ndarray) and value._key & WATCHED
+        copied[key] = Copied(name, host, array, value._buffer.written if watched else None)
     return copied[key].array
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shapes
-from ..array import fresh, ndarray, type_key
+from ..array import WATCHED, fresh, ndarray, type_key
 from ..dtypes import DType
 from ..jit.kernel import Kernel
 from ..jit.launch import make_walk
@@ -90,6 +90,7 @@ class Launch:
             addresses.append(f"out{k}._ptr")
         addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
         addresses += [*map(str, self.sizes), "*numbers"]
+        text += f"    if into is not None and into._key & {WATCHED}:\n        into._buffer.written()\n"
         text += f"    walk({', '.join(addresses)})\n"
         outs = f"[{', '.join(f'out{k}' for k in range(len(made)))}]"
         text += f"    return finish({outs})\n" if self.finish else f"    return {outs}\n"

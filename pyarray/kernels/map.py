@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shapes
-from ..array import _KEPT, STRIDED, empty, ndarray
+from ..array import _KEPT, STRIDED, WATCHED, empty, ndarray
 from ..array import fresh as fresh_array
 from ..array_marks import MARKED
 from ..array_views import overlaps
@@ -66,7 +66,9 @@ def walk_launcher(
     op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]
 ) -> Callable[..., Any] | None:
     """The launch for arrays of these types, shapes and strides, as a function of their addresses (output
-    first) and the numbers, without checks; None where there is nothing to do."""
+    first) and the numbers, without checks; None where there is nothing to do, or an owner is to be told."""
+    if out._key & WATCHED:
+        return None
     columns = tuple(
         [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
     )
@@ -277,6 +279,8 @@ def _copy_into(out: ndarray, value: Any) -> None:
         compute, facts, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
         if value._buffer is out._buffer or not (value._buffer.owner is None or out._buffer.owner is None):
             return launch_map(COPY, compute, out, (value,))  # they may overlap
+    if out._key & WATCHED:
+        return launch_map(COPY, compute, out, (value,))
     key = mode.key
     place = key, out._key, out._shape, out._strides, facts
     walk = _walks.get(place)

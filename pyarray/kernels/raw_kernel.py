@@ -8,7 +8,7 @@ import struct
 import weakref
 from typing import Any
 
-from ..array import STRIDED, ndarray
+from ..array import STRIDED, WATCHED, ndarray
 from ..array_hooks import on_several_devices
 from ..driver.base import Device, GridLauncher, get_device
 from ..driver.cc import CPP
@@ -112,7 +112,11 @@ class RawKernel:
         variant = self._kernel.variant(kinds, device)
         slots, start = rs.packed(values), self._launcher(variant)
 
+        watched = [a for a, _ in values if isinstance(a, ndarray) and a._key & WATCHED]
+
         def launch(slots: bytes) -> None:
+            for a in watched:
+                a._buffer.written()
             start(grid, block, shared_mem, slots)
             if waited:
                 device.driver.synchronize()  # so that a failure is raised here
@@ -123,7 +127,7 @@ class RawKernel:
             return
         launch(slots)
         layout = rs.layout(args, values)
-        if layout is not None:
+        if layout is not None and not watched:
             self._kernel.plans.add((*given, *map(_type_of, args)), (launch, struct.Struct(layout).pack))
 
     def _names(self, count: int) -> list[str]:

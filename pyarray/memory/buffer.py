@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..driver.base import Device
@@ -13,16 +14,18 @@ class Buffer:
 
     Buffers come from `allocate` and `wrap`, never from a call of the class. `owner` is None for pyarray's own
     memory; otherwise it is the foreign object that the memory belongs to, kept alive. `earlier` is set only
-    in buffers of arrays that grew: the one before, which a launch of another thread may still use.
+    in buffers of arrays that grew: the one before, which a launch of another thread may still use. `written`
+    is set only in buffers whose owner wants to know of writes: it is called before each.
     """
 
-    __slots__ = ("__weakref__", "_home", "device", "earlier", "nbytes", "owner", "ptr")
+    __slots__ = ("__weakref__", "_home", "device", "earlier", "nbytes", "owner", "ptr", "written")
 
     device: Device
     ptr: int
     nbytes: int
     owner: Any
     earlier: Buffer
+    written: Callable[[], None]
     _home: FreeList | None
 
     @staticmethod

@@ -1,6 +1,7 @@
 """DLPack with NumPy, with torch where it is installed, and with capsules made by hand."""
 
 import gc
+import signal
 import sys
 import threading
 import weakref
@@ -199,7 +200,64 @@ def test_the_last_reference_may_die_in_another_thread():
     assert sys.getrefcount(buffer) == before
 
 
+def test_two_threads_share_no_capsule():
+    """One of them gets the tensor, the other an error; the deleter is called once."""
+    for _ in range(200):
+        producer = Producer(FLOATS.tobytes(), (6,))
+        barrier, found = threading.Barrier(2), []
+
+        def take(capsule=producer.capsule, barrier=barrier, found=found):
+            barrier.wait()
+            try:
+                found.append(from_dlpack(capsule).tolist())
+            except BufferError as error:
+                found.append(str(error))
+
+        threads = [threading.Thread(target=take) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(found, key=str) == [
+            FLOATS.tolist(),
+            "the capsule was consumed before; ask its producer for another",
+        ]
+        assert producer.deleted == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+def test_imports_in_a_signal_handler():
+    """One that comes in the middle of an import changes nothing in it."""
+    inner, outer = np.arange(8.0).reshape(2, 2, 2), np.arange(3, dtype=np.int16)
+    seen = []
+
+    def handle(*_):
+        seen.append(from_dlpack(inner).tolist() == inner.tolist())
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+    try:
+        while len(seen) < 300:
+            a = from_dlpack(outer)
+            assert (a.shape, a.dtype, a._ptr) == ((3,), dtypes.int16, address(outer))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert all(seen)
+
+
 # what we are sent
+
+
+def test_a_tensor_without_a_shape():
+    producer = Producer(FLOATS.tobytes(), (2, 3))
+    producer.managed.tensor.shape = None
+    for _ in range(2):
+        with pytest.raises(BufferError, match="has 2 dimensions and no shape; its producer is broken"):
+            from_dlpack(producer)
+    scalar = Producer(FLOATS.tobytes(), ())
+    scalar.managed.tensor.shape = None
+    assert from_dlpack(scalar).tolist() == 0
 
 
 @pytest.mark.parametrize("versioned", [True, False])

@@ -18,7 +18,7 @@ ORDER = (
     {"memory"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}
     | {"array_views", "buffer_view"},
-    {"dlpack", "cuda_interface"},
+    {"dlpack", "cuda_interface", "tensors"},
     {"jit"},
     {"tune"},
     {"kernels"},

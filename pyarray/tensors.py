@@ -1,0 +1,66 @@
+"""Torch's tensors, where they are more than memory: values that are still to be computed, gradients, and the
+counter of writes by which autograd knows that a value it kept has changed.
+
+Nothing here imports torch: whoever has a tensor has imported it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+# a test that a tensor has a state in which its memory isn't its values -> what to write, and why
+_STATES: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+    (lambda x: bool(x.requires_grad), "it requires grad, and no gradient flows through here", ".detach()"),
+    (lambda x: bool(x.is_nested), "it is nested", ".unbind(), a list of tensors"),
+    (lambda x: str(x.layout) != "torch.strided", "its elements don't lie in strides", ".to_dense()"),
+    (lambda x: bool(x.is_conj()), "it is to be conjugated when it is read", ".resolve_conj()"),
+    (lambda x: bool(x.is_neg()), "it is to be negated when it is read", ".resolve_neg()"),
+    (lambda x: bool(x.is_quantized), "it is quantized", ".dequantize()"),
+    (lambda x: x.device.type == "meta", "it is on the meta device, without elements", ""),
+)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether it is a tensor of torch."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return kind is not None and isinstance(x, kind)
+
+
+def check_values(x: Any) -> None:
+    """Raises `BufferError` for a tensor that exports memory which isn't its values, or drops a gradient."""
+    if x.is_neg() or _is_dual(x):
+        raise refused(x, None)
+
+
+def refused(x: Any, error: Exception | None) -> BufferError:
+    """Why a tensor can't be exported, and what to write. `error` is what torch said."""
+    if error is None and not x.is_neg():
+        why = "it carries a forward gradient, and none flows through here"
+        instead = "its primal, torch.autograd.forward_ad.unpack_dual(x).primal"
+        return BufferError(f"the tensor can't be shared: {why}; pass {instead}")
+    for test, why, instead in _STATES:
+        try:
+            if test(x):
+                advice = f"pass x{instead}" if instead else "pass one with memory"
+                return BufferError(f"the tensor can't be shared: {why}; {advice}")
+        except Exception:  # of a wrapper that doesn't know the question
+            continue
+    return BufferError(
+        f"the tensor can't be shared: {error}; if it stands for other tensors, as under torch.vmap and fake "
+        "tensors do, call this outside"
+    )
+
+
+def counter(x: Any) -> Callable[[], None]:
+    """A function that tells autograd that the tensor is written, so that it refuses what it kept of it."""
+    return functools.partial(sys.modules["torch"].autograd.graph.increment_version, x)
+
+
+def _is_dual(x: Any) -> bool:
+    forward = sys.modules.get("torch.autograd.forward_ad")
+    if forward is None or getattr(forward, "_current_level", -1) < 0:
+        return False
+    return forward.unpack_dual(x).tangent is not None
