@@ -29,11 +29,11 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     """`obj` as an array: an array, a NumPy array, anything with `__dlpack__`, `__cuda_array_interface__` or a
     buffer, a scalar or nested sequences of them.
 
-    On the CPU the memory of NumPy arrays (of subclasses too, but for masked arrays) and buffers is shared
-    where dtype, alignment and byte order allow; read-only memory, and axes of stride 0, give a read-only
-    array; a bytearray can't grow meanwhile. `copy=True` always copies, `copy=False` raises `ValueError` where
-    a copy is needed. Dtypes of Python scalars are bool, int64, float64, complex128. Raises `TypeError` for
-    unsupported dtypes, `OverflowError` for integers out of the dtype's range.
+    On the CPU the memory of NumPy arrays (of subclasses too) and buffers is shared where dtype, alignment and
+    byte order allow; read-only memory, and axes of stride 0, give a read-only array; a bytearray can't grow
+    meanwhile. `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed. Dtypes of
+    Python scalars are bool, int64, float64, complex128. Raises `TypeError` for unsupported dtypes and for
+    masked arrays, `OverflowError` for integers out of the dtype's range.
 
     >>> asarray([1, 2.5]).dtype
     float64
@@ -46,6 +46,8 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
         return given if kind is None else given.astype(kind)
     if is_foreign(obj):
         there = imported(obj)
+        if kind is None and copy is None and device is None:
+            return there
         return _converted(there, kind, copy, there.device if device is None else get_device(device))
     return _from_numpy(obj, kind, copy, get_device(device))
 
@@ -109,6 +111,12 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
 
 
 def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
+    if type(obj) is np.ndarray and kind is None and not copy and device.code == 0:
+        found: ndarray | None = operation("shared_numpy")(obj)
+        if found is not None:
+            return found
+    if isinstance(obj, np.ndarray):
+        obj = plain(obj)
     values = _host_values(obj, kind)
     native = values.dtype.isnative
     try:
@@ -120,7 +128,7 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
             raise TypeError("bytes are text to NumPy; write frombuffer(..., 'uint8') for numbers") from None
         raise
     shareable = (
-        (values is obj or _same_memory(obj, values))
+        (values is obj or isinstance(values.base, memoryview))  # a bytearray, a memoryview, an array.array
         and native
         and values.flags.aligned
         and kind in (None, source)
@@ -136,12 +144,15 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
     return _upload(values, kind or source, device)
 
 
-def _same_memory(obj: Any, values: np.ndarray[Any, Any]) -> bool:
-    """Whether `values`, made of `obj`, shows its memory, and that is all of `obj`: a masked array has a
-    mask."""
-    if isinstance(obj, np.ndarray):
-        return not isinstance(obj, np.ma.MaskedArray)
-    return isinstance(values.base, memoryview)  # a bytearray, a memoryview, an array.array
+def plain(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same elements as an array of NumPy's own class, whose attributes are what they are: a subclass may
+    say anything of its shape and address. Raises `TypeError` for a masked array."""
+    if type(x) is np.ndarray:
+        return x
+    if isinstance(x, np.ma.MaskedArray):
+        what = "a masked array would lose its mask; pass x.filled(value)"
+        raise TypeError(f"{what}, or x.data, and x.mask as another array")
+    return np.asarray(x)
 
 
 def _no_number(obj: Any, values: np.ndarray[Any, Any]) -> Exception:
@@ -163,6 +174,8 @@ def _no_number(obj: Any, values: np.ndarray[Any, Any]) -> Exception:
 def _host_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
     """`numpy.asarray`, also for sequences that hold our own arrays. Python numbers must fit `kind`, if one is
     given; NumPy's are cast."""
+    if isinstance(obj, (list, tuple)) and obj and isinstance(obj[0], np.ma.MaskedArray):
+        plain(obj[0])  # says what to do instead
     try:
         return _cast_values(obj, kind)
     except TypeError:

@@ -129,10 +129,6 @@ def test_subclasses_are_shared(tmp_path):
     a = asarray(np.memmap(path, np.float32, "r"))
     assert a.tolist() == [0, 0, 0, 7]
     assert not a.flags.writeable
-    masked = np.ma.masked_array([1.0, 2.0], [0, 1])  # which elements count isn't in its memory
-    assert not np.shares_memory(asnumpy(asarray(masked)), masked.data)
-    with pytest.raises(ValueError, match="the MaskedArray can't be shared"):
-        asarray(masked, copy=False)
 
 
 def test_buffers_are_shared():
