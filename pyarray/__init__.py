@@ -5,7 +5,7 @@ This module is an Array API namespace; beyond the standard it has kernels (`kern
 and no torch.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from . import cuda_interface as _cuda_interface
 from . import fft as fft
@@ -142,7 +142,7 @@ _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )
 
-if not _TYPE_CHECKING:  # which would take any name for one of the package's
+if not _typing.TYPE_CHECKING:  # which would take any name for one of the package's
 
     def __getattr__(name: str) -> object:
         raise _absent.no_name(__name__, name)

@@ -2,6 +2,7 @@
 lie beside the clone."""
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def beside(tmp_path):
 
 def run(folder, *command):
     """Without the variables of this test run: the package is found as it was installed."""
-    env = {"PATH": str(Path(sys.executable).parent), "HOME": str(folder)}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
