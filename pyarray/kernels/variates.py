@@ -35,10 +35,11 @@ def fill_between(out: ndarray, place: Place, low: ndarray, last: ndarray) -> Non
     _between_kernel()(bits(out), *place, low, int(low._size > 1), last, int(last._size > 1))
 
 
-def fill_variates(kind: str, out: ndarray, place: Place, parameters: list[ndarray]) -> None:
-    """Fills the contiguous 1-D `out` with variates of a row of `_VARIATES`; `parameters` are float64."""
+def fill_variates(kind: str, function: Any, out: ndarray, place: Place, parameters: list[ndarray]) -> None:
+    """Fills the contiguous 1-D `out` with what `function` makes of `parameters`, which are float64, and a
+    place; `kind` names it."""
     given = [x for a in parameters for x in (a, int(a._size > 1))]
-    _variate_kernel(kind)(out, *place, *given)
+    _variate_kernel(kind, function, len(parameters))(out, *place, *given)
 
 
 @func
@@ -204,22 +205,14 @@ def lognormal(mean: Any, sigma: Any, at: Any, stream: Any, key: Any) -> Any:
     return exp(mean + sigma * normal_quantile(u))
 
 
-_VARIATES: dict[str, tuple[Any, int]] = {  # function, and how many parameters it takes
-    "lognormal": (lognormal, 2),
-    "poisson": (poisson, 1),
-    "binomial": (binomial, 2),
-}
-
-
 @functools.cache
-def _variate_kernel(kind: str) -> Kernel:
-    function, count = _VARIATES[kind]
+def _variate_kernel(kind: str, function: Any, count: int) -> Kernel:
     names = [f"p{n}" for n in range(count)]
-    params = ", ".join(f"{p}, {p}_step: int" for p in names)
-    values = ", ".join(f"{p}[i * {p}_step]" for p in names)
-    text = f"""def random_{kind}(out, {HEAD}, {params}):
+    params = ", ".join(["out", HEAD, *(f"{p}, {p}_step: int" for p in names)])
+    values = "".join(f"{p}[i * {p}_step], " for p in names)
+    text = f"""def random_{kind}({params}):
     for i in range(out.shape[0]):
-        out[i] = variate({values}, start + uint64(i), stream, key)
+        out[i] = variate({values}start + uint64(i), stream, key)
 """
     scope = {"uint32": uint32, "uint64": uint64, "variate": function}
     return from_text(f"random_{kind}", text, scope)

@@ -20,7 +20,9 @@ from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import DType, asdtype, float32, float64, int64, uint64
 from ..kernels import rng, variates
+from ..kernels.distributions import VARIATES
 from ..kernels.gamma_variates import fill_beta, fill_gamma
+from . import further
 from .bit_generator import Philox4x3210
 from .operands import (
     cast,
@@ -295,8 +297,33 @@ class Generator:
             if kind in _FILLS:
                 _FILLS[kind](flat, start, *columns)
             else:
-                variates.fill_variates(kind, flat, start, columns)
+                variates.fill_variates(kind, VARIATES[kind], flat, start, columns)
         return result
+
+    dirichlet = further.dirichlet
+    f = further.f
+    geometric = further.geometric
+    gumbel = further.gumbel
+    hypergeometric = further.hypergeometric
+    laplace = further.laplace
+    logistic = further.logistic
+    logseries = further.logseries
+    multinomial = further.multinomial
+    multivariate_hypergeometric = further.multivariate_hypergeometric
+    multivariate_normal = further.multivariate_normal
+    negative_binomial = further.negative_binomial
+    noncentral_chisquare = further.noncentral_chisquare
+    noncentral_f = further.noncentral_f
+    pareto = further.pareto
+    power = further.power
+    rayleigh = further.rayleigh
+    standard_cauchy = further.standard_cauchy
+    standard_t = further.standard_t
+    triangular = further.triangular
+    vonmises = further.vonmises
+    wald = further.wald
+    weibull = further.weibull
+    zipf = further.zipf
 
     # ---- order
 

@@ -28,6 +28,10 @@ _RANGES = {  # how the name of a parameter ends: lowest, highest, whether the lo
     "positive": (0.0, sys.float_info.max, True),
     "count": (0.0, _LARGEST, False),
     "probability": (0.0, 1.0, False),
+    "share": (0.0, 1.0, True),
+    "part": (0.0, math.nextafter(1.0, 0.0), False),
+    "above": (1.0, sys.float_info.max, True),
+    "population": (0.0, 1e9, False),
 }
 
 
@@ -58,7 +62,8 @@ def parameters(name: str, **given: Any) -> list[Any]:
             low, high, open_end = _RANGES[ending]
             inside = (value > low if open_end else value >= low) & (value <= high)
             if not (inside if isinstance(inside, bool) else operation("asnumpy")(inside).all()):
-                legal = "more than 0 and finite" if open_end else f"from {low:g} to {high:g}"
+                legal = f"more than {low:g}" if open_end else f"from {low:g} to {high:g}"
+                legal += "" if not open_end else f", and at most {high:g}" if high == 1.0 else " and finite"
                 raise ValueError(f"{name}(): {word} is {legal}, got {x!r}")
         found.append(value)
     return found
