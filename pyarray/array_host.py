@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pyarray import shapes
 from pyarray.array_hooks import operation
 from pyarray.dtypes import bfloat16
 from pyarray.memory.buffer import GivenOut
@@ -50,6 +51,25 @@ def numpy_view(a: Any) -> np.ndarray[Any, Any]:
 def host(a: Any) -> np.ndarray[Any, Any]:
     """`a` as a NumPy array: its own memory on the CPU, a copy of any other device's."""
     return numpy_view(a) if on_host(a) else operation("asnumpy")(a)
+
+
+def before_use(a: Any) -> None:
+    """Another library is to use the array's memory behind the current stream: that stream waits for what
+    others do with it."""
+    if not on_host(a):
+        a._buffer.device.driver.before_access(*_extent(a), True)
+
+
+def after_use(a: Any) -> None:
+    """Another library has read the array's memory, before what the current stream gets from now on."""
+    if not on_host(a):
+        a._buffer.device.driver.after_access(*_extent(a), False)
+
+
+def _extent(a: Any) -> tuple[int, int]:
+    """The lowest address, and bytes."""
+    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
+    return a._ptr + low, high - low
 
 
 def array_interface(a: Any) -> dict[str, Any]:

@@ -198,6 +198,13 @@ SETTINGS = {
             False,
             "wait for each launch on a GPU, so that an error names it; read when the device is first used",
         ),
+        Setting(
+            "PYARRAY_STREAM_ORDER",
+            FLAG,
+            True,
+            False,
+            "work on a GPU waits for other streams that use its memory; read when the device is first used",
+        ),
         Setting("PYARRAY_CACHE", FLAG, True, False, "keep compiled kernels on disk"),
         Setting("PYARRAY_CACHE_DIR", PATH, None, False, "where; unset: the user's cache directory"),
         Setting(

@@ -13,6 +13,7 @@ import numpy as np
 from pyarray import shapes
 from pyarray.array import STRIDED, ndarray
 from pyarray.array_convert import window
+from pyarray.array_host import before_use
 from pyarray.driver.base import Device, get_device
 from pyarray.dtypes import DType, asdtype, bfloat16
 
@@ -27,6 +28,7 @@ def interface(a: ndarray) -> dict[str, Any]:
             f"no __cuda_array_interface__: it is for arrays of NumPy's dtypes on {KIND} devices, this is "
             f"{a._dtype} on {a.device}; other libraries take it by DLPack"
         )
+    before_use(a)
     return {
         "version": VERSION,
         "shape": a._shape,

@@ -79,8 +79,10 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
     source = _on_asked_device(a, dl_device, copy)
     if copy and source is a:
         source = a.copy()
-    if waiting is not None and source.device is a.device and waiting != a.device.driver.stream():
-        a.device.driver.stream_wait(waiting, a.device.driver.current_stream())
+    if waiting is not None and source.device is a.device:
+        array_host.before_use(source)
+        if waiting != a.device.driver.stream():
+            a.device.driver.stream_wait(waiting, a.device.driver.current_stream())
     if not source._writeable and not versioned:
         raise BufferError(
             "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"

@@ -10,6 +10,8 @@ typedef int (*set_fn)(uintptr_t context);
 _Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT, "recent has PA_GPU_RECENT elements");
 _Static_assert(sizeof((pa_gpu_step *)0)->slot / sizeof(int32_t) == PA_GPU_FACTORS, "slot has PA_GPU_FACTORS elements");
 
+enum { PA_GPU_OPERANDS = 32 }; /* of a launch that are looked at one by one */
+
 static _Thread_local pa_gpu_stream *current[PA_GPU_DEVICES];
 
 pa_gpu_stream *pa_gpu_current(pa_gpu_device *device)
@@ -61,14 +63,53 @@ static void remember(pa_gpu_device *device, pa_gpu_stream *stream, int64_t funct
 /* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE are 1 and 2 in both worlds */
 #define EXTRA(device, slots, nbytes) {(void *)1, (void *)slots, (void *)2, &nbytes, (void *)device->end_mark}
 
+/* The ranges of a launch's arrays that have elements; those beyond PA_GPU_OPERANDS join the last one. */
+static int ranges_of(const pa_gpu_plan *plan, const char *packed, pa_gpu_range *ranges)
+{
+    const int64_t *slots = (const int64_t *)packed;
+    int count = 0;
+    for (int64_t k = 0; k < plan->operand_count; ++k) {
+        const pa_gpu_operand *array = &plan->operands[k];
+        const int64_t *sizes = slots + array->sizes, *strides = sizes + array->ndim;
+        uintptr_t low = (uintptr_t)slots[array->slot], high = low;
+        int64_t elements = 1, extent;
+        for (int axis = 0; axis < array->ndim; ++axis) {
+            elements *= sizes[axis] > 0 ? 1 : 0;
+            if (!array->strided || sizes[axis] <= 0) continue;
+            extent = (sizes[axis] - 1) * strides[axis];
+            if (extent < 0) low += (uintptr_t)extent;
+            else high += (uintptr_t)extent;
+        }
+        if (!elements) continue;
+        extent = array->itemsize;
+        for (int axis = 0; axis < array->ndim && !array->strided; ++axis) extent *= sizes[axis];
+        const pa_gpu_range range = {low, high + (uintptr_t)extent, array->writes};
+        if (count < PA_GPU_OPERANDS) {
+            ranges[count++] = range;
+            continue;
+        }
+        pa_gpu_range *last = &ranges[count - 1];
+        if (range.low < last->low) last->low = range.low;
+        if (range.high > last->high) last->high = range.high;
+        last->writes |= range.writes;
+    }
+    return count;
+}
+
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
 {
     uintptr_t before;
     pa_gpu_device *device = plan->device;
     const pa_gpu_step *steps = plan->steps;
     pa_gpu_stream *stream = pa_gpu_current(device);
-    int error = pa_gpu_enter(device, &before);
+    int error = pa_gpu_enter(device, &before), count = 0;
     if (error) return error;
+    pa_gpu_range ranges[PA_GPU_OPERANDS];
+    const int ordered = PA_GPU_ORDERED(device, stream);
+    if (ordered) {
+        count = ranges_of(plan, slots, ranges);
+        error = pa_gpu_order_begin(device, stream, ranges, count);
+    }
     void *extra[] = EXTRA(device, slots, nbytes);
     for (int64_t k = 0; k < plan->count && !error; ++k) {
         unsigned blocks = blocks_of(device, &steps[k], slots), threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
@@ -77,6 +118,7 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
                                                 stream->handle, 0, extra);
     }
     remember(device, stream, plan->function);
+    if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave(device, before);
     return error;
@@ -89,10 +131,15 @@ int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *
     pa_gpu_stream *stream = pa_gpu_current(device);
     int error = pa_gpu_enter(device, &before);
     if (error) return error;
+    const pa_gpu_range all = {0, UINTPTR_MAX, 1}; /* how much of its arrays it reads and writes, nobody knows */
+    const int ordered = PA_GPU_ORDERED(device, stream);
+    if (ordered) error = pa_gpu_order_begin(device, stream, &all, 1);
     void *extra[] = EXTRA(device, slots, nbytes);
-    error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream->handle, 0,
-                                        extra);
+    if (!error)
+        error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream->handle,
+                                            0, extra);
     remember(device, stream, function);
+    if (ordered) error = pa_gpu_order_end(device, stream, &all, 1, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave(device, before);
     return error;

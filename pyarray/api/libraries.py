@@ -18,6 +18,7 @@ import numpy as np
 from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation
+from ..array_host import after_use
 from ..dtypes import DType, asdtype, float32, float64
 from .statistical import as_operand
 from .ufunc import common_device, operands_of
@@ -56,19 +57,25 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
     device, or a tuple of them. Raises what the library raises."""
     device = common_device(name, arrays)
     owner: Any = np
+    given: list[ndarray] = []
     if device.kind == "cpu":
         native = [asnumpy(x) for x in arrays]
     elif hasattr(getattr(_cupy(), part, None), name):
         owner = _cupy()
-        native = [owner.from_dlpack(_packed(x)) for x in arrays]
+        given = [_packed(x) for x in arrays]
+        native = [owner.from_dlpack(x) for x in given]
     else:
         _say(device.kind, part)
         native = [asnumpy(x) for x in arrays]
     with np.errstate(all="ignore"):
         found = getattr(getattr(owner, part), name)(*native, **options)
     if isinstance(found, tuple):
-        return tuple(asarray(each, device=device) for each in found)
-    return asarray(found, device=device)
+        results: Any = tuple(asarray(each, device=device) for each in found)
+    else:
+        results = asarray(found, device=device)
+    for x in given:
+        after_use(x)  # by the library's stream, behind which the results have put the current one
+    return results
 
 
 def _packed(x: ndarray) -> ndarray:

@@ -7,11 +7,11 @@ import importlib.util
 import itertools
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .. import config
 from ..errors import DeviceError
@@ -90,6 +90,19 @@ Launcher = Callable[[bytes], None]
 CheckedLauncher = Callable[[bytes], "Failure | None"]
 # blocks and threads of a block by axis, bytes of dynamic shared memory, packed arguments
 GridLauncher = Callable[[tuple[int, int, int], tuple[int, int, int], int, bytes], None]
+
+
+class Operand(NamedTuple):
+    """An array among packed slots: the slot of its address, the first of its sizes, behind which its strides
+    are, if it has any; `ndim` axes of elements of `itemsize` bytes, which the kernel `writes`, or only
+    reads."""
+
+    slot: int
+    sizes: int
+    ndim: int
+    strided: bool
+    itemsize: int
+    writes: bool
 
 
 class Driver(ABC):
@@ -183,11 +196,12 @@ class Driver(ABC):
         """Handle of a kernel of the module, by its symbol."""
 
     @abstractmethod
-    def launcher(self, function: int) -> Launcher:
-        """A callable that runs the kernel on packed slots. This is the hot path: it checks nothing."""
+    def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
+        """A callable that runs the kernel on packed slots. This is the hot path: it checks nothing. What the
+        kernel reads and writes is in `operands`."""
 
     @abstractmethod
-    def checked_launcher(self, function: int) -> CheckedLauncher:
+    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
@@ -221,6 +235,17 @@ class Driver(ABC):
 
     def join(self, work: int) -> None:  # noqa: B027
         """What the current stream gets from now on comes after the first `work` of all streams."""
+
+    def before_access(self, ptr: int, nbytes: int, writes: bool) -> None:  # noqa: B027
+        """What the current stream gets from now on comes after the work of others on these bytes."""
+
+    def after_access(self, ptr: int, nbytes: int, writes: bool) -> None:  # noqa: B027
+        """The current stream has got work on these bytes that is no launch and no copy of this driver."""
+
+    @property
+    def stream_waits(self) -> int:
+        """How many waits were put between streams so that they keep the order of reads and writes."""
+        return 0
 
     def stream_create(self, non_blocking: bool) -> int:
         """A new stream. `non_blocking`: without order between it and the default stream."""
@@ -306,6 +331,16 @@ class Device:
             made = _driver_class(KINDS[self.kind])(self.index)
             self._driver = _drivers.setdefault(self, made)
         return self._driver
+
+    @property
+    def stream_waits(self) -> int:
+        """How many times, so far, work in one stream was made to wait for work in another, since it read
+        what that wrote, or wrote what that used. The device waits, not the host.
+
+        >>> get_device("cpu").stream_waits
+        0
+        """
+        return self.driver.stream_waits
 
     def __str__(self) -> str:
         return self._text

@@ -6,7 +6,7 @@ import ctypes
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from . import cc
-from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, read_failure
+from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, Operand, read_failure
 
 # What a kernel with a grid of its own may ask for: csrc/device/pa_grid_cpu.h, and else what GPUs allow.
 GRID = {
@@ -111,7 +111,7 @@ class CpuDriver(Driver):
             raise DeviceError(f"the compiled module has no function {name!r}: {_module_error()}")
         return function
 
-    def launcher(self, function: int) -> Launcher:
+    def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
         # Everything the call needs is at hand: no attribute is looked up in it.
         run, pool, nobody = lib.pa_launch, self._pool, ffi.NULL
 
@@ -120,7 +120,7 @@ class CpuDriver(Driver):
 
         return launch
 
-    def checked_launcher(self, function: int) -> CheckedLauncher:
+    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         run, new, pool = lib.pa_launch, ffi.new, self._pool
 
         def launch(slots: bytes) -> Failure | None:

@@ -87,6 +87,11 @@ class CudaDriver(GpuDriver):
             ("get_context", b"cuCtxGetCurrent"),
             ("set_context", b"cuCtxSetCurrent"),
             ("synchronize", b"cuStreamSynchronize"),
+            ("event_create", b"cuEventCreate"),
+            ("event_record", b"cuEventRecord"),
+            ("event_query", b"cuEventQuery"),
+            ("event_destroy", b"cuEventDestroy"),
+            ("stream_wait", b"cuStreamWaitEvent"),
         ):
             setattr(gpu, field, int(self._plain("cuGetProcAddress", name, 12000, 0)[0]))
 

@@ -15,31 +15,29 @@ import re
 import weakref
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
-from .base import CheckedLauncher, Driver, GridLauncher, Launcher
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
+from .gpu_calls import GpuCalls
 from .records import Records
 from .staging import Staging
 from .turns import Turns
 
 THREADS = 256  # of a block
 BLOCKS = 32  # of a processor in a full grid: enough that the last ones to finish leave little idle
-RECENT = 256  # PA_GPU_RECENT
-FORKED = -1  # what C returns for a device that is not alive
 NO_TIMES = 2  # flag of an event that only orders: cheaper than one that keeps the time
 NON_BLOCKING = 1  # flag of a stream that doesn't wait for the default one
 
 
-class GpuDriver(Driver):
+class GpuDriver(GpuCalls):
     """A device whose work is asynchronous, in order on each of its streams. A stream is its handle, an int; 0
     is the default stream, which other libraries in the process use, too."""
 
-    CALLS: ClassVar[Mapping[str, str]]  # our names of calls to the vendor's; each returns (code, *values)
     OUT_OF_MEMORY: ClassVar[int]
     end_mark: ClassVar[int]
     warp: int  # lanes
@@ -47,13 +45,13 @@ class GpuDriver(Driver):
 
     def __init__(self, index: int):
         super().__init__(index)
-        self._gpu = ffi.new("pa_gpu_device *")
         self._gpu.end_mark = self.end_mark
         self._gpu.usual = index == 0
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
+        self._gpu.ordered = config.get("PYARRAY_STREAM_ORDER")
+        self._gpu.alone = ffi.addressof(self._gpu, "main")
         self._records = Records(self)
         self._modules: dict[int, Any] = {}
-        self._functions: dict[int, tuple[Any, int, str]] = {}  # steps, how many, the kernel's name
         self._numbers: dict[int, list[int]] = {}  # functions by module
         self._handles = itertools.count(1)
         self._streams = {0: ffi.addressof(self._gpu, "main")}
@@ -64,7 +62,6 @@ class GpuDriver(Driver):
         self._lock = new_lock()
         self._staging = Staging(self)
         self._turns = Turns(self)
-        self._good = 0  # launches that are known to have gone well
         self._gpu.alive = 1
         self._open(index)
         self._gpu.number = number = next(_numbers)  # after what may fail, and be tried again
@@ -81,75 +78,8 @@ class GpuDriver(Driver):
         """Finds the device and fills the addresses and the context of `self._gpu`."""
 
     @abstractmethod
-    def _vendor(self, name: str) -> Any:
-        """The vendor's function of that name."""
-
-    @abstractmethod
-    def _error(self, code: int) -> str:
-        """Name and description of an error code."""
-
-    @abstractmethod
     def _open_memory(self) -> Any:
         """The stream-ordered pool that memory comes from; None where there is none."""
-
-    # ---- calls
-
-    def call(self, name: str, *args: Any) -> Any:
-        """A call of `CALLS`, in the context of this device: its value, or the tuple of its values."""
-        code, value = self.attempt(name, *args)
-        if code:
-            self.fail(self.CALLS[name], code)
-        return value
-
-    @contextlib.contextmanager
-    def current(self) -> Iterator[None]:
-        before = ffi.new("uintptr_t *")
-        code = lib.pa_gpu_enter(self._gpu, before)
-        if code:
-            self.fail("entering the device", code)
-        try:
-            yield
-        finally:
-            lib.pa_gpu_leave(self._gpu, before[0])
-
-    def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
-        """The same, which returns the vendor's error code, too."""
-        with self.current():
-            error, *values = self._vendor(self.CALLS[name])(*args)
-        return int(error), values[0] if len(values) == 1 else tuple(values)
-
-    def _plain(self, name: str, *args: Any) -> Any:
-        """A call that needs no context."""
-        code, *values = self._vendor(name)(*args)
-        if int(code):
-            self.fail(name, int(code))
-        return values[0] if len(values) == 1 else tuple(values)
-
-    def fail(self, what: str, code: int) -> NoReturn:
-        """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""
-        if code == FORKED or not self._gpu.alive:
-            raise DeviceError(
-                f"{self.kind}:{self.index} can't be used in a process forked from one that used it; start "
-                "processes with multiprocessing.get_context('spawn'), or touch the device after the fork only"
-            )
-        raise DeviceError(f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspects()}")
-
-    def _suspects(self) -> str:
-        """The launches of which nobody knows yet whether they went well."""
-        last = self._gpu.launches
-        if last == self._good:
-            return ""
-        first = last - 1 if self._gpu.blocking else max(self._good, last - RECENT)
-        numbers = [self._gpu.recent[n % RECENT] for n in range(first, last)]
-        names = Counter(self._functions[n][2] if n in self._functions else "a kernel" for n in numbers)
-        if last - first == 1:
-            return f"; it is that of the launch of {next(iter(names))}"
-        listed = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in names.items())
-        return (
-            "; the device runs later than the host, so it may be that of any of the last "
-            f"{last - first} launches: {listed}. PYARRAY_LAUNCH_BLOCKING=1 names the one, PYARRAY_DEBUG=1 "
-            "its access out of bounds"
-        )
 
     # ---- memory and copies
 
@@ -188,14 +118,15 @@ class GpuDriver(Driver):
             self.call("trim", self._memory, 0)
 
     def fill(self, ptr: int, byte: int, nbytes: int) -> None:
-        with self._enqueuing() as stream:
+        with self._enqueuing(ptr, nbytes, True) as stream:
             self.call("fill", ptr, byte, nbytes, stream)
 
     def copy_in(self, ptr: int, host: int, nbytes: int) -> None:
-        with self._enqueuing() as stream:
+        with self._enqueuing(ptr, nbytes, True) as stream:
             self._staging.copy_in(ptr, host, nbytes, stream)
 
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
+        self.before_access(ptr, nbytes, False)  # and it is done at the return
         self._staging.copy_out(host, ptr, nbytes, self.current_stream())
         self._good = max(self._good, self._seen())
 
@@ -204,10 +135,12 @@ class GpuDriver(Driver):
             return False
         assert isinstance(other, GpuDriver)
         there = other.current_stream()
-        with self._enqueuing() as here:
+        other.before_access(source, nbytes, False)
+        with self._enqueuing(ptr, nbytes, True) as here:
             self.stream_wait_event(here, other.order(there))
             self.call("copy_across", ptr, self._place(), source, other._place(), nbytes, here)
             other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
+        other.after_access(source, nbytes, False)
         return True
 
     @abstractmethod
@@ -265,22 +198,23 @@ class GpuDriver(Driver):
         self._functions[number] = (steps, count, name)
         return number
 
-    def launcher(self, function: int) -> Launcher:
+    def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
         run, fail, length = lib.pa_gpu_launch, self.fail, len
         steps, count, _ = self._functions[function]
-        plan = ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function))
+        arrays = ffi.new("pa_gpu_operand[]", list(map(tuple, operands)))
+        plan = ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function, arrays, len(operands)))
 
         def launch(slots: bytes) -> None:
             code = run(plan, slots, length(slots))
             if code:
                 fail("a launch", code)
 
-        vars(launch)["holds"] = function, steps  # the module, and what the plan points to
+        vars(launch)["holds"] = function, steps, arrays  # the module, and what the plan points to
         alone = any(not step.threads for step in steps[0:count])  # a kernel of one thread, for the others
         return self._turns.taken(launch) if alone else launch
 
-    def checked_launcher(self, function: int) -> CheckedLauncher:
-        return self._records.checked(self.launcher(function))
+    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
+        return self._records.checked(self.launcher(function, operands))
 
     @abstractmethod
     def reads_late(self, host: int) -> bool:
@@ -310,13 +244,27 @@ class GpuDriver(Driver):
         return int(lib.pa_gpu_current(self._gpu).handle)
 
     @contextlib.contextmanager
-    def _enqueuing(self) -> Iterator[int]:
-        """The current stream, which gets work in the block."""
-        stream = lib.pa_gpu_current(self._gpu)
+    def _enqueuing(self, ptr: int, nbytes: int, writes: bool) -> Iterator[int]:
+        """The current stream, which gets work on these bytes in the block."""
+        self.before_access(ptr, nbytes, writes)
         try:
-            yield int(stream.handle)
+            yield self.current_stream()
         finally:
-            lib.pa_gpu_count(stream)
+            self.after_access(ptr, nbytes, writes)
+
+    def before_access(self, ptr: int, nbytes: int, writes: bool) -> None:
+        code = lib.pa_gpu_before(self._gpu, ptr, nbytes, writes)
+        if code:
+            self.fail("a wait for another stream", code)
+
+    def after_access(self, ptr: int, nbytes: int, writes: bool) -> None:
+        code = lib.pa_gpu_after(self._gpu, ptr, nbytes, writes)
+        if code:
+            self.fail("an event of a stream", code)
+
+    @property
+    def stream_waits(self) -> int:
+        return int(self._gpu.waits)
 
     def enter_stream(self, stream: int) -> None:
         for hook in self.on_streams:
@@ -328,6 +276,9 @@ class GpuDriver(Driver):
                 self._left.discard(stream)
             if stream not in self._streams:
                 self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
+            code = lib.pa_gpu_entered(self._gpu, self._streams[stream])
+            if code:
+                self.fail("entering a stream", code)
             lib.pa_gpu_use(self._gpu, self._streams[stream])
 
     def leave_stream(self, stream: int, before: int) -> None:
@@ -336,6 +287,9 @@ class GpuDriver(Driver):
             if stream and not self._users[stream]:
                 self.order(stream)
                 self._left.add(stream)
+                code = lib.pa_gpu_left(self._gpu, self._streams[stream])
+                if code:
+                    self.fail("an event of a stream", code)
             lib.pa_gpu_use(self._gpu, self._streams[before])
 
     def stream_create(self, non_blocking: bool) -> int:

@@ -92,6 +92,11 @@ class HipDriver(GpuDriver):
             ("get_context", "hipGetDevice"),
             ("set_context", "hipSetDevice"),
             ("synchronize", "hipStreamSynchronize"),
+            ("event_create", "hipEventCreateWithFlags"),
+            ("event_record", "hipEventRecord"),
+            ("event_query", "hipEventQuery"),
+            ("event_destroy", "hipEventDestroy"),
+            ("stream_wait", "hipStreamWaitEvent"),
         ):
             setattr(gpu, field, ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .base import CheckedLauncher, Driver, Launcher
+from .base import CheckedLauncher, Driver, Launcher, Operand
 
 
 class NullCompiler:
@@ -99,13 +99,13 @@ class NullDriver(Driver):
         self._record("function", module, name)
         return next(self._handles)
 
-    def launcher(self, function: int) -> Launcher:
+    def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
         def launch(slots: bytes) -> None:
             self._record("launch", function, slots)
 
         return launch
 
-    def checked_launcher(self, function: int) -> CheckedLauncher:
+    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         def launch(slots: bytes) -> None:
             self._record("launch", function, slots)
 

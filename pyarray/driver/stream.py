@@ -16,9 +16,9 @@ class Stream:
     different streams may overlap. The setting is the calling thread's.
 
     `device` is a name, a `Device` or None for the default one. A stream and the device's default stream wait
-    for each other, unless it is `non_blocking`. Arrays are freed in order: memory that one stream may still
-    use is not given to another before. That is the only order between streams that is kept for you: what one
-    computes and another reads needs `wait`.
+    for each other, unless it is `non_blocking`. Work that uses the same memory is kept in order: what reads
+    what another stream writes, or writes what another uses, waits for that, on the device
+    (`Device.stream_waits` counts it; PYARRAY_STREAM_ORDER=0 turns it off). So is memory that is freed.
 
     On the CPU everything is done when a call returns, so streams have nothing to do there. Raises
     `DeviceError` when the device can't make one.

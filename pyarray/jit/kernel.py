@@ -33,7 +33,7 @@ from .forms import Form, read
 from .functions import Func as Func
 from .functions import Importable
 from .functions import func as func
-from .launch import make_dispatcher, make_key, make_launcher, written_by
+from .launch import make_dispatcher, make_key, make_launcher, operands, written_by
 from .mode import OBSERVED, Launch, mode, observe, observed
 from .report import raise_bounds, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
@@ -215,7 +215,8 @@ class Kernel(Importable):
         bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver
-        run = driver.checked_launcher(artifact.function) if checked else driver.launcher(artifact.function)
+        start = driver.checked_launcher if checked else driver.launcher
+        run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(p.name for p in bound.form.leaves)
         watched = bound.watched(written_by(program))
         launch = make_launcher(program.params, names, run, checked, self.__name__, watched)

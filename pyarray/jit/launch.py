@@ -10,13 +10,14 @@ from __future__ import annotations
 import inspect
 import struct
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..annotations import ArrayAnnotation
 from ..array import WATCHED
+from ..driver.base import Operand
 from ..lang.ir import ArrayType
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
@@ -42,6 +43,19 @@ def slot_format(kind: Any, debug: bool) -> str:
         return "?7x"
     text = _INTEGER[kind.dtype.itemsize]
     return text.upper().replace("X", "x") if letter == "u" else text
+
+
+def operands(
+    params: Sequence[tuple[str, Any]], directions: Mapping[str, str], debug: bool
+) -> tuple[Operand, ...]:
+    """Where the arrays that a launch uses stand in its slots."""
+    found, slot = list[Operand](), 0
+    for name, kind in params:
+        if isinstance(kind, ArrayType) and directions.get(name) != "UNUSED":
+            first, writes = slot + 1 + debug, directions.get(name) != "IN"
+            found.append(Operand(slot, first, kind.ndim, kind.strided, kind.dtype.itemsize, writes))
+        slot += struct.calcsize("@" + slot_format(kind, debug)) // 8
+    return tuple(found)
 
 
 def slot_values(name: str, kind: Any, debug: bool, p: str) -> str:
@@ -134,7 +148,9 @@ def make_walk(
     """A launcher of `variant`, which checks no bounds, for arrays whose shapes and strides are known: it
     takes addresses in their place."""
     assert not variant.checked, "checked code has other slots"
-    params, run = variant.program.params, variant.device.driver.launcher(variant.artifact.function)
+    params = variant.program.params
+    arrays = operands(params, variant.program.directions, False)
+    run = variant.device.driver.launcher(variant.artifact.function, arrays)
     p = _prefix(names := tuple(f"a{k}" for k in range(len(params))))
     pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
     values = []

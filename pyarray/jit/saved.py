@@ -32,7 +32,7 @@ from . import transfer
 from .binding import Bound
 from .facts import site_facts, site_of, type_facts, type_of
 from .forms import Form, Struct
-from .launch import make_launcher, written_by
+from .launch import make_launcher, operands, written_by
 from .mode import Launch, mode, observe, observed
 from .replace import replace_file
 from .report import raise_bounds
@@ -345,7 +345,8 @@ class _Saved:
             artifact = compiler.open_binary(device, self.binary, facts["entry"], facts["artifact"])
         else:
             artifact = self._compiled(device, flags)
-        run = (driver.checked_launcher if self.checked else driver.launcher)(artifact.function)
+        start = driver.checked_launcher if self.checked else driver.launcher
+        run = start(artifact.function, operands(self.program.params, self.program.directions, self.checked))
         names = tuple(p.name for p in self.form.leaves)
         asked = written_by(self.program)
         launch = make_launcher(self.program.params, names, run, self.checked, self.kernel, asked=asked)

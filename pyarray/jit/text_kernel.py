@@ -19,7 +19,7 @@ from ..locks import new_lock
 from . import compile as compiler
 from .bounded import Bounded
 from .counts import COUNTED, retire_counts
-from .launch import make_launcher, written_by
+from .launch import make_launcher, operands, written_by
 from .mode import Launch, mode, observe, observed
 from .report import raise_bounds
 from .variants import MOST, Variant
@@ -103,7 +103,8 @@ class TextKernel:
         program = self.program(key, device.kind, checked)
         flags = self.flags if DIALECTS[device.kind].blocks else self.grid_flags
         artifact = compiler.load(self.__name__, program.text, program.entry, device, flags, self.counts)
-        run = (device.driver.checked_launcher if checked else device.driver.launcher)(artifact.function)
+        start = device.driver.checked_launcher if checked else device.driver.launcher
+        run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(name for name, _ in program.params)
         launch = make_launcher(program.params, names, run, checked, asked=written_by(program))
         return Variant(program, artifact, launch, device, flags, checked)

@@ -154,8 +154,9 @@ def test_fresh_memory_and_leaks(emulator, driver):
 
 
 @pytest.mark.parametrize("order", ["late", "early", "1", "2"])
-def test_work_runs_as_late_as_it_may(emulator, driver, run, order):
+def test_work_runs_as_late_as_it_may(emulator, driver, run, order, monkeypatch):
     """Between streams that don't wait for each other only; the default stream is in order with others."""
+    monkeypatch.setattr(driver._gpu, "ordered", 0)
     emulator.hipEmulatorOrder(order.encode())
     ptr, out = driver.allocate(4), driver.allocate(4)
     driver.fill(ptr, 0, 4)

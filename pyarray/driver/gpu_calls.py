@@ -1,0 +1,93 @@
+"""Calls of a GPU's vendor in the context of a device, and what their errors say."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NoReturn
+
+from .._runtime import ffi, lib
+from ..errors import DeviceError
+from .base import Driver
+
+RECENT = 256  # PA_GPU_RECENT
+FORKED = -1  # what C returns for a device that is not alive
+
+
+class GpuCalls(Driver):
+    """What `GpuDriver` builds on."""
+
+    CALLS: ClassVar[Mapping[str, str]]  # our names of calls to the vendor's; each returns (code, *values)
+
+    def __init__(self, index: int):
+        super().__init__(index)
+        self._gpu = ffi.new("pa_gpu_device *")
+        self._functions: dict[int, tuple[Any, int, str]] = {}  # steps, how many, the kernel's name
+        self._good = 0  # launches that are known to have gone well
+
+    @abstractmethod
+    def _vendor(self, name: str) -> Any:
+        """The vendor's function of that name."""
+
+    @abstractmethod
+    def _error(self, code: int) -> str:
+        """Name and description of an error code."""
+
+    def call(self, name: str, *args: Any) -> Any:
+        """A call of `CALLS`, in the context of this device: its value, or the tuple of its values."""
+        code, value = self.attempt(name, *args)
+        if code:
+            self.fail(self.CALLS[name], code)
+        return value
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        before = ffi.new("uintptr_t *")
+        code = lib.pa_gpu_enter(self._gpu, before)
+        if code:
+            self.fail("entering the device", code)
+        try:
+            yield
+        finally:
+            lib.pa_gpu_leave(self._gpu, before[0])
+
+    def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
+        """The same, which returns the vendor's error code, too."""
+        with self.current():
+            error, *values = self._vendor(self.CALLS[name])(*args)
+        return int(error), values[0] if len(values) == 1 else tuple(values)
+
+    def _plain(self, name: str, *args: Any) -> Any:
+        """A call that needs no context."""
+        code, *values = self._vendor(name)(*args)
+        if int(code):
+            self.fail(name, int(code))
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def fail(self, what: str, code: int) -> NoReturn:
+        """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""
+        if code == FORKED or not self._gpu.alive:
+            raise DeviceError(
+                f"{self.kind}:{self.index} can't be used in a process forked from one that used it; start "
+                "processes with multiprocessing.get_context('spawn'), or touch the device after the fork only"
+            )
+        raise DeviceError(f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspects()}")
+
+    def _suspects(self) -> str:
+        """The launches of which nobody knows yet whether they went well."""
+        last = self._gpu.launches
+        if last == self._good:
+            return ""
+        first = last - 1 if self._gpu.blocking else max(self._good, last - RECENT)
+        numbers = [self._gpu.recent[n % RECENT] for n in range(first, last)]
+        names = Counter(self._functions[n][2] if n in self._functions else "a kernel" for n in numbers)
+        if last - first == 1:
+            return f"; it is that of the launch of {next(iter(names))}"
+        listed = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in names.items())
+        return (
+            "; the device runs later than the host, so it may be that of any of the last "
+            f"{last - first} launches: {listed}. PYARRAY_LAUNCH_BLOCKING=1 names the one, PYARRAY_DEBUG=1 "
+            "its access out of bounds"
+        )

@@ -1,0 +1,294 @@
+"""Work in different streams that uses the same memory: what one writes and another reads or writes is kept in
+order, on the device. The emulated GPU runs streams late and in changing orders, and nothing before somebody
+waits for it."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from pyarray._runtime import lib
+
+import pyarray as pa
+
+N = 5000
+
+
+@pa.kernel
+def rounds(out, a, n: int):
+    for i in range(out.size):
+        x = a[i]
+        for _ in range(n):
+            x = x * 0.5 + 1
+        out[i] = x
+
+
+def rounds_of(x, n):
+    for _ in range(n):
+        x = x * 0.5 + 1
+    return x
+
+
+RAW = """
+extern "C" __global__ void add_one(double *x, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] += 1;
+}
+"""
+
+
+def streams(device, count):
+    return [pa.Stream(device, non_blocking=True) for _ in range(count)]
+
+
+def started(device):
+    """An array, and nothing under way."""
+    a = pa.asarray(np.random.default_rng(3).random(N), device=device)
+    pa.synchronize(device)
+    return a, pa.asnumpy(a).copy()
+
+
+@pytest.fixture(params=["late", "1", "2", "3"])
+def order(device, request):
+    """How the emulated GPU runs streams."""
+    if not device.startswith("hip"):
+        yield
+        return
+    from hip_emulator.build import use_emulator
+
+    library = use_emulator()
+    library.hipEmulatorOrder(request.param.encode())
+    yield
+    library.hipEmulatorOrder(b"late")
+
+
+@pytest.mark.usefixtures("order")
+class TestOrder:
+    def test_reads_come_after_writes(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        for turn in range(6):
+            with first:
+                b = pa.empty(N, device=device)
+                rounds(b, a, 30 + turn)
+            with second:
+                c = b + 1
+                half = b[: N // 2] * 2
+            expected = rounds_of(host, 30 + turn)
+            np.testing.assert_array_equal(pa.asnumpy(half), expected[: N // 2] * 2)
+            np.testing.assert_array_equal(pa.asnumpy(c), expected + 1)
+
+    def test_writes_come_after_reads_and_writes(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        b, c = pa.empty(N, device=device), pa.empty(N, device=device)
+        for turn in range(6):
+            with first:
+                b[...] = a
+                rounds(c, b, 20 + turn)
+            with second:
+                b[...] = 7.0  # while `first` may still read it
+                b += 1
+            with first:
+                b *= 2
+            np.testing.assert_array_equal(pa.asnumpy(c), rounds_of(host, 20 + turn))
+            np.testing.assert_array_equal(pa.asnumpy(b), np.full(N, 16.0))
+
+    def test_the_default_stream_takes_part(self, device):
+        a, host = started(device)
+        (stream,) = streams(device, 1)
+        b = pa.empty(N, device=device)
+        rounds(b, a, 9)  # before any other stream has had work
+        with stream:
+            c = b + 1
+            rounds(b, c, 4)
+        d = b * 1
+        np.testing.assert_array_equal(pa.asnumpy(d), rounds_of(rounds_of(host, 9) + 1, 4))
+
+    def test_copies_take_part(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        with first:
+            b = pa.empty(N, device=device)
+            rounds(b, a, 25)
+        with second:
+            np.testing.assert_array_equal(pa.asnumpy(b), rounds_of(host, 25))
+            assert b[3].item() == rounds_of(host, 25)[3]
+        with first:
+            rounds(a, b, 2)
+        with second:
+            up = pa.asarray(host.copy(), device=device)
+        with first:
+            up += a
+        np.testing.assert_array_equal(pa.asnumpy(up), host + rounds_of(host, 27))
+
+    def test_functions_that_are_repeated(self, device):
+        """Their launches are written down, and run again with other addresses."""
+        a, host = started(device)
+        first, second = streams(device, 2)
+        for _ in range(9):
+            with first:
+                b = pa.cumsum(a)
+                c = pa.concat([b, a])
+            with second:
+                d = pa.sort(c)
+                total = pa.sum(b)
+            np.testing.assert_allclose(pa.asnumpy(d), np.sort(np.concatenate([np.cumsum(host), host])))
+            np.testing.assert_allclose(total.item(), np.cumsum(host).sum())
+
+    def test_kernels_that_say_nothing_of_their_arrays(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        add_one = pa.RawKernel(RAW, "add_one")
+        with first:
+            b = pa.empty(N, device=device)
+            rounds(b, a, 12)
+        with second:
+            add_one((4,), (64,), (b, N))
+        with first:
+            c = b * 3
+        np.testing.assert_array_equal(pa.asnumpy(c), (rounds_of(host, 12) + 1) * 3)
+
+    def test_checked_launches(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        with pa.debug():
+            with first:
+                b = a + 1
+            with second:
+                b *= 2
+            with first:
+                c = b - 1
+        np.testing.assert_array_equal(pa.asnumpy(c), (host + 1) * 2 - 1)
+
+    def test_many_ranges_and_streams(self, device):
+        """More than are known one by one."""
+        a, host = started(device)
+        several = streams(device, 3)
+        out = pa.zeros(2 * 600, device=device)
+        for k in range(600):
+            with several[k % 3]:
+                out[2 * k : 2 * k + 1] = a[k : k + 1]
+        for stream in reversed(several):
+            with stream:
+                out += 1
+        expected = np.zeros(1200)
+        expected[::2] = host[:600]
+        np.testing.assert_array_equal(pa.asnumpy(out), expected + 3)
+
+    def test_a_stream_that_worked_alone_for_long(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        with second:
+            b = a + 1
+        with first:
+            for _ in range(1100):
+                b += 1
+        with second:
+            c = b * 2
+        np.testing.assert_allclose(pa.asnumpy(c), (host + 1101) * 2)
+
+    def test_threads(self, device):
+        """Each hands its array on to the next, which works in a stream of its own."""
+        a, host = started(device)
+        handed, done = [a], []
+        turn = threading.Condition()
+
+        def work(number):
+            with pa.Stream(device, non_blocking=True), turn:
+                assert turn.wait_for(lambda: len(handed) > number, timeout=60)
+                handed.append(handed[-1] * 0.5 + 1)
+                done.append(number)
+                turn.notify_all()
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_array_equal(pa.asnumpy(handed[-1]), rounds_of(host, 6))
+
+
+def test_waits_are_counted_and_only_where_memory_is_shared(device):
+    place = pa.get_device(device)
+    if not place.driver.grid:
+        assert place.stream_waits == 0
+        return
+    place.driver.synchronize_all()  # streams of other tests order nothing any more
+    a, _ = started(device)
+    first, second = streams(device, 2)
+    with first:
+        b, e = a + 1, pa.empty(N, device=device)
+        rounds(e, b, 2)
+    with second:
+        d, f = pa.ones(N, device=device), pa.empty(N, device=device)
+        rounds(f, a, 2)
+    before = place.stream_waits
+    for _ in range(5):  # neither uses what the other writes
+        with first:
+            rounds(b, a, 3)
+        with second:
+            rounds(d, a, 3)
+    assert place.stream_waits == before
+    with second:
+        rounds(d, b, 3)
+        assert place.stream_waits == before + 1
+        rounds(d, b, 3)  # it has waited for that
+        assert place.stream_waits == before + 1
+    with first:
+        rounds(b, a, 3)  # which `second` still reads
+    assert place.stream_waits == before + 2
+    with second:
+        rounds(f[: N // 2], b[N // 2 :], 3)
+        assert place.stream_waits == before + 3
+    with first:
+        rounds(b[: N // 2], a, 3)
+    assert place.stream_waits == before + 3
+    pa.synchronize(device)
+
+
+def test_a_stream_alone_notes_nothing(device):
+    driver = pa.get_device(device).driver
+    if not driver.grid:
+        pytest.skip("a CPU has one stream")
+    a, _ = started(device)
+    (stream,) = streams(device, 1)
+    with stream:
+        for _ in range(1100):  # PA_GPU_ALONE and some
+            rounds(a, a, 1)
+        assert driver._gpu.alone == driver._streams[stream.handle]
+        assert driver._gpu.held == 0
+    assert not driver._gpu.alone
+    pa.synchronize(device)
+    assert lib.PA_GPU_ALONE <= 1100
+
+
+def test_it_can_be_turned_off(device, tmp_path):
+    script = tmp_path / "off.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import pyarray as pa
+
+        place = pa.get_device({device!r})
+        a = pa.ones(64, device=place)
+        pa.synchronize(place)
+        with pa.Stream(place, non_blocking=True):
+            b = a + 1
+            pa.synchronize(place)
+        with pa.Stream(place, non_blocking=True):
+            b += 1
+            pa.synchronize(place)
+        print(place.stream_waits)
+        """)
+    )
+    said = {}
+    for setting in "01":
+        environment = os.environ | {"PYARRAY_STREAM_ORDER": setting}
+        ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        said[setting] = int(ran.stdout)
+    assert said["0"] == 0
+    assert (said["1"] > 0) == pa.get_device(device).driver.grid
