@@ -12,7 +12,9 @@ from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..dtypes import DType, asdtype, float64
 from ..jit.repeat import repeatable
-from ..kernels.quantile import pick
+from ..kernels.quantile import pick, places_of
+from ..kernels.scratch import scratch
+from ..kernels.sort import select_rows, selects
 from .sorting import lines, sort
 from .statistical import as_operand
 from .ufunc import delivered
@@ -189,8 +191,22 @@ def _quantile(
         found[...] = math.nan
     else:
         wanted = asarray(fractions.reshape(-1), device=x.device)
-        pick(found, sort(rows), wanted, fraction, alpha, beta, skip_nan)
+        places = places_of(fractions, rows._shape[1], alpha, beta)
+        ordered = sort(rows) if skip_nan else _selected(rows, places)
+        pick(found, ordered, wanted, fraction, alpha, beta, skip_nan)
     return delivered(name, found.reshape(shape), out)
+
+
+def _selected(rows: ndarray, places: set[int]) -> ndarray:
+    """The rows with what a sort puts at `places` there, and a NaN, if there is one, at the end."""
+    if rows._dtype.kind == "f":
+        places = places | {rows._shape[1] - 1}
+    kth = tuple(sorted(places))
+    if not selects(rows, kth) or not rows._size:
+        return sort(rows)
+    out = scratch(rows._shape, rows._dtype, rows.device)
+    select_rows(out, lines(rows, 1), kth)
+    return out
 
 
 def _between(kind: DType, precision: np.dtype[Any] | None) -> DType:

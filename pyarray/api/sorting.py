@@ -150,7 +150,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 @repeatable
 def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """A copy of `x` in which the elements at `kth` (an int or several) along `axis` are those that a sort
-    puts there, smaller ones before them and larger ones after them: here, all are sorted.
+    puts there, smaller ones before them and larger ones after them.
 
     Raises `ValueError` for a `kth` out of range.
 
@@ -158,9 +158,15 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     >>> pa.partition(pa.asarray([3, 1, 2]), 1)[1].item()
     2
     """
-    x = as_operand("partition", x, "biufc")
-    _check_kth("partition", x, kth, axis)
-    return sort(x, axis)
+    x, along = _operand("partition", x, axis, None, None)
+    places = _places("partition", x, kth, along)
+    rows = lines(x, along)
+    if not kernels.selects(rows, places):
+        return sort(x, along)
+    out = scratch(rows._shape, x._dtype, x._buffer.device)
+    if out._size:
+        kernels.select_rows(out, rows, places)
+    return from_lines(out, x._shape, along)
 
 
 @repeatable
@@ -171,18 +177,27 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     >>> pa.argpartition(pa.asarray([3, 1, 2]), 0)[0].item()
     1
     """
-    x = as_operand("argpartition", x, "biufc")
-    _check_kth("argpartition", x, kth, axis)
-    return argsort(x, axis)
+    x, along = _operand("argpartition", x, axis, None, None)
+    places = _places("argpartition", x, kth, along)
+    rows = lines(x, along)
+    if not kernels.selects(rows, places):
+        return argsort(x, along)
+    out = scratch(rows._shape, int64, x._buffer.device)
+    if out._size:
+        kernels.select_places(out, rows, places)
+    return from_lines(out, x._shape, along)
 
 
-def _check_kth(name: str, x: ndarray, kth: Any, axis: int | None) -> None:
-    n = x._size if axis is None else x._shape[shapes.normalize_axis(axis, x.ndim)]
-    for k in asarray(kth).reshape(-1).tolist():
+def _places(name: str, x: ndarray, kth: Any, axis: int) -> tuple[int, ...]:
+    """The different places among `kth`, from 0 on and in order."""
+    n = x._shape[axis]
+    given = [kth] if isinstance(kth, int) else asarray(kth).reshape(-1).tolist()
+    for k in given:
         if not isinstance(k, int):
             raise TypeError(f"{name}(): kth must be integers, got {k!r}")
         if not -n <= k < n:
             raise ValueError(f"{name}(): kth={k} is out of bounds for {n} elements along axis {axis}")
+    return tuple(sorted({k + n if k < 0 else k for k in given}))
 
 
 def _operand(name: str, x: Any, axis: int | None, kind: Any, order: Any) -> tuple[ndarray, int]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
+
+import numpy as np
 
 from ..array import ndarray
 from ..dtypes import float64, int64
@@ -23,10 +26,21 @@ FRACTIONS = {
 }
 
 
+def places_of(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) -> set[int]:
+    """Which elements of a sorted row of `count` numbers `pick` reads for the quantiles `q`, besides the last
+    one: the kernel's computation, step by step."""
+    v = float(count - 1) * q
+    if alpha != 1.0 or beta != 1.0:
+        v = float(count) * q + (alpha + q * (1.0 - alpha - beta)) - 1.0
+    low = np.clip(np.floor(v).astype(np.int64), 0, count - 1)
+    return {*low.reshape(-1).tolist(), *np.minimum(low + 1, count - 1).reshape(-1).tolist()}
+
+
 def pick(
     out: ndarray, rows: ndarray, q: ndarray, fraction: str, alpha: float, beta: float, skip_nan: bool
 ) -> None:
-    """`out[i, r]` = the quantile `q[i]` of the sorted row `rows[r]`: NaN where the row has one, which with
+    """`out[i, r]` = the quantile `q[i]` of the sorted row `rows[r]`, of which without `skip_nan` only the
+    elements at `places_of` and the last one are read: NaN where the row has one, which with
     `skip_nan` doesn't count, and where it has no number."""
     if out._size:
         floating = rows._dtype.kind == "f"

@@ -7,7 +7,8 @@ NaN the largest, complemented for descending order. Two forms, as the array lies
 - *blocks*: few long rows. Each pass over a digit counts the digits of each block, turns counts into places
 and moves elements there. What is the same in all keys makes no pass: their range is looked at first.
 
-A grid sorts in forms of its own (sort_grid.py).
+Elements of 4 and 8 bytes are sorted in vectors on a CPU (sort_values.py); a grid sorts in forms of its own
+(sort_grid.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from .. import array_host
 from ..array import ndarray
 from ..dtypes import DType, bool_, int32, int64, uint8
-from . import sort_grid
+from . import sort_grid, sort_values
 from .nonzero import bits
 from .reduce import on_grid
 from .scratch import scratch
@@ -69,6 +70,9 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if on_grid(x):
         sort_grid.sort_rows(target, source, order, False)
         return
+    if x.itemsize in sort_values.WORDS:
+        sort_values.sort_rows(target, source, order)
+        return
     if _by_rows(x):
         _launch_rows(target, source, order, False)
         return
@@ -76,6 +80,24 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if minus and order.zero:
         low, high = min(low, order.level), max(high, order.level)
     _passes(keys, low, high, target, order, False)
+
+
+def selects(x: ndarray, kth: tuple[int, ...]) -> bool:
+    """Whether `select_rows` and `select_places` serve `x` and these places; else it is sorted."""
+    if x._dtype.kind == "c" or on_grid(x):
+        return False
+    return x.itemsize in sort_values.WORDS and 0 < len(kth) <= sort_values.MOST
+
+
+def select_rows(out: ndarray, x: ndarray, kth: tuple[int, ...]) -> None:
+    """As `sort_rows`, but only the elements that come to the places `kth`, different ones in order, are sure
+    to be there; what is before each isn't larger, and what is after it isn't smaller."""
+    sort_values.sort_rows(bits(out), bits(x), order_of(x._dtype, False), kth)
+
+
+def select_places(out: ndarray, x: ndarray, kth: tuple[int, ...]) -> None:
+    """The positions (int64) that bring `x` in an order which `select_rows` may give."""
+    sort_values.places_rows(out, bits(x), order_of(x._dtype, False), kth)
 
 
 def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
@@ -131,12 +153,12 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, posi
     """
     width, enough = max((high - low).bit_length(), 1), keys._shape[1].bit_length() + SPARE
     start = None
-    if width > enough + DIGIT:
+    if positions and width > enough + DIGIT:
         passes = -(-enough // DIGIT)
         keys, places = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
         wrong = scratch((keys._shape[0], -(-keys._shape[1] // BLOCK)), int32, keys.device)
         tail = (out, keys, wrong, low, width - passes * DIGIT, BLOCK)
-        neighbours_kernel(keys._dtype, positions)(*tail, *((places,) if positions else order[5:] + order[:2]))
+        neighbours_kernel(keys._dtype)(*tail, places)
         if not array_host.host(wrong).any():
             return
         start = places

@@ -116,29 +116,20 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
 
 
 @functools.cache
-def neighbours_kernel(word: DType, positions: bool) -> Kernel:
+def neighbours_kernel(word: DType) -> Kernel:
     """Sorts runs of keys that are alike from bit `shift` on, each by the block in which it begins, and writes
-    what is asked for; `wrong` says where runs are too long for that."""
-    top = 8 * word.itemsize - 1
-    value = "places[r, e]" if positions else _VALUE.format(top=top)
-    more = ", places" if positions else ", minus: word, level: word, also: word, flip: word"
-    place = {
-        "take": "place = places[r, e]\n                    ",
-        "move": "places[r, s] = places[r, s - 1]\n                        ",
-        "put": "places[r, s] = place\n                    ",
-    }
-    take, move, put = (text if positions else "" for text in place.values())
+    their positions; `wrong` says where runs are too long for that."""
 
-    def at(index: str) -> str:
-        return _level(f"keys[r, {index}]", positions)
+    def alike(one: str, other: str) -> str:
+        return f"(keys[r, {one}] - low) >> shift == (keys[r, {other}] - low) >> shift"
 
-    text = f"""def sort_neighbours(out, keys, wrong, low: word, shift: word, block: int{more}):
+    text = f"""def sort_neighbours(out, keys, wrong, low: word, shift: word, block: int, places):
     for r, b in ndrange(wrong.shape[0], wrong.shape[1]):
         n = keys.shape[1]
         bad = False
         s = b * block
         stop = min(s + block, n)
-        while s < n and s > 0 and ({at("s")} - low) >> shift == ({at("s - 1")} - low) >> shift:
+        while s < n and s > 0 and {alike("s", "s - 1")}:
             s += 1
         for strip in range(0, stop - s, {_STRIP}):
             for each in range(min({_STRIP}, stop - s)):
@@ -147,21 +138,23 @@ def neighbours_kernel(word: DType, positions: bool) -> Kernel:
                 first = s
                 e = s + 1
                 rising = True
-                while e < n and ({at("e")} - low) >> shift == ({at("first")} - low) >> shift:
-                    rising = rising and {at("e - 1")} <= {at("e")}
+                while e < n and {alike("e", "first")}:
+                    rising = rising and keys[r, e - 1] <= keys[r, e]
                     e += 1
                 after = e
                 bad = bad or (not rising and after - first > {ALIKE})
                 for e in range(first + 1, first if rising or bad else after):
                     key = keys[r, e]
-                    {take}s = e
-                    while s > first and {at("s - 1")} > {_level("key", positions)}:
+                    place = places[r, e]
+                    s = e
+                    while s > first and keys[r, s - 1] > key:
                         keys[r, s] = keys[r, s - 1]
-                        {move}s -= 1
-                    {put}keys[r, s] = key
+                        places[r, s] = places[r, s - 1]
+                        s -= 1
+                    keys[r, s] = key
+                    places[r, s] = place
                 for e in range(first, after):
-                    v = keys[r, e]
-                    out[r, e] = {value}
+                    out[r, e] = places[r, e]
                 s = after
         wrong[r, b] = bad
 """

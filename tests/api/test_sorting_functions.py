@@ -293,3 +293,86 @@ def test_sort_complex_of_special_values(device):
         ours = pa.sort_complex(pa.asarray(x, device=device))
         equal_bits(ours, np.sort(x).astype(ours.dtype.numpy))
     assert pa.sort_complex(pa.ones(2, dtype="bfloat16", device=device)).dtype is pa.complex128
+
+
+def is_partitioned(found, ordered, kth):
+    """Whether what a sort puts at `kth` is there, and the rest on the right sides of it; each NaN is one."""
+    np.testing.assert_array_equal(np.sort(found), ordered)
+    np.testing.assert_array_equal(found[list(kth)], ordered[list(kth)])
+    for k in kth:
+        for part, whole in ((found[:k], ordered[:k]), (found[k + 1 :], ordered[k + 1 :])):
+            np.testing.assert_array_equal(np.sort(part), whole)
+
+
+WORDS = ["float32", "float64", "int32", "int64", "uint32", "uint64"]
+EDGES = [1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 513, 2100, 32768, 40001]
+PATTERNS = ["random", "few", "equal", "largest", "rising", "falling", "organ pipe", "special", "sawtooth"]
+
+
+def pattern(dtype, n, kind):
+    """Input that is hard on pivots, or on what stands for something else."""
+    rng, dtype = np.random.default_rng(n), np.dtype(dtype)
+    floating = dtype.kind == "f"
+    info = np.finfo(dtype) if floating else np.iinfo(dtype)
+    if kind == "special":
+        some = [info.min, info.max, 0, 1]
+        if floating:
+            some += [-0.0, 0.0, -1, np.nan, -np.nan, np.inf, -np.inf, info.smallest_subnormal]
+        x = rng.choice(np.array(some, dtype), n)
+        if floating:  # NaNs of many bits
+            bits = x.view(f"u{dtype.itemsize}")
+            bits[np.isnan(x)] ^= rng.integers(0, 1000, np.isnan(x).sum()).astype(bits.dtype)
+        return x
+    if kind == "random":
+        x = rng.bytes(n * dtype.itemsize)
+        return np.frombuffer(x, dtype).copy()
+    line = np.arange(n)
+    return {
+        "few": rng.integers(0, 5, n),
+        "equal": np.full(n, 3),
+        "largest": np.full(n, np.inf if floating else info.max, dtype),
+        "rising": line,
+        "falling": line[::-1],
+        "organ pipe": np.minimum(line, line[::-1]),
+        "sawtooth": line % 37,
+    }[kind].astype(dtype)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_vectors(data):
+    """Sorts, selections and their positions around the sizes of vectors, networks and shared rows."""
+    dtype, n = data.draw(st.sampled_from(WORDS)), data.draw(st.sampled_from(EDGES))
+    x = pattern(dtype, n, data.draw(st.sampled_from(PATTERNS)))
+    if data.draw(st.booleans()):
+        x = np.repeat(x, 2)[::-2]
+    checked, ordered = data.draw(st.booleans()) and n < 3000, np.sort(x)
+    kth = data.draw(st.lists(st.integers(-n, n - 1), min_size=1, max_size=4))
+    places = [k % n for k in kth]
+    with pa.debug(checked):
+        a = pa.asarray(x)
+        equal_bits(pa.sort(a), sort_stably(x))
+        falling_places = pa.asnumpy(pa.argsort(a, descending=True))
+        equal_bits(pa.sort(a, descending=True), x[falling_places])
+        found = pa.asnumpy(pa.partition(a, kth))
+        if x.dtype.kind == "f":
+            assert np.signbit(found[found == 0]).sum() == np.signbit(x[x == 0]).sum()
+        is_partitioned(found, ordered, places)
+        at = pa.asnumpy(pa.argpartition(a, kth))
+        np.testing.assert_array_equal(np.sort(at), np.arange(n))
+        is_partitioned(x[at], ordered, places)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64", "uint8", "float16", "bool"])
+def test_partition_of_rows(dtype, device):
+    x = values(getattr(pa, dtype), 3 * 70 * 5).reshape(3, 70, 5)
+    for axis, kth in ((1, 3), (-1, [0, 4]), (0, 1), (None, [7, -1]), (1, list(range(0, 70, 5)))):
+        a = pa.asarray(x, device=device)
+        found, at = pa.asnumpy(pa.partition(a, kth, axis=axis)), pa.argpartition(a, kth, axis=axis)
+        flat = x.reshape(-1) if axis is None else x
+        places = np.atleast_1d(kth)
+        wanted = np.take(np.sort(flat, axis=axis or 0), places, axis=axis or 0)
+        np.testing.assert_array_equal(np.take(found, places, axis=axis or 0), wanted)
+        taken = np.take_along_axis(flat, pa.asnumpy(at), axis=axis or 0)
+        np.testing.assert_array_equal(np.take(taken, places, axis=axis or 0), wanted)
+        np.testing.assert_array_equal(np.sort(found, axis=axis or 0), np.sort(flat, axis=axis or 0))

@@ -1,0 +1,160 @@
+/* Rows that are cut in runs of keys, each of which has larger keys than the one before: a row that all threads share, and positions.
+   Pieces of the row are counted against the keys at which runs begin, and then written to their places. Only pa_sort_cpu.h includes
+   it. */
+
+#define PA_S_RUNS 32   /* at most */
+#define PA_S_PIECES 64 /* at most */
+#ifndef PA_S_PIECE
+#define PA_S_PIECE (1 << 14)
+#endif
+#define PA_S_SAMPLE 32 /* elements that are looked at for each run */
+
+typedef struct pa_sort_wide {
+    pa_sort_row *row;
+    int64_t piece;                      /* elements */
+    int64_t at[PA_S_PIECES][PA_S_RUNS]; /* how many of a piece belong to each run, then where they go */
+    int64_t first[PA_S_RUNS + 1];       /* of each run */
+    pa_key cuts[PA_S_RUNS];             /* the least key that a run may have */
+    int runs;
+    int64_t zeros[PA_S_PIECES];
+} pa_sort_wide;
+
+/* Counts the elements of each run in pieces of the row. */
+PA_S_CALLED void pa_sort_count(void *context, int64_t begin, int64_t end)
+{
+    pa_sort_wide *w = (pa_sort_wide *)context;
+    const pa_sort *job = w->row->job;
+    for (; begin < end; begin++) {
+        const int64_t first = begin * w->piece, left = w->row->n - first, n = left < w->piece ? left : w->piece;
+        const pa_key *from = w->row->x + first;
+        pa_keys zeros = {0}, below[PA_S_RUNS];
+        int64_t i, before = 0;
+        int run, lane;
+        __builtin_memset(below, 0, sizeof below);
+        /* what is beyond the end belongs to the last run */
+        for (i = 0; i < n; i += PA_S_LANES) {
+            const pa_keys v = pa_sort_keys(job, pa_keys_get(from + i, n - i, pa_sort_value(job, PA_S_LAST)), &zeros);
+            for (run = 1; run < w->runs; run++) below[run] -= v < w->cuts[run];
+        }
+        for (run = 1; run < w->runs; run++) {
+            int64_t count = 0;
+            for (lane = 0; lane < PA_S_LANES; lane++) count += below[run][lane];
+            w->at[begin][run - 1] = count - before;
+            before = count;
+        }
+        w->at[begin][w->runs - 1] = n - before;
+        w->zeros[begin] = pa_sort_any(zeros);
+    }
+}
+
+/* Writes keys of pieces, or their positions, to their runs. */
+PA_S_CALLED void pa_sort_scatter(void *context, int64_t begin, int64_t end)
+{
+    pa_sort_wide *w = (pa_sort_wide *)context;
+    const pa_sort *job = w->row->job;
+    for (; begin < end; begin++) {
+        const int64_t first = begin * w->piece, left = w->row->n - first, n = left < w->piece ? left : w->piece;
+        const pa_key *from = w->row->x + first;
+        int64_t *at = w->at[begin];
+        pa_keys zeros = {0}, in;
+        int64_t i, t;
+        int run;
+        for (i = 0; i < n; i += PA_S_LANES) {
+            const pa_keys v = pa_sort_keys(job, pa_keys_get(from + i, n - i, 0), &zeros);
+            in = (pa_keys){0};
+#if PA_S_MASKED
+            pa_lanes rest = n - i < PA_S_LANES ? (pa_lanes)((1u << (n - i)) - 1) : PA_S_FULL;
+            for (run = 0; run < w->runs && !w->row->places; run++) {
+                const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->cuts[run + 1])) : PA_S_FULL;
+                const int found = __builtin_popcount(less & rest);
+                pa_keys_put(w->row->out + at[run], pa_keys_packed(v, less & rest), (pa_lanes)((1u << found) - 1));
+                at[run] += found;
+                rest &= (pa_lanes)~less;
+            }
+            if (!w->row->places) continue;
+#endif
+            for (run = 1; run < w->runs; run++) in -= v >= w->cuts[run];
+            for (t = 0; t < PA_S_LANES && t < n - i; t++)
+                if (w->row->places) w->row->places[at[in[t]]++] = first + i + t;
+                else w->row->out[at[in[t]]++] = v[t];
+        }
+    }
+}
+
+PA_S_CALLED void pa_sort_runs(void *context, int64_t begin, int64_t end)
+{
+    pa_sort_wide *w = (pa_sort_wide *)context;
+    for (; begin < end; begin++) {
+        const int64_t n = w->first[begin + 1] - w->first[begin];
+        pa_sort_row row = *w->row;
+        pa_sort_quick(&row, row.out, w->first[begin], n, w->cuts[begin], pa_sort_tries(n));
+    }
+}
+
+/* Writes the row's keys (or positions) to row->out (or places) in the order of the runs. */
+PA_S_CALLED void pa_sort_spread(pa_sort_wide *w, int threads)
+{
+    const pa_sort *job = w->row->job;
+    const int64_t n = w->row->n, most = threads ? PA_S_PIECES : 1;
+    const int64_t pieces = n <= PA_S_PIECE ? 1 : n / PA_S_PIECE < most ? n / PA_S_PIECE : most;
+    int64_t count, piece, before = 0;
+    int run;
+    w->piece = (n + pieces - 1) / pieces;
+    count = (n + w->piece - 1) / w->piece;
+    if (threads) job->rt->parallel_for(job->rt, pa_sort_count, w, count, 1);
+    else pa_sort_count(w, 0, count);
+    for (run = 0; run < w->runs; run++) {
+        w->first[run] = before;
+        for (piece = 0; piece < count; piece++) {
+            const int64_t here = w->at[piece][run];
+            w->at[piece][run] = before;
+            before += here;
+        }
+    }
+    w->first[w->runs] = before;
+    for (piece = 0; piece < count; piece++) w->row->zeros |= w->zeros[piece];
+    if (threads) job->rt->parallel_for(job->rt, pa_sort_scatter, w, count, 1);
+    else pa_sort_scatter(w, 0, count);
+}
+
+/* Some keys: one of each of `count` equal parts of n elements. */
+PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int values, int64_t n, pa_key *sample, int count)
+{
+    uint64_t state = (uint64_t)n * 2654435769u;
+    const int64_t part = n / count;
+    int i;
+    for (i = 0; i < count; i++) {
+        const pa_key v = from[i * part + pa_sort_random(&state, part)];
+        sample[i] = values ? pa_sort_key(job, v) : v;
+    }
+}
+
+/* Cuts runs at equal parts of a sample. */
+PA_S_CALLED void pa_sort_choose(pa_sort_wide *w)
+{
+    static const pa_sort plain = {.limit = PA_S_LAST};
+    pa_key sample[3][PA_S_RUNS * PA_S_SAMPLE];
+    pa_sort_row own = {.job = &plain, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
+    const int count = w->runs * PA_S_SAMPLE;
+    int run;
+    pa_sort_sample(w->row->job, w->row->x, 1, w->row->n, sample[0], count);
+    pa_sort_quick(&own, own.x, 0, count, PA_S_LEAST, pa_sort_tries(count));
+    w->cuts[0] = PA_S_LEAST;
+    for (run = 1; run < w->runs; run++) w->cuts[run] = sample[1][run * PA_S_SAMPLE];
+}
+
+/* Positions of a row whose `out` has the elements at kth where a sort puts them. */
+PA_S_CALLED void pa_sort_places(pa_sort_row *row, int threads)
+{
+    const pa_sort *job = row->job;
+    pa_sort_wide w;
+    int64_t k;
+    w.row = row, w.runs = 1, w.cuts[0] = PA_S_LEAST;
+    for (k = 0; k < job->kths && pa_sort_inside(row, job->kth[k], 1); k++) {
+        /* those below the element, those equal to it, and the others */
+        const pa_key key = pa_sort_key(job, row->out[job->kth[k]]);
+        if (key > w.cuts[w.runs - 1]) w.cuts[w.runs++] = key;
+        if (key < PA_S_LAST && key == w.cuts[w.runs - 1]) w.cuts[w.runs++] = key + 1;
+    }
+    pa_sort_spread(&w, threads);
+}
