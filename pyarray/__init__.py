@@ -103,6 +103,7 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
+from .interop import torch_compile as _torch_compile
 from .jit.inventory import cache_info as cache_info
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
@@ -141,6 +142,7 @@ _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )
+_torch_compile.leave_untraced()
 
 if not _typing.TYPE_CHECKING:  # which would take any name for one of the package's
 

@@ -1,0 +1,1 @@
+"""What other libraries are to know of pyarray. Nothing here imports them."""
