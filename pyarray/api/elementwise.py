@@ -7,7 +7,7 @@ What rows have in common (promotion, broadcasting, `out=`, the launch) is in `uf
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ import numpy as np
 from ..array import ndarray
 from ..array_convert import asarray
 from ..dtypes import DType, float64, int8, result_type
-from ..jit.kernel import func
+from ..jit.kernel import Func, func
 from ..jit.repeat import repeatable
+from ..kernels.division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
 from .quick import make_function
@@ -32,6 +33,7 @@ def row(
     result: str = "same",
     lift: DType | None = None,
     doc: str = "",
+    by_number: Mapping[DType, Func] | None = None,
 ) -> Callable[..., ndarray]:
     """Add a row and give its function."""
     arity = body.__code__.co_argcount
@@ -53,7 +55,7 @@ def row(
     >>> pa.{name}({given}).dtype
     {of_integers}
     """
-    ROWS[name] = Row(name, kinds, func(body), result, lift, text)
+    ROWS[name] = Row(name, kinds, func(body), result, lift, text, by_number or {})
     return make_function(ROWS[name])
 
 
@@ -92,7 +94,7 @@ exp2 = row("exp2", "f", lambda x: k.exp2(x), lift=float64, doc="2 to the power x
 expm1 = row("expm1", FLOATING, lambda x: k.expm1(x), lift=float64, doc="exp(x) - 1, accurate near 0")
 floor = row("floor", ANY_REAL, lambda x: k.floor(x), doc="largest integer not above x")
 floor_divide = row("floor_divide", REAL, lambda x, y: x // y, lift=int8,
-                   doc="x1 / x2 rounded down; 0 for an integer divided by 0")
+                   doc="x1 / x2 rounded down; 0 for an integer divided by 0", by_number=FLOOR_BY_NUMBER)
 fmod = row("fmod", REAL, lambda x, y: k.fmod(x, y), lift=int8,
            doc="remainder with the sign of x1; 0 for an integer divided by 0")
 greater = row("greater", "biuf", lambda x, y: x > y, "bool", doc="x1 > x2")
@@ -130,7 +132,7 @@ pow = row("pow", NUMERIC, lambda x, y: x ** y, lift=int8,
 real = row("real", ALL, lambda x: k.real(x), "real", doc="real part")
 reciprocal = row("reciprocal", FLOATING, lambda x: k.recip(x), lift=float64, doc="1 / x")
 remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8,
-                doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0")
+                doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0", by_number=MOD_BY_NUMBER)
 round = row("round", NUMERIC, lambda x: k.round(x), lift=int8, doc="nearest integer, ties to even")
 sign = row("sign", NUMERIC, lambda x: k.sign(x), doc="-1, 0 or 1; z / |z| of a complex number")
 signbit = row("signbit", "f", lambda x: k.signbit(x), "bool", float64, "whether the sign bit is set")

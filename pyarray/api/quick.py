@@ -81,7 +81,7 @@ def _by_types(
         for x in (target, *operands)
     ]
     patterns = tuple([(0,) if isinstance(x, ndarray) else None for x in operands])
-    kernel = map_kernel(row.op, domain, 1, patterns)
+    kernel = map_kernel(row.op, domain, 1, patterns, first._buffer.device.driver.grid)
     to = like if in_place else "out"
     checked = [*arrays, *(["out"] if out is not None else [])]
     tests = _same(checked, like, shapes_too=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,11 +41,12 @@ class Row:
     result: str = "same"
     lift: DType | None = None
     doc: str = ""
+    by_number: Mapping[DType, Func] = field(default_factory=dict)
     op: MapOp = field(init=False)
     exact: MapOp = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "op", MapOp(self.name, self.function))
+        object.__setattr__(self, "op", MapOp(self.name, self.function, by_number=self.by_number))
         object.__setattr__(self, "exact", MapOp(self.name, self.function, raw=(0, 1)))
 
     @property

@@ -9,8 +9,8 @@ is not the output's (a transpose), both are walked in tiles, so that each cache 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .. import shapes
@@ -31,11 +31,13 @@ TILED_FROM = 1 << 14  # elements; below, all of it is in cache anyway
 @dataclass(frozen=True, eq=False)
 class MapOp:
     """`function` computes one element; operands in `raw` are passed in their own dtype instead of the common
-    one."""
+    one. `by_number` has the functions, by the common dtype, that processors without a grid are faster with
+    where the second operand is one number for all elements."""
 
     name: str
     function: Func
     raw: tuple[int, ...] = ()
+    by_number: Mapping[DType, Func] = field(default_factory=dict)
 
 
 def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any], fresh: bool = False) -> None:
@@ -185,14 +187,16 @@ def _tiling(
 def _map_kernel(
     op: MapOp, compute: int, ndim: int, patterns: Patterns, tiled: bool, grid: bool = False
 ) -> Kernel:
-    text = _text(op.name, ndim, patterns, op.raw, tiled, grid)
-    return from_text(op.name, text, {"op": op.function, "kind": ALL[compute], "ndrange": ndrange})
+    text, kind, function = _text(op.name, ndim, patterns, op.raw, tiled, grid), ALL[compute], op.function
+    if not grid and len(patterns) == 2 and patterns[0] and not patterns[1]:
+        function = op.by_number.get(kind, function)
+    return from_text(op.name, text, {"op": function, "kind": kind, "ndrange": ndrange})
 
 
-def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns) -> Kernel:
+def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False) -> Kernel:
     """The kernel `(out, *operands)` of an operation for one rank and pattern: the axes that an operand has;
     None is a number, () a 0-d array."""
-    return _map_kernel(op, compute.code, ndim, patterns, False)
+    return _map_kernel(op, compute.code, ndim, patterns, False, grid)
 
 
 def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled: bool, grid: bool) -> str:

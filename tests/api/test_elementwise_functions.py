@@ -780,3 +780,28 @@ def test_bits_of_half_floats(dtype, device):
     with np.errstate(over="ignore", invalid="ignore"):
         expected = np.where(np.abs(wide) <= 1, -2 * wide, wide).astype(dtype.numpy)
     np.testing.assert_array_equal(pa.asnumpy(out).astype(np.float32), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [pa.int64, pa.uint64, pa.int32, pa.uint8], ids=str)
+def test_division_by_one_number_is_exact(dtype, device):
+    ends, rng = np.iinfo(dtype.numpy), np.random.default_rng(0)
+    powers = [(1 << s) + t for s in range(64) for t in (-1, 0, 1)]
+    numbers = [*powers, *(-p for p in powers), 3, 7, 10**18, 1000003, *rng.integers(2, 1 << 62, 8).tolist()]
+    numbers = sorted({n for n in numbers if ends.min <= n <= ends.max})
+    drawn = rng.integers(ends.min, ends.max, 300, dtype.numpy, endpoint=True).tolist()
+    for number in numbers[:: 1 if device == "cpu" else 9]:
+        near = [m * number + t for m in (-5, 2, 1 << 20, ends.max // (number or 1)) for t in (-1, 0, 1)]
+        halves = [m * number // 2 + t for m in (-3, 1, 7) for t in (-1, 0, 1)]
+        least = ends.min + (number == -1)  # NumPy's own answer to that depends on its build
+        values = [v for v in (*drawn, *numbers, *near, *halves) if least <= v <= ends.max]
+        x = np.array(values, dtype.numpy)
+        a, divisor = pa.asarray(x, device=device), np.array(number, dtype.numpy)
+        with np.errstate(all="ignore"):
+            whole, rest = x // divisor, x % divisor
+        np.testing.assert_array_equal(pa.asnumpy(a // number), whole)
+        np.testing.assert_array_equal(pa.asnumpy(a % number), rest)
+    for found in divmod(a[::-2], pa.asarray(number, dtype, device=device)):
+        np.testing.assert_array_equal(pa.asnumpy(found), (whole if found[0] == whole[-1] else rest)[::-2])
+    whole = x // np.array(7, dtype.numpy)
+    a //= 7
+    np.testing.assert_array_equal(pa.asnumpy(a), whole)
