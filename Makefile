@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test lint bench conformance clean
+.PHONY: all demo test test-lowest lint bench conformance clean
 
 all: $(INSTALLED)
 
@@ -18,6 +18,17 @@ demo: $(INSTALLED) $(VENV)/with-demo
 test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
+
+# With the lowest versions of the dependencies that pyproject.toml allows: what meets NumPy, on the CPU.
+LOWEST = $(VENV)/lowest/bin/python
+test-lowest: $(INSTALLED) $(VENV)/lowest/installed
+	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(LOWEST) -m pytest --numprocesses auto -q tests/unit/test_dtypes.py tests/unit/test_array.py tests/api/test_creation_functions.py tests/api/test_numpy_protocols.py tests/api/test_operators.py tests/interop/test_dlpack.py
+
+$(VENV)/lowest/installed: pyproject.toml | $(INSTALLED)
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(BIN)/python -c 'import tomllib; print(*(d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $(VENV)/lowest.txt
+	$(LOWEST) -m pip --disable-pip-version-check install --quiet --requirement $(VENV)/lowest.txt pytest pytest-xdist hypothesis
+	touch $@
 
 # The two that check types side by side: each takes one core.
 lint: $(INSTALLED) $(VENV)/with-dev

@@ -78,7 +78,8 @@ def test_read_only():
         a.__dlpack__()
     assert capsules.name(a.__dlpack__(copy=True)) == b"dltensor"
     assert from_dlpack(a, copy=True).flags.writeable
-    assert np.from_dlpack(array(x)).flags.writeable
+    if np.lib.NumpyVersion(np.__version__) >= "2.3.0":  # before, NumPy took all imports for read-only
+        assert np.from_dlpack(array(x)).flags.writeable
 
 
 def test_copy():

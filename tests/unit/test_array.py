@@ -17,17 +17,11 @@ from tests.strategies import numpy_views
 def test_asarray_shares_memory(x):
     a = asarray(x)
     assert a.dtype.numpy == x.dtype
-    assert (a.shape, a.strides, a.size, a.ndim, a.nbytes, a.itemsize) == (
-        x.shape,
-        x.strides,
-        x.size,
-        x.ndim,
-        x.nbytes,
-        x.itemsize,
-    )
+    assert (a.shape, a.size, a.ndim, a.nbytes, a.itemsize) == (x.shape, x.size, x.ndim, x.nbytes, x.itemsize)
     back = asnumpy(a)
     assert back.dtype == x.dtype
-    assert back.strides == x.strides
+    if x.size:  # strides of an array without elements depend on NumPy's version
+        assert a.strides == back.strides == x.strides
     np.testing.assert_array_equal(back, x)
     np.testing.assert_array_equal(np.asarray(a), x)
     assert not x.size or np.shares_memory(back, x)
