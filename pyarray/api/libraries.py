@@ -20,6 +20,7 @@ from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation
 from ..array_host import after_use
 from ..dtypes import DType, asdtype, float32, float64
+from ..jit.library_call import call_library
 from .statistical import as_operand
 from .ufunc import common_device, operands_of
 
@@ -53,8 +54,8 @@ def complex_of(dtype: DType) -> DType:
 
 
 def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
-    """What `part`.`name` of the device's library ("linalg", "fft") makes of the arrays: an array on their
-    device, or a tuple of them. Raises what the library raises."""
+    """What `part`.`name` of the device's library ("linalg", "fft") makes of one or two arrays: an array on
+    their device, or a tuple of them. Raises what the library raises."""
     device = common_device(name, arrays)
     owner: Any = np
     given: list[ndarray] = []
@@ -67,15 +68,21 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
     else:
         _say(device.kind, part)
         native = [asnumpy(x) for x in arrays]
-    with np.errstate(all="ignore"):
-        found = getattr(getattr(owner, part), name)(*native, **options)
-    if isinstance(found, tuple):
-        results: Any = tuple(asarray(each, device=device) for each in found)
-    else:
-        results = asarray(found, device=device)
-    for x in given:
-        after_use(x)  # by the library's stream, behind which the results have put the current one
-    return results
+
+    def compute() -> Any:
+        with np.errstate(all="ignore"):
+            found = getattr(getattr(owner, part), name)(*native, **options)
+        if isinstance(found, tuple):
+            results: Any = tuple(asarray(each, device=device) for each in found)
+        else:
+            results = asarray(found, device=device)
+        for x in given:
+            after_use(x)  # by the library's stream, behind which the results have put the current one
+        return results
+
+    args = dict(zip("ab", arrays, strict=False)) | options
+    version = getattr(owner, "__version__", "")
+    return call_library(f"{owner.__name__}.{part}.{name}", version, device, args, compute)
 
 
 def _packed(x: ndarray) -> ndarray:

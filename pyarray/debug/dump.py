@@ -212,22 +212,32 @@ class Dump:
             "program": program, "checked": launch.variant.checked, "at": caller(),
             "thread": thread.name, "thread_id": thread.ident,
         }  # fmt: skip
-        about["signature"] = signature.sign(about, text, records)
+        if program is not None:
+            about["signature"] = signature.sign(about, text, records)
         writer.append({"launch": about, "records": records}, elements)
         self._watch(elements)
 
     def _end(self, launch: Launch, end: dict[str, Any], rows: Sequence[Row]) -> None:
         elements: list[Taken] = []
-        if self.level != METADATA:
+        made = self._results(launch, end["end"], len(rows))
+        if self.level == METADATA:
+            end |= {"records": [facts | {"stage": "metadata"} for _, facts in made]}
+        else:
             try:
                 launch.variant.device.driver.synchronize()
-                for g, facts in rows:
+                for g, facts in (*rows, *made):
                     if g.direction in ("OUT", "INOUT"):
                         elements.append(_take(facts | {"stage": "after"}, g.value))
             except DeviceError as error:  # what broke the launch may have broken the device: keep the inputs
                 end |= {"status": "error", "error": end.get("error", f"DeviceError: {error}")}
-        self._open.append(end | {"records": [row for row, _ in elements]}, elements)
+            end |= {"records": [row for row, _ in elements]}
+        self._open.append(end, elements)
         self._watch(elements)
+
+    def _results(self, launch: Launch, number: int, first: int) -> list[Row]:
+        """Metadata of what a function of another library has made; nobody can have marked it."""
+        made = list(record.results(launch, first))
+        return self._rows(launch, number, made, made) if made and self.level != MARKED else []
 
     def _refuse(self, launch: Launch, number: int, error: Exception) -> None:
         """What can't be recorded is in the manifest with the reason."""
@@ -257,8 +267,10 @@ class Dump:
                 numbers[thing] = next(self._made)
             return numbers[thing]
 
-    def _program(self, launch: Launch) -> tuple[int, str]:
-        """Its number, and the digest of what is recorded of it."""
+    def _program(self, launch: Launch) -> tuple[int | None, str]:
+        """Its number, and the digest of what is recorded of it; None for what is no kernel."""
+        if launch.variant.program is None:
+            return None, ""
         known = self._texts.get(launch.variant)
         number = self._number(self._programs, launch.variant)
         if known is None:  # twice does no harm, late would

@@ -96,6 +96,9 @@ class DumpedLaunch:
         user's key hasn't signed as it is, when an input wasn't recorded as a whole, and what the launch
         itself raises, a `BoundsError` for instance.
         """
+        if self.program is None and self.status != "not dumped":
+            what = f"launch {self.number} is a call of {self.kernel}, which is no kernel of pyarray's"
+            raise ValueError(f"{what}, so it can't be replayed; call it with what was recorded in .args")
         if self.program is None:
             raise ValueError(f"launch {self.number} of {self.kernel!r} was not dumped: {self.error}")
         if not trusted and not is_signed(self.facts, digest_of(self.program), self._inputs()):

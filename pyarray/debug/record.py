@@ -17,6 +17,7 @@ from ..dtypes import DType
 from ..jit.facts import site_facts, type_facts
 from ..jit.launch import offset_of, slot_format
 from ..jit.mode import Launch
+from ..jit.signature import array_type
 from ..jit.text_kernel import Address
 from ..lang.ir import ArrayType, ScalarType
 from .tags import memory_range
@@ -40,6 +41,13 @@ class Given:
 
 def arguments(launch: Launch) -> Iterator[Given]:
     """The arguments of a launch in order; those that were compiled in come last."""
+    if launch.variant.program is None:  # another library's function reads what it gets
+        for index, (name, value) in enumerate(launch.args.items()):
+            if isinstance(value, ndarray):
+                yield Given(index, name, array_type(value._key), "IN", value)
+            else:
+                yield Given(index, name, None, "CONSTANT", value)
+        return
     program, types = launch.variant.program, launch.variant.leaf_types
     live = [name for name, _ in program.params if "!" not in name]  # no hidden ones
     for index, name in enumerate([*live, *(n for n in launch.args if n not in live)]):
@@ -159,6 +167,13 @@ def scalar_value(kind: ScalarType, bits: str) -> Any:
     """The number from its bits."""
     parts = scalar_slot(kind).unpack(bytes.fromhex(bits))
     return complex(*parts) if len(parts) == 2 else parts[0]
+
+
+def results(launch: Launch, first: int) -> Iterator[Given]:
+    """What another library's function has made, numbered from `first`; of a kernel, whose results are
+    arguments, nothing."""
+    for index, (name, value) in enumerate(launch.made.items(), first):
+        yield Given(index, name, array_type(value._key), "OUT", value)
 
 
 def constant_facts(value: Any) -> dict[str, Any]:

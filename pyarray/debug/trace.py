@@ -60,7 +60,8 @@ def trace(
     dtype: Any = None,
     out: ndarray | None = None,
 ) -> Trace | ndarray:
-    """Record every launch inside the block, of all threads: user kernels and the library's own.
+    """Record every launch inside the block, of all threads: user kernels, the library's own, and the calls
+    of NumPy or CuPy that `linalg` and `fft` make, under their names (`numpy.linalg.svd`).
 
     Of an array it is NumPy's function: the sum of the diagonal `offset` of the matrices in two axes.
 
@@ -117,7 +118,7 @@ class Trace:
 
     def _add(self, launch: Launch, number: int, start: int, end: int, error: str | None) -> None:
         sizes, moved = {}, {"IN": 0, "OUT": 0, "INOUT": 0, "UNUSED": 0}
-        for g in record.arguments(launch):
+        for g in (*record.arguments(launch), *record.results(launch, 0)):
             if isinstance(g.type, ArrayType):
                 sizes[g.name] = g.value._shape
                 shown = record.stored_shape(g.value._shape, g.value._strides)

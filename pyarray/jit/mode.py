@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -34,13 +34,15 @@ mode = _Mode()
 @dataclass(frozen=True, eq=False)
 class Launch:
     """One launch as an observer sees it. `args` are the live arguments by parameter; `run` does it and raises
-    what it raises. `marked` names the parameters that the kernel's `dump` was given."""
+    what it raises. `marked` names the parameters that the kernel's `dump` was given. `made` are results by
+    name, after `run`, of what is no kernel (`jit.library_call`)."""
 
     kernel: str
     variant: Any  # jit.kernel.Variant
     args: Mapping[str, Any]
     run: Callable[[], None]
     marked: frozenset[str] = frozenset()
+    made: Mapping[str, Any] = field(default_factory=dict)
 
 
 Observer = Callable[[Launch], None]  # must call `launch.run()` once

@@ -73,20 +73,25 @@ def gemm(
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
 
 
-def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> Any:
+def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
     """The launch with the blocks that are best for these operands, as far as is known."""
     device, last = c._buffer.device, key[3] if len(key) > 3 else None
-    touch.seen = True  # no observer sees this launch: a call that does it can't be written down
+    touch.seen = True  # a call that is repeated as it was written down wouldn't ask for the best blocks again
+
+    def form(config: Config) -> tuple[Any, tuple[Any, ...]]:
+        if config == DEFAULT:
+            return key, (a, b, c, *more)
+        return (*key[:3], last, True), (a, b, c, *more, *(config[name] for name in BLOCKS))
 
     def prepare(config: Config) -> Callable[[], Any]:
-        if config == DEFAULT:
-            launch = _KERNEL.variant(key, device, checked=False).launch
-            return lambda: launch(a, b, c, *more)
-        launch = _KERNEL.variant((*key[:3], last, True), device, checked=False).launch
-        return lambda: launch(a, b, c, *more, *(config[name] for name in BLOCKS))
+        """For the tuner's own runs, which nobody observes."""
+        whole, given = form(config)
+        launch = _KERNEL.variant(whole, device, checked=False).launch
+        return lambda: launch(*given)
 
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
-    return prepare(_TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs))()
+    whole, given = form(_TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs))
+    _KERNEL.launch(whole, device, *given, checked=False)
 
 
 def widens(dtype: DType, out: DType) -> bool:
