@@ -16,13 +16,14 @@ from pyarray.memory.buffer import Buffer
 from pyarray.memory.touch import touch
 
 
-def array(obj: Any, dtype: Any = None, copy: bool = True, device: Any = None) -> ndarray:
-    """`asarray` that copies unless told otherwise.
+def array(obj: Any, dtype: Any = None, copy: bool | None = True, device: Any = None) -> ndarray:
+    """`asarray` that copies unless told otherwise: `copy=None` copies where it must, `copy=False` raises
+    `ValueError` there.
 
     >>> array([[1, 2], [3, 4]], dtype="float32").shape
     (2, 2)
     """
-    return asarray(obj, dtype=dtype, copy=copy or None, device=device)
+    return asarray(obj, dtype=dtype, copy=copy, device=device)
 
 
 def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> ndarray:

@@ -181,7 +181,14 @@ def tobytes(a: Any) -> bytes:
 
 def formatted(a: Any, spec: str) -> str:
     """A 0-d array formats as its element: `f"{pa.sum(a):.2f}"`."""
-    return format(a.item(), spec) if spec and not a.ndim else format(str(a), spec)
+    if spec and not a.ndim:
+        return format(a.item(), spec)
+    try:
+        return format(str(a), spec)
+    except ValueError:
+        what = f"{spec!r} formats one number, and the array has shape {a.shape}"
+        instead = "numpy.array2string(pyarray.asnumpy(a), precision=2)"
+        raise TypeError(f"{what}; format an element, a[0], or write {instead}") from None
 
 
 def truth(a: Any) -> bool:

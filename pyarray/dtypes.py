@@ -35,6 +35,26 @@ class DType:
         """The NumPy type: `numpy.zeros(3, dtype=pa.float32)` asks for it."""
         return self.numpy
 
+    @property
+    def char(self) -> str:
+        """NumPy's letter of the type: SciPy asks for it."""
+        return self.numpy.char
+
+    @property
+    def num(self) -> int:
+        """NumPy's number of the type."""
+        return self.numpy.num
+
+    @property
+    def type(self) -> Any:
+        """The class of NumPy's scalars of the type."""
+        return self.numpy.type
+
+    @property
+    def alignment(self) -> int:
+        """Bytes of which an address of an element is a multiple."""
+        return self.numpy.alignment
+
     def __call__(self, value: Any = 0) -> Any:
         return self.numpy.type(value)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .base import CheckedLauncher, Driver, Launcher, Operand
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
+from .cpu import GRID
 
 
 class NullCompiler:
@@ -23,7 +25,8 @@ class NullCompiler:
 
 
 class NullDriver(Driver):
-    """`calls` lists (method, arguments). Addresses and handles are distinct and point nowhere.
+    """`calls` lists (method, arguments). Addresses and handles are distinct and point nowhere; what is read
+    back is zeros.
 
     >>> get_device("null:0").driver.calls  # doctest: +SKIP
     [('allocate', (64,))]
@@ -51,7 +54,7 @@ class NullDriver(Driver):
         return "null"
 
     def properties(self) -> Mapping[str, Any]:
-        return {"threads": 1}
+        return {"threads": 1, **GRID}
 
     def target(self) -> str:
         return "null"
@@ -84,6 +87,7 @@ class NullDriver(Driver):
 
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         self._record("copy_out", host, ptr, nbytes)
+        ctypes.memset(host, 0, nbytes)
 
     def compiler(self) -> NullCompiler:
         return self._compiler
@@ -108,6 +112,14 @@ class NullDriver(Driver):
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         def launch(slots: bytes) -> None:
             self._record("launch", function, slots)
+
+        return launch
+
+    def grid_launcher(self, module: int, name: str) -> GridLauncher:
+        def launch(
+            grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes
+        ) -> None:
+            self._record("launch", name, grid, block, shared, slots)
 
         return launch
 

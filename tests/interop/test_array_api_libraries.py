@@ -7,7 +7,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import pyarray as pa
 
 COMMON = """
 import numpy as np, pyarray as pa
@@ -68,3 +71,13 @@ def test_arrays_go_in_and_come_out(needs, program):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.split()) == 8
+
+
+def test_sparse_matrices_of_scipy():
+    sparse = pytest.importorskip("scipy.sparse")
+    a = pa.asarray([1.0, 2.0, 3.0])
+    for matrix in (sparse.eye(3), sparse.csr_matrix(np.eye(3))):
+        assert (matrix @ a).tolist() == [1, 2, 3]
+        assert (matrix @ pa.ones((3, 2))).tolist() == np.ones((3, 2)).tolist()
+    assert [d.char for d in (pa.float32, pa.int8, pa.bool)] == ["f", "b", "?"]
+    assert (pa.float32.num, pa.float32.type, pa.complex64.alignment) == (11, np.float32, 4)

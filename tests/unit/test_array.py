@@ -182,6 +182,13 @@ def test_asarray_converts():
     assert asarray(a) is a
     assert asarray(a, copy=True) is not a
     assert array(a, copy=False) is a
+    for x, dtype in (([1, 2], None), (np.arange(3), "float32"), (3, None)):
+        with pytest.raises(ValueError, match=r"can't be shared .* pass copy=None or copy=True"):
+            array(x, dtype, copy=False)
+        assert array(x, dtype, copy=None).tolist() == np.array(x).tolist()
+    x = np.arange(3)
+    assert np.shares_memory(asnumpy(array(x, copy=False)), x)
+    assert not np.shares_memory(asnumpy(array(x)), x)
     with pytest.raises(ValueError, match="unknown device"):
         asarray(x, device="tpu")
     with pytest.raises(ValueError, match="equal lengths"):

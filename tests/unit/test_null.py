@@ -1,5 +1,8 @@
 """The null device: everything is recorded, nothing happens."""
 
+import pytest
+
+import pyarray as pa
 from pyarray.driver import get_device
 from pyarray.memory import Buffer
 
@@ -36,3 +39,62 @@ def test_devices_do_not_share():
     first, second = get_device("null:0"), get_device("null:1")
     assert first.driver is not second.driver
     assert Buffer.allocate(first, 8).ptr != Buffer.allocate(second, 8).ptr
+
+
+@pa.kernel
+def double(v):
+    for i in range(v.size):
+        v[i] = 2 * v[i]
+
+
+@pa.fuse
+def fused(x):
+    return x * 2 + 1
+
+
+@pa.autotune(configs=[pa.Config(TILE=1), pa.Config(TILE=2)])
+@pa.kernel
+def tuned(v, TILE: pa.constexpr):
+    for i in range(v.size):
+        v[i] = v[i] * TILE
+
+
+RAW = pa.RawKernel('extern "C" __global__ void one(float *x) { *x = 1; }', "one")
+TWICE = pa.ElementwiseKernel("T x", "T y", "y = x * 2", "twice")
+TOTAL = pa.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+CALLS = {
+    "kernel": lambda a, m, i: double(a),
+    "tuned": lambda a, m, i: tuned(a),
+    "fused": lambda a, m, i: fused(a),
+    "raw": lambda a, m, i: RAW(1, 1, (m,)),
+    "text": lambda a, m, i: [TWICE(a), TOTAL(a)],
+    "created": lambda a, m, i: [pa.ones(3), pa.arange(3), pa.full(3, 2), pa.linspace(0, 1, 5), pa.eye(3)],
+    "elementwise": lambda a, m, i: [a + 1, a + a, a.__iadd__(1), pa.exp(a[::2]), pa.where(a > 0, a, 0)],
+    "assigned": lambda a, m, i: [a.__setitem__(key, 1) for key in (0, slice(1, 4), i, ...)],
+    "reduced": lambda a, m, i: [pa.sum(a), pa.max(m, axis=0), pa.any(a > 0), pa.argmax(a), pa.median(a)],
+    "products": lambda a, m, i: [m @ m, m @ m[0], m[0] @ m[1], m[None] @ m[None], m.astype("int32") @ m.T],
+    "sorted": lambda a, m, i: [pa.sort(a), pa.argsort(a), pa.searchsorted(a, a), pa.unique_values(a)],
+    "scanned": lambda a, m, i: [pa.cumulative_sum(a), pa.nonzero(a), a[a > 0]],
+    "gathered": lambda a, m, i: [pa.take(a, i), a[i], m[i % 4]],
+    "arranged": lambda a, m, i: [pa.concat([a, a]), pa.stack([a, a]), m.T.copy(), a.astype("int32")],
+    "moved": lambda a, m, i: [a.to_device("cpu"), a.to_device("null:1"), a.get(), repr(a), a[0].item()],
+    "random": lambda a, m, i: [pa.random.default_rng(1).normal(size=5), pa.random.default_rng(1).random(5)],
+    "transformed": lambda a, m, i: [pa.fft.fft(a), pa.linalg.svd(m)],
+    "exchanged": lambda a, m, i: [pa.from_dlpack(a), pa.empty(3, device="cpu").to_device(a.device)],
+}
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:pyarray")
+def test_launches_are_recorded_and_compute_nothing(name, checked):
+    driver = get_device("null:0").driver
+    with pa.default_device("null:0"), pa.debug(checked):
+        a, m = pa.empty(6), pa.empty((4, 4), dtype="float32")
+        i = pa.zeros(6, dtype="int64")
+        for _ in range(6):  # some have short ways after some calls
+            CALLS[name](a, m, i)
+        driver.calls.clear()
+        a += 1
+    assert "launch" in [method for method, _ in driver.calls]
+    assert a.tolist() == [0] * 6
