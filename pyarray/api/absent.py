@@ -47,6 +47,47 @@ NAMES = {
 }
 
 
+_NO_GRADIENTS = "arrays carry no gradients: leave it out"
+
+# of an array, which torch's tensors have -> what to write
+ATTRIBUTES = {
+    "backward": "arrays carry no gradients",
+    "bfloat16": "write a.astype('bfloat16')",
+    "clone": "write a.copy()",
+    "contiguous": "write pyarray.ascontiguousarray(a)",
+    "cpu": "write a.to_device('cpu')",
+    "cuda": "write a.to_device('cuda:0')",
+    "data_ptr": "other libraries take the array itself, by DLPack",
+    "detach": _NO_GRADIENTS,
+    "dim": "write a.ndim",
+    "double": "write a.astype('float64')",
+    "element_size": "write a.itemsize",
+    "expand": "write pyarray.broadcast_to(a, shape)",
+    "float": "write a.astype('float32')",
+    "half": "write a.astype('float16')",
+    "int": "write a.astype('int32')",
+    "long": "write a.astype('int64')",
+    "numel": "write a.size",
+    "numpy": "write pyarray.asnumpy(a), or a.get() for a copy",
+    "permute": "write a.transpose(axes)",
+    "requires_grad": _NO_GRADIENTS,
+    "requires_grad_": _NO_GRADIENTS,
+    "to": "a.to_device(device) moves, a.astype(dtype) converts",
+    "type": "write a.dtype, or a.astype(dtype)",
+    "unsqueeze": "write pyarray.expand_dims(a, axis=axis)",
+}
+
+
+def no_attribute(self: Any, name: str) -> NoReturn:
+    """`ndarray.__getattr__`: raises the `AttributeError` of a name that arrays don't have."""
+    if name.startswith("__"):
+        object.__getattribute__(self, name)  # says why this array doesn't have it
+    what = f"{type(self).__name__!r} object has no attribute {name!r}"
+    if name in ATTRIBUTES:
+        raise AttributeError(f"{what}: {ATTRIBUTES[name]}")  # without a name: Python would add another
+    raise AttributeError(what, name=name, obj=self)
+
+
 def no_name(package: str, name: str) -> AttributeError:
     """The error of a name that the package doesn't have."""
     what = f"module {package!r} has no attribute {name!r}"

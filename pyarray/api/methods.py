@@ -9,6 +9,7 @@ from ..array import ndarray, root
 from ..dtypes import float32, float64
 from ..keywords import install_methods, refuse
 from . import (
+    absent,
     choosing,
     creation,
     elementwise,
@@ -127,5 +128,6 @@ def install() -> None:
         setattr(ndarray, name, property(part, setter))
     for name, instead in _FIXED.items():
         setattr(ndarray, name, vars(ndarray)[name].setter(_refuse(name, instead)))
+    setattr(ndarray, "__getattr__", absent.no_attribute)  # noqa: B010
     setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010
     install_methods(ndarray)

@@ -387,9 +387,10 @@ def get_device(spec: str | Device | None = None) -> Device:
     if spec is None:
         return chosen.get() or _from_settings()
     if not isinstance(spec, str):
-        raise TypeError(
-            f"a device is a string like 'cpu' or 'cuda:0', a Device or None, not {type(spec).__name__}"
-        )
+        what, kind = "a device is a string like 'cpu' or 'cuda:0', a Device or None", type(spec)
+        if kind.__module__ == "torch":
+            raise TypeError(f"{what}, not torch.{kind.__name__}; pass {str(spec)!r}")
+        raise TypeError(f"{what}, not {kind.__name__}")
     return _by_text.get(spec) or _open(spec)
 
 

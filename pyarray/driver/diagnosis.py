@@ -109,6 +109,9 @@ def missing(kind: str) -> str:
     needs, seen = NEEDS[kind], _hardware(NEEDS[kind]).found
     for look in (lambda needs: _driver(needs, False), _binding, _compiler):
         if (part := look(needs)).fix:
+            if seen.startswith("no ") and part.found.startswith("no "):
+                # what could be installed makes no GPU
+                return f"{seen}, and {part.found}; leave device= out, or write device='cpu'"
             return f"{part} ({seen})"
     return seen
 

@@ -231,6 +231,34 @@ def test_methods_of_ufuncs_name_what_is_there():
         pa.subtract.outer(a, a)
 
 
+def test_attributes_that_are_absent():
+    a = pa.ones((2, 2))
+    for name, message in (
+        ("cpu", r"'ndarray' object has no attribute 'cpu': write a.to_device\('cpu'\)$"),
+        ("cuda", r"write a.to_device\('cuda:0'\)$"),
+        ("to", r"a.to_device\(device\) moves, a.astype\(dtype\) converts$"),
+        ("numpy", r"write pyarray.asnumpy\(a\), or a.get\(\) for a copy$"),
+        ("nope", "^'ndarray' object has no attribute 'nope'$"),
+        ("__nope__", "^'ndarray' object has no attribute '__nope__'$"),
+        ("__cuda_array_interface__", "it is for arrays of NumPy's dtypes on cuda devices"),
+    ):
+        for x in (a, a[0]):
+            assert not hasattr(x, name)
+            with pytest.raises(AttributeError, match=message.replace("'ndarray'", f"'{type(x).__name__}'")):
+                getattr(x, name)
+    with pytest.raises(
+        TypeError, match=r"'.2f' formats one number, and the array has shape \(2, 2\)"
+    ):
+        f"{a:.2f}"
+    assert (f"{a[0, 0]:.2f}", f"{a[0]:>10}") == ("1.00", "   [1. 1.]")
+
+
+def test_devices_of_torch_are_named():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"a Device or None, not torch.device; pass 'cuda:1'$"):
+        pa.ones(3, device=torch.device("cuda", 1))
+
+
 def test_names_that_are_absent():
     for name, message in (
         ("nditer", r"no attribute 'nditer': loop over pyarray\.ndindex"),

@@ -142,6 +142,19 @@ def test_a_device_that_is_absent_says_why(machine):
         assert words in str(caught.value)
 
 
+@pytest.mark.skipif("cuda:0" in map(str, base.devices("cuda")), reason="there is a CUDA device")
+def test_a_machine_without_gpus_is_told_to_use_the_cpu(machine, monkeypatch):
+    machine()
+    none = diagnosis.Part("hardware", "no NVIDIA GPU on the PCI bus")
+    monkeypatch.setattr(diagnosis, "_hardware", lambda needs: none)
+    with pytest.raises(pa.DeviceError) as caught:
+        pa.empty(3, device="cuda:0")
+    assert str(caught.value) == (
+        "no device 'cuda:0': no NVIDIA GPU on the PCI bus, and no libcuda.so.1, the library of NVIDIA's "
+        "driver; leave device= out, or write device='cpu'; python -m pyarray info says more"
+    )
+
+
 def test_a_gpu_without_a_compiler(monkeypatch):
     for name in ("cuda.bindings", "cuda.bindings.nvrtc"):
         monkeypatch.setitem(sys.modules, name, None)
