@@ -7,6 +7,8 @@ import functools
 from ..array import empty, ndarray
 from ..dtypes import DType, complex128, float64, int64
 from ..jit.kernel import Kernel, from_text
+from .map import contiguous
+from .reduce import on_grid
 
 
 def interpolate(x: ndarray, xs: ndarray, ys: ndarray, left: float, right: float) -> ndarray:
@@ -48,13 +50,24 @@ def _interpolate_kernel() -> Kernel:
     return from_text("interpolate", text, {"int64": int64})
 
 
+BLOCK = 512  # sums that stay in the first-level cache with what is added to them
+TAPS = 8  # products that are added to a sum each time it is loaded
+
+
 def convolve(a: ndarray, v: ndarray, first: int, count: int) -> ndarray:
-    """`sum over j of a[i - j] * v[j]` for `count` values of i from `first` on. Both are 1-D, of one dtype;
-    floats are added up in float64, complex numbers in complex128."""
-    out = empty(count, a._dtype, a.device)
+    """`sum over j of a[i - j] * v[j]` for `count` values of i from `first` on, in the order of j. Both are
+    1-D, of one dtype; floats are added up in float64, complex numbers in complex128."""
+    kind, wide = a._dtype, _wide(a._dtype)
+    if on_grid(a):
+        out = empty(count, kind, a.device)
+        if count:
+            _convolve_kernel(wide)(out, a, v, first)
+        return out
+    sums = empty(count, wide, a.device)
     if count:
-        _convolve_kernel(_wide(a._dtype))(out, a, v, first)
-    return out
+        a, v = (contiguous(x.astype(wide, copy=False)) for x in (a, v))
+        _convolve_block_kernel(wide)(sums, a, v, first)
+    return sums.astype(kind, copy=False)
 
 
 def _wide(kind: DType) -> DType:
@@ -72,3 +85,29 @@ def _convolve_kernel(wide: DType) -> Kernel:
         out[t] = total
 """
     return from_text("convolve", text, {"wide": wide})
+
+
+@functools.cache
+def _convolve_block_kernel(wide: DType) -> Kernel:
+    taps = "\n".join(f"            w{n} = v[j + {n}]" for n in range(TAPS))
+    total = "out[t]"
+    for n in range(TAPS):
+        total = f"({total} + a[first + t - j - {n}] * w{n})"
+    text = f"""def convolve_blocks(out, a, v, first: int):
+    for c in range((out.shape[0] + {BLOCK - 1}) // {BLOCK}):
+        low = c * {BLOCK}
+        high = min(low + {BLOCK}, out.shape[0])
+        for t in range(low, high):
+            out[t] = wide(0)
+        inside = first + low >= v.shape[0] - 1 and first + high <= a.shape[0]
+        whole = v.shape[0] // {TAPS} * {TAPS} if inside else 0
+        for j in range(0, whole, {TAPS}):
+{taps}
+            for t in range(low, high):
+                out[t] = {total}
+        for j in range(whole, v.shape[0]):
+            w = v[j]
+            for t in range(max(low, j - first), min(high, a.shape[0] + j - first)):
+                out[t] = out[t] + a[first + t - j] * w
+"""
+    return from_text("convolve_blocks", text, {"wide": wide})

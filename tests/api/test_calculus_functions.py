@@ -121,3 +121,18 @@ def test_convolve_layouts_and_errors(device):
         pa.convolve(pa.ones((2, 2)), w)
     with pytest.raises(ValueError, match="empty"):
         pa.convolve([], w)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex64"])
+def test_long_convolutions(dtype, device):
+    rng = np.random.default_rng(3)
+    long, short = (rng.integers(-4, 5, n).astype(dtype) for n in (1700, 77))
+    if dtype == "complex64":
+        long, short = long + 1j * long[::-1], short - 2j * short[::-1]
+    a, v = (pa.asarray(x, device=device) for x in (long, short))
+    for mode in ("full", "same", "valid"):
+        for ours, theirs in (((a, v), (long, short)), ((v[::-1], a), (short[::-1], long))):
+            for name in ("convolve", "correlate"):
+                found, expected = getattr(pa, name)(*ours, mode), getattr(np, name)(*theirs, mode)
+                np.testing.assert_array_equal(pa.asnumpy(found), expected)
+                assert found.dtype.numpy == expected.dtype
