@@ -111,6 +111,15 @@ PA_ATOMIC_INT(i32, int32_t, 32, uint32_t, int, unsigned int) PA_ATOMIC_INT(u32, 
 PA_ATOMIC_INT(i64, int64_t, 64, uint64_t, long long, unsigned long long)
 PA_ATOMIC_INT(u64, uint64_t, 64, uint64_t, unsigned long long, unsigned long long)
 
+#if !PA_GPU
+/* The same for memory that no other thread knows. */
+#define PA_ATOMIC_OWN(S, T, U, W, N)                                                                                   \
+    PA_FN void pa_atomic_own_add_##S(T *p, T v) { *p = (T)((W)*p + (W)v); }                                            \
+    PA_FN void pa_atomic_own_sub_##S(T *p, T v) { *p = (T)((W)*p - (W)v); }
+PA_SIGNED_TYPES(PA_ATOMIC_OWN) PA_UNSIGNED_TYPES(PA_ATOMIC_OWN)
+#undef PA_ATOMIC_OWN
+#endif
+
 /* bool is stored as a byte that is 0 or 1 */
 PA_ATOMIC_LOOP(and, b, bool, 8, (uint8_t), (bool), old & v)
 PA_ATOMIC_LOOP(or, b, bool, 8, (uint8_t), (bool), old | v)

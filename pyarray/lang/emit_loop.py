@@ -8,6 +8,7 @@ from typing import Any
 from . import emit_views as views
 from .emit_apart import apart_arrays, apart_call, apart_way
 from .emit_code import Code, cname, ctype
+from .emit_collect import collected, collecting, users
 from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
 from .streaming import streamed
@@ -44,6 +45,9 @@ def apart_of(code: Code, kernel: Function) -> list[tuple[str, ArrayType]]:
     """The arrays whose ranges the entry compares: those of all loops that ask for it."""
     loops = [s for s in kernel.body if isinstance(s, For) and is_parallel(s)]
     found = {n: k for loop in loops for n, k in apart_arrays(code, kernel, loop)}
+    for loop in loops:
+        if collected(code, kernel, loop) and len(users(kernel, loop)) > 1:
+            found |= users(kernel, loop)
     return [(n, k) for n, k in kernel.params if n in found]
 
 
@@ -115,14 +119,8 @@ def parallel_loop(
     if hoist is not None:
         known = {n: t for n, t in (*kernel.params, *outer) if n not in assigned(*loop.body)}
         code.hoisted, lines = hoist.loop(loop, known)
-    head = f"{code.dialect.body} void {symbol}_body{loop.loop}"
     ways = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
-    text = f"{head}(const {symbol}_env *env, int64_t begin, int64_t end{ways})\n{{\n"
-    if code.debug:
-        text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
-        text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
-    text += _arguments(code, kernel, loop, outer)
-    text += _single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)
+    text = _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_body{loop.loop}", ways, outer)
     filled = streamed(kernel, loop) if code.dialect.streams else None
     last = loop.body[-1].site if filled is not None else None  # type: ignore[union-attr]
     if last is not None and last not in code.hoisted:  # it may leave the array
@@ -135,12 +133,37 @@ def parallel_loop(
     if filled is not None:
         small = _choose(call + whole, unit, bool(lines)) if factor > 1 else ""
         choose = _streaming(kernel, *filled, symbol, choose, small, "inside && " if last is not None else "")
-    text += "}\n"
     if arrays := apart_arrays(code, kernel, loop):
         text += apart_way(symbol, loop.loop, arrays, ", true" if unit else "")
         choose = apart_call(symbol, loop.loop, arrays, whole, unit) + choose
+    if filled is None and (sums := collected(code, kernel, loop)):
+        code.collected = frozenset(n for n, _ in sums)
+        text += _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_sums{loop.loop}", ways, outer)
+        code.collected = frozenset()
+        own = _choose(f"{symbol}_sums{loop.loop}(&local, begin, end", unit, bool(lines))
+        choose = collecting(sums, symbol, len(users(kernel, loop)) == 1, own) + choose
     choose = "".join(f"    {line}\n" for line in lines) + choose
     return text + code.dialect.loop.format(symbol=symbol, number=loop.loop, choose=choose)
+
+
+def _body(
+    code: Code,
+    kernel: Function,
+    loop: For,
+    environment: str,
+    symbol: str,
+    ways: str,
+    outer: tuple[tuple[str, Any], ...],
+) -> str:
+    """The function of a block of iterations."""
+    text = (
+        f"{code.dialect.body} void {symbol}(const {environment} *env, int64_t begin, int64_t end{ways})\n{{\n"
+    )
+    if code.debug:
+        text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
+        text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
+    text += _arguments(code, kernel, loop, outer)
+    return text + (_single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)) + "}\n"
 
 
 def _choose(call: str, unit: bool, inside: bool) -> str:

@@ -115,6 +115,7 @@ class Values:
         self.renamed: dict[str, str] = {}
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
+        self.collected: frozenset[str] = frozenset()  # arrays that are a block's own, in the text at hand
         self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
         self.counters = 0
 
@@ -256,7 +257,8 @@ class Values:
         place = self.place(e)
         pointer = place[1:] if place.startswith("*") else f"&{place}"
         values = ", ".join(self.expr(x) for x in (e.value, e.desired) if x is not None)
-        return f"pa_atomic_{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
+        own = "own_" if isinstance(e.array, Local) and e.array.name in self.collected else ""
+        return f"pa_atomic_{own}{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
 
     def where(self, site: int | None) -> list[str]:
         return [f"{self.inside(site)}, at, up, {site}"] if site is not None else []

@@ -1,0 +1,103 @@
+"""Sums of integers that a loop only adds to: a block of iterations may collect them in memory of its own."""
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+
+N = 200_000
+X = np.random.default_rng(0).integers(-5, 300, N)
+
+
+@pa.kernel
+def histogram(x: pa.ndarray, counts: pa.ndarray, table: pa.ndarray, total: pa.ndarray):
+    for i in range(x.shape[0]):
+        if x[i] >= 0 and x[i] < counts.shape[0]:
+            pa.atomic_add(counts, x[i], 1)
+        else:
+            pa.atomic_sub(table, (i % 2, i % 3), x[i])
+        pa.atomic_add(total, 0, i)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "int16", "uint32"])
+def test_collected(dtype, device):
+    given = [np.arange(n).reshape(shape).astype(dtype) for n, shape in ((250, 250), (6, (2, 3)), (1, 1))]
+    expected = [g.copy() for g in given]
+    inside = (X >= 0) & (X < 250)
+    i = np.arange(N)
+    with np.errstate(over="ignore"):
+        np.add.at(expected[0], X[inside], np.asarray(1, dtype))
+        rest = i[~inside]
+        np.subtract.at(expected[1], (rest % 2, rest % 3), X[~inside].astype(dtype))
+        expected[2] += i.sum().astype(dtype)
+    for x in (X, np.repeat(X, 2)[::2]):
+        arrays = [pa.array(g, device=device) for g in given]
+        histogram(pa.asarray(x, device=device), *arrays)
+        for found, wanted in zip(arrays, expected, strict=True):
+            np.testing.assert_array_equal(pa.asnumpy(found), wanted)
+    if device == "cpu":
+        assert "_sums0" in histogram.source("cpu")
+
+
+@pa.kernel
+def two(a: pa.BufferView[pa.int64], b: pa.BufferView[pa.int64], n: int):
+    for i in range(n):
+        pa.atomic_add(a, i % 10, 1)
+        pa.atomic_add(b, i % 7, 2)
+    for i in range(5):
+        a[i] = a[i] * 3
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 20), (0, 5), (3, 3)])
+def test_arrays_that_share_memory(first, second, device):
+    memory, n = pa.zeros(40, dtype="int64", device=device), 70_000
+    two(memory[first : first + 10], memory[second : second + 10], n)
+    expected = np.zeros(40, np.int64)
+    expected[first : first + 10] += n // 10
+    expected[second : second + 7] += 2 * n // 7
+    expected[first : first + 5] *= 3
+    assert memory.tolist() == expected.tolist()
+
+
+@pa.func
+def counted(v, k):
+    pa.atomic_add(v, k, 1)
+
+
+@pa.kernel
+def old_values(v: pa.BufferView[pa.int64], seen: pa.BufferView[pa.int64]):
+    for i in range(seen.size):
+        seen[pa.atomic_add(v, 0, 1)] = i
+
+
+@pa.kernel
+def read_back(v: pa.BufferView[pa.int64], out: pa.BufferView[pa.int64]):
+    for i in range(out.size):
+        pa.atomic_add(v, i % 3, 1)
+        out[i] = v[i % 3 + 3]
+
+
+@pa.kernel
+def by_function(v: pa.BufferView[pa.int64], n: int):
+    for i in range(n):
+        counted(v, i % 3)
+
+
+@pa.kernel
+def of_a_view(v: pa.BufferView[pa.int64], n: int):
+    for i in range(n):
+        w = v[1:]
+        pa.atomic_add(w, i % 3, 1)
+
+
+def test_others_are_not_collected(device):
+    n = 60_000
+    v, out = pa.zeros(6, dtype="int64", device=device), pa.zeros(n, dtype="int64", device=device)
+    old_values(v, out)
+    assert sorted(out.tolist()) == list(range(n))
+    read_back(v, out)
+    by_function(v, n)
+    of_a_view(v, n)
+    assert v.tolist() == [n + 2 * n // 3, n, n, n // 3, 0, 0]
+    for kernel in (old_values, read_back, by_function, of_a_view):
+        assert "_sums0" not in kernel.source(device)
