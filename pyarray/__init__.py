@@ -13,9 +13,6 @@ from . import keywords as _keywords
 from . import linalg as linalg
 from . import random as random
 from . import testing as testing
-from .annotations import In as In
-from .annotations import InOut as InOut
-from .annotations import Out as Out
 from .api import absent as _absent
 from .api import methods as _methods
 from .api import numpy_names as _numpy_names
@@ -82,22 +79,6 @@ from .driver.stream import Stream as Stream
 from .driver.stream import current_stream as current_stream
 from .driver.stream import synchronize as synchronize
 from .dtypes import DType as DType
-from .dtypes import bfloat16 as bfloat16
-from .dtypes import bool_ as bool  # noqa: F401  (the standard's name)
-from .dtypes import bool_ as bool_
-from .dtypes import complex64 as complex64
-from .dtypes import complex128 as complex128
-from .dtypes import float16 as float16
-from .dtypes import float32 as float32
-from .dtypes import float64 as float64
-from .dtypes import int8 as int8
-from .dtypes import int16 as int16
-from .dtypes import int32 as int32
-from .dtypes import int64 as int64
-from .dtypes import uint8 as uint8
-from .dtypes import uint16 as uint16
-from .dtypes import uint32 as uint32
-from .dtypes import uint64 as uint64
 from .errors import AutotuneError as AutotuneError
 from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
@@ -124,10 +105,52 @@ from .lang.markers import atomic_min as atomic_min
 from .lang.markers import atomic_or as atomic_or
 from .lang.markers import atomic_sub as atomic_sub
 from .lang.markers import atomic_xor as atomic_xor
-from .lang.markers import constexpr as constexpr
 from .lang.markers import ndrange as ndrange
 from .tune.autotune import autotune as autotune
 from .tune.config import Config as Config
+
+if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
+    from .kernel_types import In as In
+    from .kernel_types import InOut as InOut
+    from .kernel_types import Out as Out
+    from .kernel_types import bfloat16 as bfloat16
+    from .kernel_types import bool_ as bool
+    from .kernel_types import bool_ as bool_
+    from .kernel_types import complex64 as complex64
+    from .kernel_types import complex128 as complex128
+    from .kernel_types import constexpr as constexpr
+    from .kernel_types import float16 as float16
+    from .kernel_types import float32 as float32
+    from .kernel_types import float64 as float64
+    from .kernel_types import int8 as int8
+    from .kernel_types import int16 as int16
+    from .kernel_types import int32 as int32
+    from .kernel_types import int64 as int64
+    from .kernel_types import uint8 as uint8
+    from .kernel_types import uint16 as uint16
+    from .kernel_types import uint32 as uint32
+    from .kernel_types import uint64 as uint64
+else:
+    from .annotations import In as In
+    from .annotations import InOut as InOut
+    from .annotations import Out as Out
+    from .dtypes import bfloat16 as bfloat16
+    from .dtypes import bool_ as bool  # noqa: F401  (the standard's name)
+    from .dtypes import bool_ as bool_
+    from .dtypes import complex64 as complex64
+    from .dtypes import complex128 as complex128
+    from .dtypes import float16 as float16
+    from .dtypes import float32 as float32
+    from .dtypes import float64 as float64
+    from .dtypes import int8 as int8
+    from .dtypes import int16 as int16
+    from .dtypes import int32 as int32
+    from .dtypes import int64 as int64
+    from .dtypes import uint8 as uint8
+    from .dtypes import uint16 as uint16
+    from .dtypes import uint32 as uint32
+    from .dtypes import uint64 as uint64
+    from .lang.markers import constexpr as constexpr
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pyarray.memory.buffer import Buffer
 
 if TYPE_CHECKING:
     from pyarray.array_operators import Operators
+    from pyarray.buffer_view import BufferView
 else:
     Operators = object  # they are installed by `api`
 
@@ -222,17 +223,17 @@ class ndarray(Operators):
     def setflags(self, write: bool) -> None:
         """Make the array read-only, or writeable again: `ValueError` when neither base nor memory of its own
         allows it, or elements repeat (an axis of stride 0)."""
-        own = (
-            self._base._writeable if self._base is not None else self._writeable or self._buffer.owner is None
-        )
-        if write and ((why := array_views.repetition(self)) or not own):
-            why = why or "the memory belongs to a read-only array"
-            raise ValueError(f"cannot set writeable: {why}; assign to a copy, a.copy()")
+        if write:
+            array_views.check_may_write(self)
         self._writeable = bool(write)
         self._key = self._key & ~READONLY | (not write) << 17
 
     # indices
 
+    @overload
+    def __getitem__(self, key: slice) -> BufferView: ...
+    @overload
+    def __getitem__(self, key: Any) -> ndarray: ...
     def __getitem__(self, key: Any) -> Any:
         code = self._key
         # the literals are _NDIM_STRIDED | MARKED and _RUN: a global's lookup costs as much as the test
@@ -321,7 +322,7 @@ class ndarray(Operators):
         view._key = self._key & _KEPT | kind.code | ndim << 8 | (not contiguous) << 16
         return view
 
-    def subview(self, offset: Any, size: Any) -> Any:
+    def subview(self, offset: Any, size: Any) -> BufferView:
         """The `BufferView` of `size` elements from element `offset` on, counted from this array's first.
 
         Raises `ValueError` when it leaves this array, `TypeError` for offsets that are no integers and
@@ -347,8 +348,8 @@ class ndarray(Operators):
 
     # other shapes of the same elements
 
-    T = property(array_views.reversed_axes)
-    mT = property(array_views.matrix_transpose)
+    T: ndarray = property(array_views.reversed_axes)  # type: ignore[assignment]
+    mT: ndarray = property(array_views.matrix_transpose)  # type: ignore[assignment]
     transpose = array_views.transpose
     swapaxes = array_views.swapaxes
     squeeze = array_views.squeeze

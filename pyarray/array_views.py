@@ -3,32 +3,35 @@ methods. And which memory an array shows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyarray import shapes
 from pyarray.dtypes import asdtype
 
+if TYPE_CHECKING:
+    from pyarray.array import ndarray
 
-def reversed_axes(a: Any) -> Any:
+
+def reversed_axes(a: Any) -> ndarray:
     """View with the axes reversed."""
     return a._view(0, a._shape[::-1], a._strides[::-1])
 
 
-def matrix_transpose(a: Any) -> Any:
+def matrix_transpose(a: Any) -> ndarray:
     """View with the last two axes exchanged. Raises `ValueError` for fewer than two."""
     if len(a._shape) < 2:
         raise ValueError(f"mT needs an array of 2 or more dimensions, got shape {a._shape}")
     return a.swapaxes(-1, -2)
 
 
-def transpose(a: Any, *axes: Any) -> Any:
+def transpose(a: Any, *axes: Any) -> ndarray:
     """View with the axes in the given order, reversed without one. Raises `ValueError` unless each axis
     comes once."""
     order = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
     return a._view(0, *shapes.permute(order, a._shape, a._strides))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """View with two axes exchanged. Raises `AxisError` for an axis out of range."""
     order = list(range(len(a._shape)))
     first, second = (shapes.normalize_axis(axis, len(order)) for axis in (axis1, axis2))
@@ -36,7 +39,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return a.transpose(order)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: Any, axis: Any = None) -> ndarray:
     """View without the axes of size 1, or without those given: `ValueError` when one has another size."""
     sizes = a._shape
     ones = tuple(k for k, n in enumerate(sizes) if n == 1)
@@ -48,7 +51,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return a._view(0, tuple(sizes[k] for k in kept), tuple(a._strides[k] for k in kept))
 
 
-def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
     """The same elements in another shape, one size of which may be -1; a view where strides allow, else a
     copy.
 
@@ -76,7 +79,7 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> 
     return a.copy().reshape(target)
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: str = "C") -> ndarray:
     """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
 
     `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where only that is a view), or "K"
@@ -90,7 +93,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     return (a if shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize) else a.copy()).reshape(a._size)
 
 
-def flatten(a: Any, order: str = "C") -> Any:
+def flatten(a: Any, order: str = "C") -> ndarray:
     """All elements as a fresh contiguous 1-D array, in an `order` as of `ravel`."""
     return ordered(a, order).copy().reshape(a._size)
 
@@ -114,7 +117,7 @@ def lay_out(a: Any, order: Any, like: Any = None) -> Any:
     return a
 
 
-def view(a: Any, dtype: Any = None) -> Any:
+def view(a: Any, dtype: Any = None) -> ndarray:
     """The same bytes as another dtype; the last axis must be contiguous when the item size differs.
 
     Raises `ValueError` where the bytes don't divide, or the address is not aligned for the new dtype.
@@ -158,3 +161,11 @@ def repetition(a: Any) -> str:
     if not shapes.repeats(a._shape, a._strides):
         return ""
     return f"elements repeat (strides {a._strides}), and each would be written more than once"
+
+
+def check_may_write(a: Any) -> None:
+    """Raises `ValueError` for a read-only array that can't be made writeable."""
+    own = a._base._writeable if a._base is not None else a._writeable or a._buffer.owner is None
+    if (why := repetition(a)) or not own:
+        why = why or "the memory belongs to a read-only array"
+        raise ValueError(f"cannot set writeable: {why}; assign to a copy, a.copy()")

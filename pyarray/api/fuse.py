@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from .ufunc import compute_out
 
 __all__ = ["fuse"]
 
+R = TypeVar("R")
 _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
@@ -36,7 +37,7 @@ _LAYOUTS = 4096
 _REFUSED = (Unfit, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
 
-class Fused:
+class Fused(Generic[R]):
     """A function whose array expressions run as one kernel; made by `fuse`."""
 
     def __init__(self, function: Callable[..., Any], static: tuple[str, ...]):
@@ -67,7 +68,7 @@ class Fused:
     def __repr__(self) -> str:
         return f"<fused {self.__name__}>"
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> R:
         """The function's results."""
         if self._captures:
             for c in self._captures:
@@ -78,10 +79,10 @@ class Fused:
             layout = [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in args]
             if quick := self._quick.get((mode.key, *layout)):
                 try:
-                    return quick(args)
+                    return cast(R, quick(args))
                 except _REFUSED:
                     pass  # a number that packing refuses
-        return self._call(args, options)
+        return cast(R, self._call(args, options))
 
     def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         out = None if self._has_out else options.pop("out", None)
@@ -282,6 +283,10 @@ def _value_key(fused: Fused, place: Any, x: Any) -> Any:
     return type(x), static_key(x)
 
 
+@overload
+def fuse(function: Callable[..., R], *, static: Iterable[str] = ()) -> Fused[R]: ...
+@overload
+def fuse(*, static: Iterable[str] = ()) -> Callable[[Callable[..., R]], Fused[R]]: ...
 def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     """A function of array expressions as one kernel: elements are read once and go through all operations.
 
@@ -308,7 +313,7 @@ def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     [3.0, 3.0]
     """
 
-    def make(f: Any) -> Fused:
+    def make(f: Any) -> Fused[Any]:
         plain = f.__wrapped__ if isinstance(f, (Fused, Func)) else f
         if not isinstance(plain, types.FunctionType):
             raise TypeError(f"fuse takes a Python function, got {type(f).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from .. import shapes
 from ..array import empty, ndarray
@@ -26,6 +26,10 @@ __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "wher
 _WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
 
 
+@overload
+def where(condition: Any, /) -> tuple[ndarray, ...]: ...
+@overload
+def where(condition: Any, x1: Any, x2: Any, /) -> ndarray: ...
 @repeatable
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """Elements of `x1` where `condition` is true (or not zero), else of `x2`; all three broadcast. One of x1

@@ -114,7 +114,7 @@ def _of_chosen(
 def mask_of(name: str, x: Any, where: Any) -> Any:
     """The elements of `x` that are chosen, as an array of bools that broadcasts to it. Raises `ValueError`
     for one that doesn't."""
-    mask = where if isinstance(where, StandIn) else asarray(where, device=x.device)
+    mask: Any = where if isinstance(where, StandIn) else asarray(where, device=x.device)
     mask = mask if mask.dtype is bool_ else not_equal(mask, 0)
     known = isinstance(x, ndarray) and isinstance(mask, ndarray)
     if known and shapes.broadcast_shapes(x._shape, mask._shape) != x._shape:

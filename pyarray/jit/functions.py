@@ -6,9 +6,13 @@ import operator
 import pickle
 import sys
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from ..lang.parse import FunctionSource, source_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Importable:
@@ -32,7 +36,7 @@ class Importable:
         return import_path(self, self._what)
 
 
-class Func(Importable):
+class Func(Importable, Generic[P, R]):
     """A function that kernels can call; made by `func`. On the host it is the plain Python function."""
 
     def __init__(self, source: FunctionSource):
@@ -41,14 +45,14 @@ class Func(Importable):
         self.__name__, self.__doc__ = source.name, source.function.__doc__
         self.__module__, self.__qualname__ = source.function.__module__, source.function.__qualname__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__wrapped__(*args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast(R, self.__wrapped__(*args, **kwargs))
 
     def __repr__(self) -> str:
         return f"<func {self.__name__}>"
 
 
-def func(function: Any) -> Func:
+def func(function: Callable[P, R]) -> Func[P, R]:
     """Make a Python function callable from kernels. It is compiled with each kernel, for the types of each
     call. Raises `TypeError` for what is no Python function.
 
@@ -61,7 +65,8 @@ def func(function: Any) -> Func:
     """
     if isinstance(function, Func):
         return function
-    plain = function.__wrapped__ if hasattr(function, "__pyarray_kernel__") else function
+    given: Any = function
+    plain = given.__wrapped__ if hasattr(given, "__pyarray_kernel__") else given
     return Func(source_of(plain, sys._getframe(1).f_locals))
 
 

@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -373,6 +373,16 @@ def all_kernels() -> list[Kernel]:
     return list(_kernels)
 
 
+@overload
+def kernel(function: Callable[..., Any]) -> Kernel: ...
+@overload
+def kernel(
+    *,
+    debug: bool | None = None,
+    wraparound: bool = False,
+    flags: Iterable[str] = (),
+    on_global_change: str = "recompile",
+) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(
     function: Any = None,
     *,

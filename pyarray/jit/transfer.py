@@ -143,8 +143,8 @@ def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
         if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
             array.setflags(write=False)
-        watched = isinstance(value, ndarray) and value._key & WATCHED
-        copied[key] = Copied(name, host, array, value._buffer.written if watched else None)
+        written = value._buffer.written if isinstance(value, ndarray) and value._key & WATCHED else None
+        copied[key] = Copied(name, host, array, written)
     return copied[key].array
 
 

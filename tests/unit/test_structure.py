@@ -13,7 +13,7 @@ PACKAGE = ROOT / "pyarray"
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
     {"config", "errors", "keywords", "locks", "_runtime"},
-    {"dtypes", "shapes", "annotations"},
+    {"dtypes", "shapes", "annotations", "kernel_types"},
     {"driver", "lang"},
     {"memory"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}

@@ -1,7 +1,14 @@
 """Type information is there and current: py.typed, the printed stub of what `ndarray` is given."""
 
 import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import pyarray as pa
 from pyarray.api import elementwise
@@ -36,3 +43,29 @@ def test_py_typed_is_shipped():
 def test_names_are_written_out_for_type_checkers():
     rows = {name for name in elementwise.ROWS if name in vars(elementwise)}
     assert rows | {"clip"} == set(elementwise.__all__)
+
+
+SCRIPT = Path(__file__).with_name("typed_script.py")
+
+
+@pytest.mark.parametrize(
+    "checker",
+    [
+        # mypy takes no number and no call in a type: `ndarray[float32, 1]` and `BufferView[float32]`
+        (sys.executable, "-m", "mypy", "--no-incremental", "--disable-error-code", "type-arg"),
+        (str(Path(sys.executable).with_name("basedpyright")), "--level", "error"),
+    ],
+    ids=["mypy", "basedpyright"],
+)
+def test_a_typed_script(checker, tmp_path):
+    """What isn't marked as wrong is no error, and what is marked is one."""
+    (tmp_path / "script.py").write_text(SCRIPT.read_text())
+    extra = ("--python-executable", sys.executable) if "mypy" in checker else ("--pythonpath", sys.executable)
+    env = os.environ | {"MYPYPATH": str(ROOT)}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}))
+    command = (*checker, *extra, "script.py")
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    lines = SCRIPT.read_text().splitlines()
+    wrong = {n for n, line in enumerate(lines, 1) if "# wrong:" in line}
+    said = {int(n) for n in re.findall(r"script\.py:(\d+):.*error", done.stdout)}
+    assert said == wrong, done.stdout
