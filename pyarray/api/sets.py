@@ -10,8 +10,10 @@ from ..array_convert import asarray
 from ..array_hooks import operation
 from ..jit.repeat import repeatable
 from ..kernels import search as kernels
+from ..kernels.distinct import distinct
 from ..kernels.gather import take
 from ..kernels.nonzero import nonzero
+from ..kernels.reduce import on_grid
 from .elementwise import not_equal
 from .manipulation import concat
 from .scans import cumsum
@@ -131,6 +133,8 @@ def unique(
 def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool = True) -> Any:
     """The distinct elements and how often each occurs, for which values are enough."""
     ordered = sort(x, None)
+    if ordered._size and not on_grid(ordered):
+        return distinct(ordered, equal_nan, counted)
     (starts,) = nonzero(kernels.edges(ordered, equal_nan))
     return take(ordered, (starts,)), kernels.lengths(starts, ordered._size) if counted else None
 

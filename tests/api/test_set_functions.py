@@ -178,3 +178,25 @@ def test_isin_by_table(dtype):
         among = np.array(among, dtype)
         for invert in (False, True):
             same(pa.isin(pa.asarray(x), pa.asarray(among), invert=invert), np.isin(x, among, invert=invert))
+
+
+@FEW
+@given(st.data())
+def test_blocks(data):
+    """Runs of equal elements that begin and end anywhere in the blocks that are looked at by themselves."""
+    n = data.draw(st.sampled_from([1, 2, 1023, 1024, 1025, 2048, 3000, 5000]))
+    kind = data.draw(st.sampled_from(["int16", "float32", "uint64", "complex64"]))
+    length = data.draw(st.sampled_from([1, 2, 700, 1024, 1025, 9999]))
+    x = (np.arange(n) // length).astype(kind)
+    if data.draw(st.booleans()):
+        x[:: data.draw(st.integers(1, 50))] = 3
+    if kind == "float32":
+        x[n - data.draw(st.integers(0, n)) :] = np.nan
+    with pa.debug(data.draw(st.booleans())):
+        a = pa.asarray(x)
+        same(pa.unique(a), np.unique(x))
+        same(pa.unique_values(a), np.unique(x, equal_nan=False))
+        for equal in (False, True):
+            found = pa.unique(a, return_counts=True, equal_nan=equal)
+            for ours, theirs in zip(found, np.unique(x, return_counts=True, equal_nan=equal), strict=True):
+                same(ours, theirs)

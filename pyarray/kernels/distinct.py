@@ -1,0 +1,88 @@
+"""The distinct elements of a sorted array, on a CPU: counted block by block, then written by each block to
+its place."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import array_host
+from ..array import ndarray
+from ..dtypes import int64
+from ..jit.kernel import Kernel, from_text
+from .nonzero import bits
+from .scratch import scratch
+
+BLOCK = 1 << 10  # elements of a block
+BLOCKS = 1 << 12  # at most, before blocks get longer
+
+
+def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarray | None]:
+    """The different elements of the sorted 1-D contiguous array `x`, which has some, and with `counted` how
+    often each occurs (int64). With `equal_nan` all NaNs are one. Waits for the device."""
+    source = x if x._dtype.kind in "fc" else bits(x)
+    block = max(BLOCK, -(-x._size // BLOCKS))
+    found = scratch((-(-x._size // block) + 1,), int64, x.device)
+    _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
+    total = int(array_host.host(found[-1:])[0])
+    values = scratch((total,), x._dtype, x.device)
+    target = values if source is x else bits(values)
+    if not counted:
+        _values_kernel(source._dtype.kind, False)(target, source, found, block, equal_nan)
+        return values, None
+    starts, counts = (scratch((total,), int64, x.device) for _ in range(2))
+    _values_kernel(source._dtype.kind, True)(target, source, found, block, equal_nan, starts, counts)
+    return values, counts
+
+
+def _begins(kind: str, index: str) -> str:
+    """Whether x[t] differs from the element before it."""
+    differs = f"x[{index}] != x[{index} - 1]"
+    if kind in "fc":
+        alike = f"equal_nan & (x[{index}] != x[{index}]) & (x[{index} - 1] != x[{index} - 1])"
+        differs = f"({differs}) & (not ({alike}))"
+    return differs
+
+
+@functools.cache
+def _count_kernel(kind: str) -> Kernel:
+    text = f"""def count_distinct(found, x, block: int, equal_nan: bool):
+    for b in range(found.shape[0] - 1):
+        first = b * block
+        n = int64(first == 0)
+        for t in range(max(first, 1), min(first + block, x.shape[0])):
+            n += int64({_begins(kind, "t")})
+        found[b + 1] = n
+    for zero in range(1):
+        found[zero] = 0
+        for b in range(2, found.shape[0]):
+            found[b] += found[b - 1]
+"""
+    return from_text("count_distinct", text, {"int64": int64})
+
+
+@functools.cache
+def _values_kernel(kind: str, counted: bool) -> Kernel:
+    """Each element is written before it is known whether it is like the one before: a branch would often be
+    guessed wrong."""
+    more = ", starts, counts" if counted else ""
+    text = f"""def distinct(values, x, found, block: int, equal_nan: bool{more}):
+    for b in range(found.shape[0] - 1):
+        t = b * block
+        at = found[b]
+        n = min(block, x.shape[0] - t)
+        if found[b + 1] - at == n:
+            for k in range(n):
+                values[at + k] = x[t + k]
+                {"starts[at + k] = t + k" if counted else ""}
+        else:
+            while at < found[b + 1]:
+                values[at] = x[t]
+                {"starts[at] = t" if counted else ""}
+                at += int64(t == 0 or {_begins(kind, "t")})
+                t += 1
+"""
+    if counted:
+        text += """    for k in range(counts.shape[0]):
+        counts[k] = (starts[k + 1] if k + 1 < counts.shape[0] else x.shape[0]) - starts[k]
+"""
+    return from_text("distinct", text, {"int64": int64})
