@@ -1,24 +1,30 @@
 """Where the smallest and the largest elements are.
 
 Lines that lie dense are read once: chunk after chunk, of which the one with the extreme is looked at again.
-Long ones are cut into pieces. Of other lines the extremes are found first (`reduce.py`), then their places.
+Where nothing can be more extreme, that is the end. Long ones are cut into pieces.
+Of other lines the extremes are found first (`reduce.py`), then their places.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from .. import shapes
 from ..array import ndarray
 from ..array_marks import unmarked
-from ..dtypes import int64
+from ..dtypes import DType, bool_, int64, uint8
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
-from .reduce import MIN, ReduceOp, on_grid, pieces_of, reduce_into
+from .reduce import MAX, MIN, ReduceOp, on_grid, pieces_of, reduce_into
 from .scratch import scratch
 
 CHUNK = 256  # elements among which the place is looked for one by one
+FIRST = 64  # the same of the first chunk of bools, which often end there; those after it double
+BYTES = 1 << 12  # of a chunk of narrow integers in a long line
 
 _SCOPE = {"ndrange": ndrange, "unordered": unordered}
 _BETTER = {"min": "<", "max": ">"}
@@ -28,6 +34,10 @@ def arg_extreme(op: ReduceOp, out: ndarray, x: ndarray) -> None:
     """`out[k...]` = the first index along the last axis of `x` of its smallest (`op` MIN) or largest (MAX)
     element there, or of the first NaN."""
     x, grid = unmarked(x), on_grid(x)
+    if x._dtype is bool_ and not grid:  # what is read as bool, gcc doesn't vectorise
+        x, way = x._view(0, x._shape, x._strides, dtype=uint8), _Way(int(op is MAX), FIRST)
+    else:
+        way = _Way(_last(op, x._dtype))
     pieces = pieces_of(x._shape[-1], math.prod(x._shape[:-1]), x._size, grid)
     shape, (to, steps) = shapes.collapse(x._shape[:-1], out._strides, x._strides[:-1])
     lines = x._view(0, (*shape, x._shape[-1]), (*steps, x._strides[-1]))
@@ -35,11 +45,13 @@ def arg_extreme(op: ReduceOp, out: ndarray, x: ndarray) -> None:
     if any(abs(step) < abs(x._strides[-1]) for step in steps):
         _by_columns(op, target, lines, pieces, grid)
     elif pieces == 1:
-        _line_kernel(op, len(shape), grid, False)(target, lines)
+        _line_kernel(op, len(shape), grid, False, way)(target, lines)
     else:
         values = scratch((*shape, pieces), x._dtype, x.device)
         places = scratch((*shape, pieces), int64, x.device)
-        _line_kernel(op, len(shape), grid, True)(target, lines, values, places)
+        if x._dtype.kind in "iu" and x.itemsize <= 2 and way.first == CHUNK:
+            way = _Way(way.last, BYTES // x.itemsize, True)
+        _line_kernel(op, len(shape), grid, True, way)(target, lines, values, places)
 
 
 def _loop(names: list[str], array: str) -> str:
@@ -47,8 +59,25 @@ def _loop(names: list[str], array: str) -> str:
     return f"for {', '.join(names)} in ndrange({sizes}):" if names else "for once in range(1):"
 
 
+class _Way(NamedTuple):
+    """How a CPU looks at a line: nothing is more extreme than `last` (None: not known), the first chunk has
+    so many elements; `fours`: elements are compared by fours first, which takes less than a chain of them."""
+
+    last: int | None
+    first: int = CHUNK
+    fours: bool = False
+
+
+def _last(op: ReduceOp, dtype: DType) -> int | None:
+    """The integer that nothing is more extreme than; None for other types."""
+    if dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.max if op is MAX else limits.min)
+
+
 @functools.cache
-def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool) -> Kernel:
+def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool, way: _Way) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
     line, piece = "".join(f"{k}, " for k in ks), ", ".join([*ks, "piece"])
     if cut:
@@ -57,24 +86,24 @@ def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool) -> Kernel:
     {_loop([*ks, "piece"], "values")}
         low = piece * step
         high = min(low + step, x.shape[{rank}])
-{_search_text(op, "x", line, grid)}        values[{piece}] = best
+{_search_text(op, "x", line, grid, way)}        values[{piece}] = best
         places[{piece}] = at
     {_loop(ks, "out")}
         low = 0
         high = values.shape[{rank}]
-{_search_text(op, "values", line, grid)}        out[{line or "()"}] = places[{line}at]
+{_search_text(op, "values", line, grid, way)}        out[{line or "()"}] = places[{line}at]
 """
     else:
         text = f"""def first_{op.name}(out, x):
     {_loop(ks, "out")}
         low = 0
         high = x.shape[{rank}]
-{_search_text(op, "x", line, grid)}        out[{line or "()"}] = at
+{_search_text(op, "x", line, grid, way)}        out[{line or "()"}] = at
 """
     return from_text(f"first_{op.name}", text, dict(_SCOPE))
 
 
-def _search_text(op: ReduceOp, x: str, line: str, grid: bool) -> str:
+def _search_text(op: ReduceOp, x: str, line: str, grid: bool, way: _Way) -> str:
     """Lines after which `at` is the place of `best` in x[line, low:high]."""
     if grid:  # all elements twice, by a team
         return f"""        best = {x}[{line}low]
@@ -85,19 +114,38 @@ def _search_text(op: ReduceOp, x: str, line: str, grid: bool) -> str:
             value = {x}[{line}r]
             at = min(at, r if value == best or value != value else high)
 """
+    better = f"part {_BETTER[op.name]} best or (part != part and best == best)"
     return f"""        best = {x}[{line}low]
         at = low
-        for c in range(low, high, {CHUNK}):
+        c = low
+        width = {way.first}
+        while c < high{"" if way.last is None else f" and best != {way.last}"}:
             part = best
-            for r in unordered(range(c, min(c + {CHUNK}, high))):
-                part = {op.expression.format("part", f"{x}[{line}r]")}
-            if part {_BETTER[op.name]} best or (part != part and best == best):
+            stop = min(c + width, high)
+{_chunk_text(op, f"{x}[{line}", way.fours)}            if {better}:
                 best = part
                 at = c
+            c = stop
+            {f"width = min(2 * width, {4 * CHUNK})" if way.first < CHUNK else ""}
         value = {x}[{line}at]
         while at + 1 < high and value != best and value == value:
             at += 1
             value = {x}[{line}at]
+"""
+
+
+def _chunk_text(op: ReduceOp, x: str, fours: bool) -> str:
+    """Lines after which `part` is the extreme of itself and x[c:stop]."""
+    if not fours:
+        return f"""            for r in unordered(range(c, stop)):
+                part = {op.expression.format("part", f"{x}r]")}
+"""
+    pairs = (op.expression.format(f"{x}r + {k} * four]", f"{x}r + {k + 1} * four]") for k in (0, 2))
+    return f"""            four = (stop - c) // 4
+            for r in unordered(range(c, c + four)):
+                part = {op.expression.format("part", op.expression.format(*pairs))}
+            for r in range(c + 4 * four, stop):
+                part = {op.expression.format("part", f"{x}r]")}
 """
 
 

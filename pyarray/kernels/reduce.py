@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import shapes
 from ..array import empty, ndarray
-from ..dtypes import DType, bool_, float32, int64, uint8, uint16
+from ..dtypes import DType, bool_, float32, int64, uint8, uint16, uint32, uint64
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
 from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
@@ -37,6 +37,10 @@ MIN = ReduceOp("min", "min({0}, {1})", None)
 MAX = ReduceOp("max", "max({0}, {1})", None)
 ANY = ReduceOp("any", "{0} | {1}", False, settled="acc")
 ALL = ReduceOp("all", "{0} & {1}", True, settled="not acc")
+# the same of integers by their bits, which take as many elements at a time as a register holds
+ANY_BIT = ReduceOp("any", "{0} | {1}", 0, settled="acc != 0")
+ALL_BIT = ReduceOp("all", "min({0}, {1})", None, settled="acc == 0")
+_WORDS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 COUNT = ReduceOp("count", "{0} + {1}", 0, then=SUM, total=int64)  # of elements that are true, as bools
 
 
@@ -62,9 +66,12 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
 
 def _counting(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndarray, DType]:
     """Sums of bools are counts, and of uint8 as far as a compiler is concerned: what it reads as bool, gcc
-    doesn't vectorise."""
+    doesn't vectorise. On a CPU, whether any or all integers are true is said of their bits."""
     if x._dtype is bool_ and (op is COUNT or (op is SUM and kind is int64)):
         return COUNT, x._view(0, x._shape, x._strides, dtype=uint8), uint8
+    if op in (ANY, ALL) and x._dtype.kind in "biu" and not on_grid(x):
+        word = _WORDS[x._dtype.itemsize]
+        return ANY_BIT if op is ANY else ALL_BIT, x._view(0, x._shape, x._strides, dtype=word), word
     return op, x, kind
 
 
