@@ -9,7 +9,7 @@ from typing import Any
 from ..jit.kernel import Kernel
 from ..lang.markers import constexpr
 from . import artifact
-from .config import Config, check_names, listed
+from .config import Config, check_names, check_spelling, listed
 from .search import Options
 from .tuned import Tuned
 
@@ -84,7 +84,7 @@ def _tuned(
     options = replace(options, restore=restore, zeroed=check_names("reset_to_zero", names[1], known))
     given = configs if callable(configs) else listed(kernel.__name__, configs)
     made = Tuned(kernel, given, named, options, *more)
-    _check_now(made, kernel)
+    _check_now(made, kernel, () if callable(given) else given)
     return made
 
 
@@ -108,12 +108,13 @@ def _check_options(
         raise TypeError(f"check is True, False or a function that computes the results, got {check!r}")
 
 
-def _check_now(made: Tuned, kernel: Kernel) -> None:
+def _check_now(made: Tuned, kernel: Kernel, configs: Iterable[Config]) -> None:
     """What can be said at the decoration. Annotations that name what is defined later are read at the first
     call."""
     try:
         parameters = kernel.parameters
     except TypeError:
+        check_spelling(kernel.__name__, configs, tuple(kernel.source_text.signature.parameters))
         return
     _ = made.tuned  # checks the candidates
     for what, names in (

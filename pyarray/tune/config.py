@@ -191,6 +191,7 @@ def check_configs(kernel: str, configs: Iterable[Any], parameters: Sequence[Para
     for config in found:
         for name in config._values:
             check_constant(kernel, config, name, constants, parameters)
+    for config in found:  # when all names are known to be right
         missing = [n for n in tuned - set(config._values) if constants[n].default is Parameter.default]
         if missing:
             raise ValueError(
@@ -210,6 +211,16 @@ def check_constant(
         what = f"{kernel}: {config!r} sets {name!r}, which is an argument of each launch"
         raise ValueError(f"{what}; annotate the parameter {name}: pa.constexpr")
     raise ValueError(f"{kernel}: {config!r} sets {name!r}, which is no parameter{nearest(name, constants)}")
+
+
+def check_spelling(kernel: str, configs: Iterable[Config], known: Sequence[str]) -> None:
+    """Raises `ValueError` for a name that is none of `known`, the parameters of a kernel whose annotations
+    can't be read yet."""
+    for config in configs:
+        for name in config._values:
+            if name not in known:
+                what = f"{kernel}: {config!r} sets {name!r}, which is no parameter"
+                raise ValueError(f"{what}{nearest(name, known)}")
 
 
 def listed(kernel: str, configs: Any) -> tuple[Config, ...]:
