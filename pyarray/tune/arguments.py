@@ -104,7 +104,7 @@ class Call:
     def place(self, captured: Any) -> Any:
         """What a choice is looked up by where a generated call doesn't do it; None where it can't be."""
         layouts = (
-            (a._ptr & 63, a._strides, a._buffer.device.code)
+            (a._ptr & 15, a._strides, a._buffer.device.code)
             for a in self.bound.values
             if isinstance(a, ndarray)
         )

@@ -1,7 +1,7 @@
 """The call of a tuned kernel: generated straight-line code that looks the choice up by what is quickly read
 off the live arguments, and runs the kernel's launcher with constants in place.
 
-Many such tuples are one key of the tuner: addresses are taken modulo 64, strides as they are. What a tuple
+Many such tuples are one key of the tuner: addresses are taken modulo 16, strides as they are. What a tuple
 doesn't find is for the slow way, which makes the key.
 """
 
@@ -100,7 +100,7 @@ class Written:
         parts = [f"{p}number", f"{p}mode.key", f"*{p}map({p}get, {p}read)"]
         for q, kind in zip(self.free, pattern, strict=True):
             if kind in (ARRAY, NUMBERED):
-                parts += [f"{q.name}._key", f"{q.name}._ptr & 63"]
+                parts += [f"{q.name}._key", f"{q.name}._ptr & 15"]
                 parts += [] if getattr(q.annotation, "view", False) else [f"{q.name}._strides"]
                 parts += [f"{q.name}._buffer.device.code"] if kind == NUMBERED else []
                 parts += [f"{q.name}._shape"] if q.name in self.named else []

@@ -23,7 +23,7 @@ from ..lang.ir import static_key
 from .restore import inside
 
 ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
-GRANTED = 64  # that every allocation has: more than that is chance, and no part of a key
+GRANTED = 16  # that every allocation has, NumPy's and torch's too: more than that is chance, and in no key
 _KEPT = 256
 MISSING = "missing"  # in the place of what can't be said: such a key equals no whole one
 
@@ -71,8 +71,9 @@ def plain(value: Any) -> Any:
 
 
 def layout(a: ndarray) -> dict[str, Any]:
-    """Of an array: dtype, stride pattern, alignment of its first element and of its rows. Numbers in the
-    pattern are elements: 0 and ±1, other steps are "+" and "-". Axes of size 1 have no steps."""
+    """Of an array: dtype, stride pattern, alignment of its first element (up to `GRANTED`) and of its rows
+    (which follows from strides, so that it is no chance). Numbers in the pattern are elements: 0 and ±1,
+    other steps are "+" and "-". Axes of size 1 have no steps."""
     steps = [
         "1" if n <= 1 else _step(s, a._dtype.itemsize) for n, s in zip(a._shape, a._strides, strict=True)
     ]

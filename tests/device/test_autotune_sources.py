@@ -141,6 +141,23 @@ def named({name}, block: pa.constexpr):
 # ---- the key
 
 
+def test_alignment_that_is_chance_is_in_no_key():
+    """Memory of NumPy's begins at any multiple of 16 bytes."""
+    t, memory = tuned(scaled, 1, 2), np.zeros(1000)
+    first = -memory.ctypes.data % 4096 // 8
+    found = []
+    for start in range(0, 40, 2):  # 16 bytes each
+        v = pa.asarray(memory[first + start :][:50])
+        assert v._ptr % 4096 == 8 * start
+        found.append(searched(t, pa.zeros(50), v))
+        assert t.choice(pa.zeros(50), v).source in ("search", "winner")
+    assert found == [1] + 19 * [0]
+    again = tuned(scaled, 1, 2)  # as another process
+    assert searched(again, pa.zeros(50), pa.asarray(memory[first + 6 :][:50])) == 0
+    assert again.cache_info()["disk_hits"] == 1
+    assert searched(t, pa.zeros(50), pa.asarray(memory[first + 1 :][:50])) == 1  # less than 16 is no chance
+
+
 @pytest.mark.parametrize("fact", ["kind", "model", "target", "machine", "memory", "threads", "driver"])
 def test_facts_of_the_device_are_in_the_key(device, monkeypatch, fact):
     t = tuned(scaled, 1, 2)
