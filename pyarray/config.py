@@ -192,6 +192,13 @@ SETTINGS = {
         ),
         Setting("PYARRAY_CFLAGS", WORDS, "", True, "further flags for the C compiler, after pyarray's own"),
         Setting(
+            "PYARRAY_FAILED_DIR",
+            PATH,
+            None,
+            False,
+            "where texts are kept that the C compiler refused; unset: nowhere",
+        ),
+        Setting(
             "PYARRAY_LAUNCH_BLOCKING",
             FLAG,
             False,

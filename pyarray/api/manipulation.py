@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +48,7 @@ def broadcast_shapes(*given: Any) -> tuple[int, ...]:
 
 def broadcast_to(x: Any, /, shape: Any) -> ndarray:
     """`x` as an array of `shape`: a read-only view with a stride of 0 along repeated axes. Raises
-    `ValueError` where it doesn't fit.
+    `ValueError` where it doesn't fit, and for more elements than can be counted.
 
     >>> import pyarray as pa
     >>> pa.broadcast_to(pa.asarray([1, 2]), (2, 2)).tolist()
@@ -58,6 +59,8 @@ def broadcast_to(x: Any, /, shape: Any) -> ndarray:
     if isinstance(x, StandIn):
         given: ndarray = x._broadcast(shape)
         return given
+    if (count := math.prod(target)) >= 1 << 63:
+        raise ValueError(f"broadcast_to(): {target} has {count} elements, and an array at most 2**63 - 1")
     view: ndarray = x._view(0, target, shapes.broadcast_strides(x._shape, x._strides, target))
     view.setflags(write=False)
     return view

@@ -10,6 +10,7 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,15 @@ CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 ZIG_FLAGS = ("-fno-sanitize=undefined",)
 # The first that the compiler takes. Old clang on ARM knows only -mcpu.
 NATIVE = (("-march=native",), ("-mcpu=native",), ())
+# What compilers say of these flags where they don't know them: nothing else makes a process do without them.
+NATIVE_UNKNOWN = re.compile(rb"-m(arch|cpu)\b|\b(cpu|CPU|processor)\W+native\b")
+# What they say when the next run may well go better.
+PASSING = re.compile(
+    rb"\b[Kk]illed\b|[Nn]o space left|[Dd]isk quota|"
+    rb"[Cc]annot allocate memory|[Oo]ut of memory|memory exhausted"
+)
+SHOWN = 5  # lines of a refused text in an error
+ANSWER = 20.0  # seconds for a compiler to tell its version
 # What gcc says where its C++ half is missing, which is a package of its own. cc1plus also begins the line of
 # many other messages, of a header that isn't found for one.
 CPP_MISSING = re.compile(rb"cannot execute \W*cc1plus|cc1plus.*\bexecvp\b|cc1plus\W*: No such file")
@@ -61,8 +71,9 @@ class Toolchain:
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The shared object made from C `text`.
 
-        `extra_flags` come after the toolchain's own. Raises `CompileError` with the compiler's words and the
-        path of the source, which is kept for a look.
+        `extra_flags` come after the toolchain's own. Raises `CompileError` with the compiler's words, and
+        `DeviceError` where the compiler couldn't work: the text may be all right. PYARRAY_FAILED_DIR is where
+        a refused text is kept.
 
         >>> toolchain().compile("int f(void) { return 1; }")[1:4]  # on Linux
         b'ELF'
@@ -75,24 +86,40 @@ class Toolchain:
                     f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: "
                     "install g++, or name a compiler that can in PYARRAY_CC"
                 )
+            if result.returncode < 0 or (result.returncode and PASSING.search(result.stderr)):
+                raise DeviceError(_interrupted(self.command, result))
             if result.returncode:
                 raise CompileError(_complaint(self.command, text, result))
-            return output.read_bytes()
+            binary = output.read_bytes() if output.exists() else b""
+            if not binary:
+                said = result.stderr.decode(errors="replace").strip() or "nothing"
+                what = f"{shlex.join(self.command)} ended with exit status 0 and wrote no binary"
+                raise DeviceError(f"{what}: is it a C compiler? Name one in PYARRAY_CC. It said: {said}")
+            return binary
 
     def _run(
         self, text: str, extra_flags: tuple[str, ...], output: Path
     ) -> subprocess.CompletedProcess[bytes]:
         native = _native.get(self.command, NATIVE[0])
         result = self._call(native, extra_flags, text, output)
-        # Probed only after a failure: asking first would cost every process a compiler run.
-        if result.returncode and self.command not in _native:
-            _native[self.command] = self._accepted_native(output)
-            if _native[self.command] != native:
+        # Probed only after a complaint: asking first would cost every process a compiler run.
+        if result.returncode and self.command not in _native and NATIVE_UNKNOWN.search(result.stderr):
+            found = self._accepted_native(output)
+            if found is not None:
+                _native[self.command] = found
+            if found not in (None, native):
                 result = self._call(_native[self.command], extra_flags, text, output)
         return result
 
-    def _accepted_native(self, output: Path) -> tuple[str, ...]:
-        return next((flags for flags in NATIVE if not self._call(flags, (), "", output).returncode), ())
+    def _accepted_native(self, output: Path) -> tuple[str, ...] | None:
+        """The first that an empty text is compiled with; None where the compiler fails for another reason."""
+        for flags in NATIVE:
+            result = self._call(flags, (), "", output)
+            if not result.returncode:
+                return flags
+            if not NATIVE_UNKNOWN.search(result.stderr):
+                return None
+        return None
 
     def _call(
         self, native: tuple[str, ...], extra_flags: tuple[str, ...], text: str, output: Path
@@ -178,15 +205,31 @@ def _found() -> tuple[str, ...]:
 
 
 def _version(command: tuple[str, ...]) -> str:
+    asked = [*command, "--version"]
     try:
-        result = subprocess.run(
-            [*command, "--version"], capture_output=True, check=True, text=True, errors="replace"
+        # in a session of its own: what a script has started holds the pipes as long as it lives
+        process = subprocess.Popen(
+            asked,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         )
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise DeviceError(
-            f"the C compiler {shlex.join(command)} does not answer to --version: {error}"
-        ) from error
-    return (result.stdout or result.stderr).partition("\n")[0].strip()
+    except OSError as error:
+        raise DeviceError(f"can't run the C compiler {shlex.join(command)}: {error}") from error
+    try:
+        out, said = process.communicate(timeout=ANSWER)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        what = f"the C compiler {shlex.join(command)} does not answer to --version: it ran for {ANSWER:g} s"
+        raise DeviceError(f"{what}; name another one in PYARRAY_CC") from None
+    if process.returncode:
+        what = f"the C compiler {shlex.join(command)} does not answer to --version"
+        raise DeviceError(f"{what}: exit status {process.returncode}. It said: {said.strip() or 'nothing'}")
+    return (out or said).partition("\n")[0].strip()
 
 
 @functools.cache
@@ -203,8 +246,37 @@ def processor() -> str:
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
+def _interrupted(command: tuple[str, ...], result: subprocess.CompletedProcess[bytes]) -> str:
+    how = f"exit status {result.returncode}"
+    if result.returncode < 0:
+        how = f"ended by signal {-result.returncode}, as a system does that has no memory left"
+    said = result.stderr.decode(errors="replace").strip()
+    what = f"{shlex.join(command)} could not compile a kernel ({how})"
+    return f"{what}; it may work the next time. It said:\n{said or 'nothing'}"
+
+
 def _complaint(command: tuple[str, ...], text: str, result: subprocess.CompletedProcess[bytes]) -> str:
-    source = Path(tempfile.mkdtemp(prefix="pyarray-failed-"), "kernel.c")
-    source.write_text(text)
-    said = result.stderr.decode(errors="replace").replace("<stdin>", str(source)).strip()
-    return f"{shlex.join(command)} failed (exit status {result.returncode}) on {source}\n{said}"
+    said = result.stderr.decode(errors="replace").strip()
+    head = f"{shlex.join(command)} failed (exit status {result.returncode})"
+    kept = _kept(text)
+    if kept is not None:
+        return f"{head} on {kept}\n{said.replace('<stdin>', str(kept))}"
+    lines = text.splitlines()
+    numbers = dict.fromkeys(int(n) for n in re.findall(r"<stdin>:(\d+):\d+: \w*\s?error", said))
+    shown = [f"  line {n}: {lines[n - 1].strip()}" for n in numbers if n <= len(lines)][:SHOWN]
+    advice = "PYARRAY_FAILED_DIR names a folder in which refused texts are kept"
+    return "\n".join([head, said, *shown, advice])
+
+
+def _kept(text: str) -> Path | None:
+    """Where a refused text is, one file for each: None unless PYARRAY_FAILED_DIR asks for it."""
+    folder = config.get("PYARRAY_FAILED_DIR")
+    if folder is None:
+        return None
+    path = Path(folder, f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.c")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError:
+        return None
+    return path

@@ -99,7 +99,8 @@ class CpuDriver(Driver):
         """A module from a shared object on disk. A path that was loaded before gives that same module."""
         module: int = lib.pa_module_open(os.fsencode(path))
         if not module:
-            raise DeviceError(f"can't load the compiled kernel {os.fspath(path)}: {_module_error()}")
+            what = f"can't load the compiled kernel {os.fspath(path)}: {_module_error()}"
+            raise DeviceError(what + _noexec(os.path.dirname(os.fspath(path))))
         return module
 
     def unload(self, module: int) -> None:
@@ -157,6 +158,16 @@ def _threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _noexec(folder: str) -> str:
+    """What to do where a folder's file system forbids to run what is in it; "" elsewhere."""
+    try:
+        forbidden = os.statvfs(folder or ".").f_flag & os.ST_NOEXEC
+    except OSError:
+        return ""
+    told = f"; {folder} is on a file system that runs no programs (mounted noexec): set TMPDIR to a folder of"
+    return f"{told} another one" if forbidden else ""
 
 
 def _module_error() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
+import warnings
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 from .. import config
 from ..driver import cc
 from ..driver.base import Device, Driver
+from ..errors import DeviceError
 from ..locks import new_lock
 from . import cache
 
@@ -86,8 +88,8 @@ def load(
     """The artifact of `text` for `device`; `counts` gets `compiles` or `disk_hits`. One compile per text,
     however many threads ask.
 
-    Raises `DeviceError` without a compiler, `CompileError` when it refuses the text, `RuntimeError` in run-
-    only mode.
+    Raises `DeviceError` without a compiler, or one that couldn't work, `CompileError` when it refuses the
+    text, `RuntimeError` in run-only mode.
     """
     key = key_of(text, entry, device, flags)
     place = f"{key}@{device}"  # a module belongs to one device, its binary to all of a target
@@ -96,7 +98,7 @@ def load(
     with lock:
         found = _loaded.get(place)
         if found is None:
-            found = _open(device, _binary(name, text, entry, device, flags, counts, key), entry, key)
+            found = _kept(device, entry, key, counts) or _made(name, text, entry, device, flags, counts, key)
             _loaded[place] = found
     with _guard:
         _recent[place] = found
@@ -106,13 +108,28 @@ def load(
     return found
 
 
-def _binary(
-    name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str], key: str
-) -> bytes:
+def _kept(device: Device, entry: str, key: str, counts: Counter[str]) -> Artifact | None:
+    """What is in the cache; None, with a warning, where that can't be loaded: it is compiled again, and what
+    comes of that takes its place, if it can be loaded."""
     binary = cache.find(key)
-    if binary is not None:
-        counts["disk_hits"] += 1
-        return binary
+    if binary is None:
+        return None
+    try:
+        found = _open(device, binary, entry, key)
+    except DeviceError as error:
+        if config.get("PYARRAY_RUN_ONLY"):
+            raise
+        what = f"the kernel cache entry {key[:16]} in {cache.directory()} can't be loaded ({error})"
+        warnings.warn(f"{what}; it is compiled again", RuntimeWarning, stacklevel=4)
+        return None
+    counts["disk_hits"] += 1
+    return found
+
+
+def _made(
+    name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str], key: str
+) -> Artifact:
+    """Compiled here. It is loaded before others can find it: a compiler may write what isn't whole."""
     if config.get("PYARRAY_RUN_ONLY"):
         raise RuntimeError(
             f"kernel {name!r} is not in the cache ({cache.directory()}, entry {key[:16]}) and "
@@ -122,8 +139,9 @@ def _binary(
     compiler = device.driver.compiler()
     binary = compiler.compile(text, flags)
     counts["compiles"] += 1
+    found = _open(device, binary, entry, key)
     cache.publish(key, binary, {"kernel": name, "entry": entry, "target": compiler.fingerprint})
-    return binary
+    return found
 
 
 def _open(device: Device, binary: bytes, entry: str, key: str) -> Artifact:

@@ -156,3 +156,11 @@ def test_numpy_calls_ours():
     a = pa.arange(4)
     assert isinstance(np.concatenate([a, a]), pa.ndarray)
     assert np.expand_dims(a, 0).shape == (1, 4)
+
+
+def test_more_elements_than_can_be_counted_are_refused():
+    one = pa.ones(1)
+    for shape in ((2**32, 2**32), (2**40, 2**40), (2**63,)):
+        with pytest.raises(ValueError, match="elements, and an array at most"):
+            pa.broadcast_to(one, shape)
+    assert pa.broadcast_to(one, (2**31, 2**31)).size == 2**62

@@ -16,6 +16,7 @@ import pyarray as pa
 from pyarray import __main__ as command
 from pyarray import config
 from pyarray.array_convert import asarray
+from pyarray.driver import cc
 from pyarray.jit import cache, replace
 from pyarray.jit import compile as compiler
 from pyarray.jit.kernel import kernel
@@ -183,6 +184,42 @@ def test_lines_that_moved_are_todays(tmp_path):
         )
         lines.append(tuple(map(int, done.stdout.split())))
     assert lines[1] == (lines[0][0] + 1, 0)
+
+
+def test_what_cannot_be_loaded_is_not_published(place, monkeypatch):
+    whole = cc.Toolchain.compile
+    monkeypatch.setattr(cc.Toolchain, "compile", lambda self, *args: whole(self, *args)[:500])
+    with pytest.raises(pa.DeviceError, match="can't load the compiled kernel"):
+        launched()
+    assert not place.exists() or not list(place.iterdir())
+    monkeypatch.undo()
+    assert launched() == (1, 0)
+
+
+def test_a_sound_entry_that_cannot_be_loaded_is_made_anew(place, monkeypatch):
+    launched()
+    (entry,) = place.iterdir()
+    right = entry.read_bytes()
+    cache.publish(entry.stem, b"no shared object", {"kernel": "triple"})
+    config.set("PYARRAY_RUN_ONLY", True)
+    try:
+        with pytest.raises(pa.DeviceError, match="can't load the compiled kernel"):
+            launched()
+    finally:
+        config.set("PYARRAY_RUN_ONLY", None)
+    with pytest.warns(RuntimeWarning, match="can't be loaded .*; it is compiled again"):
+        assert launched() == (1, 0)
+    assert entry.read_bytes()[-1000:] == right[-1000:]
+    assert launched() == (0, 1)
+
+
+def test_a_folder_without_execution_is_named(monkeypatch):
+    class Status:
+        f_flag = os.ST_NOEXEC
+
+    monkeypatch.setattr(os, "statvfs", lambda path: Status)
+    with pytest.raises(pa.DeviceError, match=r"mounted noexec\): set TMPDIR to a folder of another one"):
+        pa.get_device("cpu").driver.load(b"what dlopen refuses, for this reason or another")
 
 
 # ---- places

@@ -41,11 +41,22 @@ def test_the_headers_are_there():
     assert any(list(Path(folder).glob("pa_*.h")) for folder in cc.include_dirs())
 
 
-def test_a_failure_shows_the_compiler_s_words_and_keeps_the_source(tmp_path, monkeypatch):
+def test_a_failure_shows_the_compiler_s_words_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(CompileError, match="undeclared") as caught:
-        cc.toolchain().compile("int f(void) { return absent; }")
-    (source,) = tmp_path.glob("*/kernel.c")
+    for flags, text in (((), "int f(void)\n{ return absent; }"), (cc.CPP, "int f(void)\n{ return absent; }")):
+        with pytest.raises(CompileError, match="absent") as caught:
+            cc.toolchain().compile(text, flags)
+        assert "line 2: { return absent; }" in str(caught.value)
+        assert str(caught.value).endswith("PYARRAY_FAILED_DIR names a folder in which refused texts are kept")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refused_texts_are_kept_where_that_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYARRAY_FAILED_DIR", str(tmp_path / "failed"))
+    for _ in range(2):
+        with pytest.raises(CompileError, match="absent") as caught:
+            cc.toolchain().compile("int f(void) { return absent; }")
+    (source,) = (tmp_path / "failed").iterdir()
     assert source.read_text() == "int f(void) { return absent; }"
     assert f"{source}:1" in str(caught.value)
 
@@ -111,10 +122,86 @@ def test_a_compiler_without_march_native(tmp_path, monkeypatch):
     monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "old", body))
     for _ in range(2):
         assert cc.toolchain().compile("int x;")
-    # --version, the refused compile, three probes, the compile; then one more compile.
+    # --version, the refused compile, three probes, the compile; then one more compile
     assert len(log.read_text().splitlines()) == 7
     with pytest.raises(CompileError, match="error"):
         cc.toolchain().compile("int x")
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (
+            'echo "cc1: out of memory allocating 65536 bytes" >&2; exit 1',
+            "exit status 1.*out of memory allocating",
+        ),
+        ('echo "ld: final link failed: No space left on device" >&2; exit 1', "No space left on device"),
+        ('echo "cc: fatal error: Killed signal terminated program cc1" >&2; exit 1', "Killed signal"),
+        ("kill -9 $$", "ended by signal 9, as a system does that has no memory left"),
+    ],
+)
+def test_a_passing_failure_changes_nothing(tmp_path, monkeypatch, how, told):
+    """Neither the first compile nor, where `-march=native` is asked about, the probes."""
+    log, ill = tmp_path / "log", tmp_path / "ill"
+    body = f'echo "$*" >> {log}\n[ -e {ill} ] && [ "$1" != --version ] && {{ {how}; }}\nexec cc "$@"\n'
+    monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "cc", body))
+    ill.touch()
+    for _ in range(2):
+        with pytest.raises(DeviceError, match=f"(?s)could not compile a kernel.*{told}"):
+            cc.toolchain().compile("int x;")
+    ill.unlink()
+    assert cc.toolchain().compile("int x;")
+    assert "-march=native" in log.read_text().splitlines()[-1]
+    assert cc._native == {}
+
+
+def test_a_probe_that_fails_for_another_reason_is_no_answer(tmp_path, monkeypatch):
+    count = tmp_path / "count"
+    refuse = 'case "$*" in *=native*) echo "bad option -march=native" >&2; exit 1;; esac'
+    body = f'[ "$1" = --version ] && echo cc && exit\necho >> {count}\n'
+    body += f"[ $(wc -l < {count}) = 2 ] && kill -9 $$\n"
+    monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "old", f'{body}{refuse}\nexec cc "$@"\n'))
+    with pytest.raises(CompileError, match="bad option -march=native"):
+        cc.toolchain().compile("int x;")
+    assert cc._native == {}
+    assert cc.toolchain().compile("int x;")
+    assert set(cc._native.values()) == {()}
+
+
+def test_a_text_that_is_refused_asks_for_no_probe(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "cc", f'echo "$*" >> {log}\nexec cc "$@"\n'))
+    with pytest.raises(CompileError):
+        cc.toolchain().compile("int x")
+    assert len(log.read_text().splitlines()) == 2  # --version, and the refused compile
+
+
+@pytest.mark.parametrize("body", ["exit 0", 'while [ "$1" != -o ]; do shift; done; : > "$2"'])
+def test_a_compiler_that_writes_nothing(tmp_path, monkeypatch, body):
+    command = script(tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit\n{body}\n')
+    monkeypatch.setenv("PYARRAY_CC", command)
+    with pytest.raises(
+        DeviceError, match=r"exit status 0 and wrote no binary: is it a C compiler.*PYARRAY_CC"
+    ):
+        cc.toolchain().compile("int x;")
+
+
+def test_a_compiler_that_hangs_at_its_version(tmp_path, monkeypatch):
+    """A process that a script has started holds the pipes."""
+    monkeypatch.setattr(cc, "ANSWER", 0.3)
+    monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "cc", "sleep 100\n"))
+    with pytest.raises(
+        DeviceError, match=r"does not answer to --version: it ran for 0.3 s; name anoth"
+    ):
+        cc.toolchain()
+
+
+def test_quotes_that_are_not_closed(monkeypatch):
+    monkeypatch.setenv("PYARRAY_CC", "gcc '-O2")
+    with pytest.raises(
+        ValueError, match=r"PYARRAY_CC=.*: expected a command as in a shell, with all quotes closed"
+    ):
+        cc.toolchain()
 
 
 def test_the_fingerprint_names_compiler_and_machine():
