@@ -55,6 +55,9 @@ class Fused(Generic[R]):
             p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values()
         )
         self._static = frozenset([*static, *(names.index(name) for name in static)])
+        # By types: a plan has no sizes. The other two by mode, type keys, shapes, strides, types of numbers,
+        # and other values by `static_key`: addresses and numbers are passed at each launch, whose results are
+        # new arrays or are tested against the operands. Captured values are compared at each call.
         self._plans: dict[Any, Any] = {}
         self._layouts: dict[Any, Any] = table()
         self._quick: dict[Any, Any] = table()  # those of arrays and numbers that are one kernel

@@ -22,7 +22,7 @@ from .statistical import as_operand
 from .statistical import max as largest
 from .statistical import min as smallest
 from .statistical import sum as total
-from .ufunc import beside
+from .ufunc import arrays_of, beside
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 
@@ -172,8 +172,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> ndarray:
     >>> pa.digitize(pa.asarray([0.2, 6.4]), pa.asarray([0.0, 1.0, 2.5])).tolist()
     [1, 3]
     """
-    x = as_operand("digitize", x, "biuf")
-    edges = beside(x, bins)
+    x, edges = (as_operand("digitize", v, "biuf") for v in arrays_of("digitize", x, bins))
     if edges.ndim != 1:
         raise ValueError(f"digitize(): bins are 1-D, got shape {edges._shape}")
     host = asnumpy(edges)

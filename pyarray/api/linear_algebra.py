@@ -16,6 +16,8 @@ from .ufunc import STRIDES, common_device, compute_out, operands_of
 
 __all__ = ["matmul", "matrix_transpose"]
 
+# By mode and the type keys of two matrices of one dtype, from which the result's dtype and device follow. A
+# launch reads sizes, strides and addresses of its operands; each call tests that they fit and are apart.
 _plans = table()
 
 

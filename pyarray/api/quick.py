@@ -5,6 +5,10 @@ Two tables, both keyed by values that say all there is to know, so that nothing 
 everything else; there only addresses and numbers change from call to call. A short way either declines before
 anything has run, by giving None, or does it all; what it declines goes through `ufunc.call`, which also says
 what is wrong.
+
+The keys are complete: an array's type key has dtype, rank, device, whether strided, read-only or marked; a
+Python number is passed at the launch and only its type is in the key, but where its value decides what is
+computed (`_value_matters`). Addresses are read at each call, so that sharing memory is tested there.
 """
 
 from __future__ import annotations

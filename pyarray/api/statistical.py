@@ -141,6 +141,8 @@ def _number(dtype: DType, value: Any) -> Any:
 
 
 GLANCE = 1 << 11  # elements that are looked at first
+# Plans of `whole`, by operation, mode and the array's type key. The dtype of the result follows from these;
+# size and address are read at each call, and only contiguous arrays without marks have a plan.
 _plans = table()
 
 

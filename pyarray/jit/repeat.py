@@ -48,6 +48,11 @@ def repeatable(function: _Function) -> _Function:
 
     They are written down at one of the first calls with operands of the same types, shapes and strides (and
     equal other arguments). A call with an argument that can't be compared is made in full.
+
+    The key is complete: it has an operand's type key (dtype, rank, device, read-only, marks), shape and
+    strides, where operands share memory (`_relate`), and other arguments with their types, floats by their
+    bits. Debug mode and observers lead past the table. What else a call could depend on is elements, which
+    make it touch memory, and other libraries' memory, of which the repetition asks before it writes.
     """
     ways: dict[Any, Any] = table()
     counts: dict[Any, int] = table()
@@ -106,15 +111,16 @@ def _fact(x: Any, operands: list[ndarray]) -> Any:
 
 
 def _relate(operands: list[ndarray], place: list[Any]) -> None:
-    """Which operands share a buffer, and how far apart they are in it: what is written down reaches all of a
-    buffer's memory from the first operand in it, so two calls are alike only if this is."""
+    """Which operands share a buffer, how far apart they are in it, and which are the same array: what is
+    written down reaches all of a buffer's memory from the first operand in it, and returns an operand where
+    the call did, so two calls are alike only if this is."""
     if len(operands) > OPERANDS:
         raise _Unfit
     first: dict[Buffer, tuple[int, int]] = {}
     for k, x in enumerate(operands):
         j, start = first.setdefault(x._buffer, (k, x._ptr))
         if j != k:
-            place.append((k, j, x._ptr - start))
+            place.append((k, j, x._ptr - start, next(i for i, y in enumerate(operands) if y is x)))
 
 
 def _written_down(

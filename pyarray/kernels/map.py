@@ -138,10 +138,17 @@ def walk_layout(
     return tuple(places), tuple(patterns), tiled
 
 
+def may_share(x: ndarray, out: ndarray) -> bool:
+    """Whether the memory of two arrays may be the same. Buffers of the library's own are apart; another
+    library's may be part of any, as this library's arrays come back through others."""
+    a, b = x._buffer, out._buffer
+    return a is b or a.owner is not None or b.owner is not None
+
+
 def apart(x: ndarray, out: ndarray) -> ndarray:
     """`x`, or a copy of it if writing `out` element by element would change elements of `x` that are still to
     be read."""
-    if x._buffer is not out._buffer and x._buffer.owner is None and out._buffer.owner is None:
+    if not may_share(x, out):
         return x
     same = (
         x._ptr == out._ptr
@@ -270,7 +277,9 @@ def assign(out: ndarray, value: Any) -> None:
     _copy_into(out, value)
 
 
-_walks = table()  # by types, shapes and strides: how to launch `_copy_into` again
+# How to launch `_copy_into` again. The key has mode, types, shapes and strides of both sides, or the type of
+# a number; addresses and numbers are passed at each launch, and operands that overlap aren't looked up.
+_walks = table()
 WALKS = 4096  # then the table starts anew
 
 
@@ -281,8 +290,8 @@ def _copy_into(out: ndarray, value: Any) -> None:
         compute, facts, source = out._dtype, type(value), value
     else:
         compute, facts, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
-        if value._buffer is out._buffer or not (value._buffer.owner is None or out._buffer.owner is None):
-            return launch_map(COPY, compute, out, (value,))  # they may overlap
+        if may_share(value, out) and overlaps(value, out):
+            return launch_map(COPY, compute, out, (value,))
     if out._key & WATCHED:
         return launch_map(COPY, compute, out, (value,))
     key = mode.key

@@ -127,7 +127,8 @@ class RawKernel:
             return
         launch(slots)
         layout = rs.layout(args, values)
-        if layout is not None and not watched:
+        # the key has the device only as part of an array's type key, and types of numbers, which are passed
+        if layout is not None and not watched and any(isinstance(a, ndarray) for a in args):
             self._kernel.plans.add((*given, *map(_type_of, args)), (launch, struct.Struct(layout).pack))
 
     def _names(self, count: int) -> list[str]:

@@ -227,6 +227,31 @@ def test_operands_that_are_the_same_overlap_or_share_a_buffer(device, name):
         assert [w.tolist() for w in wholes] == [h.tolist() for h in hosts], turns[k]
 
 
+def test_memory_that_comes_back_through_numpy():
+    """A buffer of the library's own and one of NumPy's may be the same memory."""
+    calls = {
+        "assignment": lambda x, out: out.__setitem__(..., x),
+        "copyto": lambda x, out: pa.copyto(out, x),
+        "negative": lambda x, out: pa.negative(pa.negative(x), out=out),
+        "positive": lambda x, out: pa.positive(x, out=out),
+        "astype": lambda x, out: out.__setitem__(slice(None), x.astype("float64", copy=False)),
+    }
+    for name, call in calls.items():
+        for _ in range(TIMES):
+            a = pa.asarray(np.arange(70.0)).copy()
+            again = pa.asarray(np.asarray(a), copy=False)
+            call(again[:-1], a[1:])
+            assert a.tolist() == [0.0, *np.arange(69.0)], name
+
+
+def test_the_array_that_is_returned(device):
+    """Of two arrays that show the same elements it is the one that was given as `out`."""
+    x = pa.array(np.arange(9.0), device=device)
+    for out in (x[...], x) * TIMES:
+        assert pa.cumsum(x, out=out) is out
+        assert pa.clip(x, 0, 5, out=out) is out
+
+
 def test_products_that_no_observer_sees():
     """Large products on a CPU are launched out of sight: what they are part of isn't written down without
     them."""
