@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test test-lowest lint bench conformance clean
+.PHONY: all demo test test-lowest differential lint bench conformance clean
 
 all: $(INSTALLED)
 
@@ -29,6 +29,13 @@ $(VENV)/lowest/installed: pyproject.toml | $(INSTALLED)
 	$(BIN)/python -c 'import tomllib; print(*(d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $(VENV)/lowest.txt
 	$(LOWEST) -m pip --disable-pip-version-check install --quiet --requirement $(VENV)/lowest.txt pytest pytest-xdist hypothesis
 	touch $@
+
+# Drawn calls of every function against NumPy: docs/design/differential.md
+CALLS ?= 10000
+DEVICE ?= cpu
+SEED ?= 0
+differential: $(INSTALLED)
+	$(BIN)/python -m tests.differential --calls $(CALLS) --device $(DEVICE) --seed $(SEED) $(ARGS)
 
 # The two that check types side by side: each takes one core.
 lint: $(INSTALLED) $(VENV)/with-dev

@@ -366,11 +366,32 @@ def _text(node: ast.AST, local: dict[str, ast.expr], depth: int = 0) -> str:
     return "…"
 
 
+def deviations() -> str:
+    """Where NumPy does something else."""
+    path = FOLDER.parent / "deviations.py"
+    spec = importlib.util.spec_from_file_location("deviations", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = sys.modules["deviations"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    rows = [(row.what, row.numpy, row.here) for row in made.DEVIATIONS]
+    return "\n\n".join(
+        (
+            "# What differs from NumPy",
+            "What isn't in this table and differs is a bug: a [test](../design/differential.md) calls every "
+            "function that takes arrays with drawn operands, here and in NumPy, and takes only these "
+            "differences.",
+            table(("what", "NumPy", "pyarray"), rows),
+        )
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "functions.md": functions,
     "dtypes.md": dtype_rows,
     "builtins.md": kernel_functions,
     "settings.md": settings,
+    "deviations.md": deviations,
     "errors.md": exceptions,
     "language_errors.md": outside,
 }
