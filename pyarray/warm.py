@@ -36,6 +36,20 @@ LARGE: Rows = (
     (FLOAT, ("m @ w", "asarray(m.T, copy=True)")),
 )
 CALLS: Rows = (
+    (("float64", "int64"), ("unique(m, axis=0)",)),
+    (("uint8",), ("median(a)", "sum(a)", "mean(m, axis=0)", "a + b", "a // one", "astype(a, float32)")),
+    (
+        ("float64",),
+        ("rng.beta(2.0, 3.0, size=9)", "rng.binomial(9, 0.5, size=9)", "rng.poisson(3.0, size=9)"),
+    ),
+    (("float64",), ("rng.exponential(size=9)", "rng.choice(9, 5, replace=False)", "rng.choice(9, size=5)")),
+    (FLOAT, ("reshape(m, (4, 8, 32)) @ reshape(w, (4, 32, 8))", "nanstd(m, axis=0)", "cov(m)", "pad(m, 1)")),
+    (FLOAT, ("gradient(a)", "gradient(m)", "nanmax(a)", "percentile(a, 30)", "average(a, weights=b)")),
+    (
+        FLOAT,
+        ("interp(a, sort(b[:9]), a[:9])", "convolve(a, b[:5])", "pad(a, 3)", "meshgrid(a, b)", "kron(m, w)"),
+    ),
+    (REAL, ("cumulative_sum(m, axis=1)", "outer(a, b)", "digitize(a, sort(b[:5]))", "unique_counts(a)")),
     (("float64",), ("rng.normal(size=9)", "rng.random(9)", "rng.integers(9, size=9)", "rng.permutation(9)")),
     (FLOAT, ("m @ w", "m @ row", "a @ b", "einsum('ij,jk->ik', m, w)", "einsum('ij,ij->i', m, w)")),
     (REAL, ("sum(a)", "sum(m, axis=0)", "sum(m, axis=1)", "prod(a)", "mean(a)", "mean(m, axis=0)")),
