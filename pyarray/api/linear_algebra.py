@@ -9,6 +9,7 @@ from ..array import fresh, ndarray, type_key
 from ..array_marks import MARKED
 from ..jit.mode import mode, table
 from ..jit.repeat import repeatable
+from ..kernels.dot import is_thin, thin
 from ..kernels.gemm import gemm, launcher_2d
 from ..memory.buffer import Buffer
 from .statistical import as_operand
@@ -104,8 +105,11 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     )
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
-    operands = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
-    gemm(target._view(0, (*batch, m, n), full), *operands)
+    left, right = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
+    if a.ndim == 2 and not columns and out is None and is_thin(left):
+        thin(result, left, right._view(0, right._shape[:1], right._strides[:1]))
+        return result
+    gemm(target._view(0, (*batch, m, n), full), left, right)
     if (
         a.ndim == b.ndim == 2
         and a._dtype is b._dtype

@@ -6,11 +6,14 @@ from __future__ import annotations
 import functools
 
 from .. import shapes
-from ..array import ndarray
+from ..array import STRIDED, ndarray
 from ..dtypes import DType, bool_, float32
 from ..jit.kernel import Kernel, from_text
 from ..lang.markers import ndrange, unordered
+from .reduce import on_grid
 
+THIN = 8  # elements of a row, of which there are many, that a text of its own multiplies
+MANY = 1 << 16  # elements of all rows that make it worth while
 FEW = 64  # products; fewer long ones are cut along the vectors, as matrix products are
 LONG = 1 << 15  # elements
 SHORT = 32  # below, accumulators side by side are more work than they save
@@ -35,6 +38,29 @@ def dots(out: ndarray, a: ndarray, b: ndarray) -> None:
         a._view(0, shape + length, left + a._strides[-1:]),
         b._view(0, shape + length, right + b._strides[-1:]),
     )
+
+
+def is_thin(a: ndarray) -> bool:
+    """Whether `thin` is the way for the product of the matrix `a` and a vector."""
+    rows, length = a._shape
+    small = a._dtype.kind in "iuf" and a._dtype.itemsize >= 4
+    return small and 1 < length <= THIN and rows * length >= MANY and not a._key & STRIDED and not on_grid(a)
+
+
+def thin(out: ndarray, a: ndarray, b: ndarray) -> None:
+    """`out = a @ b` for a contiguous matrix of short rows and a vector: as many rows at once as a vector
+    register takes."""
+    _thin_kernel(b._size)(out, a.reshape(a._size), b)
+
+
+@functools.cache
+def _thin_kernel(length: int) -> Kernel:
+    numbers = range(length)
+    text = f"""def thin_product(out, a, b):
+{"".join(f"    b{n} = b[{n}]{chr(10)}" for n in numbers)}    for i in range(out.shape[0]):
+        out[i] = {" + ".join(f"a[{length} * i + {n}] * b{n}" for n in numbers)}
+"""
+    return from_text("thin_product", text, {})
 
 
 @functools.cache

@@ -231,3 +231,19 @@ def test_trace_of_an_array_is_numpys(device):
         pa.trace(offset=1)
     with pytest.raises(TypeError, match=r"trace\(\) has no keyword 'ofset'; did you mean 'offset'"):
         pa.trace(ours, ofset=1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint32"])
+def test_short_rows_times_a_vector(dtype, device):
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 3, 8, 9):
+        x, y = (rng.integers(0, 9, shape).astype(dtype) for shape in ((70_000 // length, length), 2 * length))
+        a, b = pa.asarray(x, device=device), pa.asarray(y, device=device)
+        for found, expected in (
+            (a @ b[::2], x @ y[::2]), (a[::-1] @ b[::-2], x[::-1] @ y[::-2]),
+            (a @ b[:length], x @ y[:length]),
+            (pa.matmul(a, b[:length], out=pa.empty(x.shape[0], dtype=dtype, device=device)), x @ y[:length]),
+            (a.astype("float64") @ b[:length], x.astype(float) @ y[:length]),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(pa.asnumpy(found), expected)
+            assert found.dtype.numpy == expected.dtype
