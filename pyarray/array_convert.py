@@ -39,6 +39,10 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     >>> asarray([1, 2.5]).dtype
     float64
     """
+    if type(obj) is np.ndarray and dtype is None and not copy and get_device(device).code == 0:
+        found: ndarray | None = operations["shared_numpy"](obj)
+        if found is not None:
+            return found
     kind = None if dtype is None else asdtype(dtype)
     if isinstance(obj, ndarray):
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
@@ -112,10 +116,6 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
 
 
 def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
-    if type(obj) is np.ndarray and kind is None and not copy and device.code == 0:
-        found: ndarray | None = operation("shared_numpy")(obj)
-        if found is not None:
-            return found
     if isinstance(obj, np.ndarray):
         obj = plain(obj)
     values = _host_values(obj, kind)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyarray import shapes
 from pyarray.array_hooks import operation
-from pyarray.dtypes import bfloat16
+from pyarray.dtypes import BY_NAME, bfloat16
 from pyarray.memory.buffer import GivenOut
 from pyarray.memory.touch import touch
 
@@ -25,9 +25,12 @@ class Exposed:
         self.__array_interface__, self.owner = interface, owner
 
 
+_PLACE = 0xFFF << 20  # of a key: the device, 0 for the CPU
+
+
 def on_host(a: Any) -> bool:
     """Whether the host can read the array's memory in place."""
-    return a._key >> 20 & 0xFFF == 0
+    return a._key & _PLACE == 0
 
 
 def interface(a: Any) -> dict[str, Any]:
@@ -116,14 +119,22 @@ READERS: dict[str, Any] = {
     },
 }
 
+_ELEMENT = _PLACE | 0xFF  # of a key: device and dtype
+_HERE = {BY_NAME[name].code: reader for name, reader in READERS.items()}  # for the CPU
+
 
 def _only(a: Any) -> Any:
     """The element of an array that has one."""
     touch.seen = True
-    reader = READERS.get(a._dtype.name)
-    if reader is not None and on_host(a):
+    reader = _HERE.get(a._key & _ELEMENT)
+    if reader is not None:
         return reader.from_address(a._ptr).value
-    return host(a).item()
+    reader = READERS.get(a._dtype.name)
+    if reader is None:
+        return host(a).item()
+    place = reader()
+    a._buffer.device.driver.copy_out(ctypes.addressof(place), a._ptr, a._dtype.itemsize)
+    return place.value
 
 
 def scalar(a: Any) -> Any:
@@ -203,6 +214,8 @@ def truth(a: Any) -> bool:
 
 def item(a: Any, *index: Any) -> Any:
     """`a.item(*index)`: the only element, the element at a flat position, or at one integer per axis."""
+    if not index and a._size == 1:
+        return _only(a)
     if len(index) == 1 and isinstance(index[0], tuple):
         index = index[0]
     if not index:

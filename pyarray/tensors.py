@@ -59,6 +59,17 @@ def counter(x: Any) -> Callable[[], None]:
     return functools.partial(sys.modules["torch"].autograd.graph.increment_version, x)
 
 
+def gpu_stream(x: Any) -> tuple[tuple[int, int], int] | None:
+    """DLPack's device of a tensor on torch's current GPU, and the handle of torch's current stream there.
+    None for any other tensor, and where torch doesn't tell."""
+    torch = sys.modules["torch"]
+    calls, index = torch._C, x.get_device()
+    ask = getattr(calls, "_cuda_getCurrentRawStream", None)
+    if ask is None or not x.is_cuda or calls._cuda_getDevice() != index:
+        return None
+    return (2 if torch.version.hip is None else 10, index), ask(index)
+
+
 def _is_dual(x: Any) -> bool:
     forward = sys.modules.get("torch.autograd.forward_ad")
     if forward is None or getattr(forward, "_current_level", -1) < 0:

@@ -62,6 +62,10 @@ def repeatable(function: _Function) -> _Function:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if mode.key is False:
+            if len(args) == 1 and not kwargs and type(x := args[0]) in _ARRAYS:  # as below, in half the time
+                way = ways.get(((x._key, x._shape, x._strides),))
+                if way and (result := way(x)) is not _IN_FULL:
+                    return result
             operands: list[ndarray] = []
             place: list[Any] = []
             try:
