@@ -300,7 +300,7 @@ def outside() -> str:
         refused.setdefault(row, []).append(f"`{node.__name__}`")
     rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
     names = ("parse", "infer_expr", "infer_group", "infer_operate", "infer_access", "infer_call")
-    names += ("infer_assign", "infer_flow")
+    names += ("infer_assign", "infer_flow", "races")
     modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
     found = {message for module in modules for message in _messages(module)}
     messages = sorted(found, key=lambda m: (m[0].lower().lstrip("'… "), m))

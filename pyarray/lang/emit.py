@@ -14,7 +14,7 @@ from .cost import cost
 from .dialect import Dialect
 from .directions import directions
 from .emit_apart import separation
-from .emit_code import Code, cname, ctype
+from .emit_code import Code, cname, ctype, sites_of
 from .emit_loop import (
     apart_of,
     bounds,
@@ -38,6 +38,7 @@ from .ir import (
     Const,
     For,
     Function,
+    Invoke,
     Local,
     Range,
     Size,
@@ -49,8 +50,8 @@ from .ir import (
 from .pins import Pins
 
 _AT = """\
-/* where a thread is, for the failure record; a failed access lands in `scrap` */
-typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; } pa_at;
+/* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
+typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; bool failed; } pa_at;
 """
 _HEADERS = (  # header, and what its functions end with; the order is that of their dependence
     ("pa_check.h", r"pa_(check|slice|bound)_\w+"),
@@ -79,6 +80,7 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
     hoist = Hoist(tree) if debug else None
+    code.fails = may_fail(tree)
     helpers = helper_functions(code, tree, hoist)
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
@@ -100,6 +102,13 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
     return assemble(code, parts), symbol
 
 
+def may_fail(tree: Tree) -> bool:
+    """Whether an access of the program is tested."""
+    bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body))
+    nodes = (n for s in bodies for n in walk(s) if not isinstance(n, Invoke))
+    return any(getattr(n, "site", None) is not None for n in nodes)
+
+
 def helper_functions(code: Code, tree: Tree, hoist: Hoist | None) -> str:
     """The functions that the kernel calls, callees first."""
     return "\n".join(_function(code, f, hoist) for f in tree.functions)
@@ -118,6 +127,7 @@ def assemble(code: Code, parts: list[str]) -> str:
 
 def _function(code: Code, function: Function, hoist: Hoist | None) -> str:
     code.hoisted = hoist.within[function.symbol] if hoist else frozenset()
+    code.sites = sites_of(function.body)
     for _, kind in (*function.params, *function.variables):
         code.use(kind)
     hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
@@ -137,7 +147,7 @@ def _entry(
     functions: dict[str, Function],
 ) -> str:
     """Unpacks the slots, runs the statements outside the loops, starts the loops."""
-    code.hoisted = frozenset()
+    code.hoisted = code.sites = frozenset()
     text = "    env.rt = rt;\n" + "".join(
         unpack(cname(name), kind, code.debug) for name, kind in kernel.params
     )

@@ -9,6 +9,8 @@ from . import emit_views as views
 from .emit_value import Values, constant
 from .emit_value import cname as cname
 from .emit_value import ctype as ctype
+from .emit_value import iteration as iteration
+from .emit_value import sites_of as sites_of
 from .ir import (
     Assign,
     Atomic,
@@ -89,7 +91,9 @@ class Code(Values):
         return f"{pad}continue;\n"
 
     def write_While(self, s: While, pad: str, indent: int) -> str:
-        return f"{pad}while ({self.expr(s.condition)}) {{\n{self.block(s.body, indent + 1)}{pad}}}\n"
+        return (
+            f"{pad}while ({self.expr(s.condition)}{self.going}) {{\n{self.block(s.body, indent + 1)}{pad}}}\n"
+        )
 
     def write_If(self, s: If, pad: str, indent: int) -> str:
         text = f"{pad}if ({self.expr(s.condition)}) {{\n{self.block(s.then, indent + 1)}{pad}}}"
@@ -113,7 +117,7 @@ class Code(Values):
             self.counters += 1
             name, k, inner = cname(variable), f"k{self.counters}", pad + "    " * depth
             head += f"{pad}const int64_t {k}_stop = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
-            loops += f"{inner}for (int64_t {name} = 0; {name} < {k}_stop; ++{name}) {{\n"
+            loops += f"{inner}for (int64_t {name} = 0; {name} < {k}_stop{self.going}; ++{name}) {{\n"
             tail = f"{inner}}}\n{tail}"
         return head + loops + self.block(s.body, indent + len(s.ranges)) + tail
 
@@ -127,12 +131,12 @@ class Code(Values):
             hoisted = ""
             if not isinstance(reach.stop, Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
-            return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}; ++{name}) {{\n"
+            return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.going}; ++{name}) {{\n"
         by = self.expr(reach.step)
         head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {by}"
         count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
         value = f"pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step))"
-        text = f"{pad}for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count; ++{k}) {{\n"
+        text = f"{pad}for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.going}; ++{k}) {{\n"
         return text + f"{pad}    const int64_t {name} = {value};\n"
 
     def write_unordered(self, s: For, pad: str, indent: int) -> str:
@@ -157,9 +161,8 @@ class Code(Values):
         saved = dict(self.renamed)
         self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
         body = self.block(s.body, indent + 3)
-        text += (
-            f"{inner}for (; {k} + {LANES} <= {k}_stop; {k} += {LANES}) {{\n{inner}    {self.dialect.lanes}\n"
-        )
+        text += f"{inner}for (; {k} + {LANES} <= {k}_stop{self.going}; {k} += {LANES}) {{\n"
+        text += f"{inner}    {self.dialect.lanes}\n"
         text += f"{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
         text += f"{inner}        const int64_t {name} = {k} + lane;\n{body}{inner}    }}\n{inner}}}\n"
         text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n"

@@ -15,8 +15,8 @@ from typing import Any
 from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
-from .emit import assemble, helper_functions
-from .emit_code import Code, cname, ctype, start_of
+from .emit import assemble, helper_functions, may_fail
+from .emit_code import Code, cname, ctype, iteration, sites_of, start_of
 from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
 from .emit_tile import ROWS, in_tiles, tile_loop
 from .emit_wide import filled, share, wide_arrays, wide_loop
@@ -52,11 +52,13 @@ def emit_gpu(
     """(text, the kernels to launch)."""
     code, kernel = GridCode(dialect, debug, pins), tree.kernel
     hoist = Hoist(tree) if debug else None
+    program = _Grid(code, tree, hoist)
+    # the threads of a team take the same way, whichever of them fails: they wait for each other
+    code.fails = may_fail(tree) and not any(map(program.by_teams, program.loops()))
     helpers = helper_functions(code, tree, hoist)
-    code.hoisted = frozenset()
+    code.hoisted = code.sites = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
         code.use(kind)
-    program = _Grid(code, tree, hoist)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), ";".join(program.launches)
@@ -147,6 +149,9 @@ class _Grid:
         ]
         self.framed = not all(_plain(part) for part in outside)
 
+    def loops(self) -> list[For]:
+        return [s for s in self.kernel.body if isinstance(s, For) and is_parallel(s)]
+
     def text(self) -> str:
         out, before = "", list[Any]()
         for statement in self.kernel.body:
@@ -217,6 +222,7 @@ class _Grid:
         if self.hoist is not None:
             known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in assigned(*loop.body)}
             code.hoisted, lines = self.hoist.loop(loop, known)
+        code.sites = sites_of(loop.body)
         ways, how = self.ways(loop)
         text = self.open(
             f"{self.symbol}_{number}", ("*" if self.framed else self.factors(loop)) + how, number
@@ -283,7 +289,9 @@ class _Grid:
         code, inner = self.code, assigned(*loop.body)
         text = ""
         if code.debug:
-            text += "        at->tid = t;\n" + frames(code, loop.body, "0").replace("    ", "        ", 1)
+            text += f"        {iteration('t')}\n" + frames(code, loop.body, "0").replace(
+                "    ", "        ", 1
+            )
         text += self.places(loop)
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
         return text + code.block(loop.body, 2)

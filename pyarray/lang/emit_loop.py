@@ -7,7 +7,7 @@ from typing import Any
 
 from . import emit_views as views
 from .emit_apart import apart_arrays, apart_call, apart_way
-from .emit_code import Code, cname, ctype
+from .emit_code import Code, cname, ctype, iteration, sites_of
 from .emit_collect import collected, collecting, users
 from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
@@ -119,6 +119,7 @@ def parallel_loop(
     if hoist is not None:
         known = {n: t for n, t in (*kernel.params, *outer) if n not in assigned(*loop.body)}
         code.hoisted, lines = hoist.loop(loop, known)
+    code.sites = sites_of(loop.body)
     ways = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
     text = _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_body{loop.loop}", ways, outer)
     filled = streamed(kernel, loop) if code.dialect.streams else None
@@ -250,7 +251,7 @@ def _single(code: Code, loop: For) -> str:
     )
     value = "t" if step is None else f"t * {step}"
     value = value if first is None else f"{first} + {value}"
-    at = "        at->tid = t;\n" if code.debug else ""
+    at = f"        {iteration('t')}\n" if code.debug else ""
     text = f"    for (int64_t t = begin; t < end; ++t) {{\n{at}        const int64_t {name} = {value};\n"
     return text + code.block(loop.body, 2) + "    }\n"
 
@@ -274,7 +275,7 @@ def _product(code: Code, loop: For) -> str:
         f"        for (int64_t k = first; k < first + row; ++k) {{\n            const int64_t {inner} = k;\n"
     )
     text += "".join(f"            const int64_t {n} = row_{n};\n" for n in names[:last])
-    text += "            at->tid = t + (k - first);\n" if code.debug else ""
+    text += f"            {iteration('t + (k - first)')}\n" if code.debug else ""
     text += code.block(loop.body, 3) + f"        }}\n        t += row;\n        at_{inner} = 0;\n"
     for depth, n in enumerate(reversed(names[:last])):
         pad = "        " + "    " * depth

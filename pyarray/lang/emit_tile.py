@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import emit_views as views
-from .emit_code import Code, cname
+from .emit_code import Code, cname, iteration
 from .emit_loop import bounds
 from .emit_wide import body, own_loads, target
 from .ir import For, Function, Store, walk
@@ -141,7 +141,7 @@ def _tile(code: Code, kernel: Function, loop: For, walks: list[_Walk]) -> str:
     held = {(w.name, w.place): f"own{w.number}[k]" for w in read}
     inner = f"{pad}const int64_t {i} = top + {_OTHER}, {j} = left + tile_x;\n"
     inner += f"{pad}if ({_OTHER} < high && tile_x < wide) {{\n"
-    inner += f"{pad}at->tid = {_number(loop)};\n" if code.debug else ""
+    inner += f"{pad}{iteration(_number(loop))}\n" if code.debug else ""
     inner += body(code, kernel, loop, None, held) + f"{pad}}}\n"
     text += f"            {out.kind.dtype.ctype} value[{ROWS}];\n{_each(inner)}{_turned(out, 'value')}"
     return text + _each(f"{pad}if ({out.inside}) {out.element} = value[k];\n")

@@ -32,11 +32,13 @@ from .ir import (
     Select,
     Size,
     Slice,
+    Stmt,
     Store,
     Stride,
     SubView,
     TupleType,
     Unary,
+    walk,
 )
 from .pins import Pins, fold
 
@@ -104,6 +106,17 @@ def _real(value: float, suffix: str) -> str:
     return text + "f" if suffix == "f32" else text
 
 
+def sites_of(body: tuple[Stmt, ...]) -> frozenset[int]:
+    """The sites of all accesses and calls in a body."""
+    found = (getattr(n, "site", None) for s in body for n in walk(s))
+    return frozenset(site for site in found if site is not None)
+
+
+def iteration(number: str) -> str:
+    """Statements that begin an iteration in debug mode."""
+    return f"at->tid = {number}; at->failed = false;"
+
+
 class Values:
     """Text of the expressions of one program. `helpers` collects the access, slice and sub-view functions
     that they use."""
@@ -116,6 +129,8 @@ class Values:
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
         self.collected: frozenset[str] = frozenset()  # arrays that are a block's own, in the text at hand
+        self.sites: frozenset[int] = frozenset()  # all of the function or parallel loop at hand
+        self.fails = False  # whether an access is tested at all
         self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
         self.counters = 0
 
@@ -262,6 +277,15 @@ class Values:
 
     def where(self, site: int | None) -> list[str]:
         return [f"{self.inside(site)}, at, up, {site}"] if site is not None else []
+
+    @property
+    def going(self) -> str:
+        """What a loop's condition ends with in debug mode: after a failure the values are anything, and a
+        loop that waits for one would never end."""
+        if not self.fails:
+            return ""
+        tested = bool(self.sites) and self.sites <= self.hoisted
+        return " && (inside || !at->failed)" if tested else " && !at->failed"
 
     def inside(self, site: int | None) -> str:
         return "inside" if site in self.hoisted else "false"

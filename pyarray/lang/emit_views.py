@@ -81,7 +81,8 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     test = "\n        && ".join(tests)
     test = f"inside || ({test})" if kind.ndim > 1 else f"inside || {test}"
     head = f"{function} {ctype} *{name}({WHERE}, {', '.join(params)})"
-    place = f"? {address(kind, 'v', index)} : ({ctype} *)PA_SCRAP(at)"
+    scrap = f"(at->failed = true, ({ctype} *)PA_SCRAP(at))"
+    place = f"? {address(kind, 'v', index)} : {scrap}"
     return name, f"{head}\n{{\n    return {test}\n        {place};\n}}\n"
 
 
@@ -93,7 +94,7 @@ def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple
     if checked:
         where = "at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid"
         test = f"pa_check_view({where}, offset, size, v.n0, v.offset)"
-        lines.append(f"    if (!inside && !{test}) offset = size = 0;")
+        lines.append(f"    if (!inside && !{test}) {{ offset = size = 0; at->failed = true; }}")
     if debug:
         lines.append(
             "    v.offset += offset"
@@ -140,7 +141,7 @@ def slicer(
             params.append(f"int64_t i{axis}")
             if checked:
                 test = f"!inside && !{check_index(kind, axis)}"
-                lines.append(f"    if ({test}) {{ i{axis} = 0; whole = false; }}")
+                lines.append(f"    if ({test}) {{ i{axis} = 0; whole = false; at->failed = true; }}")
             lines.append(f"    bytes += i{axis} * {s};")
             continue
         lines += _cut(p, axis, n, s, params, checked)
@@ -171,7 +172,7 @@ def _cut(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) 
         step = f"step{axis}"
         if checked:
             test = f"pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step})"
-            lines.append(f"    if (!inside) (void){test};")
+            lines.append(f"    if (!inside && !{test}) at->failed = true;")
         first = (
             f"pa_slice_start_step(start{axis}, {n}, {step})"
             if p.start is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .emit_code import Code, cname
+from .emit_code import Code, cname, iteration
 from .emit_loop import declarations, frames
 from .ir import (
     Atomic,
@@ -181,7 +181,7 @@ def body(code: Code, kernel: Function, loop: For, place: str | None, held: dict[
     inner = assigned(*loop.body)
     text = ""
     if place is not None:
-        text += f"{pad}at->tid = {place};\n" if code.debug else ""
+        text += f"{pad}{iteration(place)}\n" if code.debug else ""
         text += f"{pad}const int64_t {cname(loop.variables[0])} = {place};\n"
     text += frames(code, loop.body, "0").replace("    ", pad)
     text += declarations(((n, k) for n, k in kernel.variables if n in inner), pad)

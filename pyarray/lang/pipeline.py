@@ -16,6 +16,7 @@ from .ir import ArrayType, Local, Tree, assigned, walk
 from .parse import Capture, FunctionSource
 from .pins import Pins
 from .prove import refute
+from .races import refuse_races
 from .record import transform
 from .sequence import sequence
 from .verify import verify
@@ -64,6 +65,7 @@ def lower(
     refute(verify(tree), pins, sources)
     said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     enforce(tree, said, sources)
+    refuse_races(tree, sources)
     facts, kept = directions(tree, said), unread(tree)
     sites: tuple[Site, ...] = ()
     if debug:

@@ -57,7 +57,8 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
         operands = list(_operands(node))
         shown = [_shows(x, impure) for x in operands]
         _set_and_read(operands, shown)
-        sites = sum("site" in s for s in shown)
+        own = isinstance(node, Atomic) and node.site is not None  # which is tested after its operands
+        sites = sum("site" in s for s in shown) + own
         effects = sum("effect" in s for s in shown)
         if sites < 2 and not (effects and sum(map(bool, shown)) > 1):
             return node
@@ -65,7 +66,7 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
         names: dict[int, Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
         lets = []
         for k, (operand, shows) in enumerate(zip(operands, shown, strict=True)):
-            if shows and (k != last or isinstance(node, Store)):
+            if shows and (k != last or own or isinstance(node, Store)):
                 name = f".s{len(added)}"
                 added.append((name, operand.type))
                 names[id(operand)] = Local(operand.loc, operand.type, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
 
 
@@ -66,6 +67,7 @@ def run_checked(text, functions, arrays, n, k):
 class _Writer:
     def __init__(self, draw):
         self.draw, self.lines, self.numbers = draw, [], itertools.count()
+        self.parallel = ("i",)  # where these don't enter an index, a store would be a race
 
     def index(self, names):
         form = self.draw.choice("nnnncccckkmr%/fs0")
@@ -135,10 +137,17 @@ class _Writer:
                 name = f"w{next(self.numbers)}"
                 self.lines.append(f"{pad}{name} = {self.draw.choice(['a[1:]', 'b[n:]', 'm[1]', 'a'])}")
                 self.lines.append(f"{pad}for {name}i in range({name}.size):")
-                self.lines.append(f"{pad}    out[0] = {name}[{name}i] + {self.load(names)}")
+                self.lines.append(f"{pad}    atomic_exchange(out, 0, {name}[{name}i] + {self.load(names)})")
             else:
-                place = self.draw.choice(["out[0]", f"a[{self.index(names)}]", f"b[{self.index(names)}]"])
-                self.lines.append(f"{pad}{place} = {self.load(names)} + {self.load(names)}")
+                array, index = self.draw.choice(
+                    [("out", "0"), ("a", self.index(names)), ("b", self.index(names))]
+                )
+                value = f"{self.load(names)} + {self.load(names)}"
+                apart = all(re.search(rf"\b{name}\b", index) for name in self.parallel)
+                store = (
+                    f"{array}[{index}] = {value}" if apart else f"atomic_exchange({array}, {index}, {value})"
+                )
+                self.lines.append(f"{pad}{store}")
 
 
 def random_kernel(draw):
@@ -147,6 +156,7 @@ def random_kernel(draw):
     writer.lines.append("def drawn(a, b, m, out, n: int, k: int):")
     if draw.random() < 0.3:
         writer.lines.append(f"    for i, h in ndrange(b.shape[0], {draw.choice(['m.shape[1]', 'n', '2'])}):")
+        writer.parallel = ("i", "h")
         writer.block(["i", "h"], 1)
     else:
         writer.lines.append(f"    for i in {writer.range(['k'])}:")

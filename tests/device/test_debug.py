@@ -160,6 +160,42 @@ FAILING = {
 }  # fmt: skip
 
 
+@func
+def first_negative(v, j):
+    while v[j] >= 0:
+        j += 1
+    return j
+
+
+@kernel
+def searching(out, v):
+    for i in range(out.size):
+        out[i] = first_negative(v, i)
+
+
+@kernel
+def waiting(out, v):
+    for i in range(out.size):
+        n = v[i + 3]
+        while n != 7:  # what a failed access answers never changes
+            n = n + 0 * v[i]
+        for j in range(n - 7, 1 << 62, n - 6):
+            if v[j] == 7:
+                break
+        out[i] = n
+
+
+@pytest.mark.parametrize(
+    ("k", "tid"), [(searching, 0), (waiting, 3)], ids=lambda x: getattr(x, "__name__", None)
+)
+def test_loops_of_an_iteration_end_after_a_failure(device, k, tid):
+    v = np.array([1, 2, 3, 7, 7, 7])
+    with debug(), pytest.raises(BoundsError, match="got index 6") as caught:
+        k(on(device, np.zeros(4, np.int64)), on(device, v))
+    assert caught.value.tid == tid
+    assert caught.value.frames[-1].function == ("first_negative" if k is searching else "waiting")
+
+
 @pytest.mark.parametrize("k", FAILING, ids=lambda k: k.__name__)
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_every_access_is_checked(device, k, layout):

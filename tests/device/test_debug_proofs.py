@@ -13,7 +13,7 @@ from pyarray.driver.base import get_device
 from pyarray.errors import BoundsError, CompileError
 from pyarray.jit.kernel import func, kernel
 from pyarray.jit.mode import debug
-from pyarray.lang.markers import ndrange
+from pyarray.lang.markers import atomic_exchange, ndrange
 
 # ---- proven by the text alone: no launch can fail, so nothing is tested
 
@@ -258,6 +258,9 @@ def ident(i, n):
     return i
 
 
+NAMES = {"ndrange": ndrange, "atomic_exchange": atomic_exchange}
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_drawn_kernels(seed):
     """Random loops, conditions, views and indices: the report of the first failure in Python's order, nothing
@@ -266,7 +269,7 @@ def test_drawn_kernels(seed):
     text = random_kernel(draw)
     path = f"<drawn {seed}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    exec(compile(text, path, "exec"), space := {"ndrange": ndrange, "get": get, "ident": ident})
+    exec(compile(text, path, "exec"), space := {**NAMES, "get": get, "ident": ident})
     made = kernel(space["drawn"])
     for _ in range(12):
         sizes = [draw.choice([0, 1, 2, 5, 6, 7, 9]) for _ in range(4)]
@@ -277,7 +280,7 @@ def test_drawn_kernels(seed):
         a, b = memory[10:][:: draw.choice([1, 2])][: sizes[0]], memory[110 : 110 + sizes[1]]
         m = memory[210 : 210 + sizes[2] * sizes[3]].reshape(sizes[2], sizes[3])
         arrays = a, b, m.T if draw.random() < 0.3 else m, memory[310:312]
-        functions = {"ndrange": ndrange, "get": get.__wrapped__, "ident": ident.__wrapped__}
+        functions = {**NAMES, "get": get.__wrapped__, "ident": ident.__wrapped__}
         try:
             expected = run_checked(text, functions, [x.copy() for x in arrays], n, k)
         except ZeroDivisionError:

@@ -136,7 +136,8 @@ def diagonal(out):
 
 def one_column(out):
     for i, j in pa.ndrange(out.shape):
-        out[i, 0] = j
+        if j == 0:
+            out[i, 0] = j
 
 
 def perhaps_no_columns(out):

@@ -220,6 +220,11 @@ STATEMENTS = {
     "x = Point(i, 1); v[i] = x.z": "a Point has no field 'z' here.*\n.*\n.*\nthere are: x, y",
     "x = Point(i)": "Point.*: missing a required argument: 'y'",
     "x = Checked(i)": "a Checked can't be made here.*\n.*\n.*\na kernel runs no __init__",
+    "v[0] += z[0, 0].real * i": "iterations of the parallel loop update one element of 'v' at the same time: its index doesn't depend on 'i'.*\n.*\n.*\nwrite pa.atomic_add.v, index, x., or one iteration per result; on the host pa.sum",  # noqa: E501
+    "v[n] = v[n] * 2": "update one element of 'v'.*\n.*\n.*\nstore one result per iteration",
+    "v[0] = max(v[0], i)": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
+    "if v[i] > v[0]: v[0] = v[i]": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
+    "v[0] = i": "store different values into one element of 'v'.*\n.*\n.*\nwhich one stays is chance",
     "x = Plain(1.0) + Plain(2.0)": "'__add__' is a plain method of Plain.*\n.*\n.*\ndecorate it",
     "x = Plain(1.0); x += Plain(2.0)": "'__add__' is a plain method of Plain",
     "x = Plain(1.0); v[i] = x[0]": "'__getitem__' is a plain method of Plain",
@@ -302,7 +307,7 @@ STATEMENTS = {
     "v[i] = 1 if 0 < i < 3 else 2": None,
     "for i in range(3): v[i] = i": None,
     "x = y = 3; x, y = y, x; v[i] += x": None,
-    "i += 1; v[0] = i": None,
+    "i += 1; v[0] = 1": None,
 }  # fmt: skip
 
 

@@ -8,8 +8,8 @@ static inline int64_t pa_grain(int64_t count, double cost)
     return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
 }
 
-/* where a thread is, for the failure record; a failed access lands in `scrap` */
-typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; } pa_at;
+/* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
+typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; bool failed; } pa_at;
 typedef struct { float *data; int64_t offset; int64_t n0; } view_f32_1c;
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
 static inline float *checked_f32_1c(const bool inside, pa_at *at, const pa_frame *up, int32_t site, const view_f32_1c v, int64_t i0)
 {
     return inside || pa_check_index(at->rt, up, site + 0, at->loop, at->tid, i0, v.n0, v.offset, v.n0)
-        ? v.data + (i0) : (float *)PA_SCRAP(at);
+        ? v.data + (i0) : (at->failed = true, (float *)PA_SCRAP(at));
 }
 
 static inline float func_damp(const bool inside, pa_at *at, const pa_frame *up, view_f32_1c v_v, int64_t v_i, float v_factor)
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void kernel_scale_body0(const kerne
     const view_f32_1c v_v = env->v_v;
     const float v_factor = env->v_factor;
     for (int64_t t = begin; t < end; ++t) {
-        at->tid = t;
+        at->tid = t; at->failed = false;
         const int64_t v_i = t;
         { const float value = func_damp(inside, at, &call1, v_v, v_i, v_factor); v_v.data[v_i] = value; }
     }
