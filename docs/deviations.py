@@ -84,7 +84,12 @@ DEVIATIONS = (
     ),
     Deviation("`a == None`", "an array of False", "`False`"),
     Deviation(
-        "`np.add.at`, `reduceat`, `np.save`, `np.savez` of such arrays",
+        "`np.divide.at` of integers and the like",
+        "what doesn't fit is cut off",
+        'the "same_kind" casts of `/=`: a `TypeError`',
+    ),
+    Deviation(
+        "`np.save`, `np.savez` of such arrays",
         "yes",
         "a `TypeError` that says what to call; `pa.save` writes the same files",
     ),

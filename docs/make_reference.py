@@ -37,6 +37,7 @@ KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "floating", "c": "com
 FURTHER = (
     "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "get_default_device",
     "set_default_device", "default_device", "show_config", "Stream", "Event", "current_stream", "synchronize",
+    "get_default_memory_pool", "MemoryPool",
     "kernel", "func", "debug",
     "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
     "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
@@ -100,7 +101,7 @@ def functions() -> str:
         rows = [_row(n, v) for n, v in values.items()]
         title = first_sentence(chapter).partition(":")[0].rstrip(".")
         parts += [f"## {title}", table(("name", "what it is"), rows)]
-    for module in (pa.linalg, pa.fft, pa.testing, pa.random):
+    for module in (pa.linalg, pa.fft, pa.special, pa.lib.stride_tricks, pa.testing, pa.random):
         calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
         rows = [(f"`{signature(n, v)}`", summary(n, v)) for n, v in sorted(calls.items())]
         parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]

@@ -10,13 +10,16 @@ import typing as _typing
 from . import cuda_interface as _cuda_interface
 from . import fft as fft
 from . import keywords as _keywords
+from . import lib as lib
 from . import linalg as linalg
 from . import random as random
+from . import special as special
 from . import testing as testing
 from .api import absent as _absent
 from .api import methods as _methods
 from .api import numpy_names as _numpy_names
 from .api import operators as _operators
+from .api import ufunc_methods as _ufunc_methods  # noqa: F401  (fills a table)
 from .api.aliases import *  # noqa: F403
 from .api.along_axis import *  # noqa: F403
 from .api.bits import *  # noqa: F403
@@ -106,6 +109,8 @@ from .lang.markers import atomic_or as atomic_or
 from .lang.markers import atomic_sub as atomic_sub
 from .lang.markers import atomic_xor as atomic_xor
 from .lang.markers import ndrange as ndrange
+from .memory.figures import MemoryPool as MemoryPool
+from .memory.figures import get_default_memory_pool as get_default_memory_pool
 from .tune.autotune import autotune as autotune
 from .tune.config import Config as Config
 
@@ -157,10 +162,10 @@ __array_api_version__ = "2025.12"
 
 _operators.install()
 _methods.install()
-for _module in (globals(), linalg.__dict__, fft.__dict__, random.__dict__):
+for _module in (globals(), linalg.__dict__, fft.__dict__, random.__dict__, special.__dict__):
     _keywords.install(_module)
 _keywords.install_methods(random.Generator)
-_numpy_names.install(linalg=linalg, fft=fft)
+_numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface

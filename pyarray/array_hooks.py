@@ -32,16 +32,6 @@ from pyarray.keywords import INSTEAD
 operations: dict[str, Callable[..., Any]] = {}
 numpy_functions: dict[str, Callable[..., Any]] = {}
 
-REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "minimum": "min",
-    "maximum": "max",
-    "logical_and": "all",
-    "logical_or": "any",
-}
-ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
-
 
 class StandIn:
     """What stands for an array while a function is traced (`api/fuse.py`). `_dtype` is its element type."""
@@ -65,9 +55,12 @@ class StandInNumber(StandIn):
     """What stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
 
 
-# methods of ufuncs that go along an axis: the ufunc -> our function
-_ALONG = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}
-_OPTIONS = ("axis", "dtype", "keepdims", "initial", "where")  # of reduce; the first two of accumulate
+# what NumPy may pass on to methods of ufuncs
+_OPTIONS = {
+    "reduce": ("axis", "dtype", "keepdims", "initial", "where"),
+    "accumulate": ("axis", "dtype"),
+    "reduceat": ("axis", "dtype"),
+}
 
 
 def operation(name: str) -> Callable[..., Any]:
@@ -108,30 +101,22 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
     full = name if method == "__call__" else f"{name}.{method}"
     given = [_on_device(self, item) for item in inputs]
     options = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}
-    if method in _ALONG:
-        name = _ALONG[method].get(name, full)
-        if method == "accumulate" and len(given) > 1:
-            options["axis"] = given.pop(1)
-        options = {"axis": 0} | options
-    elif method == "outer" and len(given) == 2:
-        given = _outer(*given)
-    elif method != "__call__":
-        name = full
     if name not in numpy_functions:
         raise _missing(full, "ufunc")
-    allowed = _OPTIONS if method == "reduce" else _OPTIONS[:2] if method in _ALONG else ()
-    refused = [key for key in options if key not in allowed]
+    function = numpy_functions[name]
+    if method != "__call__":
+        if method == "at" and given[0] is not inputs[0] and self.device.code:
+            what = f"the array that it changes is NumPy's, and the other operands are on {self.device}"
+            raise TypeError(f"numpy.{full}: {what}; pass what pyarray.asnumpy gives of these")
+        if not hasattr(function, method):
+            raise _missing(full, "ufunc")
+        function = getattr(function, method)
+    refused = [key for key in options if key not in _OPTIONS.get(method, ())]
     if refused:
         what = INSTEAD.get(refused[0], "it takes out= and no other keyword")
         raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {what}")
-    result = numpy_functions[name](*given, **options)
+    result = function(*given, **options)
     return result if out is None else _store_out(out, result)
-
-
-def _outer(x: Any, y: Any) -> list[Any]:
-    """Operands that broadcast as those of `ufunc.outer`."""
-    ndim = getattr(y, "ndim", 0)
-    return [x.reshape(*x.shape, *(1,) * ndim) if ndim and hasattr(x, "shape") else x, y]
 
 
 def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 e = math.e
 """Euler's number."""
 inf = math.inf
@@ -15,4 +17,9 @@ newaxis = None
 pi = math.pi
 """Ratio of a circle's circumference to its diameter."""
 
-__all__ = ["e", "inf", "nan", "newaxis", "pi"]
+True_ = np.True_
+"""NumPy's true value."""
+False_ = np.False_
+"""NumPy's false value."""
+
+__all__ = ["False_", "True_", "e", "inf", "nan", "newaxis", "pi"]

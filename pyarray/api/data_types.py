@@ -15,12 +15,23 @@ from ..driver.base import get_device
 from ..dtypes import DType, asdtype, bfloat16, result_type
 from ..jit.repeat import repeatable
 
-__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+__all__ = ["astype", "can_cast", "dtype", "finfo", "iinfo", "isdtype", "result_type"]
 
 # the standard's names of groups; the others in `CATEGORIES` are words for error messages
 _STANDARD = (
     "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric",
 )  # fmt: skip
+
+
+def dtype(obj: Any, /) -> DType:
+    """The element type that `obj` names: a `DType`, a name, Python's or NumPy's type, or an object with a
+    `dtype`. Raises `TypeError` for what is none.
+
+    >>> import pyarray as pa
+    >>> pa.dtype("float32"), pa.dtype(int), pa.dtype(pa.ones(2))
+    (float32, int64, float64)
+    """
+    return asdtype(getattr(obj, "dtype", obj) if not isinstance(obj, (DType, type)) else obj)
 
 
 @dataclass(frozen=True)

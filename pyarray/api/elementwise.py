@@ -20,7 +20,7 @@ from ..jit.repeat import repeatable
 from ..kernels.division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ..kernels.map import MapOp
 from ..lang.markers import known as k
-from .quick import make_function
+from .quick import Function, make_function
 from .ufunc import POWERS, Power, Row, compute, holds, operands_of
 
 ROWS: dict[str, Row] = {}
@@ -34,8 +34,24 @@ def row(
     lift: DType | None = None,
     doc: str = "",
     by_number: Mapping[DType, Func] | None = None,
-) -> Callable[..., ndarray]:
+) -> Function:
     """Add a row and give its function."""
+    ROWS[name] = described(name, kinds, body, result, lift, doc, by_number=by_number)
+    made: Function = make_function(ROWS[name])
+    return made
+
+
+def described(
+    name: str,
+    kinds: str,
+    body: Callable[..., Any],
+    result: str = "same",
+    lift: DType | None = None,
+    doc: str = "",
+    place: str = "pa",
+    by_number: Mapping[DType, Func] | None = None,
+) -> Row:
+    """A row with the docstring of its function, which is found at `place`."""
     arity = body.__code__.co_argcount
     operands, given = ("x", "[1, 2]") if arity == 1 else ("x1, x2", "[1, 2], 3")
     returns = {"same": "their common type", "bool": "bool", "real": "the real component type"}[result]
@@ -52,11 +68,10 @@ def row(
     Raises {errors}.
 
     >>> import pyarray as pa
-    >>> pa.{name}({given}).dtype
+    >>> {place}.{name}({given}).dtype
     {of_integers}
     """
-    ROWS[name] = Row(name, kinds, func(body), result, lift, text, by_number or {})
-    return make_function(ROWS[name])
+    return Row(name, kinds, func(body), result, lift, text, by_number or {})
 
 
 INT, REAL, NUMERIC, FLOATING = "iu", "iuf", "iufc", "fc"
@@ -133,7 +148,7 @@ real = row("real", ALL, lambda x: k.real(x), "real", doc="real part")
 reciprocal = row("reciprocal", FLOATING, lambda x: k.recip(x), lift=float64, doc="1 / x")
 remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8,
                 doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0", by_number=MOD_BY_NUMBER)
-round = row("round", NUMERIC, lambda x: k.round(x), lift=int8, doc="nearest integer, ties to even")
+round: Any = row("round", NUMERIC, lambda x: k.round(x), lift=int8, doc="nearest integer, ties to even")
 sign = row("sign", NUMERIC, lambda x: k.sign(x), doc="-1, 0 or 1; z / |z| of a complex number")
 signbit = row("signbit", "f", lambda x: k.signbit(x), "bool", float64, "whether the sign bit is set")
 sin = row("sin", FLOATING, lambda x: k.sin(x), lift=float64, doc="sine of x in radians")

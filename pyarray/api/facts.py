@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,23 @@ from ..array_convert import asarray, asnumpy
 from ..array_format import representation, text
 from ..array_views import overlaps
 from ..dtypes import DType, asdtype, result_type
+from .ufunc import ARRAYS
 
 __all__ = [
-    "array2string", "array_repr", "array_str", "asfortranarray", "common_type", "einsum_path", "isfortran",
-    "isscalar", "issubdtype", "may_share_memory", "min_scalar_type", "ndenumerate", "ndim", "promote_types",
-    "require", "shape", "shares_memory", "size",
+    "array2string", "array_repr", "array_str", "asfortranarray", "common_type", "einsum_path",
+    "get_array_module", "isfortran", "isscalar", "issubdtype", "may_share_memory", "min_scalar_type",
+    "ndenumerate", "ndim", "promote_types", "require", "shape", "shares_memory", "size",
 ]  # fmt: skip
+
+
+def get_array_module(*args: Any) -> Any:
+    """The module that computes with these: `pyarray` where one is an array of its own, else `numpy`.
+
+    >>> import numpy, pyarray as pa
+    >>> pa.get_array_module(pa.ones(2), 1) is pa, pa.get_array_module([1]) is numpy
+    (True, True)
+    """
+    return sys.modules["pyarray"] if any(isinstance(x, ARRAYS) for x in args) else np
 
 
 def ndim(a: Any, /) -> int:

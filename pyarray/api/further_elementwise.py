@@ -19,7 +19,7 @@ from .ufunc import operands_of
 __all__ = [
     "angle", "around", "deg2rad", "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin", "gcd",
     "heaviside", "i0", "isneginf", "isposinf", "lcm", "logaddexp2", "rad2deg", "radians", "rint", "round",
-    "sinc",
+    "rsqrt", "sinc",
 ]  # fmt: skip
 
 
@@ -106,6 +106,7 @@ logaddexp2 = row("logaddexp2", "f",
 rad2deg = row("rad2deg", "f", lambda x: x * (180 / math.pi), lift=float64, doc="radians in degrees")
 rint = row("rint", "fc", lambda x: k.round(x), lift=float64,
            doc="nearest integer, ties to even, of integers as a float")
+rsqrt = row("rsqrt", "f", lambda x: 1 / k.sqrt(x), lift=float64, doc="1 / sqrt(x)")
 sinc = row("sinc", "fc", _sinc, lift=float64, doc="sin(pi x) / (pi x); 1 at 0")
 _angle = row("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument in radians")
 # fmt: on

@@ -8,6 +8,8 @@ from typing import Any
 from ..array import ndarray, root
 from ..dtypes import float32, float64
 from ..keywords import install_methods, refuse
+from ..memory.buffer import GivenOut
+from ..memory.touch import touch
 from . import (
     absent,
     choosing,
@@ -85,6 +87,28 @@ def _set_imag(self: ndarray, value: Any) -> None:
     _part(self, 1)[...] = value
 
 
+class MemoryPointer:
+    """Where an array's first element is: the address `ptr`, and the `device`. It keeps the memory alive."""
+
+    __slots__ = ("_buffer", "device", "ptr")
+
+    def __init__(self, ptr: int, buffer: Any):
+        self.ptr, self.device, self._buffer = ptr, buffer.device, buffer
+
+    def __int__(self) -> int:
+        return self.ptr
+
+    def __repr__(self) -> str:
+        return f"<memory of {self.device} at {self.ptr:#x}>"
+
+
+def _data(self: ndarray) -> MemoryPointer:
+    """Where the first element is: `a.data.ptr` is its address."""
+    touch.seen = True
+    self._buffer.__class__ = GivenOut  # an address outlives what gave it
+    return MemoryPointer(self._ptr, self._buffer)
+
+
 # attributes that NumPy lets assign -> what to write
 _FIXED = {
     "shape": "write b = a.reshape(shape), a view where strides allow",
@@ -129,5 +153,6 @@ def install() -> None:
     for name, instead in _FIXED.items():
         setattr(ndarray, name, vars(ndarray)[name].setter(_refuse(name, instead)))
     setattr(ndarray, "__getattr__", absent.no_attribute)  # noqa: B010
+    setattr(ndarray, "data", property(_data))  # noqa: B010
     setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010
     install_methods(ndarray)

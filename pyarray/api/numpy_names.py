@@ -60,12 +60,14 @@ _SINGLE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def install(**extensions: Any) -> None:
-    """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of
-    modules that NumPy has under the same name."""
+def install(*named: Any, **extensions: Any) -> None:
+    """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of modules
+    that NumPy or SciPy know by the name alone (`named`) or by that of the module, too."""
     ours: dict[str, Any] = {}
     for chapter in _CHAPTERS:
         ours |= {name: checked(getattr(chapter, name)) for name in chapter.__all__}
+    for module in named:
+        numpy_functions.update({name: getattr(module, name) for name in module.__all__})
     numpy_functions.update(ours | _SINGLE)
     for part, module in extensions.items():
         numpy_functions.update({f"{part}.{name}": getattr(module, name) for name in module.__all__})

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .. import shapes
 from ..array import STRIDED, empty, fresh, ndarray
@@ -26,7 +26,6 @@ from ..kernels.map import map_kernel, walk_launcher
 from ..keywords import declare, refuse
 from ..lang.builtins import FUNCTIONS
 from ..memory.buffer import Buffer
-from .absent import UFUNC_METHODS, no_method
 from .ufunc import POWERS, PYTHON, STRIDES, Row, call, known, result_like
 
 LAYOUTS = 4096  # of one function; then its table starts anew
@@ -219,7 +218,33 @@ _ARRAYS = frozenset((ndarray, BufferView))
 _NOTHING = type(None)
 
 
-def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
+class Function(Protocol):
+    """An elementwise function for type checkers: a call, and the methods of NumPy's ufuncs."""
+
+    __name__: str
+
+    def __call__(self, *operands: Any, out: ndarray | None = None) -> ndarray: ...
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: ndarray | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> ndarray: ...
+    def accumulate(
+        self, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray: ...
+    def reduceat(
+        self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray: ...
+    def outer(self, x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray: ...
+    def at(self, a: ndarray, indices: Any, b: Any = None, /) -> None: ...
+
+
+def make_function(row: Row, foreign: bool = False) -> Any:
     """The public function of a row. `foreign`: it returns NotImplemented for operands that operators must
     leave to others."""
     made = _make_unary(row) if row.arity == 1 else _make_binary(row, foreign)
@@ -232,9 +257,22 @@ def make_function(row: Row, foreign: bool = False) -> Callable[..., Any]:
         made.__pyarray_builtin__ = row.name  # type: ignore[attr-defined]
     else:
         made.__pyarray_func__ = row.function.__pyarray_func__  # type: ignore[attr-defined]
-    for method in UFUNC_METHODS if row.arity == 2 else ():
-        setattr(made, method, no_method(row.name, method))
+    for method in ("reduce", "accumulate", "reduceat", "outer", "at") if row.arity == 2 else ("at",):
+        setattr(made, method, _method(made, row, method))
     return made
+
+
+# the methods of ufuncs: name -> function of the function, its row and the arguments; `ufunc_methods` fills it
+METHODS: dict[str, Callable[..., Any]] = {}
+
+
+def _method(made: Callable[..., Any], row: Row, name: str) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        return METHODS[name](made, row, *args, **options)
+
+    call.__name__, call.__qualname__ = name, f"{row.name}.{name}"
+    call.__doc__ = f"`{name}` as NumPy's ufuncs have it, of this function."
+    return call
 
 
 def _make_unary(row: Row) -> Callable[..., Any]:

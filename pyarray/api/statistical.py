@@ -116,9 +116,10 @@ def mask_of(name: str, x: Any, where: Any) -> Any:
     for one that doesn't."""
     mask: Any = where if isinstance(where, StandIn) else asarray(where, device=x.device)
     mask = mask if mask.dtype is bool_ else not_equal(mask, 0)
-    known = isinstance(x, ndarray) and isinstance(mask, ndarray)
-    if known and shapes.broadcast_shapes(x._shape, mask._shape) != x._shape:
-        raise ValueError(f"{name}(): where= of shape {mask._shape} doesn't broadcast to {x._shape}")
+    if isinstance(x, ndarray) and isinstance(mask, ndarray):
+        sizes = shapes.broadcast_shapes(x._shape, mask._shape)
+        if sizes != x._shape:
+            raise ValueError(f"{name}(): where= of shape {mask._shape} doesn't broadcast to {x._shape}")
     return mask
 
 

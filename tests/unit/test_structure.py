@@ -23,7 +23,7 @@ ORDER = (
     {"tune"},
     {"kernels"},
     {"api"},
-    {"linalg", "fft", "random", "testing"},
+    {"linalg", "fft", "random", "special", "lib", "testing"},
     {"debug"},
     {"interop"},
     {"__init__", "warm", "__main__"},

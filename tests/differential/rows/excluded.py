@@ -16,12 +16,14 @@ _REASONS = {
         "blackman hamming hanning kaiser diag_indices tril_indices triu_indices mask_indices "
         "fromfunction fromiter frombuffer broadcast_shapes seterr geterr fft.fftfreq fft.rfftfreq "
         "get_device get_default_device set_default_device default_device show_config cache_info "
+        "get_default_memory_pool "
         "transfer_info current_stream synchronize debug iinfo issubdtype isdtype promote_types"
     ),
     "gives facts about types and layouts, which are tested one by one": (
+        "dtype get_array_module "
         "can_cast result_type finfo min_scalar_type common_type isscalar iscomplexobj isrealobj "
         "isfortran iterable ndim shape size may_share_memory shares_memory ndarray.flags "
-        "ndarray.setflags ndarray.base ndarray.byte_offset ndarray.device ndarray.dtype "
+        "ndarray.setflags ndarray.data ndarray.base ndarray.byte_offset ndarray.device ndarray.dtype "
         "ndarray.itemsize ndarray.nbytes ndarray.ndim ndarray.shape ndarray.size ndarray.strides "
         "ndarray.__len__"
     ),

@@ -1,0 +1,213 @@
+"""Special functions, under SciPy's names: `pyarray.special.erf`. Kernels can call the elementwise ones, too.
+
+>>> import pyarray as pa
+>>> pa.special.erf(pa.asarray([0.0, 1.0])).round(6).tolist()
+[0.0, 0.842701]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .api.elementwise import described, divide, exp, log, multiply, subtract
+from .api.further_elementwise import i0 as i0
+from .api.quick import Function, make_function
+from .api.searching import where
+from .api.statistical import as_operand
+from .api.statistical import max as largest
+from .api.statistical import sum as total
+from .array import ndarray
+from .dtypes import float64
+from .jit.kernel import func
+from .jit.repeat import repeatable
+from .kernels.rng_math import tail_quantile
+from .lang.markers import known as k
+
+__all__ = [
+    "digamma", "entr", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammaln", "i0", "kl_div",
+    "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "psi", "rel_entr",
+    "softmax", "xlog1py", "xlogy",
+]  # fmt: skip
+
+ROOT_HALF = math.sqrt(0.5)
+
+
+def _row(name: str, body: Callable[..., Any], doc: str) -> Function:
+    made: Function = make_function(described(name, "f", body, lift=float64, doc=doc, place="pa.special"))
+    return made
+
+
+# ---- the normal distribution. M. J. Wichura, Algorithm AS 241, PPND16 (1988)
+
+
+@func
+def _quantile(q: Any, tail: Any) -> Any:
+    """The x of the probability 0.5 + q, of which `tail` is the distance from the nearer end."""
+    r = 0.180625 - q * q
+    top = (r * 2509.0809287301226727 + 33430.575583588128105) * r + 67265.770927008700853
+    top = ((top * r + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427
+    top = (top * r + 133.14166789178437745) * r + 3.3871328727963666080
+    low = (r * 5226.4952788528545610 + 28729.085735721942674) * r + 39307.895800092710610
+    low = ((low * r + 21213.794301586595867) * r + 5394.1960214247511077) * r + 687.18700749205790830
+    low = (low * r + 42.313330701600911252) * r + 1.0
+    far = tail_quantile(k.sqrt(-k.log(tail))) if tail > 0 else tail + math.inf
+    far = tail * math.nan if tail < 0 else far
+    return q * top / low if k.abs(q) <= 0.425 else -far if q < 0 else far
+
+
+def _ndtri(p: Any) -> Any:
+    p = p * float64(1)
+    return _quantile(p - 0.5, min(p, 1 - p))
+
+
+def _erfinv(x: Any) -> Any:
+    x = x * float64(1)
+    return _quantile(x / 2, (1 - k.abs(x)) / 2) * ROOT_HALF
+
+
+def _erfcinv(x: Any) -> Any:
+    x = x * float64(1)
+    return -_quantile(x / 2 - 0.5, min(x / 2, 1 - x / 2)) * ROOT_HALF
+
+
+def _log_ndtr(x: Any) -> Any:
+    x = x * float64(1)
+    y = 1 / (min(x, -20) * min(x, -20))
+    rest = 1 - 9 * y * (1 - 11 * y * (1 - 13 * y * (1 - 15 * y)))
+    series = 1 - y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y * rest)))
+    far = -x * x / 2 - k.log(-min(x, -20)) - 0.9189385332046727 + k.log(series)
+    near = k.log(k.erfc(-max(x, -20) * ROOT_HALF) / 2)
+    above = k.log1p(-k.erfc(x * ROOT_HALF) / 2)
+    return above if x > 0 else far if x < -20 else near
+
+
+# ---- others
+
+
+def _digamma(x: Any) -> Any:
+    """Reflected to positive numbers, moved to 10 and above, and there its asymptotic series."""
+    x = x * float64(1)
+    mirrored = x < 0
+    part = x - k.round(x)
+    y = 1 - x if mirrored else x
+    found = y * 0
+    if y < math.inf:
+        while y < 10:
+            found -= 1 / y
+            y += 1
+    z = 1 / (y * y)
+    series = 1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (691 / 32760 - z * (1 / 12 - z * (3617 / 8160)))))
+    found += k.log(y) - 0.5 / y - z * (1 / 12 - z * (1 / 120 - z * series))
+    if mirrored:
+        found = found - math.pi / k.tan(math.pi * part) if part != 0 else part * math.nan
+    return -1 / x if x == 0 else found
+
+
+def _expit(x: Any) -> Any:
+    e = k.exp(-k.abs(x))
+    return 1 / (1 + e) if x >= 0 else e / (1 + e)
+
+
+def _logit(x: Any) -> Any:
+    middle = x > 0.3 and x < 0.65
+    return k.log1p((2 * x - 1) / (1 - x)) if middle else k.log(x / (1 - x))
+
+
+def _xlogy(x: Any, y: Any) -> Any:
+    return x if x == 0 and y == y else x * k.log(y)
+
+
+def _xlog1py(x: Any, y: Any) -> Any:
+    return x if x == 0 and y == y else x * k.log1p(y)
+
+
+def _rel_entr(x: Any, y: Any) -> Any:
+    x, y = x * float64(1), y * float64(1)
+    both = x > 0 and y > 0
+    least = x == 0 and y >= 0
+    nan = x != x or y != y
+    return x + y if nan else x * k.log(x / y) if both else x if least else math.inf
+
+
+def _kl_div(x: Any, y: Any) -> Any:
+    x, y = x * float64(1), y * float64(1)
+    both = x > 0 and y > 0
+    least = x == 0 and y >= 0
+    nan = x != x or y != y
+    return x + y if nan else x * k.log(x / y) - x + y if both else y if least else math.inf
+
+
+def _entr(x: Any) -> Any:
+    return -x * k.log(x) if x > 0 else x * 0 if x == 0 else x if x != x else -math.inf
+
+
+# fmt: off
+digamma = psi = _row("psi", _digamma, "derivative of the logarithm of the gamma function")
+entr = _row("entr", _entr, "-x log(x); 0 at 0, minus infinity below")
+erf = _row("erf", lambda x: k.erf(x), "error function")
+erfc = _row("erfc", lambda x: k.erfc(x), "1 - erf(x), accurate for large x")
+erfcinv = _row("erfcinv", _erfcinv, "inverse of erfc")
+erfinv = _row("erfinv", _erfinv, "inverse of erf")
+expit = _row("expit", _expit, "1 / (1 + exp(-x)), the logistic function")
+gamma = _row("gamma", lambda x: k.tgamma(x), "gamma function")
+gammaln = _row("gammaln", lambda x: k.lgamma(x), "logarithm of the gamma function's absolute value")
+kl_div = _row("kl_div", _kl_div, "x1 log(x1 / x2) - x1 + x2, infinite outside the positive numbers")
+log_expit = _row("log_expit", lambda x: min(x, 0) - k.log1p(k.exp(-k.abs(x))), "log(expit(x))")
+log_ndtr = _row("log_ndtr", _log_ndtr, "log(ndtr(x)), accurate for small x")
+logit = _row("logit", _logit, "log(x / (1 - x)), the inverse of expit")
+ndtr = _row("ndtr", lambda x: k.erfc(x * float64(-ROOT_HALF)) / 2,
+            "probability that a normal variate is below x")
+ndtri = _row("ndtri", _ndtri, "inverse of ndtr")
+rel_entr = _row("rel_entr", _rel_entr, "x1 log(x1 / x2), infinite outside the positive numbers")
+xlog1py = _row("xlog1py", _xlog1py, "x1 log(1 + x2); 0 where x1 is 0")
+xlogy = _row("xlogy", _xlogy, "x1 log(x2); 0 where x1 is 0")
+# fmt: on
+
+
+def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
+    """`a` less its largest element over `axis`, and that; 0 where it is infinite."""
+    a = as_operand(name, a, "biuf")
+    a = a if a.dtype.kind == "f" else a.astype(float64)
+    top = largest(a, axis=axis, keepdims=True)
+    top = where(subtract(top, top) == 0, top, 0.0)
+    return subtract(a, top), top
+
+
+@repeatable
+def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False) -> ndarray:
+    """log(sum(b * exp(a))) over `axis` (None: all axes) without overflow; `b` is 1 unless given.
+
+    >>> import pyarray as pa
+    >>> pa.special.logsumexp(pa.asarray([1000.0, 1000.0])).round(3).item()
+    1000.693
+    """
+    shifted, top = _shifted("logsumexp", a, axis)
+    weights = exp(shifted) if b is None else multiply(b, exp(shifted))
+    found = log(total(weights, axis=axis, keepdims=True)) + top
+    return found if keepdims else found.squeeze(axis)
+
+
+@repeatable
+def softmax(x: Any, /, axis: Any = None) -> ndarray:
+    """exp(x) over its sum over `axis` (None: all axes).
+
+    >>> import pyarray as pa
+    >>> pa.special.softmax(pa.asarray([5.0, 5.0])).tolist()
+    [0.5, 0.5]
+    """
+    weights = exp(_shifted("softmax", x, axis)[0])
+    return divide(weights, total(weights, axis=axis, keepdims=True))
+
+
+@repeatable
+def log_softmax(x: Any, /, axis: Any = None) -> ndarray:
+    """log(softmax(x)), accurate where that is small.
+
+    >>> import pyarray as pa
+    >>> pa.special.log_softmax(pa.asarray([0.0, -1000.0])).tolist()
+    [0.0, -1000.0]
+    """
+    shifted = _shifted("log_softmax", x, axis)[0]
+    return subtract(shifted, log(total(exp(shifted), axis=axis, keepdims=True)))

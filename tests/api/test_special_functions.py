@@ -1,0 +1,91 @@
+"""`pyarray.special` against SciPy's, in every floating type, in kernels, and by SciPy's own names."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+
+scipy = pytest.importorskip("scipy.special")
+ALONG = ("logsumexp", "softmax", "log_softmax")
+EDGES = [
+    0.0,
+    -0.0,
+    1,
+    -1,
+    0.5,
+    2,
+    0.25,
+    1e-10,
+    -1e-10,
+    0.999999,
+    30,
+    -30,
+    100,
+    -1.5,
+    -2,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
+VALUES = np.concatenate([np.linspace(-6, 6, 201), EDGES])
+LOOSE = {
+    "kl_div": 3e-11,
+    "rel_entr": 3e-13,
+    "ndtr": 3e-13,
+    "log_ndtr": 3e-13,
+}  # for float64, of |values| > 1e-9
+
+
+@pytest.mark.parametrize("name", sorted(set(pa.special.__all__) - set(ALONG)))
+def test_functions(name, device):
+    ours, theirs = getattr(pa.special, name), getattr(scipy, name)
+    count = len(inspect.signature(ours).parameters) - 1
+    given = [VALUES] if count == 1 else [g.ravel() for g in np.meshgrid(VALUES[::9], VALUES[::7])]
+    for dtype in ("float64", "float32", "float16"):
+        operands = [x.astype(dtype) for x in given]
+        with np.errstate(all="ignore"):
+            expected = theirs(*[x.astype("float64") for x in operands]).astype(dtype)
+        found = ours(*[pa.asarray(x, device=device) for x in operands]).get()
+        assert found.dtype == expected.dtype
+        keep = ~np.isneginf(operands[0]) if name == "gammaln" else np.isfinite(operands[0])
+        tolerance = LOOSE.get(name, 5e-15) if dtype == "float64" else 16 * np.finfo(dtype).eps
+        near_roots = dtype == "float64" and name in ("digamma", "psi", "gammaln")
+        least = 1.0 if near_roots else 1e-9 if dtype == "float64" and name in LOOSE else 1e-30
+        np.testing.assert_allclose(found[keep], expected[keep], rtol=tolerance, atol=least * tolerance)
+    assert ours(*[pa.ones(2, "int8", device=device)] * count).dtype is pa.float64
+    assert ours(*[pa.ones((0, 2), device=device)] * count).shape == (0, 2)
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_functions_along_axes(name, device):
+    x = np.random.default_rng(0).random((3, 4)) * 1000
+    a = pa.asarray(x.T, device=device)
+    for axis in (None, 0, -1, (0, 1)):
+        found = getattr(pa.special, name)(a, axis=axis)
+        np.testing.assert_allclose(found.get(), getattr(scipy, name)(x.T, axis=axis), rtol=1e-12)
+    assert pa.special.logsumexp(pa.full(2, -np.inf)).item() == -np.inf
+    ours = pa.special.logsumexp(a, axis=1, b=[1, 2, 3], keepdims=True)
+    np.testing.assert_allclose(
+        ours.get(), scipy.logsumexp(x.T, axis=1, b=[1, 2, 3], keepdims=True), rtol=1e-12
+    )
+
+
+def test_in_kernels_in_fuse_and_by_scipys_name(device):
+    @pa.kernel
+    def both(out, v):
+        for i in range(v.size):
+            out[i] = pa.special.erf(v[i]) + pa.special.ndtri(v[i]) + pa.rsqrt(v[i])
+
+    x = np.array([0.5, 0.25, 0.9])
+    a, out = pa.asarray(x, device=device), pa.zeros(3, device=device)
+    both(out, a)
+    expected = scipy.erf(x) + scipy.ndtri(x) + 1 / np.sqrt(x)
+    np.testing.assert_allclose(out.get(), expected, rtol=1e-14)
+    fused = pa.fuse(lambda v: pa.special.erf(v) + pa.special.ndtri(v) + pa.rsqrt(v))
+    np.testing.assert_allclose(fused(a).get(), expected, rtol=1e-14)
+    np.testing.assert_allclose(scipy.erf(a).get(), scipy.erf(x), rtol=1e-15)
+    np.testing.assert_allclose(pa.rsqrt(pa.asarray([4, 16], device=device)).get(), [0.5, 0.25])
+    with pytest.raises(TypeError, match=r"erf\(\) is not defined for complex128; it takes float"):
+        pa.special.erf(1j)
