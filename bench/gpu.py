@@ -49,20 +49,22 @@ def scale(v, factor):
         v[i] = v[i] * factor
 
 
-def timer(torch: Any, quick: bool) -> Callable[[Callable[[], Any]], Times]:
-    """Seconds of a call on the device: least and median of several."""
+def timer(torch: Any, quick: bool, calls: int = 1) -> Callable[[Callable[[], Any]], Times]:
+    """Seconds of a call on the device, of so many one after the other: least and median of several."""
 
     def measure(call: Callable[[], Any]) -> Times:
-        call()
+        for _ in range(calls):
+            call()
         seconds = []
         for _ in range(5 if quick else 15):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
-            call()
+            for _ in range(calls):
+                call()
             end.record()
             end.synchronize()
-            seconds.append(start.elapsed_time(end) * 1e-3)
-        return Times(min(seconds), statistics.median(seconds), len(seconds), 1)
+            seconds.append(start.elapsed_time(end) * 1e-3 / calls)
+        return Times(min(seconds), statistics.median(seconds), len(seconds), calls)
 
     return measure
 
@@ -150,6 +152,63 @@ def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: b
     return rows
 
 
+def vectors(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+    """Prints GB/s of the matrix in products with a row and with a column, and the ratio to torch."""
+    rows, lines = list[Row](), [["8192 x 8192", "GB/s", "torch", "ratio"]]
+    for dtype in ("float32",) if quick else ("float32", "float64", "bfloat16", "float16"):
+        x, v = (torch.randn(s, device="cuda").to(getattr(torch, dtype)) for s in ((8192, 8192), (1, 8192)))
+        w = v.T.contiguous()
+        a, r, c = (pa.from_dlpack(t) for t in (x, v, w))
+        cases: tuple[tuple[str, Callable[[], Any], Callable[[], Any]], ...] = (
+            ("row times matrix", lambda a=a, r=r: r @ a, lambda x=x, v=v: v @ x),
+            ("matrix times column", lambda a=a, c=c: a @ c, lambda x=x, w=w: x @ w),
+            ("row times a.T", lambda a=a, r=r: r @ a.T, lambda x=x, v=v: v @ x.T),
+        )
+        for case, ours, theirs in cases:
+            times: dict[str, Times | None] = {
+                "pyarray": (own := measure(ours)),
+                "torch": (other := measure(theirs)),
+            }
+            rates = [f"{x.nbytes / t.median / 1e9:.0f}" for t in (own, other)]
+            lines.append([f"{dtype} {case}", *rates, f"{other.median / own.median:.3f}"])
+            rows.append(
+                Row("a row or a column times a matrix", f"{dtype} {case}", times, None, 2.0 * 8192**2)
+            )
+    print(aligned(lines) + "\n", flush=True)
+    return rows
+
+
+def further(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> list[Row]:
+    """Prints milliseconds of random numbers and of distinct elements, and the ratio to torch."""
+    rng, numbers = pa.random.default_rng(1), torch.rand(1 << 24, device="cuda")
+    drawn, count = pa.from_dlpack(numbers), 1 << 26
+    cases: tuple[tuple[str, Callable[[], Any], Callable[[], Any]], ...] = (
+        (
+            "2^26 normal variates",
+            lambda: rng.standard_normal(count, "float32", device=drawn.device),
+            lambda: torch.randn(count, device="cuda"),
+        ),
+        (
+            "2^26 uniform variates",
+            lambda: rng.random(count, "float32", device=drawn.device),
+            lambda: torch.rand(count, device="cuda"),
+        ),
+        ("2^24 unique_values", lambda: pa.unique_values(drawn), lambda: torch.unique(numbers)),
+        ("2^24 sort", lambda: pa.sort(drawn), lambda: torch.sort(numbers)),
+    )
+    rows, lines = list[Row](), [["float32", "ms", "torch", "ratio"]]
+    for case, ours, theirs in cases:
+        times: dict[str, Times | None] = {
+            "pyarray": (own := measure(ours)),
+            "torch": (other := measure(theirs)),
+        }
+        spent = [f"{t.median * 1e3:.3f}" for t in (own, other)]
+        lines.append([case, *spent, f"{other.median / own.median:.3f}"])
+        rows.append(Row("other functions, float32", case, times))
+    print(aligned(lines) + "\n", flush=True)
+    return rows
+
+
 def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes; no rows without a GPU that torch and pyarray both see."""
     torch = peers.peer("torch")
@@ -168,6 +227,8 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
             yield Figure(f"{row.case}: {name}", row.facts[fact], at_least=bound)
     torch.cuda.empty_cache()
     yield from products(torch, measure, quick)
+    yield from vectors(torch, timer(torch, quick, calls=20), quick)
+    yield from further(torch, timer(torch, quick, calls=5))
 
 
 if __name__ == "__main__":

@@ -22,22 +22,9 @@ from ..tune.key import digest_of
 from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
 from .gemm_last import Addends, Last, last_text, slots_of
 from .gemm_mma import Tile, in_chunks, tile_for
+from .gemm_types import macros
+from .gemv import gemv
 from .map import apart
-
-# element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
-_TYPES = {
-    "bool": ("uint8_t", "uint8_t", "BOOL", "(uint8_t)((x) != 0)", "(x)"),
-    "int8": ("uint8_t", "uint16_t", "INT", "(uint16_t)(x)", "(uint8_t)(x)"),
-    "float16": ("pa_f16", "float", "REAL", "pa_f32_from_f16(x)", "pa_f16_from_f32(x)"),
-    "bfloat16": ("pa_bf16", "float", "REAL", "pa_f32_from_bf16(x)", "pa_bf16_from_f32(x)"),
-    "float32": ("float", "float", "REAL", None, None),
-    "float64": ("double", "double", "REAL", None, None),
-    "complex64": ("pa_c64", "float", "COMPLEX", None, None),
-    "complex128": ("pa_c128", "double", "COMPLEX", None, None),
-}
-_TYPES["uint8"] = _TYPES["int8"]
-for _bits in (16, 32, 64):
-    _TYPES[f"int{_bits}"] = _TYPES[f"uint{_bits}"] = (f"uint{_bits}_t", f"uint{_bits}_t", "INT", None, None)
 
 SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
 _NAMES = ("a", "b", "c")  # d and e may follow
@@ -51,11 +38,13 @@ def gemm(
     broadcast to that of `c`.
 
     With `last` (a CPU's) that becomes of the sums, of arrays like `c` and of numbers; `c` has its type."""
-    batch = c._shape[:-2]
+    batch, checked = c._shape[:-2], mode.debug
     a, b = apart_from(a, c), apart_from(b, c)
-    a, b, c = _oriented(a, b, c)
-    checked = mode.debug
-    tiles = _tiles(c, checked)
+    grid = c._buffer.device.driver.grid
+    vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
+    if not vector:
+        a, b, c = _oriented(a, b, c)
+    tiles = 0 if vector else _tiles(c, checked)
     if isinstance(tiles, Tile):
         a, b = in_chunks(a, c._shape[-1]), in_chunks(b, c._shape[-2])
     arrays = (a, b, c, *addends)
@@ -65,9 +54,12 @@ def gemm(
         x._view(0, batch + x._shape[-2:], steps + x._strides[-2:])
         for x, steps in zip(arrays, merged, strict=True)
     ]
+    if vector:
+        gemv(*views)
+        return
     extra = [end for x in arrays for end in _memory(x)] if checked else []
     key = (a.dtype.name, len(batch), tiles, last) if last else (a.dtype.name, len(batch), tiles)
-    if c._size * a._shape[-1] >= LARGE and not checked and not c._buffer.device.driver.grid:
+    if c._size * a._shape[-1] >= LARGE and not checked and not grid:
         _tuned(key, *views, *numbers)
     else:
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
@@ -144,6 +136,8 @@ def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
         return tuned
 
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
+        if 1 in c._shape and c._size and a._shape[1]:
+            return gemv(a, b, c)
         a, b, c = _oriented(a, b, c)
         tiles = _tiles(c, checked=False)
         if isinstance(tiles, Tile):
@@ -192,24 +186,6 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
 
 
-def _macros(dtype: DType, out: DType) -> str:
-    """Those of the element types."""
-    memory, acc, family, load, store = _TYPES[dtype.name]
-    if out is not dtype and family == "INT":
-        acc, twin = f"uint{8 * out.itemsize}_t", f"int{8 * dtype.itemsize}_t"
-        load = f"({acc}){f'({twin})' if dtype.kind == 'i' else ''}(x)"
-        store = "(x)"
-    elif out is not dtype:
-        store = "(x)"
-    wide = "#define PA_WIDE\n" if acc == "uint64_t" else ""
-    wide = "#define PA_BFLOAT\n" if memory == "pa_bf16" else wide
-    defines = wide + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
-    defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
-    if load is not None:
-        defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
-    return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
-
-
 def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
     """C text and its entry."""
     out = BY_NAME[last.out] if last else dtype
@@ -243,7 +219,7 @@ def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) ->
 typedef struct {{
 {slots_of(params, debug)}}} matmul_slots;
 {last_text(last) if last else ""}
-{checks}{_macros(dtype, out)}#include <pa_gemm.h>
+{checks}{macros(dtype, out)}#include <pa_gemm.h>
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
 {{
@@ -259,7 +235,7 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 
 def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile) -> tuple[str, str]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h), and what to launch."""
-    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + _macros(dtype, dtype)
+    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
     letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", ""
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype)

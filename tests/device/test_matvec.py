@@ -1,0 +1,106 @@
+"""Products with a matrix of one row or one column, against NumPy: a grid has a kernel of its own for them."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pyarray as pa
+
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+SIZES = st.sampled_from((1, 2, 7, 8, 31, 64, 127, 128, 257, 512, 1024, 1100)) | st.integers(1, 700)
+
+
+def drawn(shape, dtype, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-4, 5, shape)
+    if dtype == "bool":
+        return x > 3
+    if dtype.startswith("complex"):
+        return (x + 1j * rng.integers(-4, 5, shape)).astype(dtype)
+    return x.astype(pa.bfloat16.numpy if dtype == "bfloat16" else dtype)
+
+
+LAYOUTS = {
+    "as it is": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(np.swapaxes(x, -1, -2)).swapaxes(-1, -2),
+    "reversed": lambda x: x[..., ::-1, ::-1],
+    "off": lambda x: np.pad(x, [(0, 0)] * (x.ndim - 2) + [(1, 2), (1, 2)])[..., 1:-2, 1:-2],
+    "stepped": lambda x: np.repeat(np.repeat(x, 2, -1), 3, -2)[..., 1::3, ::2],
+    "repeated": lambda x: np.broadcast_to(x[..., :1, :], x.shape),
+}
+
+
+def on(device, x):
+    """The array as it lies."""
+    base = x
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    place = x.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    return pa.asarray(np.array(base.reshape(-1)), device=device)._view(place, x.shape, x.strides)
+
+
+def product(a, b):
+    kind = a.dtype
+    if kind.kind == "b":
+        return (a.astype(int) @ b.astype(int)) > 0
+    wide = {"f": "f8", "V": "f8", "c": "c16"}.get(kind.kind, kind)
+    return (a.astype(wide) @ b.astype(wide)).astype(kind)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_rows_and_columns(device, dtype, data):
+    """Sums are small whole numbers, so every order of addition gives the same."""
+    n, k = data.draw(SIZES), data.draw(SIZES)
+    batch = data.draw(st.sampled_from(((), (3,), (2, 1))))
+    few = batch if data.draw(st.booleans()) else ()
+    shapes = ((*few, 1, k), (*batch, k, n)) if data.draw(st.booleans()) else ((*batch, n, k), (*few, k, 1))
+    seed = data.draw(st.integers(0, 99))
+    a, b = (
+        LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](drawn(s, dtype, seed + i))
+        for i, s in enumerate(shapes)
+    )
+    got = pa.matmul(on(device, a), on(device, b))
+    want = product(a, b)
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(pa.asnumpy(got), want)
+
+
+def test_into_a_strided_result_and_debug(device):
+    a, b = drawn((300, 500), "float32", 1), drawn((500, 1), "float32", 2)
+    x, y = pa.asarray(a, device=device), pa.asarray(b, device=device)
+    out = pa.zeros((300, 3), dtype="float32", device=device)
+    pa.matmul(x, y, out=out[:, 1:2])
+    expected = np.zeros((300, 3), np.float32)
+    expected[:, 1:2] = a @ b
+    np.testing.assert_array_equal(pa.asnumpy(out), expected)
+    with pa.debug():
+        np.testing.assert_array_equal(pa.asnumpy(x @ y), a @ b)
+    np.testing.assert_array_equal(pa.asnumpy(x @ y[:, 0]), a @ b[:, 0])
+    np.testing.assert_array_equal(pa.asnumpy(y[:, 0] @ x.T), b[:, 0] @ a.T)
+    assert pa.matmul(x[:, :0], y[:0]).shape == (300, 1)
+    assert not pa.asnumpy(pa.matmul(x[:, :0], y[:0])).any()
+
+
+def test_the_same_bits_each_time(device):
+    a = np.random.default_rng(0).standard_normal((1, 70000)).astype("float32")
+    b = np.random.default_rng(1).standard_normal((70000, 40)).astype("float32")
+    x, y = pa.asarray(a, device=device), pa.asarray(b, device=device)
+    first = pa.asnumpy(x @ y)
+    np.testing.assert_allclose(first, a.astype("f8") @ b, rtol=1e-4, atol=1e-2)
+    for _ in range(7):
+        np.testing.assert_array_equal(pa.asnumpy(x @ y), first)
