@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..array import ndarray
 from ..dtypes import DType, float32, float64, uint32, uint64
 from ..jit.kernel import Kernel, from_text, func
-from .rng_math import log_unit, normal_quantile
+from .rng_math import log_unit, normal_pair, normal_quantile
 
 
 class Place(NamedTuple):
@@ -78,10 +78,12 @@ def inside_single(a: Any) -> Any:
 
 
 class Form(NamedTuple):
-    """How many elements a block of four words makes, and one of them from its words."""
+    """How many elements a block of four words makes, and one of them from its words; or, with `pairs`, from
+    what that function makes of two words."""
 
     per_block: int
     text: str
+    pairs: str = ""
 
 
 # by what is drawn and the bits of the result
@@ -90,7 +92,7 @@ FORMS = {
     ("words", 64): Form(2, "uint64({0}) << uint64(32) | uint64({1})"),
     ("uniform", 32): Form(4, "shift + scale * (float32({0} >> uint32(8)) * float32(2.0**-24))"),
     ("uniform", 64): Form(2, "shift + scale * unit({0}, {1})"),
-    ("normal", 32): Form(4, "shift + scale * normal_quantile(inside_single({0}))"),
+    ("normal", 32): Form(4, "shift + scale * {0}", "normal_pair"),
     ("normal", 64): Form(2, "shift + scale * normal_quantile(inside({0}, {1}))"),
     ("exponential", 32): Form(4, "shift - scale * log_unit(inside_single({0}))"),
     ("exponential", 64): Form(2, "shift - scale * log_unit(inside({0}, {1}))"),
@@ -100,27 +102,32 @@ FORMS = {
 def fill(kind: str, out: ndarray, place: Place, shift: float = 0.0, scale: float = 1.0) -> None:
     """Fills the contiguous 1-D `out`, whose size is a multiple of the elements of a block."""
     width = 8 * out._dtype.itemsize
-    _fill_kernel(kind, width)(out, *place, shift, scale)
+    _fill_kernel(kind, width, kind == "normal" and shift == 0 and scale == 1)(out, *place, shift, scale)
 
 
 SCOPE: dict[str, Any] = {
     "block": block, "uint32": uint32, "uint64": uint64, "float32": float32, "unit": unit, "inside": inside,
-    "inside_single": inside_single, "normal_quantile": normal_quantile, "log_unit": log_unit,
+    "inside_single": inside_single, "normal_quantile": normal_quantile, "normal_pair": normal_pair,
+    "log_unit": log_unit,
 }  # fmt: skip
 HEAD = "key: uint64, start: uint64, stream: uint32"
 
 
 @functools.cache
-def _fill_kernel(kind: str, width: int) -> Kernel:
-    count, text = FORMS[kind, width]
-    name = f"random_{kind}_{width}"
-    words = ["w0", "w1", "w2", "w3"]
+def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
+    count, text, pairs = FORMS[kind, width]
+    name = f"random_{'standard_' if standard else ''}{kind}_{width}"
+    text = text.removeprefix("shift + scale * ") if standard else text
+    words, before = ["w0", "w1", "w2", "w3"], ""
+    if pairs:
+        before = f"        n0, n1 = {pairs}(w0, w1)\n        n2, n3 = {pairs}(w2, w3)\n"
+        words = ["n0", "n1", "n2", "n3"]
     stores = [
         f"        out[{count} * i + {n}] = {text.format(*words[n * 4 // count :])}\n" for n in range(count)
     ]
-    real: DType = float32 if kind == "uniform" and width == 32 else float64
+    real: DType = float32 if kind in ("uniform", "normal") and width == 32 else float64
     text = f"""def {name}(out, {HEAD}, shift: real, scale: real):
     for i in range(out.shape[0] // {count}):
         w0, w1, w2, w3 = block(start + uint64(i), uint32(0), stream, key)
-{"".join(stores)}"""
+{before}{"".join(stores)}"""
     return from_text(name, text, {**SCOPE, "real": real})

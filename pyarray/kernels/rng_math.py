@@ -1,5 +1,6 @@
-"""The mathematics of random variates, of nothing but + - * / and sqrt in float64, which IEEE 754 rounds
-the same way everywhere: every device gets the same bits, which libraries' `log` and `exp` don't promise.
+"""The mathematics of random variates, of nothing but + - * / and sqrt, which IEEE 754 rounds the same way
+everywhere: every device gets the same bits, which libraries' `log` and `exp` don't promise. In float64, but
+for `normal_pair`.
 
 Arguments are what generators make: finite, and positive where a logarithm is taken. Errors are a few units in
 the last place.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dtypes import float32, int32, uint32
 from ..jit.kernel import func
 from ..lang.markers import known
 
@@ -154,6 +156,42 @@ def normal_quantile(p: Any) -> Any:
     far = tail_quantile(known.sqrt(-log_unit(min(p, 1.0 - p))))
     far = -far if q < 0.0 else far
     return q * top / low if near else far  # fmt: skip
+
+
+@func
+def halved_single(x: Any, e: Any, width: Any) -> Any:
+    """`halved` in float32."""
+    large = x >= 1.0 * (1 << width)
+    return x * (1.0 / (1 << width)) if large else x, e + 1.0 * width if large else e
+
+
+@func
+def normal_pair(a: Any, b: Any) -> Any:
+    """Two independent standard normal variates (float32) of two words: a point whose distance from 0 the
+    first word gives, and whose angle the second: 30 bits between -pi / 4 and pi / 4, one for the sign of the
+    cosine, and one that swaps both (G. E. P. Box, M. E. Muller, A note on the generation of random normal
+    deviates, 1958). In float32 throughout. The polynomials are the best of their degrees for
+    the logarithm from sqrt(1/2) to sqrt(2), and for sine and cosine up to pi / 4."""
+    x, e = halved_single(float32(a) + 1.0, float32(-32.0), 16)
+    x, e = halved_single(x, e, 8)
+    x, e = halved_single(x, e, 4)
+    x, e = halved_single(x, e, 2)
+    x, e = halved_single(x, e, 1)
+    above = x > 1.41421356
+    z = (x * 0.5 if above else x) - 1.0
+    e = e + 1.0 if above else e
+    p = -0.16577502 + z * (0.14791990 + z * (-0.14246150 + z * 0.09018427))
+    p = 0.33333540 + z * (-0.25001434 + z * (0.19975681 + z * p))
+    r = known.sqrt(e * -1.38629436 - 2.0 * (z + z * z * (z * p - 0.5)))
+    t = float32(int32(b << uint32(2))) * 3.65729529e-10
+    s = t * t
+    sine = t + t * s * (-0.16666651 + s * (0.0083320369 + s * -0.00019504021))
+    cosine = 1.0 + s * (-0.49999857 + s * (0.041655027 + s * -0.0013585909))
+    cosine = -cosine if (b & uint32(1 << 30)) != 0 else cosine
+    turned = int32(b) < 0
+    x = sine if turned else cosine
+    y = cosine if turned else sine
+    return r * x, r * y
 
 
 @func

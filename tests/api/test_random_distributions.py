@@ -290,3 +290,25 @@ def test_bytes():
     assert isinstance(data, bytes)
     assert len(data) == 10_001
     assert unlike(np.frombuffer(data, np.uint8), np.full(256, 1 / 256)) < 5
+
+
+def test_pairs_of_normal_variates_are_points_of_a_radius_and_an_angle(device):
+    @pa.kernel
+    def points(out, a, b):
+        for i in range(a.size):
+            x, y = rng_math.normal_pair(a[i], b[i])
+            out[0, i] = x
+            out[1, i] = y
+
+    words = np.random.default_rng(1).integers(0, 1 << 32, (2, 50000), dtype=np.uint32)
+    words[0, :6] = 0, 1, (1 << 32) - 1, (1 << 32) - 2, 1 << 31, 1 << 30
+    words[1, 6:14] = 0, (1 << 32) - 1, 1 << 29, (1 << 29) - 1, 1 << 30, 1 << 31, 3 << 29, 3 << 30
+    found = pa.empty((2, 50000), dtype="float32", device=device)
+    points(found, *(pa.asarray(w, device=device) for w in words))
+    radius = np.sqrt(-2 * np.log((words[0] + 1.0) / 2.0**32))
+    angle = (words[1] << np.uint32(2)).view(np.int32) * (np.pi / 2**33)
+    point = np.stack([np.where(words[1] >> 30 & 1, -1, 1) * np.cos(angle), np.sin(angle)])
+    point = radius * np.where(words[1] >> 31, point[::-1], point)
+    got = found.get()
+    np.testing.assert_allclose(got, point, atol=1e-4, rtol=1e-5)
+    assert np.abs(got).max() < 6.67

@@ -101,6 +101,10 @@ def test_numbers_that_stay():
     assert g.gamma(2.5, size=2).tolist() == [1.6489588665162453, 0.7581192339006662]
     assert g.beta(0.5, 2.0, 2).tolist() == [0.2971253997295803, 0.0640719864658069]
     assert g.choice(1000, 4, replace=False).tolist() == [329, 627, 10, 514]
+    assert default_rng(2026).standard_normal(2, "float32").tolist() == [
+        0.24639096856117249,
+        1.1171095371246338,
+    ]
 
 
 @FEW
