@@ -3,6 +3,7 @@
 
 typedef int (*launch_fn)(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                          unsigned shared, uintptr_t stream, void **params, void **extra);
+typedef int (*copy_fn)(void *host, uintptr_t ptr, size_t nbytes, uintptr_t stream);
 typedef int (*get_fn)(uintptr_t *context);
 typedef int (*set_fn)(uintptr_t context);
 
@@ -120,6 +121,19 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     remember(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
+    pa_gpu_leave(device, before);
+    return error;
+}
+
+int pa_gpu_read(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nbytes)
+{
+    uintptr_t before;
+    pa_gpu_stream *stream = pa_gpu_current(device);
+    int error = pa_gpu_before(device, ptr, nbytes, 0); /* and it is done at the return */
+    if (!error) error = pa_gpu_enter(device, &before);
+    if (error) return error;
+    error = ((copy_fn)device->copy_out)(host, ptr, nbytes, stream->handle);
+    if (!error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave(device, before);
     return error;
 }

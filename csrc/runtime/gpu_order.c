@@ -212,7 +212,7 @@ int pa_gpu_entered(pa_gpu_device *device, pa_gpu_stream *stream)
     pthread_mutex_lock(&lock);
     stream->left = 0;
     if (stream != &device->main && !stream->listed) {
-        retire_done(device);
+        if (__builtin_popcountll(device->indexes) >= PA_GPU_LISTED) retire_done(device);
         list(device, stream);
     }
     pthread_mutex_unlock(&lock);

@@ -12,6 +12,7 @@ extern "C" {
 #define PA_GPU_DEVICES 64 /* of all kinds in a process */
 #define PA_GPU_RECENT 256 /* launches that are remembered */
 #define PA_GPU_STREAMS 64 /* of a device, of which a stream remembers for how much of their work it has waited */
+#define PA_GPU_LISTED 16  /* from so many on, those that were left and are done are forgotten when another comes */
 #define PA_GPU_EVENTS 32 /* of a stream, to wait for; where they are used up, who waits for old work waits for some more */
 #define PA_GPU_ACCESSES 256 /* of a device that are known one by one; others are ordered with all work of other streams */
 #define PA_GPU_ALONE 1024 /* launches and copies of one stream in a row, after which it counts as the only one again */
@@ -52,13 +53,14 @@ typedef struct pa_gpu_access {
 } pa_gpu_access;
 
 /* What a launch needs of a device. Addresses of cuLaunchKernel, cuCtxGetCurrent, cuCtxSetCurrent, cuStreamSynchronize,
-   cuEventCreate, cuEventRecord, cuEventQuery, cuEventDestroy, cuStreamWaitEvent or of their HIP twins, which have the same parameters: there a context is a device's number. The owner is the Python driver; it lives as
+   cuMemcpyDtoHAsync, cuEventCreate, cuEventRecord, cuEventQuery, cuEventDestroy, cuStreamWaitEvent or of their HIP twins, which have the same parameters: there a context is a device's number. The owner is the Python driver; it lives as
    long as the process. */
 typedef struct pa_gpu_device {
     uintptr_t launch;
     uintptr_t get_context;
     uintptr_t set_context;
     uintptr_t synchronize;
+    uintptr_t copy_out;
     uintptr_t event_create;
     uintptr_t event_record;
     uintptr_t event_query;
@@ -138,6 +140,9 @@ typedef struct pa_gpu_plan {
    the return. A step without an iteration is left out. 0, or the first error code of the vendor; -1 if the device is not
    alive. */
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes);
+
+/* Copies to host memory behind the current stream's work, and waits for it. 0, or the vendor's error code. */
+int pa_gpu_read(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nbytes);
 
 /* One kernel with a grid of the caller's: blocks (gx, gy, gz) of (bx, by, bz) threads, `shared` bytes of dynamic memory. */
 int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *grid, const unsigned *block, unsigned shared,

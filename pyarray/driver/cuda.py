@@ -87,6 +87,7 @@ class CudaDriver(GpuDriver):
             ("get_context", b"cuCtxGetCurrent"),
             ("set_context", b"cuCtxSetCurrent"),
             ("synchronize", b"cuStreamSynchronize"),
+            ("copy_out", b"cuMemcpyDtoHAsync"),
             ("event_create", b"cuEventCreate"),
             ("event_record", b"cuEventRecord"),
             ("event_query", b"cuEventQuery"),

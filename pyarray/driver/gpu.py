@@ -25,7 +25,7 @@ from ..locks import new_lock
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
 from .gpu_calls import GpuCalls
 from .records import Records
-from .staging import Staging
+from .staging import DIRECT, Staging
 from .turns import Turns
 
 THREADS = 256  # of a block
@@ -59,6 +59,7 @@ class GpuDriver(GpuCalls):
         self._orders: dict[int, int] = {}  # the event of each stream that others wait for
         self._left: set[int] = set()  # streams that may be gone; their last event stands for them
         self._waited: dict[int, int] = {}  # work of all streams that a stream has waited for
+        self._followed: dict[tuple[int, int], int] = {}  # and how much of it was another's
         self._lock = new_lock()
         self._staging = Staging(self)
         self._turns = Turns(self)
@@ -126,8 +127,13 @@ class GpuDriver(GpuCalls):
             self._staging.copy_in(ptr, host, nbytes, stream)
 
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
-        self.before_access(ptr, nbytes, False)  # and it is done at the return
-        self._staging.copy_out(host, ptr, nbytes, self.current_stream())
+        if nbytes <= DIRECT:
+            code = lib.pa_gpu_read(self._gpu, ffi.cast("void *", host), ptr, nbytes)
+            if code:
+                self.fail("a copy to the host", code)
+        else:
+            self.before_access(ptr, nbytes, False)  # and it is done at the return
+            self._staging.copy_out(host, ptr, nbytes, self.current_stream())
         self._good = max(self._good, self._seen())
 
     def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
@@ -370,8 +376,11 @@ class GpuDriver(GpuCalls):
             return
         with self._lock:
             now = self.work()
-            for other in self._streams:
-                self.follow(other)
+            for other, stream in list(self._streams.items()):
+                done = int(stream.work)
+                if other != here and self._followed.get((here, other)) != done:
+                    self.follow(other)
+                    self._followed[here, other] = done
             self._waited[here] = now
 
     def follow(self, other: int) -> None:

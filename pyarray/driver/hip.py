@@ -92,6 +92,7 @@ class HipDriver(GpuDriver):
             ("get_context", "hipGetDevice"),
             ("set_context", "hipSetDevice"),
             ("synchronize", "hipStreamSynchronize"),
+            ("copy_out", "hipMemcpyDtoHAsync"),
             ("event_create", "hipEventCreateWithFlags"),
             ("event_record", "hipEventRecord"),
             ("event_query", "hipEventQuery"),
