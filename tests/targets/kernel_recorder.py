@@ -69,8 +69,8 @@ class Recorder:
         return recorded
 
     def compile(self, compile):
-        def recorded(kernel, key, device):
-            made = compile(kernel, key, device)  # what is refused on purpose ends here
+        def recorded(kernel, key, device, *more):
+            made = compile(kernel, key, device, *more)  # what is refused on purpose ends here
             defined = [flag[2:].replace("=", " ", 1) for flag in kernel.grid_flags if flag.startswith("-D")]
             head = "".join(f"#define {words}\n" for words in defined)
             for checked in (False, True):
