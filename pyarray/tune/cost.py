@@ -1,5 +1,5 @@
 """The cost model: cost(n) = launch + tiles(n) · tile, in milliseconds, fitted to a candidate's timings at
-two or more sizes, for sizes that were never tuned."""
+three or more sizes, for sizes that were never tuned and aren't far from those."""
 
 from __future__ import annotations
 
@@ -12,17 +12,31 @@ from .config import Config
 from .search import Result
 
 ERROR = 0.1  # the largest residual at which a fit is believed
+SIZES = 3  # at least: a line through two points fits always
+REACH = 4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
+OFF = 1.5  # times what was predicted, or its part of that: such a time says that the model is wrong there
 
 
 @dataclass(frozen=True)
 class Fit:
     """`launch` and `tile` are milliseconds; `residual` is the largest relative error over the `sizes` sizes
-    that it was fitted to."""
+    that it was fitted to, of `least` to `most` tiles."""
 
     launch: float
     tile: float
     residual: float
     sizes: int
+    least: float = 0.0
+    most: float = math.inf
+
+    def reaches(self, tiles: float) -> bool:
+        """Whether that many tiles are near enough to what was timed.
+
+        >>> fit = Fit(launch=0.01, tile=0.5, residual=0.0, sizes=3, least=8, most=100)
+        >>> fit.reaches(400), fit.reaches(401), fit.reaches(1)
+        (True, False, False)
+        """
+        return self.least / REACH <= tiles <= self.most * REACH
 
     def cost(self, tiles: float) -> float:
         """Milliseconds for that many tiles.
@@ -34,15 +48,16 @@ class Fit:
 
 
 def fit(points: Iterable[tuple[float, float]]) -> Fit | None:
-    """The least squares of the relative errors through (tiles, milliseconds); None for fewer than two sizes.
-    Neither part is negative.
+    """The least squares of the relative errors through (tiles, milliseconds); None for fewer than three
+    sizes. Neither part is negative.
 
     >>> found = fit([(1, 1.5), (2, 2.5), (4, 4.5)])
     >>> round(found.launch, 6), round(found.tile, 6), found.sizes
     (0.5, 1.0, 3)
     """
     found = [(float(x), float(y)) for x, y in points if y > 0]
-    if len({x for x, _ in found}) < 2:
+    sizes = {x for x, _ in found}
+    if len(sizes) < SIZES:
         return None
     # of the equations launch / y + tile · x / y = 1, about the weighted means: sizes may be close together
     s11, s22 = sum(1 / y**2 for _, y in found), sum((x / y) ** 2 for x, y in found)
@@ -56,7 +71,7 @@ def fit(points: Iterable[tuple[float, float]]) -> Fit | None:
     elif tile < 0:
         launch, tile = b1 / s11, 0.0
     residual = max(abs(launch + tile * x - y) / y for x, y in found)
-    return Fit(launch, tile, residual, len({x for x, _ in found}))
+    return Fit(launch, tile, residual, len(sizes), min(sizes), max(sizes))
 
 
 def fits(
@@ -65,7 +80,7 @@ def fits(
     text: Callable[[Config], str],
 ) -> dict[Config, Fit]:
     """The fit of each candidate to results and tiles by identity, one pair per size. Empty while one has
-    fewer than two sizes; those that failed are left out."""
+    fewer than three sizes; those that failed are left out."""
     points: dict[Config, list[tuple[float, float]]] = {}
     failed = set()
     for results, work in known:
@@ -105,6 +120,17 @@ def predict(
     fits: Mapping[Config, Fit], tiles: Callable[[Config], float], error: float = ERROR
 ) -> dict[Config, float] | None:
     """Milliseconds of each candidate; None where a fit is missing or not to be believed."""
-    if not fits or any(f.residual > error for f in fits.values()):
+    work = {config: tiles(config) for config in fits}
+    if not fits or any(f.residual > error or not f.reaches(work[c]) for c, f in fits.items()):
         return None
-    return {config: f.cost(tiles(config)) for config, f in fits.items()}
+    return {config: f.cost(work[config]) for config, f in fits.items()}
+
+
+def right(predicted: float, timed: float | None) -> bool:
+    """Whether the time of a run is near what was predicted. None, where there was no time for it, says
+    nothing against it.
+
+    >>> right(1.0, 1.4), right(1.0, 6.0), right(1.0, 0.1)
+    (True, False, False)
+    """
+    return timed is None or timed <= OFF * predicted <= OFF**2 * timed

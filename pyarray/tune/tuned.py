@@ -244,7 +244,7 @@ class Tuned:
             "winner": stored,
             "artifact": lambda: self._artifact(call, key, with_default(candidates, default)),
             "default": lambda: Choice(default, "default") if default else None,
-            "model": lambda: self._predicted(call, key, candidates),
+            "model": lambda: self._predicted(call, key, candidates, how == "search"),
         }
         order = () if how == "force" else ("winner",) if offline.on else tuple(sources)
         for name in order:
@@ -277,13 +277,16 @@ class Tuned:
     ) -> Choice:
         call.check(candidates)
         every = with_default(candidates, default)
-        task = Task(
-            self.__name__, call.bound.device(), every, lambda c: self._compiler.prepare(call, c),
+        task = self._task(call, every)
+        work = self._work(call, every) if self._model is not None else None
+        return self._chooser.search(key, task, default, fresh=fresh, found=found, work=work)
+
+    def _task(self, call: Call, candidates: tuple[Config, ...]) -> Task:
+        return Task(
+            self.__name__, call.bound.device(), candidates, lambda c: self._compiler.prepare(call, c),
             {n: a for n, a in call.bound.named.items() if isinstance(a, ndarray)}, call.uploaded(),
             self._text(call),
         )  # fmt: skip
-        work = self._work(call, every) if self._model is not None else None
-        return self._chooser.search(key, task, default, fresh=fresh, found=found, work=work)
 
     def _candidates(self, call: Call) -> tuple[Config, ...]:
         return self._all.of(call)
@@ -313,16 +316,24 @@ class Tuned:
     def _fits(self, call: Call, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
         return cost.fits(self._chooser.of_group(key), candidates, self._text(call))
 
-    def _predicted(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
+    def _predicted(self, call: Call, key: Key, candidates: Sequence[Config], verify: bool) -> Choice | None:
+        """What the model says. To `verify`, it is timed here: None where the model was wrong."""
         if self._model is None:
             return None
         work = self._work(call, candidates)
         costs = cost.predict(self._fits(call, key, candidates), work.__getitem__)
-        return None if not costs else Choice(min(costs, key=costs.__getitem__), "model")
+        if not costs:
+            return None
+        found = min(costs, key=costs.__getitem__)
+        if verify and not settings.get("PYARRAY_RUN_ONLY"):
+            call.check((found,))
+            if not cost.right(costs[found], self._chooser.timed(self._task(call, (found,)))):
+                return None
+        return Choice(found, "model")
 
     def fits(self, /, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
         """The cost model of each candidate, with its residual, for calls that differ from this one in the
-        sizes in `key` only; empty before two sizes were searched. Raises `RuntimeError` without `model`."""
+        sizes in `key` only; empty before three sizes were searched. Raises `RuntimeError` without `model`."""
         if self._model is None:
             raise RuntimeError(f"{self.__name__} has no cost model; give autotune model=True or model=tiles")
         call = self._call(args, kwargs)

@@ -837,10 +837,11 @@ def test_sizes_never_met_are_predicted(device):
     t = tuned(scaled, 1, 16, key=["n"], bench=cost, pre_hook=remember, model=lambda config, args: args["n"])
     out, v = arrays(device, 64)
     assert searched(t, out, v, 2) == 1
+    assert searched(t, out, v, 8) == 1
     assert searched(t, out, v, 32) == 1
     fits = t.fits(out, v, 60)
     assert {c["block"]: (round(f.launch, 6), round(f.tile, 6), f.sizes) for c, f in fits.items()} == {
-        1: (0.1, 1.0, 2), 16: (4.0, 0.1, 2),
+        1: (0.1, 1.0, 3), 16: (4.0, 0.1, 3),
     }  # fmt: skip
     assert max(f.residual for f in fits.values()) < 1e-9
     for n, block in ((3, 1), (60, 16)):
@@ -865,10 +866,75 @@ def test_where_the_fit_fails_there_is_a_search(device):
 
     t = tuned(scaled, 1, 2, key=["n"], bench=cost, pre_hook=seen.update, model=True)
     out, v = arrays(device)
-    for n in (2, 4):
-        t(out, v, n)
-    before = t.cache_info()["searches"]
-    assert searched(t, out, v, 8) == (before == 2 and not t.cache_info()["predicted"])
-    t.search(out, v, 8)
+    for n in (2, 4, 8):  # fewer than three are no model
+        assert searched(t, out, v, n) == 1
     assert max(f.residual for f in t.fits(out, v, 9).values()) > 0.1
     assert searched(t, out, v, 9) == 1
+
+
+def modelled(times, **options):
+    """A tuner whose candidates take what `times(block, n)` says."""
+    seen = {}
+
+    def clock(fn):
+        fn()
+        ran.append((seen["block"], seen["n"]))
+        return times(seen["block"], seen["n"])
+
+    ran = []
+    t = tuned(scaled, 1, 2, key=["n"], bench=clock, pre_hook=seen.update, model=True, **options)
+    return t, ran
+
+
+def test_nothing_is_predicted_far_from_what_was_timed(device):
+    t, _ = modelled(lambda block, n: block + n / block)
+    out, v = arrays(device, 512)
+    for n in (16, 32, 64):
+        assert searched(t, out, v, n) == 1
+    assert [searched(t, out, v, n) for n in (4, 256)] == [0, 0]
+    assert searched(t, out, v, 3) == 1
+    assert searched(t, out, v, 257) == 1
+    assert [t.choice(out, v, n).source for n in (4, 256, 3, 257)] == ["model", "model", "search", "search"]
+    assert searched(t, out, v, 12) == 0
+
+
+@pytest.mark.parametrize("factor", [1.6, 6.0, 0.5])
+def test_a_prediction_that_was_off_is_searched(device, factor):
+    """Beyond 100 the block of 2, which would be best, takes another time than the model says."""
+    t, ran = modelled(lambda block, n: (block + n / block) * (factor if n > 100 and block == 2 else 1.0))
+    out, v = arrays(device, 512)
+    before = pa.asnumpy(out).tolist(), pa.asnumpy(v).tolist()
+    for n in (25, 50, 100):
+        t(out, v, n)
+    out[...] = pa.asarray(before[0], device=device)
+    ran.clear()
+    assert searched(t, out, v, 80) == 0
+    assert set(ran) == {(2, 80)}  # timed, a few times
+    assert len(ran) <= 12
+    ran.clear()
+    assert searched(t, out, v, 80) == 0
+    assert ran == []
+    assert t.choice(out, v, 80) == (pa.Config(block=2), "model")
+    assert {r.source for r in t.results(out, v, 80)} == {"predicted"}
+    assert searched(t, out, v, 200) == 1
+    assert t.choice(out, v, 200).source in ("search", "winner")
+    assert t.choice(out, v, 200).config == pa.Config(block=1 if factor == 6.0 else 2)
+    assert {r.source for r in t.results(out, v, 200)} == {"timed"}
+    assert pa.asnumpy(v).tolist() == before[1]
+
+
+def test_asking_what_would_be_used_times_nothing(device):
+    t, ran = modelled(lambda block, n: block + n / block)
+    out, v = arrays(device, 512)
+    for n in (16, 32, 64):
+        t(out, v, n)
+    ran.clear()
+    assert t.choice(out, v, 40).source == "model"
+    assert [r.source for r in t.results(out, v, 40)] == ["predicted"] * 2
+    assert ran == []
+    config.set("PYARRAY_AUTOTUNE", "use")
+    try:
+        t(out, v, 48)
+    finally:
+        config.set("PYARRAY_AUTOTUNE", None)
+    assert ran == []
