@@ -251,6 +251,31 @@ def rows_kernel(word: DType, positions: bool) -> Kernel:
 
 
 @functools.cache
+def pack_kernel(word: DType, wide: DType) -> Kernel:
+    """Numbers of type `wide` with the elements' keys in the upper half and their positions in the lower."""
+    key = _KEY.format(top=8 * word.itemsize - 1)
+    text = f"""def sort_pack(keys, x, {_ORDER}):
+    for r, t in ndrange(x.shape[0], x.shape[1]):
+        v = x[r, t]
+        v = word(0) if v == zero else v
+        v = nan if (v & also) > limit else v
+        keys[r, t] = (wide({key}) << wide({4 * wide.itemsize})) | wide(t)
+"""
+    return from_text("sort_pack", text, _scope(word) | {"wide": wide})
+
+
+@functools.cache
+def unpack_kernel(wide: DType, positions: bool) -> Kernel:
+    """The positions in such numbers, or the elements at them."""
+    place = f"int64(keys[r, t] & wide({(1 << 4 * wide.itemsize) - 1}))"
+    text = f"""def sort_unpack(out, keys{"" if positions else ", x"}):
+    for r, t in ndrange(keys.shape[0], keys.shape[1]):
+        out[r, t] = {place if positions else f"x[r, {place}]"}
+"""
+    return from_text("sort_unpack", text, {"ndrange": ndrange, "int64": int64, "wide": wide})
+
+
+@functools.cache
 def gather_kernel() -> Kernel:
     text = """def sort_gather(out, x, places):
     for r, t in ndrange(x.shape[0], x.shape[1]):

@@ -65,6 +65,8 @@ def blocks(monkeypatch):
     monkeypatch.setattr(kernels, "LONG", 1)
     monkeypatch.setattr(kernels, "MANY", 1 << 30)
     monkeypatch.setattr(kernels, "BLOCK", 64)
+    monkeypatch.setattr(kernels, "PACKED", 0)
+    monkeypatch.setattr(kernels, "PACKED_NARROW", {})
 
 
 def check(x):
@@ -144,6 +146,25 @@ def test_few_long_rows(blocks):
     equal_bits(pa.sort(pa.asarray(x), axis=1), sort_stably(x, 1))
     equal_bits(pa.argsort(pa.asarray(x), axis=1), np.argsort(x, 1, kind="stable"))
     equal_bits(pa.sort(pa.asarray(x.T), axis=0), sort_stably(x.T, 0))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "bfloat16", "float16", "float32", "uint32", "int64"]
+)
+def test_many_rows(dtype, monkeypatch):
+    """Rows that are sorted together with their positions, those of few elements in numbers of 32 bits."""
+    monkeypatch.setattr(kernels, "BLOCK", 64)
+    for shape in ((40, 7), (3, 256), (2, 257), (9, 100)):
+        x = values(getattr(pa, dtype), shape[0] * shape[1]).reshape(shape)
+        wide = x.astype(np.float32) if dtype == "bfloat16" else x
+        a = pa.asarray(x)
+        with pa.debug(shape[1] == 100):
+            equal_bits(pa.sort(a), sort_stably(x))
+            np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a)), np.argsort(wide, kind="stable"))
+            found = pa.asnumpy(pa.argsort(a, descending=True))
+            for row, places in zip(wide, found, strict=True):
+                np.testing.assert_array_equal(places, np.argsort(falling(row), kind="stable"))
+            equal_bits(pa.sort(a, descending=True), np.take_along_axis(x, found, 1))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64", "complex64"])
