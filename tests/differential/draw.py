@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,20 @@ class Draw:
         """With some operands made the same, or to share memory, as their dtypes, values and sizes allow."""
         case = Case(row, tuple(self.memories), args, kwargs)
         return self.related(case) if row.shares and self.chance(0.4) else case
+
+    def relaid(self, case: Case) -> Case:
+        """The case with other layouts of its operands, and perhaps other relations between them."""
+        self.memories, made = [], {}
+
+        def again(x: Operand) -> Operand:
+            if x not in made:
+                memory = case.memories[x.memory]
+                y = self.array(x.shape, memory.dtype, memory.values, write=not x.repeats, ours=True)
+                made[x] = replace(y, writeable=x.writeable, given=x.given, sort=x.sort)
+            return made[x]
+
+        args, kwargs = mapped((case.args, case.kwargs), again)
+        return self.case(case.row, args, kwargs)
 
     def related(self, case: Case) -> Case:
         """The case with another relation between its operands."""

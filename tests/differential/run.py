@@ -38,7 +38,7 @@ def dtypes_for(row: Row, seed: int, most: int) -> list[str]:
 
 
 def cases(rows: Sequence[Row], seed: int, dtypes: int) -> Iterator[tuple[Case, str]]:
-    """Cases of the rows in turn, each followed now and then by one that differs in what shares memory."""
+    """Cases of the rows in turn, each followed by some that differ in layouts or in what shares memory."""
     number = 0
     while True:
         for row in rows:
@@ -47,8 +47,9 @@ def cases(rows: Sequence[Row], seed: int, dtypes: int) -> Iterator[tuple[Case, s
             args, kwargs = row.draw(draw)
             case = draw.case(row, args, kwargs)
             yield case, f"seed {seed}, {row.name} {number}"
-            if row.shares and draw.chance(0.4):
-                yield draw.related(case), f"seed {seed}, {row.name} {number}, related"
+            for k in range(draw.integer(0, 5)):
+                case = draw.relaid(case) if draw.chance(0.6) else draw.related(case)
+                yield case, f"seed {seed}, {row.name} {number}.{k}"
         number += 1
 
 
@@ -65,7 +66,7 @@ def check(
 ) -> Report:
     """Runs `calls` drawn calls. Each case of the working set is run `TIMES` times, in mixed order."""
     report, rng = Report(), np.random.default_rng([seed, 1])
-    source = cases(rows or ROWS, seed, dtypes)
+    source = cases([row for row in rows or ROWS if row.there], seed, dtypes)
     working: list[list] = []
     reported: set[tuple[str, str]] = set()
     while report.calls < calls and len(report.differences) < stop_after:

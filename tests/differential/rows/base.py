@@ -32,6 +32,7 @@ class Row:
     theirs: Callable[..., Any]
     shares: bool = True
     few: bool = True  # only some of the dtypes in one run
+    there: bool = True  # NumPy has the function: not all versions have all
 
 
 ROWS: list[Row] = []
@@ -51,7 +52,8 @@ def row(
 ) -> None:
     """Puts a function into the table. `ours` and `theirs` are what its name says unless given."""
     mine, other = ours or function(pa, name), theirs or function(np, name)
-    ROWS.append(Row(name, draw, dtypes or dtypes_of(kinds), close, mine, other, shares, few))
+    there = theirs is not None or _there(name)
+    ROWS.append(Row(name, draw, dtypes or dtypes_of(kinds), close, mine, other, shares, few, there))
 
 
 def rows(
@@ -85,6 +87,14 @@ def function(library: Any, name: str) -> Callable[..., Any]:
     if name.startswith("ndarray."):
         return functools.partial(_method, name.removeprefix("ndarray."))
     return functools.partial(_call, operator.attrgetter(name), library)
+
+
+def _there(name: str) -> bool:
+    try:
+        operator.attrgetter(name)(np)
+    except AttributeError:
+        return False
+    return True
 
 
 def _call(get: Callable[[Any], Any], library: Any, *args: Any, **kwargs: Any) -> Any:
