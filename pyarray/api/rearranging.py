@@ -285,8 +285,8 @@ _RUNS = 32  # runs of elements that are copied one by one; more are gathered or 
 
 
 def _runs(left_out: np.ndarray[Any, Any], size: int) -> list[tuple[int, int]] | None:
-    """What remains of range(size) without the sorted integers `left_out`, as runs (start, stop); None if
-    there are more than `_RUNS`."""
+    """What remains of range(size) without the sorted integers `left_out`, which may come twice, as runs
+    (start, stop); None if there are more than `_RUNS`."""
     gaps = np.flatnonzero(np.diff(left_out) > 1)
     if len(gaps) >= _RUNS:
         return None
@@ -328,13 +328,14 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    places = np.unique(_places("delete", obj, n, n))
+    places = np.sort(_places("delete", obj, n, n), axis=None)
     runs = _runs(places, n)
     if runs is None:
         kept = np.ones(n, bool)
         kept[places] = False
         return take(x, asarray(np.flatnonzero(kept), device=x.device), axis=k)
-    out = empty(x.shape[:k] + (n - places.size,) + x.shape[k + 1 :], x.dtype, x.device)
+    left = sum(stop - start for start, stop in runs)
+    out = empty(x.shape[:k] + (left,) + x.shape[k + 1 :], x.dtype, x.device)
     at = 0
     for start, stop in runs:
         out[_along(k, at, at + stop - start)] = x[_along(k, start, stop)]
