@@ -218,7 +218,7 @@ def _move_text(name: str, before: int, middle: int, after: int, count: int) -> s
     for n, j in enumerate(js):
         size = f"a.shape[{before + n}]"
         lookups.append(f"{j} = int64(i{n}[{', '.join(bs)}])")
-        lookups.append(f"{j} = max(0, min({j} + {size} if {j} < 0 else {j}, {size} - 1))")
+        lookups.append(f"{j} = max(0, min({j} + {size} * int64({j} < 0), {size} - 1))")
     here, there = f"x[{', '.join(ps + bs + qs)}]", f"a[{', '.join(ps + js + qs) or '()'}]"
     body = f"{here} = {there}" if name == "gather" else f"{there} = {here}"
     lines = [f"def {name}({', '.join(['a', 'x', *(f'i{n}' for n in range(count)), 'width: int'])}):"]
@@ -251,7 +251,7 @@ def _along_kernel(before: int, after: int) -> Kernel:
     text = f"""def take_along_axis(out, a, index):
     for {", ".join(names)} in ndrange({", ".join(f"out.shape[{n}]" for n in range(len(names)))}):
         j = int64(index[{", ".join(names)}])
-        j = max(0, min(j + {size} if j < 0 else j, {size} - 1))
+        j = max(0, min(j + {size} * int64(j < 0), {size} - 1))
         out[{", ".join(names)}] = a[{", ".join([*ps, "j", *qs])}]
 """
     return from_text("take_along_axis", text, dict(_SCOPE))
