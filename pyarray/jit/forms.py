@@ -13,7 +13,7 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args, get_origin
 
 import numpy as np
@@ -51,7 +51,7 @@ class Struct:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """One entry per parameter, and the leaves of all of them in order. `plain`: no parameter is a structure.
+    """One entry per parameter, and the leaves of all in order. `plain`: each is what the signature says.
     Kernels keep one object per form, so that it is quick to compare."""
 
     items: tuple[Struct | Parameter, ...]
@@ -66,12 +66,18 @@ class Form:
 
     @functools.cached_property
     def plain(self) -> bool:
-        return not any(isinstance(item, Struct) for item in self.items)
+        return not any(isinstance(item, Struct) or fixed_class(item) for item in self.items)
 
     @functools.cached_property
-    def structure(self) -> tuple[Struct | None, ...]:
+    def structure(self) -> tuple[Struct | type | None, ...]:
         """What distinguishes two forms of one kernel."""
-        return tuple(item if isinstance(item, Struct) else None for item in self.items)
+        return tuple(item if isinstance(item, Struct) else fixed_class(item) for item in self.items)
+
+
+def fixed_class(item: Struct | Parameter) -> type | None:
+    """Class of an argument that is compiled in because of what it is, None of others."""
+    fixed = isinstance(item, Parameter) and isinstance(item.annotation, Constant)
+    return item.annotation.kind if fixed else None  # type: ignore[union-attr]
 
 
 def leaves_of(item: Struct | Parameter) -> Iterator[Parameter]:
@@ -101,11 +107,15 @@ class _Reader:
         self.values: list[Any] = []
 
     def argument(self, p: Parameter, value: Any) -> Struct | Parameter:
+        if value is None and p.default is None and not p.constant:
+            p = replace(p, annotation=Constant(type(None)))  # left out
         if p.structure:
             return self.annotated(p.name, p.annotation, value, lambda: self.reads().get(p.name, {}))
         group = p.annotation is None and not _is_leaf(value)
         if group and (is_structure(type(value)) or type(value) is tuple or _is_object(value)):
             return self.struct(p.name, value, {}, lambda: self.reads().get(p.name, {}))
+        if group and (isinstance(value, _FIXED) or hasattr(value, "__pyarray_func__")):
+            p = replace(p, annotation=Constant(type(value)))
         self.values.append(_plain_constant(value) if p.constant else value)
         return p
 

@@ -22,7 +22,7 @@ from ..lang.ir import ArrayType
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.written import LOW, MASK
-from .forms import Form, Struct
+from .forms import Form, Struct, fixed_class
 from .signature import Constant, Parameter, Unread
 from .variants import Variant
 from .written import Mask
@@ -248,8 +248,11 @@ class _Reads:
         for item in form.items:
             if isinstance(item, Struct):
                 self._struct(item, item.name)
-            else:
-                self.names.append(item.name)
+                continue
+            if (kind := fixed_class(item)) is not None:
+                self._fresh()
+                self.tests.append(self._is(item.name, kind))
+            self.names.append(item.name)
 
     def _fresh(self) -> str:
         self._count += 1

@@ -17,7 +17,17 @@ from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_code import Code, cname, ctype, iteration, sites_of, start_of
-from .emit_loop import bounds, declarations, frames, is_parallel, length, outer_variables, slots, unpack
+from .emit_loop import (
+    bounds,
+    declarations,
+    frames,
+    is_parallel,
+    length,
+    outer_variables,
+    slots,
+    unpack,
+    walked,
+)
 from .emit_tile import ROWS, in_tiles, tile_loop
 from .emit_wide import filled, share, wide_arrays, wide_loop
 from .hoist import Hoist
@@ -311,8 +321,7 @@ class _Grid:
                 None if x is None else field if field in fields else self.code.expr(x)
                 for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
             )
-            value = "t" if step is None else f"t * {step}"
-            return f"        const int64_t {names[0]} = {value if first is None else f'{first} + {value}'};\n"
+            return f"        const int64_t {names[0]} = {walked('t', first, step)};\n"
         text = "        int64_t rest = t;\n"
         for name, field in reversed(list(zip(names[1:], list(fields)[1:], strict=True))):
             text += f"        const int64_t {name} = pa_split(&rest, {field}, count);\n"

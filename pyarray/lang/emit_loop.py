@@ -242,6 +242,14 @@ def _arguments(code: Code, kernel: Function, loop: For, outer: tuple[tuple[str, 
     return text + declarations(((n, t) for n, t in kernel.variables if n in inner), "    ")
 
 
+def walked(t: str, first: str | None, step: str | None) -> str:
+    """The loop's variable in iteration `t`. A product with a step may be beyond 64 bits on the way."""
+    if step is None:
+        return t if first is None else f"{first} + {t}"
+    product = f"pa_mul_i64({t}, {step})"
+    return product if first is None else f"pa_add_i64({first}, {product})"
+
+
 def _single(code: Code, loop: For) -> str:
     name, reach = cname(loop.variables[0]), loop.ranges[0]
     held = dict(bounds(loop))
@@ -249,8 +257,7 @@ def _single(code: Code, loop: For) -> str:
         None if x is None else f"env->{field}" if field in held else code.expr(x)
         for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
     )
-    value = "t" if step is None else f"t * {step}"
-    value = value if first is None else f"{first} + {value}"
+    value = walked("t", first, step)
     at = f"        {iteration('t')}\n" if code.debug else ""
     text = f"    for (int64_t t = begin; t < end; ++t) {{\n{at}        const int64_t {name} = {value};\n"
     return text + code.block(loop.body, 2) + "    }\n"

@@ -147,7 +147,8 @@ def slicer(
         lines += _cut(p, axis, n, s, params, checked)
         lines.append(f"    r.n{out} = count{axis};")
         if result.strided:
-            lines.append(f"    r.s{out} = {s}{f' * step{axis}' if p.step is not None else ''};")
+            step = s if p.step is None else f"pa_mul_i64({s}, step{axis})"  # of one element it is any number
+            lines.append(f"    r.s{out} = {step};")
         out += 1
     lines.append(f"    r.data = ({kind.dtype.ctype} *)((char *)v.data + bytes);")
     if debug:

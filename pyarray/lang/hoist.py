@@ -208,8 +208,10 @@ def _ends(a: Interval) -> tuple[Bound, Bound]:
 
 def _walked(start: Bound, t: str, step: Bound) -> str:
     """Where the loop's variable is in iteration t."""
-    way = t if step == 1 else f"{t} * {_text(step)}"
-    return way if start == 0 else f"{_text(start)} + {way}"
+    if step == 1:
+        return t if start == 0 else f"{_text(start)} + {t}"
+    way = f"pa_mul_i64({t}, {_text(step)})"
+    return way if start == 0 else f"pa_add_i64({_text(start)}, {way})"
 
 
 def _points(*intervals: Interval) -> bool:

@@ -21,6 +21,7 @@ from .parse import FunctionSource
 from .record import Record, as_tuple, is_group, leaves, transform
 from .scalar import call, constant
 
+_MAKING = ("empty", "zeros", "ones", "full", "array", "asarray", "arange", "linspace", "eye")
 _KINDS = "bifc"  # each holds the numbers of those before it
 
 
@@ -82,7 +83,11 @@ class Calls(Accesses):
         if hasattr(function, "__pyarray_kernel__"):
             advice = "call it from the host, or make what both share a @pa.func"
             self.source.fail(node.func, f"{shown!r} is a kernel, and a kernel can't call a kernel", advice)
-        if (getattr(function, "__module__", None) or "").split(".")[0] == "pyarray":
+        home = (getattr(function, "__module__", None) or "").split(".")[0]
+        if home in ("pyarray", "numpy") and shown in _MAKING:
+            advice = "make it on the host and pass it; a few numbers may be a tuple"
+            self.source.fail(node.func, f"a kernel can't make arrays, and {shown!r} does", advice)
+        if home == "pyarray":
             advice = "call it on the host; in a kernel write the loop"
             self.source.fail(node.func, f"{shown!r} works on whole arrays", advice)
         if isinstance(function, python_types.FunctionType):

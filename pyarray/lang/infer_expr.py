@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # of comparisons, with their operands exchanged
 _T = TypeVar("_T")
 WHOLE = Range(None, None, None)
+_ELSEWHERE = {  # what other kernel languages have
+    "tid": "the variable of a parallel loop is the thread: for i in range(v.size)",
+    "shared": "there is no shared memory: pass an array for intermediate results, or use pa.RawKernel",
+    "syncthreads": "parallel loops run one after the other: end the loop and begin another one",
+}
 PASS_IT = "arrays are not captured: pass it as a parameter"
 
 
@@ -247,7 +252,9 @@ class Expressions(Temporaries):
             try:
                 value = getattr(owner.value, node.attr)
             except AttributeError:
-                self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}")
+                here = getattr(owner.value, "__name__", "") == "pyarray"
+                advice = _ELSEWHERE.get(node.attr, "") if here else ""
+                self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}", advice)
             module = owner.value.__name__ if isinstance(owner.value, python_types.ModuleType) else ""
             if module.partition(".")[0] not in ("math", "cmath", "numpy", "pyarray"):  # constants for good
                 self.program.capture(owner.value, node.attr, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from ..dtypes import int64, uint64
 from .builtins import advice_for
 from .infer_assign import Assignments
 from .infer_hold import has_effect
@@ -29,6 +30,7 @@ from .ir import (
     Range,
     Return,
     ScalarType,
+    Select,
     Size,
     Static,
     Stmt,
@@ -39,7 +41,7 @@ from .ir import (
 )
 from .parse import FunctionSource
 from .record import is_group, leaves
-from .scalar import binary
+from .scalar import binary, cast, compare, constant
 
 if TYPE_CHECKING:
     from .infer import Instances
@@ -298,7 +300,7 @@ class FunctionBody(Assignments):
         return Range(*(None if x is None else self.held(x, into) for x in parts))
 
     def range_of(self, node: ast.AST, args: list[ast.expr]) -> Range:
-        values = [self.integer(a, self.value(a), "a range bound") for a in args]
+        values = [self.range_bound(a) for a in args]
         if len(values) not in (1, 2, 3):
             self.source.fail(node, f"range() takes 1 to 3 arguments, got {len(values)}")
         start, stop = (None, values[0]) if len(values) == 1 else values[:2]
@@ -308,6 +310,16 @@ class FunctionBody(Assignments):
         zero = isinstance(start, Const) and start.value == 0
         one = isinstance(step, Const) and step.value == 1
         return Range(None if zero else start, stop, None if one else step)
+
+    def range_bound(self, node: ast.expr) -> Expr:
+        """An integer. A uint64 that is no int64 is taken as the largest one: the loop never gets there."""
+        value = self.number(node, self.value(node))
+        if value.type.dtype is not uint64 or isinstance(value, Const):
+            return self.integer(node, value, "a range bound")
+        most = constant(value.loc, (1 << 63) - 1)
+        first, again = self.kept(value)
+        small = compare(value.loc, "le", first, most)
+        return Select(value.loc, INDEX, small, cast(again, int64, True), most)
 
     def nd_ranges(self, node: ast.Call) -> tuple[Range, ...]:
         values = [self.value(argument) for argument in node.args]

@@ -16,6 +16,7 @@ from pyarray.array_convert import asnumpy
 from pyarray.buffer_view import BufferView
 from pyarray.dtypes import ALL, float32, float64, int64
 from pyarray.jit.kernel import func, kernel
+from pyarray.jit.mode import debug
 from pyarray.lang.builtins import FUNCTIONS
 from pyarray.lang.markers import (
     atomic_add,
@@ -350,6 +351,30 @@ def test_annotations_of_functions_convert(device):
 
 
 # ---- names
+
+
+@kernel
+def far(out, limits, first: int, step: int):
+    for i in range(first, first + 4 * step, step):
+        out[(i - first) // step] = i
+    for _ in range(1):
+        for j in range(limits[0]):
+            if j == 5:
+                break
+            out[4] = j
+        for j in range(limits[1]):
+            out[5] = j + 1
+        w = limits[1 :: step * 2]
+        out[6] = w.size * 100 + int(w[0])
+
+
+def test_ranges_near_the_limits(device):
+    for first, step in ((-(2**63), 2**61), (2**62, -(2**60)), (3, 2**60)):
+        args = np.zeros(7, np.int64), np.array([2**63 + 5, 3], np.uint64), first, step
+        expected = [first + k * step for k in range(4)] + [4, 3, 103]
+        for checked in (False, True):
+            with debug(checked):
+                assert launch(far, device, *args)[0].tolist() == expected
 
 
 @kernel

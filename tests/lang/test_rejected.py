@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import pyarray as pa
 from pyarray import dtypes
 from pyarray.array_convert import asarray
 from pyarray.errors import CompileError
@@ -54,7 +55,7 @@ class Made:
 
 
 PLAIN = {
-    "Plain": Plain, "Made": Made,
+    "Plain": Plain, "Made": Made, "pa": pa,
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
     "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "atomic_cas": markers.atomic_cas,
     "unordered": markers.unordered,
@@ -225,6 +226,10 @@ STATEMENTS = {
     "v[0] = max(v[0], i)": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
     "if v[i] > v[0]: v[0] = v[i]": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
     "v[0] = i": "store different values into one element of 'v'.*\n.*\n.*\nwhich one stays is chance",
+    "x = pa.empty(3)": "a kernel can't make arrays, and 'empty' does.*\n.*\n.*\nmake it on the host",
+    "x = np.zeros(3)": "a kernel can't make arrays, and 'zeros' does",
+    "i = pa.tid()": "no attribute 'tid'.*\n.*\n.*\nthe variable of a parallel loop is the thread",
+    "x = pa.shared(3)": "no attribute 'shared'.*\n.*\n.*\nthere is no shared memory",
     "x = Plain(1.0) + Plain(2.0)": "'__add__' is a plain method of Plain.*\n.*\n.*\ndecorate it",
     "x = Plain(1.0); x += Plain(2.0)": "'__add__' is a plain method of Plain",
     "x = Plain(1.0); v[i] = x[0]": "'__getitem__' is a plain method of Plain",
