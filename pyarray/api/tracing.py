@@ -72,6 +72,14 @@ class Reduce(Node):
     kind: DType
 
 
+_PRODUCTS = frozenset(("matmul", "dot", "inner", "vecdot", "tensordot", "einsum"))
+_NO_PRODUCT = "can't be traced: products of matrices have kernels of their own"
+_OUTSIDE = (
+    "multiply outside and pass the product as an argument; "
+    "pyarray.gemm adds a bias and applies an activation in the product's own kernel"
+)
+
+
 @dataclass(eq=False)
 class Tracer:
     """One run of a function on stand-ins, on one device. `arguments` is how many arrays it was given."""
@@ -109,7 +117,10 @@ class Tracer:
             trace = trace.tb_next
         if place is None or called is None or called.co_filename == __file__:
             return None
-        what = f"{called.co_name}() can't be traced: it isn't elementwise, and no reduction that fuse knows"
+        name = called.co_name.lstrip("_")
+        if name in _PRODUCTS:
+            return self.error(place, f"{name}() {_NO_PRODUCT}", _OUTSIDE)
+        what = f"{name}() can't be traced: it isn't elementwise, and no reduction that fuse knows"
         return self.error(place, what, "call it before or after the fused function")
 
     def capture(self, array: ndarray) -> Leaf:
@@ -257,6 +268,9 @@ class Array(StandIn):
         sizes = _sizes(shape)
         return self._view("broadcast", sizes, len(sizes))
 
+    def _multiplied(self, other: Any) -> NoReturn:
+        self._tracer.fail(f"@ {_NO_PRODUCT}", _OUTSIDE)
+
     # the methods of arrays that give views
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
@@ -381,7 +395,9 @@ def _install() -> None:
         compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(Number, f"__{name}__", _symbolic(compute))
         setattr(Number, f"__r{name}__", _symbolic(_swapped(compute)))
-    others = ("neg", "pos", "abs", "invert", "matmul", "rmatmul", "divmod", "rdivmod", "round")
+    for name in ("matmul", "rmatmul", "imatmul"):
+        setattr(Array, f"__{name}__", Array._multiplied)
+    others = ("neg", "pos", "abs", "invert", "divmod", "rdivmod", "round")
     for name in ("eq", "ne", "lt", "le", "gt", "ge", *others):
         setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
 

@@ -307,6 +307,9 @@ def test_debug_mode_checks_fused_kernels_too():
     [
         (lambda x: x if x[0] > 0 else -x, r"can't decide by them; write pa.where"),
         (lambda x: x * float(x[0]), "elements are not known"),
+        (lambda x: x @ x, r": @ can't be traced: products .* multiply outside and pass"),
+        (lambda x: pa.ones(3) @ x, r" matmul\(\) can't be traced: products .*; pyarray.gemm adds a bias"),
+        (lambda x: pa.dot(x, x), r" dot\(\) can't be traced: products of matrices"),
         (lambda x: pa.sort(x), r"sort\(\) can't be traced"),
         (lambda x: x[pa.asarray([0, 1])], "an index by ndarray can't be traced"),
         (lambda x: x * 2 if x.shape[0] > 2 else x, r"fuse\(static=...\)"),
