@@ -33,7 +33,7 @@ _FIXED = (  # compiled in
     np.ufunc, type,
 )  # fmt: skip
 _known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
-_DEFAULT_SCALARS: tuple[type, ...] = (np.bool_, np.int64, np.float64, np.complex128)
+_DEFAULT_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.int64, np.float64, np.complex128)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
 
 
