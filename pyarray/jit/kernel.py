@@ -96,6 +96,11 @@ class Kernel(Importable):
         """Launch; the parameters are the function's."""
         self._dispatch(*args, **kwargs)
 
+    def __getitem__(self, grid: Any) -> Any:
+        what = f"kernel {self.__name__!r} takes no grid, got [{grid!r}]"
+        name = self.__name__
+        raise TypeError(f"{what}; call {name}(...): each iteration of its parallel loop is a thread")
+
     def __repr__(self) -> str:
         place = f"{self.source_text.path}:{self.source_text.first_line}"
         return f"<kernel {self.__name__} ({place}), {len(self._variants)} variants>"

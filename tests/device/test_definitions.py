@@ -215,6 +215,18 @@ def test_parameters_that_cannot_be():
             pa.kernel(function)(pa.zeros(1))
 
 
+def test_a_grid_is_refused():
+    @pa.kernel
+    def k(v):
+        for i in range(v.size):
+            v[i] = 1
+
+    with pytest.raises(
+        TypeError, match=r"'k' takes no grid, got \[\(4, 32\)\]; call k\(\.\.\.\): each iteration"
+    ):
+        k[4, 32](pa.zeros(3))
+
+
 def test_defaults_and_keywords(device):
     @pa.kernel
     def k(v, x=1.5, *, y: float = 2.0, n: pa.constexpr = 3, deep: pa.constexpr = (1, (2, "a"))):
