@@ -162,6 +162,10 @@ def _move(name: str, plan: Plan, x: ndarray) -> None:
     if not x._size:
         return
     view, indices = plan.view, plan.indices
+    if not view.ndim and not indices:  # one element, which masks of no axes let through
+        target, source = (x, view) if name == "gather" else (view, x.reshape(()))
+        operation("assign")(target, source)
+        return
     kernel, *windows = _layout(
         name, plan.before, plan.broadcast, view._shape, view._strides, x._shape, x._strides,
         tuple((i._shape, i._strides) for i in indices),

@@ -243,3 +243,14 @@ def test_checked_in_debug_mode():
         assert a[[0, 1], [3, 1]].tolist() == [3, 5]
         with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0"):
             a[pa.asarray([3])]
+
+
+def test_masks_of_no_axes_on_one_element(device):
+    a = pa.asarray(3.0, copy=True, device=device)
+    for mask, count in ((True, 1), (False, 0)):
+        chosen = pa.asarray(mask, device=device)
+        assert a[chosen].tolist() == [3.0] * count
+        a[chosen] = pa.full(count, 3.0, device=device)
+        assert a.item() == 3.0
+    a[pa.asarray(True, device=device)] = pa.asarray([4.0], device=device)
+    assert a.item() == 4.0
