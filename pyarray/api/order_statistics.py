@@ -177,6 +177,8 @@ def _quantile(
     if method not in _METHODS:
         raise ValueError(f"{name}(): method is one of {', '.join(_METHODS)}, got {method!r}")
     fraction, alpha, beta = _METHODS[method]
+    if name in ("median", "nanmedian"):
+        fraction = "mean"
     x = as_operand(name, x, "biuf" if name.endswith("median") else "iuf")
     fractions, precision = _fractions(name, q, whole)
     axes = shapes.normalize_axes(axis, x.ndim)

@@ -16,6 +16,7 @@ from ..lang.markers import known, ndrange
 # and Fan, Sample Quantiles in Statistical Packages, 1996): the fraction g after element f.
 FRACTIONS = {
     "between": "g",
+    "mean": "g",  # of the two middle elements: a median is infinite where one of them is
     "lower": "0.0",
     "higher": "1.0 if g > 0.0 else 0.0",
     "nearest": "1.0 if g > 0.5 or (g == 0.5 and odd) else 0.0",
@@ -24,6 +25,15 @@ FRACTIONS = {
     "averaged": "1.0 if g > 0.0 else 0.5",
     "even": "0.0 if g == 0.0 and odd else 1.0",
 }
+
+_BETWEEN = """a = float64(rows[r, low])
+        b = float64(rows[r, min(low + 1, count - 1)])
+        value = b if share == 1.0 else a if share == 0.0 or a == b else a + (b - a) * share
+        if share >= 0.5 and share < 1.0 and a != b:
+            value = b - (b - a) * (1.0 - share)"""
+_MEAN = """a = float64(rows[r, low])
+        b = float64(rows[r, min(low + 1, count - 1)])
+        value = a if share == 0.0 or a == b else (a + b) * 0.5"""
 
 
 def places_of(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) -> set[int]:
@@ -52,11 +62,7 @@ def pick(
 def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
     """Elements of a floating type are computed in float64."""
     exact = "out[i, r] = rows[r, min(low + 1, count - 1)] if share > 0.5 else rows[r, low]"
-    between = """a = float64(rows[r, low])
-        b = float64(rows[r, min(low + 1, count - 1)])
-        value = b if share == 1.0 else a if share == 0.0 or a == b else a + (b - a) * share
-        if share >= 0.5 and share < 1.0 and a != b:
-            value = b - (b - a) * (1.0 - share)"""
+    between = _MEAN if fraction == "mean" else _BETWEEN
     nan = "skip_nan" if floating else "True"
     store = exact
     if mixed:

@@ -122,3 +122,12 @@ def test_bad_input():
     assert pa.quantile(pa.ones((2, 3)), []).shape == (0,)
     with pa.debug():
         assert pa.median(a).item() == 1.5
+
+
+def test_medians_between_infinities(device):
+    rows = [[1, np.inf], [-np.inf, 1], [np.inf, np.inf], [-np.inf, np.inf], [2, 5]]
+    wanted = [np.inf, -np.inf, np.inf, np.nan, 3.5]
+    for dtype in ("float16", "float32", "float64"):
+        x = pa.asarray(np.array(rows, dtype), device=device)
+        np.testing.assert_array_equal(pa.asnumpy(pa.median(x, axis=1)), wanted)
+        np.testing.assert_array_equal(pa.asnumpy(pa.nanmedian(x, axis=1)), wanted)

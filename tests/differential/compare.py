@@ -162,7 +162,7 @@ def _reals(
     allowed = 8 * EPS[coarse] * size + 8 * TINY[coarse]
     most, count = scale
     if close in ("sum", "square"):
-        allowed = allowed + EPS[coarse] * (16 + 4 * count**0.75) * (most if close == "sum" else most * most)
+        allowed = allowed + EPS[coarse] * (16 + 4 * count) * (most if close == "sum" else most * most)
     elif close == "loose":
         allowed = allowed + EPS[coarse] * (1000 + 100 * count) * max(1.0, most * most) * np.maximum(1.0, size)
     return ~((x == y) | nan) & ~(np.abs(x - y) <= allowed)
