@@ -317,7 +317,7 @@ class _Loop:
         if seen & array.roots:
             self.refuse(s, array, missing, update=True)
         decided = context.control.deps & missing or ANY in context.control.deps
-        if varies and not decided and s.index:  # of no axes: library code whose loop runs once then
+        if varies and not decided:
             self.refuse(s, array, missing, update=False)
 
     def refuse(self, s: Store, array: Fact, missing: Names, update: bool) -> NoReturn:
