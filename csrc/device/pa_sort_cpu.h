@@ -7,7 +7,7 @@
    takes all that are equal to it away. When pivots were bad too often, the middle between the least and the largest key is taken,
    which halves the keys' range each time: no input takes more than PA_S_BITS such steps.
 
-   A long row is first cut in several runs by all threads (pa_sort_wide.h). */
+   A long row is first cut in several runs by all threads (pa_sort_wide.h); a selection looks at a sample first (pa_sort_select.h). */
 #include "pa_check.h"
 #include "pa_sort_network.h"
 
@@ -334,10 +334,14 @@ PA_S_CALLED void pa_sort_signs(const pa_sort_row *row)
 }
 
 #include "pa_sort_wide.h"
+#include "pa_sort_select.h"
 
 PA_S_CALLED void pa_sort_one(pa_sort_row *row, int threads)
 {
-    if (!threads) pa_sort_quick(row, row->x, 0, row->n, PA_S_LEAST, pa_sort_tries(row->n));
+    const int selected = threads <= PA_S_ALONE && pa_sort_select(row);
+    if (selected) {
+        if (row->places) return;
+    } else if (!threads) pa_sort_quick(row, row->x, 0, row->n, PA_S_LEAST, pa_sort_tries(row->n));
     else {
         pa_sort_row elements = *row;
         pa_sort_wide w;

@@ -72,6 +72,7 @@ PA_S_INLINE pa_keys pa_keys_of(pa_key k) { return (pa_keys){0} + k; }
 #define PA_S_MOVE "vmovdqu32"
 #endif
 typedef uint16_t pa_lanes;
+typedef pa_key pa_few_keys_at __attribute__((vector_size(PA_S_VBYTES / 4), aligned(PA_S_BITS / 8), may_alias));
 #define PA_S_FULL ((pa_lanes)((1u << PA_S_LANES) - 1))
 
 PA_S_INLINE pa_keys pa_keys_min(pa_keys a, pa_keys b)
@@ -107,10 +108,43 @@ PA_S_INLINE pa_keys pa_keys_packed(pa_keys a, pa_lanes some)
     __asm__("vpcompress" PA_S_WIDTH " %1, %0%{%2%}%{z%}" : "=v"(r) : "v"(a), "Yk"(some));
     return r;
 }
+/* As many first lanes as `some` has. */
+PA_S_INLINE pa_lanes pa_lanes_of(pa_lanes some) { return (pa_lanes)((1u << __builtin_popcount(some)) - 1); }
 PA_S_INLINE void pa_keys_put(pa_key *to, pa_keys a, pa_lanes some)
 {
     __asm__(PA_S_MOVE " %1, %0%{%2%}" : "+m"(*(pa_keys_at *)to) : "v"(a), "Yk"(some));
 }
+/* The first keys, mostly few: a store of a whole vector to an address that is no multiple of its size takes long. Writes up to a
+   whole vector. */
+PA_S_INLINE void pa_keys_put_few(pa_key *to, pa_keys a, pa_lanes some)
+{
+    __asm__("vmovdqu %x1, %0" : "=m"(*(pa_few_keys_at *)to) : "x"(a));
+    if (__builtin_popcount(some) > PA_S_LANES / 4) *(pa_keys_at *)to = a;
+}
+#if PA_S_BITS == 32
+typedef int64_t pa_places __attribute__((vector_size(PA_S_VBYTES)));
+typedef int64_t pa_places_at __attribute__((vector_size(PA_S_VBYTES), aligned(8), may_alias));
+typedef pa_key pa_half_keys __attribute__((vector_size(PA_S_VBYTES / 2)));
+/* The first half of the lanes, and the second. */
+PA_S_INLINE pa_places pa_places_low(pa_keys a)
+{
+    pa_places r;
+    __asm__("vpmovsxdq %t1, %0" : "=v"(r) : "v"(a));
+    return r;
+}
+PA_S_INLINE pa_places pa_places_high(pa_keys a)
+{
+    pa_half_keys half;
+    pa_places r;
+    __asm__("vextracti64x4 $1, %1, %0" : "=v"(half) : "v"(a));
+    __asm__("vpmovsxdq %1, %0" : "=v"(r) : "v"(half));
+    return r;
+}
+PA_S_INLINE void pa_places_put(int64_t *to, pa_places a, pa_lanes some)
+{
+    __asm__("vmovdqu64 %1, %0%{%2%}" : "+m"(*(pa_places_at *)to) : "v"(a), "Yk"(some));
+}
+#endif
 /* n keys, and `rest` above them. */
 PA_S_INLINE pa_keys pa_keys_some(const pa_key *from, int64_t n, pa_key rest)
 {

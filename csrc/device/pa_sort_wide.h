@@ -8,6 +8,7 @@
 #define PA_S_PIECE (1 << 14)
 #endif
 #define PA_S_SAMPLE 32 /* elements that are looked at for each run */
+#define PA_S_SAMPLES (PA_S_RUNS * PA_S_SAMPLE)
 
 typedef struct pa_sort_wide {
     pa_sort_row *row;
@@ -47,6 +48,21 @@ PA_S_CALLED void pa_sort_count(void *context, int64_t begin, int64_t end)
     }
 }
 
+#if PA_S_MASKED
+/* Writes the positions of some of the lanes whose first one is at `first`. */
+PA_S_INLINE void pa_sort_put_places(int64_t *to, int64_t first, pa_lanes some)
+{
+    const pa_keys lanes = {PA_S_ALL(PA_S_XOR, 0)}, packed = pa_keys_packed(lanes, some);
+    const pa_lanes count = pa_lanes_of(some);
+#if PA_S_BITS == 64
+    pa_keys_put(to, packed + first, count);
+#else
+    pa_places_put(to, pa_places_low(packed) + first, count);
+    pa_places_put(to + PA_S_LANES / 2, pa_places_high(packed) + first, count >> PA_S_LANES / 2);
+#endif
+}
+#endif
+
 /* Writes keys of pieces, or their positions, to their runs. */
 PA_S_CALLED void pa_sort_scatter(void *context, int64_t begin, int64_t end)
 {
@@ -56,27 +72,29 @@ PA_S_CALLED void pa_sort_scatter(void *context, int64_t begin, int64_t end)
         const int64_t first = begin * w->piece, left = w->row->n - first, n = left < w->piece ? left : w->piece;
         const pa_key *from = w->row->x + first;
         int64_t *at = w->at[begin];
-        pa_keys zeros = {0}, in;
-        int64_t i, t;
+        pa_keys zeros = {0};
+        int64_t i;
         int run;
         for (i = 0; i < n; i += PA_S_LANES) {
             const pa_keys v = pa_sort_keys(job, pa_keys_get(from + i, n - i, 0), &zeros);
-            in = (pa_keys){0};
 #if PA_S_MASKED
             pa_lanes rest = n - i < PA_S_LANES ? (pa_lanes)((1u << (n - i)) - 1) : PA_S_FULL;
-            for (run = 0; run < w->runs && !w->row->places; run++) {
+            for (run = 0; run < w->runs; run++) {
                 const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->cuts[run + 1])) : PA_S_FULL;
-                const int found = __builtin_popcount(less & rest);
-                pa_keys_put(w->row->out + at[run], pa_keys_packed(v, less & rest), (pa_lanes)((1u << found) - 1));
-                at[run] += found;
+                const pa_lanes here = less & rest;
+                if (w->row->places) pa_sort_put_places(w->row->places + at[run], first + i, here);
+                else pa_keys_put(w->row->out + at[run], pa_keys_packed(v, here), pa_lanes_of(here));
+                at[run] += __builtin_popcount(here);
                 rest &= (pa_lanes)~less;
             }
-            if (!w->row->places) continue;
-#endif
+#else
+            pa_keys in = {0};
+            int64_t t;
             for (run = 1; run < w->runs; run++) in -= v >= w->cuts[run];
             for (t = 0; t < PA_S_LANES && t < n - i; t++)
                 if (w->row->places) w->row->places[at[in[t]]++] = first + i + t;
                 else w->row->out[at[in[t]]++] = v[t];
+#endif
         }
     }
 }
@@ -129,16 +147,21 @@ PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int valu
     }
 }
 
+/* Sorts `count` samples of the row into sample[1]. */
+static const pa_sort pa_sort_plain = {.limit = PA_S_LAST};
+PA_S_CALLED void pa_sort_samples(const pa_sort_row *row, pa_key (*sample)[PA_S_SAMPLES], int count)
+{
+    pa_sort_row own = {.job = &pa_sort_plain, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
+    pa_sort_sample(row->job, row->x, 1, row->n, sample[0], count);
+    pa_sort_quick(&own, own.x, 0, count, PA_S_LEAST, pa_sort_tries(count));
+}
+
 /* Cuts runs at equal parts of a sample. */
 PA_S_CALLED void pa_sort_choose(pa_sort_wide *w)
 {
-    static const pa_sort plain = {.limit = PA_S_LAST};
-    pa_key sample[3][PA_S_RUNS * PA_S_SAMPLE];
-    pa_sort_row own = {.job = &plain, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
-    const int count = w->runs * PA_S_SAMPLE;
+    pa_key sample[3][PA_S_SAMPLES];
     int run;
-    pa_sort_sample(w->row->job, w->row->x, 1, w->row->n, sample[0], count);
-    pa_sort_quick(&own, own.x, 0, count, PA_S_LEAST, pa_sort_tries(count));
+    pa_sort_samples(w->row, sample, w->runs * PA_S_SAMPLE);
     w->cuts[0] = PA_S_LEAST;
     for (run = 1; run < w->runs; run++) w->cuts[run] = sample[1][run * PA_S_SAMPLE];
 }

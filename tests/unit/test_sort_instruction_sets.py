@@ -49,7 +49,11 @@ int main(void)
 }
 """
 # what is defined besides: one run of a kind each
-VARIANTS = {"plain": (), "no tries": ("-DPA_S_TRIES=0",), "long": ("-DPA_S_LONG=300", "-DPA_S_PIECE=100")}
+VARIANTS = {
+    "plain": ("-DPA_S_SELECT=200",),
+    "no tries": ("-DPA_S_TRIES=0", "-DPA_S_SELECT=200"),
+    "long": ("-DPA_S_LONG=300", "-DPA_S_PIECE=100", "-DPA_S_SELECT=600"),
+}
 SIZES = (1, 2, 5, 8, 15, 16, 17, 33, 64, 65, 127, 129, 256, 257, 300, 1000, 2500)
 
 
