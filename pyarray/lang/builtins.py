@@ -140,6 +140,14 @@ def advice_for(function: Any) -> str:
     return found or ""
 
 
+def draws(function: Any) -> bool:
+    """Whether it is one of the functions, methods and classes that draw random numbers: of Python, of NumPy,
+    or of pyarray."""
+    homes = (function, type(getattr(function, "__self__", None)))
+    names = [getattr(home, "__module__", None) or "" for home in homes]
+    return any(f"{name}.".startswith(("random.", "numpy.random.", "pyarray.random.")) for name in names)
+
+
 def register(function: Any, name: str) -> None:
     """Let kernels know a Python object of a layer above by `name`."""
     _PYTHON[function] = name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .infer_expr import PASS_IT, WHOLE, is_foreign_array
+from .infer_expr import WHOLE, advice_for_captured
 from .infer_operate import Operations
 from .ir import (
     INDEX,
@@ -76,12 +76,13 @@ class Accesses(Operations):
     def captured_item(self, node: ast.Subscript, owner: Any) -> Any:
         """An item of a captured list or dict, by a constant index or key; noted, as any captured value."""
         if type(owner) not in (list, dict):
-            hint = PASS_IT if is_foreign_array(Static(owner)) else ""
+            hint = advice_for_captured(Static(owner))
             self.source.fail(node, f"{self.describe(Static(owner))} can't be indexed", hint)
         found = self.value(node.slice)
         index = found.value if isinstance(found, (Const, Static)) else None
         if not isinstance(index, (int, str)):
-            self.source.fail(node.slice, f"a captured {type(owner).__name__} needs a constant index or key")
+            what = f"a captured {type(owner).__name__} needs a constant index or key"
+            self.source.fail(node.slice, what, advice_for_captured(Static(owner)))
         try:
             value = owner[index]
         except (LookupError, TypeError) as error:

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from ..dtypes import asdtype
 from .infer_call import Calls
+from .infer_expr import advice_for_captured
 from .infer_hold import has_effect
 from .infer_operate import DUNDER
 from .ir import (
@@ -36,7 +37,7 @@ class Assignments(Calls):
 
     def bind(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:
         if isinstance(value, Static):
-            advice = "variables are numbers, views of arrays and tuples of them"
+            advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
             self.source.fail(where, f"{name!r} can't hold {self.describe(value)}", advice)
         self.check_assignable(where, name)
         if is_group(value):
@@ -127,7 +128,8 @@ class Assignments(Calls):
         items = self.items(target, value)
         if items is None or len(items) != len(target.elts):
             have = f"{len(items)} values" if items is not None else self.describe(value)
-            self.source.fail(target, f"{len(target.elts)} names can't be assigned from {have}")
+            what = f"{len(target.elts)} names can't be assigned from {have}"
+            self.source.fail(target, what, advice_for_captured(value))
         result: list[Stmt] = []
         held = [self.hold_all(target, item, result) for item in items]
         for element, item in zip(target.elts, held, strict=True):

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import PYTHON_KIND, DType, asdtype
-from .builtins import ATOMICS, FUNCTIONS, advice_for, name_of
+from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import Accesses
-from .infer_expr import Method
+from .infer_expr import Method, advice_for_captured
 from .infer_group import BoundFunction
 from .ir import INDEX, ArrayType, Expr, Invoke, ScalarType, Size, Static
 from .parse import FunctionSource
@@ -48,6 +48,10 @@ class Calls(Accesses):
             return self.invoke(node, source, args, keywords)
         if name_of(function) == "subview" and args:
             return self.subview(node, args[0], args[1:], keywords)
+        if draws(function):
+            what = f"{getattr(function, '__name__', function)!r} draws random numbers, and a kernel can't"
+            advice = "draw them on the host, pa.random.default_rng(seed).random(n), and pass the array"
+            self.source.fail(node.func, what, advice)
         if node.keywords:
             advice = "pass it by position"
             self.source.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", advice)
@@ -73,7 +77,7 @@ class Calls(Accesses):
                 return self.evaluated(values, lambda *_: constant(loc, len(items)))
             if self.is_array(args[0]) and args[0].type.ndim:
                 return Size(loc, INDEX, args[0], 0)
-            self.source.fail(node, f"{self.describe(args[0])} has no len()")
+            self.source.fail(node, f"{self.describe(args[0])} has no len()", advice_for_captured(args[0]))
         if len(args) == 1 and isinstance(function, (DType, type)):
             return self.convert(node, function, self.number(node, args[0]))
         self.refuse(node, function)

@@ -46,7 +46,8 @@ _ELSEWHERE = {  # what other kernel languages have
     "shared": "there is no shared memory: pass an array for intermediate results, or use pa.RawKernel",
     "syncthreads": "parallel loops run one after the other: end the loop and begin another one",
 }
-PASS_IT = "arrays are not captured: pass it as a parameter"
+_PASS_IT = "arrays are not captured: pass it as a parameter"
+_PASS_LIST = "pass it as an array, pa.asarray(...); numbers that never change may be a tuple, or lst[0]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ class Expressions(Temporaries):
     def number(self, where: ast.AST, value: Any) -> Expr:
         if isinstance(getattr(value, "type", None), ScalarType):
             return value
-        hint = "index it: v[i]" if self.is_array(value) else PASS_IT if is_foreign_array(value) else ""
+        hint = "index it: v[i]" if self.is_array(value) else advice_for_captured(value)
         if isinstance(getattr(value, "type", None), TupleType):
             hint = "assign it first: a, b = ..."
         elif is_group(value):
@@ -143,7 +144,7 @@ class Expressions(Temporaries):
     def array(self, node: ast.expr) -> Expr:
         value = self.value(node)
         if not self.is_array(value):
-            hint = PASS_IT if is_foreign_array(value) else ""
+            hint = advice_for_captured(value)
             self.source.fail(node, f"expected an array, got {self.describe(value)}", hint)
         return value
 
@@ -304,6 +305,13 @@ def join_types(a: Type, b: Type) -> Type:
 def is_trackable(value: Any) -> bool:
     """Whether a launch should look if the name still stands for this: not for what nobody rebinds."""
     return not isinstance(value, python_types.ModuleType) and not hasattr(value, "__pyarray_builtin__")
+
+
+def advice_for_captured(value: Any) -> str:
+    """How an array or a list that was taken from Python's names gets into a kernel; "" for other values."""
+    if isinstance(value, Static) and type(value.value) is list:
+        return _PASS_LIST
+    return _PASS_IT if is_foreign_array(value) else ""
 
 
 def is_foreign_array(value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from ..dtypes import int64, uint64
 from .builtins import advice_for
 from .infer_assign import Assignments
+from .infer_expr import advice_for_captured
 from .infer_hold import has_effect
 from .ir import (
     INDEX,
@@ -289,6 +290,8 @@ class FunctionBody(Assignments):
                 return (Range(None, Size(self.loc(node), INDEX, value, 0), None),), value, False
         known = isinstance(node, ast.Call) and isinstance(callee, Static)  # pyright: ignore
         advice = advice_for(callee.value) if known else ""  # pyright: ignore
+        if not isinstance(node, ast.Call):
+            advice = advice_for_captured(value)  # pyright: ignore
         self.source.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
 
     def held_range(self, reach: Range, into: list[Stmt], always: bool = False) -> Range:

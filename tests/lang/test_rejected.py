@@ -1,6 +1,7 @@
 """One program per message: what is outside the language, and what the user is told."""
 
 import linecache
+import random
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,7 +60,8 @@ PLAIN = {
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
     "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "atomic_cas": markers.atomic_cas,
     "unordered": markers.unordered,
-    "a_list": [1, 2], "an_array": np.zeros(2), "Point": Point, "Checked": Checked,
+    "a_list": [1, 2], "random": random, "rng": pa.random.default_rng(1),
+    "an_array": np.zeros(2), "Point": Point, "Checked": Checked,
 }  # fmt: skip
 
 
@@ -208,7 +210,10 @@ STATEMENTS = {
     "atomic_add(z, i, 1)": "1 indices for a 2-D",
     "v[i] = (1, 2)[i]": "a tuple needs a constant index",
     "v[i] = (1, 2)[2]": "index 2 is out of range for a tuple of 2",
-    "v[i] = a_list[i]": "a captured list needs a constant index",
+    "v[i] = a_list[i]": "a captured list needs a constant index.*\n.*\n.*\npass it as an array, pa.asarray",
+    "v[i] = a_list": "expected a number, got the Python object .1, 2.\n.*\n.*\npass it as an array",
+    "x = a_list": "'x' can't hold the Python object .*\n.*\n.*\npass it as an array",
+    "for x in a_list: pass": "a loop runs over .*\n.*\n.*\npass it as an array",
     "v[i] = a_list[2]": "no such item: IndexError",
     "v[i] = np[0]": "can't be indexed",
     "x = (i, 1)[i]": "a tuple needs a constant index",
@@ -287,6 +292,12 @@ STATEMENTS = {
     "v[i] = v.shape[i]": "a tuple needs a constant index",
     "v[2**63] = 1": "the number 9223372036854775808 is out of range for int64",
     "v[i] = np.sum(v)": "'sum' is not part of the kernel language.*\n.*\n.*\ncall it on the host",
+    "v[i] = np.random.rand()": "'rand' draws random numbers, and a kernel can't.*\n.*\n.*\ndraw them on the host",
+    "v[i] = np.random.normal(0, 1, size=3)": "'normal' draws random numbers, and a kernel can't",
+    "v[i] = pa.random.default_rng(1).random()": "'default_rng' draws random numbers",
+    "v[i] = pa.random.standard_normal(3)[i]": "'standard_normal' draws random numbers",
+    "v[i] = rng.random()": "'random' draws random numbers",
+    "v[i] = random.gauss(0, 1)": "'gauss' draws random numbers",
     "v[i] = sorted(v)": "'sorted' is not part .*\n.*\n.*\nsort on the host",
     "v[i] = divmod(i, 2)[0]": "'divmod' is not part .*\n.*\n.*\nwrite x // y and x % y",
     "v[i] = isinstance(v, int)": "'isinstance' is not part .*\n.*\n.*\ncompare element types",
