@@ -70,7 +70,9 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     if view is not None:  # with axes of its own
         comma, what = ",", f"view {view!r}" if view else "a view"
         where = f"kernel[{kernel}] tid={tid}, {what} of argument {argument!r}"
-    if failure.kind == INDEX:
+    if site.kind == "step":
+        head = f"range step 0: kernel[{kernel}] tid={tid}: a step is negative or positive"
+    elif failure.kind == INDEX:
         what = "BufferView" if site.ndim == 1 else "ndarray"
         extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"
         seen = f"(offset={failure.offset}, size={failure.size}{extent})"

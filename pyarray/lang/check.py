@@ -8,6 +8,7 @@ be tested for many accesses at once, `hoist`'s.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any
 
 from .directions import result_roots, root, view_roots
@@ -15,6 +16,8 @@ from .ir import (
     ArrayType,
     Atomic,
     Cast,
+    Const,
+    For,
     Function,
     Invoke,
     Let,
@@ -51,7 +54,8 @@ class Site:
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
-    """The tree with `site` set on each call and each access that isn't proven, and the sites by number."""
+    """The tree with `site` set on each call, and on each access and each loop's step that isn't proven, and
+    the sites by number."""
     sites: list[Site] = []
     by_symbol, results = {f.symbol: f for f in tree.functions}, result_roots(tree)
     functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
@@ -120,6 +124,11 @@ def _numbered(
             return replace(node, site=number(node, "slice", node.parts))
         if isinstance(node, SubView):
             return replace(node, site=number(node, "subview"))
+        if isinstance(node, For):  # one with several ranges has no steps
+            if isinstance(node.ranges[0].step, (Const, NoneType)):
+                return node
+            sites.append(Site("step", node.loc, function.name))
+            return replace(node, site=len(sites) - 1)
         if isinstance(node, Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)

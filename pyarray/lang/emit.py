@@ -21,6 +21,7 @@ from .emit_loop import (
     declarations,
     environment,
     frames,
+    held,
     is_parallel,
     length,
     outer_variables,
@@ -198,10 +199,7 @@ def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
 def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -> str:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
-    text = "".join(
-        f"    env.{field} = {length(code, x) if isinstance(x, Range) else code.expr(x)};\n"
-        for field, x in bounds(loop)
-    )
+    text = "".join(f"    env.{field} = {held(code, loop, field, x)};\n" for field, x in bounds(loop))
     fields = {field: f"env.{field}" for field, _ in bounds(loop)}
     if len(loop.ranges) > 1:
         count = " * ".join(fields.values())

@@ -107,7 +107,7 @@ class Code(Values):
         if len(s.ranges) > 1:
             return self.write_product(s, pad, indent)
         (variable,), (reach,) = s.variables, s.ranges  # pyright: ignore[reportAssignmentType]
-        head = self.loop_head(variable, reach, pad)
+        head = self.loop_head(s, variable, reach, pad)
         return f"{head}{self.block(s.body, indent + 1)}{pad}}}\n"
 
     def write_product(self, s: For, pad: str, indent: int) -> str:
@@ -121,7 +121,7 @@ class Code(Values):
             tail = f"{inner}}}\n{tail}"
         return head + loops + self.block(s.body, indent + len(s.ranges)) + tail
 
-    def loop_head(self, variable: str, reach: Range, pad: str) -> str:
+    def loop_head(self, s: For, variable: str, reach: Range, pad: str) -> str:
         """Opens a C loop with Python's meaning: bounds are evaluated once, in order."""
         self.counters += 1
         name, k = cname(variable), f"k{self.counters}"
@@ -132,8 +132,7 @@ class Code(Values):
             if not isinstance(reach.stop, Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
             return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.going}; ++{name}) {{\n"
-        by = self.expr(reach.step)
-        head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {by}"
+        head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {self.step(s)}"
         count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
         value = f"pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step))"
         text = f"{pad}for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.going}; ++{k}) {{\n"

@@ -21,6 +21,7 @@ from .emit_loop import (
     bounds,
     declarations,
     frames,
+    held,
     is_parallel,
     length,
     outer_variables,
@@ -41,7 +42,6 @@ from .ir import (
     Invoke,
     Load,
     Local,
-    Range,
     ScalarType,
     Size,
     Store,
@@ -210,7 +210,7 @@ class _Grid:
         text += "".join(code.statement(s, 1) for s in statements)
         text += "".join(f"    {_FRAME}.{cname(n)} = {cname(n)};\n" for n, _ in self.outer)
         for field, x in bounds(loop) if loop is not None else ():
-            text += f"    {_FRAME}.{field} = {length(code, x) if isinstance(x, Range) else code.expr(x)};\n"
+            text += f"    {_FRAME}.{field} = {held(code, loop, field, x)};\n"  # type: ignore[arg-type]
         if loop is not None and len(loop.ranges) == 1:
             text += f"    {_FRAME}.{_count(loop)} = {self.count(loop, f'{_FRAME}.')};\n"
         return text + "}\n\n"
@@ -241,12 +241,11 @@ class _Grid:
             text += self.load()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
         else:
-            code.hoisted, held = frozenset(), code.hoisted
+            code.hoisted, hoisted = frozenset(), code.hoisted
             text += declarations(self.outer, "    ") + "".join(code.statement(s, 1) for s in before)
-            code.hoisted = held
+            code.hoisted = hoisted
             for field, x in bounds(loop):
-                value = length(code, x) if isinstance(x, Range) else code.expr(x)
-                text += f"    const int64_t {field} = {value};\n"
+                text += f"    const int64_t {field} = {held(code, loop, field, x)};\n"
         fields = [field for field, _ in bounds(loop)]
         single = _count(loop) if self.framed else self.count(loop)
         count = " * ".join(fields) if len(loop.ranges) > 1 else single
@@ -308,8 +307,8 @@ class _Grid:
 
     def count(self, loop: For, place: str = "") -> str:
         """Number of iterations; what `bounds` hold is read from `place`."""
-        held = dict(bounds(loop))
-        first, step = (place + f if f in held else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
+        fields = dict(bounds(loop))
+        first, step = (place + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
         return length(self.code, loop.ranges[0], first, step)
 
     def places(self, loop: For) -> str:

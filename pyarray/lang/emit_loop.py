@@ -61,6 +61,13 @@ def bounds(loop: For) -> list[tuple[str, Range | Any]]:
     return [(f"{name}{loop.loop}", x) for name, x in known if x is not None and not isinstance(x, Const)]
 
 
+def held(code: Code, loop: For, field: str, x: Range | Any) -> str:
+    """What one of the `bounds` is, as C text."""
+    if isinstance(x, Range):
+        return length(code, x)
+    return code.step(loop) if field == f"step{loop.loop}" else code.expr(x)
+
+
 def length(code: Code, reach: Range, start: str | None = None, step: str | None = None) -> str:
     """Number of iterations; `start` and `step` where they have been evaluated already."""
     if (
@@ -252,9 +259,9 @@ def walked(t: str, first: str | None, step: str | None) -> str:
 
 def _single(code: Code, loop: For) -> str:
     name, reach = cname(loop.variables[0]), loop.ranges[0]
-    held = dict(bounds(loop))
+    fields = dict(bounds(loop))
     first, step = (
-        None if x is None else f"env->{field}" if field in held else code.expr(x)
+        None if x is None else f"env->{field}" if field in fields else code.expr(x)
         for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
     )
     value = walked("t", first, step)

@@ -21,6 +21,7 @@ from .ir import (
     Compare,
     Const,
     Expr,
+    For,
     Invoke,
     Item,
     Let,
@@ -286,6 +287,14 @@ class Values:
             return ""
         tested = bool(self.sites) and self.sites <= self.hoisted
         return " && (inside || !at->failed)" if tested else " && !at->failed"
+
+    def step(self, loop: For) -> str:
+        """The step of a loop's one range, checked if it has a site."""
+        step = self.expr(loop.ranges[0].step)  # type: ignore[arg-type]
+        if loop.site is None:
+            return step
+        name = self.helper(views.stepper(self.dialect.function))
+        return f"{name}({', '.join([*self.where(loop.site), step])})"
 
     def inside(self, site: int | None) -> str:
         return "inside" if site in self.hoisted else "false"

@@ -190,6 +190,13 @@ def _cut(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) 
     return lines
 
 
+def stepper(function: str) -> tuple[str, str]:
+    """(name, text) of the function that tests the step of a loop: with one of 0 the loop is empty."""
+    test = "!inside && !pa_check_step(at->rt, up, site, at->loop, at->tid, step)"
+    body = f"    if ({test}) at->failed = true;\n    return step;"
+    return "checked_step", f"{function} int64_t checked_step({WHERE}, int64_t step)\n{{\n{body}\n}}\n"
+
+
 def mixed_compare(op: str, symbol: str, function: str) -> tuple[str, str]:
     """(name, text) of the comparison by value of an int64 with a uint64, which have no common type."""
     name, negative = f"{op}_i64_u64", "true" if op in ("lt", "le", "ne") else "false"

@@ -299,7 +299,7 @@ class For:
     ranges are evaluated once, before the first iteration.
 
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
-    an unordered inner loop may be accumulated in any order.
+    an unordered inner loop may be accumulated in any order. `site` is that of a step that may be 0.
     """
 
     loc: Loc
@@ -308,6 +308,7 @@ class For:
     body: tuple[Stmt, ...]
     loop: int | None = None
     reductions: tuple[tuple[str, str], ...] = ()
+    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

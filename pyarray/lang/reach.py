@@ -183,7 +183,11 @@ class Walk:
 
     def loop(self, s: For | While) -> None:
         """One walk stands for all iterations: what the body assigns may be anything when it begins."""
-        ranges: list[Any] = [self.reach(r) for r in s.ranges] if isinstance(s, For) else []
+        ranges: list[Any] = []
+        if isinstance(s, For):
+            bounds = [self.bounds(r) for r in s.ranges]
+            ranges = [self.domain.loop(*known) if all(known) else None for known in bounds]
+            self.test(s, [NotZero(bounds[0][2])])
         self.forget(s)
         if isinstance(s, For):
             self.env.update(zip(s.variables, ranges, strict=True))
@@ -196,12 +200,10 @@ class Walk:
         self.env = before
         self.forget(s)
 
-    def reach(self, r: Range) -> Known:
-        start, stop, step = (
-            self.domain.constant(default) if x is None else self.value(x)
-            for x, default in ((r.start, 0), (r.stop, 0), (r.step, 1))
-        )
-        return self.domain.loop(start, stop, step) if start and stop and step else None
+    def bounds(self, r: Range) -> list[Any]:
+        """What is known of start, stop and step."""
+        parts = ((r.start, 0), (r.stop, 0), (r.step, 1))
+        return [self.domain.constant(default) if x is None else self.value(x) for x, default in parts]
 
     # ---- expressions
 

@@ -217,6 +217,47 @@ def test_every_access_is_checked(device, k, layout):
     assert (edge == -7).all()
 
 
+@func
+def fill(v, i, step):
+    for j in range(i, v.size, step):
+        v[j] += 1
+
+
+@kernel
+def inner_steps(m, k):
+    for i in range(4):
+        fill(m[i], i, k + i - 2)
+
+
+@kernel
+def outer_step(m, k):
+    for i in range(0, 4, k):
+        m[i, i] += 1
+
+
+@kernel
+def read_step(m, k):
+    for i in range(0, 4, int(m[0, 4]) + k):
+        m[i, i] += 1
+
+
+@pytest.mark.parametrize("k", [inner_steps, outer_step, read_step], ids=lambda k: k.__name__)
+def test_a_step_of_0_is_reported(device, k):
+    m = on(device, np.zeros((4, 5), np.int64))
+    with debug(), pytest.raises(BoundsError, match=r"^range step 0: kernel.*a step is negative or") as caught:
+        k(m, 0)
+    assert caught.value.tid == (2 if k is inner_steps else 0)
+    assert [f.function for f in caught.value.frames] == [k.__name__, "fill"][: 1 + (k is inner_steps)]
+    before = asnumpy(m).copy()
+    k(m, 0)  # without checks such a loop is empty
+    after = asnumpy(m).copy()
+    assert (after[2] == before[2]).all()
+    assert k is inner_steps or (after == before).all()
+    with debug():
+        k(m, 3)
+    assert asnumpy(m)[0, 0] == after[0, 0] + 1
+
+
 @kernel
 def order(a, b, out, i, j, k):
     for t in range(out.size):
