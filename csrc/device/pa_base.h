@@ -78,6 +78,13 @@ PA_FN uint64_t pa_bits_f64(double x) { union { double f; uint64_t u; } v; v.f = 
 PA_FN float pa_f32_bits(uint32_t x) { union { float f; uint32_t u; } v; v.u = x; return v.f; }
 PA_FN double pa_f64_bits(uint64_t x) { union { double f; uint64_t u; } v; v.u = x; return v.f; }
 
+/* Of the bits on a CPU: what gcc reads as bool it negates one by one. */
+#if PA_GPU
+PA_FN bool pa_not(bool a) { return !a; }
+#else
+PA_FN bool pa_not(bool a) { union { bool b; uint8_t u; } v; v.b = a; return v.u == 0; }
+#endif
+
 /* Constants, by bits: INFINITY and NAN are macros of headers that the run-time compilers lack. */
 #define PA_INF_F32 pa_f32_bits(0x7f800000u)
 #define PA_NAN_F32 pa_f32_bits(0x7fc00000u)

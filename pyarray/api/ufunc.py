@@ -163,11 +163,11 @@ def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
     if row.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
         what = "an integer to a negative integer power is no integer"
         raise ValueError(f"pow(): {what}; cast the array to a floating type first")
-    if row.name == "pow" and domain.kind == "f":
+    if row.name == "pow" and domain.kind in "fiu":
         exponent = operands[1]
-        if type(exponent) in (int, float) and exponent in POWERS:
+        if type(exponent) in (int, float) and exponent in (POWERS if domain.kind == "f" else (2,)):
             return compute(POWERS[exponent].op, domain, domain, operands[:1], out)
-        if isinstance(exponent, StandInNumber):
+        if isinstance(exponent, StandInNumber) and domain.kind == "f":
             return compute(_ANY_POWER, domain, domain, operands, out)
     return compute(row.op, domain, row.dtype_of_result(domain), operands, out)
 

@@ -66,9 +66,12 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
 
 def _counting(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndarray, DType]:
     """Sums of bools are counts, and of uint8 as far as a compiler is concerned: what it reads as bool, gcc
-    doesn't vectorise. On a CPU, whether any or all integers are true is said of their bits."""
+    doesn't vectorise. The least of bools is whether all are true, the largest whether any is. On a
+    CPU, whether any or all integers are true is said of their bits."""
     if x._dtype is bool_ and (op is COUNT or (op is SUM and kind is int64)):
         return COUNT, x._view(0, x._shape, x._strides, dtype=uint8), uint8
+    if x._dtype is bool_ and kind is bool_ and op in (MIN, MAX):
+        op = ALL if op is MIN else ANY
     if op in (ANY, ALL) and x._dtype.kind in "biu" and not on_grid(x):
         word = _WORDS[x._dtype.itemsize]
         return ANY_BIT if op is ANY else ALL_BIT, x._view(0, x._shape, x._strides, dtype=word), word

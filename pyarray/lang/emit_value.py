@@ -174,7 +174,7 @@ class Values:
     def emit_Unary(self, e: Unary) -> str:
         a, dtype = self.expr(e.a), e.type.dtype
         if e.op == "invert":
-            return f"(!{a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
+            return f"pa_not({a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
         if dtype.kind == "f" and dtype.itemsize > 2:
             return f"(-{a})"
         return f"pa_neg_{dtype.suffix}({a})"

@@ -365,6 +365,16 @@ def test_powers_that_are_other_functions(exponent, device):
     np.testing.assert_array_equal(pa.asnumpy(whole**0.5), np.sqrt([0, 2, 9]), strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "bool"])
+def test_squares_of_integers(dtype, device):
+    x = np.array([0, 1, -1, 12, 100, -(2**33) - 3]).astype(dtype)
+    a, wide = pa.asarray(x, device=device), x.astype("int64") if dtype == "bool" else x
+    for _ in range(3):  # the general way, by layout, by types
+        np.testing.assert_array_equal(pa.asnumpy(a**2), wide * wide, strict=True)
+        np.testing.assert_array_equal(pa.asnumpy(a**2.0), x.astype("float64") ** 2, strict=True)
+        np.testing.assert_array_equal(pa.asnumpy(a**3), wide * wide * wide, strict=True)
+
+
 def test_errors_of_powers_name_the_power():
     with pytest.raises(ValueError, match=r"^pow\(\): out= has shape"):
         pa.pow(pa.ones(3), 0.5, out=pa.ones(2))

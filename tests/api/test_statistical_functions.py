@@ -67,6 +67,11 @@ def test_axes(axis):
                 ours(pa.asarray(x.T), axis=axis, keepdims=keepdims), theirs(x.T, axis=axis, keepdims=keepdims)
             )
         same(pa.mean(pa.asarray(x), axis=axis, keepdims=keepdims), np.mean(x, axis=axis, keepdims=keepdims))
+        for name in ("min", "max"):
+            ours = getattr(pa, name)(pa.asarray(x.T > 0), axis=axis, keepdims=keepdims)
+            same(ours, getattr(np, name)(x.T > 0, axis=axis, keepdims=keepdims))
+    with pytest.raises(ValueError, match=r"max\(\) over no elements"):
+        pa.max(pa.asarray(x[:0] > 0))
 
 
 @FEW
@@ -297,4 +302,7 @@ def test_any_and_all_stop_early():
         for _ in range(3):
             same(pa.any(pa.asarray(x)), x.any())
             same(pa.all(pa.asarray(~x)), (~x).all())
+            same(pa.max(pa.asarray(x)), x.max())
+            same(pa.nanmin(pa.asarray(~x)), (~x).min())
+            same(~pa.asarray(x), ~x)
             same(pa.count_nonzero(pa.asarray(x)), np.int64(x.sum()))
