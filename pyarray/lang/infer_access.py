@@ -144,7 +144,9 @@ class Accesses(Operations):
             advice = f"write pa.atomic_{op}(v, i, {'expected, desired' if swaps else 'x'})"
             what = f"atomic_{op}() takes an array, an index and {'two values' if swaps else 'a value'}"
             self.source.fail(node, what, advice)
-        index, dtype = self.items(node, args[1]) or (args[1],), args[0].type.dtype
+        index, dtype = self.items(node, args[1]), args[0].type.dtype
+        if index is None:
+            index = (args[1],)
         if dtype.kind not in _ATOMIC_KINDS.get(op, "biu"):
             self.source.fail(node, f"atomic_{op}() is not defined for {dtype}")
         if len(index) != args[0].type.ndim:

@@ -315,12 +315,14 @@ class _Loop:
         varies = bool(value.deps & missing)
         seen = value.seen | (context.control.seen if varies else NONE)
         if seen & array.roots:
-            self.refuse(s, array, missing, update=True)
+            self.refuse(s, array, missing, update=True, compared=not value.seen & array.roots)
         decided = context.control.deps & missing or ANY in context.control.deps
         if varies and not decided:
             self.refuse(s, array, missing, update=False)
 
-    def refuse(self, s: Store, array: Fact, missing: Names, update: bool) -> NoReturn:
+    def refuse(
+        self, s: Store, array: Fact, missing: Names, update: bool, compared: bool = False
+    ) -> NoReturn:
         name = " or ".join(repr(n) for n in sorted(array.roots))
         shown = sorted(n for n in missing if not n.startswith("."))
         which = repr(shown[0]) if shown else "the loop's variable"
@@ -332,7 +334,7 @@ class _Loop:
             )
             source.fail(s.loc, f"{what}: its index doesn't depend on {which}", advice)
         what = f"iterations of the parallel loop update one element of {name} at the same time"
-        atomic, host = _instead(s.value)
+        atomic, host = _instead(s.value, compared)
         advice = "store one result per iteration, with an inner loop"
         if atomic:
             place = min(array.roots)
@@ -369,12 +371,12 @@ def _determined(e: Any, parts: list[Fact]) -> Names:
 _HOST = {"add": "sum", "sub": "sum", "min": "min", "max": "max"}
 
 
-def _instead(value: Any) -> tuple[str, str]:
+def _instead(value: Any, compared: bool) -> tuple[str, str]:
     """The atomic that does this update, and what the advice says of a reduction."""
     while isinstance(value, (Cast, Let)):
         value = value.a if isinstance(value, Cast) else value.body
     op = getattr(value, "op", getattr(value, "name", ""))
-    if isinstance(value, (Load, Local)):  # a comparison was in front
+    if compared and isinstance(value, (Load, Local)):
         op = "max"
     host = f"; on the host pa.{_HOST[op]}(v) reduces" if op in _HOST else ""
     return (f"atomic_{op}", host) if f"atomic_{op}" in ATOMICS else ("", "")

@@ -84,6 +84,21 @@ def by_function(v: pa.BufferView[pa.int64], n: int):
 
 
 @pa.kernel
+def into_no_axes(v: pa.ndarray[pa.int64, 0], n: int):
+    for i in range(n):
+        pa.atomic_add(v, (), i)
+
+
+def test_an_array_of_no_axes(device):
+    for n in (5, 70_000):
+        v = pa.zeros((), dtype="int64", device=device)
+        into_no_axes(v, n)
+        with pa.debug():
+            into_no_axes(v, n)
+        assert v.item() == n * (n - 1)
+
+
+@pa.kernel
 def of_a_view(v: pa.BufferView[pa.int64], n: int):
     for i in range(n):
         w = v[1:]

@@ -230,6 +230,7 @@ STATEMENTS = {
     "v[n] = v[n] * 2": "update one element of 'v'.*\n.*\n.*\nstore one result per iteration",
     "v[0] = max(v[0], i)": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
     "if v[i] > v[0]: v[0] = v[i]": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
+    "s = v[0]; s = s + i; v[0] = s": "update one element of 'v'.*\n.*\n.*\nstore one result per iteration",
     "v[0] = i": "store different values into one element of 'v'.*\n.*\n.*\nwhich one stays is chance",
     "x = pa.empty(3)": "a kernel can't make arrays, and 'empty' does.*\n.*\n.*\nmake it on the host",
     "x = np.zeros(3)": "a kernel can't make arrays, and 'zeros' does",
