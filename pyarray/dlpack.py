@@ -343,6 +343,8 @@ def _layout(place: Any) -> _Layout:
     fresh_strides = shapes.contiguous_strides(shape, itemsize)
     strides = fresh_strides if steps is None else tuple([n * itemsize for n in steps])
     contiguous, size = shapes.facts(shape, strides, itemsize)
+    if size >= 1 << 63:
+        raise BufferError(f"an array has at most 2**63 - 1 elements, the tensor's shape is {shape}")
     low, high = (0, size * itemsize) if contiguous else shapes.byte_bounds(shape, strides, itemsize)
     writeable = not readonly and (contiguous or not shapes.repeats(shape, strides))
     key = type_key(dtype, ndim, not contiguous, writeable, device)

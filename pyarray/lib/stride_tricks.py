@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -17,7 +18,7 @@ def as_strided(x: Any, /, shape: Any = None, strides: Any = None, *, writeable: 
     those of `x` unless given. It is read-only where elements may stand in several places.
 
     Raises `ValueError` for elements outside the memory that `x` is a part of, for strides that leave elements
-    unaligned, and for numbers of sizes and strides that differ.
+    unaligned, for more of them than can be counted, and for numbers of sizes and strides that differ.
 
     >>> import pyarray as pa
     >>> as_strided(pa.arange(4), (2, 3), (8, 8)).tolist()
@@ -28,6 +29,8 @@ def as_strided(x: Any, /, shape: Any = None, strides: Any = None, *, writeable: 
     steps = x._strides if strides is None else _integers(strides)
     if len(sizes) != len(steps):
         raise ValueError(f"as_strided() takes a stride for each axis, got shape {sizes} and strides {steps}")
+    if (count := math.prod(sizes)) >= 1 << 63:
+        raise ValueError(f"as_strided(): {sizes} has {count} elements, and an array at most 2**63 - 1")
     if any(step % x._dtype.numpy.alignment for step in steps):
         raise ValueError(f"as_strided(): strides {steps} leave elements of {x._dtype} unaligned")
     low, high = shapes.byte_bounds(sizes, steps, x._dtype.itemsize)

@@ -53,6 +53,8 @@ def test_strides_within_the_memory(device):
             as_strided(a, shape, strides)
     with pytest.raises(ValueError, match="unaligned"):
         as_strided(a, (3,), (6,))
+    with pytest.raises(ValueError, match=r"has \d+ elements, and an array at most 2\*\*63 - 1"):
+        as_strided(a, (1 << 62, 2), (0, 0))
     with pytest.raises(ValueError, match="a stride for each axis"):
         as_strided(a, (3, 1), (4,))
     apart = as_strided(a, (6, 2), (16, 4))

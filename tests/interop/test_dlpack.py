@@ -329,9 +329,11 @@ def test_refused_capsules_stay_unconsumed(fields, text):
     assert producer.deleted == 0
 
 
-def test_negative_sizes_are_refused():
+def test_sizes_that_no_array_has_are_refused():
     with pytest.raises(BufferError, match="0 or more"):
         from_dlpack(Producer(b"", (-1,)))
+    with pytest.raises(BufferError, match=r"at most 2.*63 - 1 elements, the tensor's shape is"):
+        from_dlpack(Producer(FLOATS.tobytes(), (1 << 62, 2), (0, 0)))
 
 
 def test_what_is_no_producer():
