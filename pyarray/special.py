@@ -92,7 +92,7 @@ def _digamma(x: Any) -> Any:
     mirrored = x < 0
     part = x - k.round(x)
     y = 1 - x if mirrored else x
-    found = y * 0
+    found = y * 0 if y < math.inf else y
     if y < math.inf:
         while y < 10:
             found -= 1 / y
@@ -123,12 +123,21 @@ def _xlog1py(x: Any, y: Any) -> Any:
     return x if x == 0 and y == y else x * k.log1p(y)
 
 
+@func
+def _log_ratio(x: Any, y: Any) -> Any:
+    """log(x / y), also where the quotient leaves the range of float64 or rounds close to 1."""
+    ratio = x / y
+    inside = ratio > 2.2250738585072014e-308 and ratio < math.inf
+    near = ratio > 0.5 and ratio < 2
+    return k.log1p((x - y) / y) if near else k.log(ratio) if inside else k.log(x) - k.log(y)
+
+
 def _rel_entr(x: Any, y: Any) -> Any:
     x, y = x * float64(1), y * float64(1)
     both = x > 0 and y > 0
     least = x == 0 and y >= 0
     nan = x != x or y != y
-    return x + y if nan else x * k.log(x / y) if both else x if least else math.inf
+    return x + y if nan else x * _log_ratio(x, y) if both else x if least else math.inf
 
 
 def _kl_div(x: Any, y: Any) -> Any:
@@ -136,7 +145,7 @@ def _kl_div(x: Any, y: Any) -> Any:
     both = x > 0 and y > 0
     least = x == 0 and y >= 0
     nan = x != x or y != y
-    return x + y if nan else x * k.log(x / y) - x + y if both else y if least else math.inf
+    return x + y if nan else x * _log_ratio(x, y) - x + y if both else y if least else math.inf
 
 
 def _entr(x: Any) -> Any:

@@ -58,6 +58,17 @@ def test_functions(name, device):
     assert ours(*[pa.ones((0, 2), device=device)] * count).shape == (0, 2)
 
 
+def test_quotients_beyond_the_range_of_float64(device):
+    x, y = np.array([[1.0, 1e-300, 1e300, 1e-320], [1e-320, 1e300, 1e-300, 2.0]])
+    a, b = (pa.asarray(v, device=device) for v in (x, y))
+    expected = x * (np.log(x) - np.log(y))
+    np.testing.assert_allclose(pa.special.rel_entr(a, b).get(), expected, rtol=1e-13)
+    np.testing.assert_allclose(pa.special.kl_div(a, b).get(), expected - x + y, rtol=1e-13)
+    close = pa.special.rel_entr(pa.ones(1, device=device), 1 + 2.0**-40).item()
+    assert abs(close / -np.log1p(2.0**-40) - 1) < 1e-15
+    assert pa.special.digamma(pa.asarray([np.inf], device=device)).tolist() == [np.inf]
+
+
 @pytest.mark.parametrize("name", ALONG)
 def test_functions_along_axes(name, device):
     x = np.random.default_rng(0).random((3, 4)) * 1000
