@@ -8,6 +8,7 @@ from typing import Any
 
 from ..dtypes import BY_NAME
 from ..lang.check import Site
+from ..lang.extents import Extents
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pins import Pin
 
@@ -39,6 +40,11 @@ def site_of(facts: Mapping[str, Any]) -> Site:
     """The site of which `site_facts` gave the facts, which may have been through JSON."""
     rest = {name: _tuples(value) for name, value in facts.items() if name != "loc"}
     return Site(loc=Loc(**facts["loc"]), **rest)
+
+
+def extents_of(facts: Mapping[str, Any]) -> Extents:
+    """The extents of which `asdict` gave the facts, which may have been through JSON."""
+    return Extents(Loc(**facts["loc"]), facts["loop"], _tuples(facts["sizes"]))
 
 
 def _tuples(value: Any) -> Any:

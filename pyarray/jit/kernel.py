@@ -224,7 +224,9 @@ class Kernel(Importable):
         run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(p.name for p in bound.form.leaves)
         watched = bound.watched(written_by(program))
-        launch = make_launcher(program.params, names, run, checked, self.__name__, watched)
+        launch = make_launcher(
+            program.params, names, run, checked, self.__name__, watched, tested=program.extents
+        )
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         form, types = bound.form, bound.leaf_types()

@@ -8,16 +8,21 @@ value is kept between calls.
 from __future__ import annotations
 
 import inspect
+import math
+import os
 import struct
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..annotations import ArrayAnnotation
 from ..array import WATCHED
 from ..driver.base import Operand
+from ..lang import extents
+from ..lang.extents import Extents
 from ..lang.ir import ArrayType
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
@@ -112,11 +117,12 @@ def make_launcher(
     kernel: str = "kernel",
     watched: Sequence[str] = (),
     asked: Sequence[str] = (),
+    tested: Sequence[Extents] = (),
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value. Masks of what was declared Out (`lang.written`) are made, and checked behind. Of
     `watched` arguments the owners are told before that they are written; of `asked` ones, those that have an
-    owner who wants to know."""
+    owner who wants to know. The sizes of `tested` loops may have too large a product, a `ValueError`."""
     p = _prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     given = ", ".join(variables.values())
@@ -134,12 +140,29 @@ def make_launcher(
     for v in map(variables.get, asked):
         text += f"    if {v}._key & {WATCHED}: {v}._buffer.written()\n"
     call = f"{p}run({p}pack({values}))"
+    if tested:
+        scope.update(int=int, too_many=partial(_too_many, kernel, tested))
+        text += f"    {p}slots = {p}pack({values})\n"  # which refuses numbers that are no integers
+        for number, found in enumerate(tested):
+            condition, sizes = extents.test(found, variables)
+            text += f"    if {condition}: {p}too_many({number}, {sizes})\n"
+        call = f"{p}run({p}slots)"
     if masks:
         scope.update(Mask=Mask, kernel=kernel)
         checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
         call = f"{call} or {checks}"
     text += f"    return {call}\n"
     return _define(text, p, scope, "launch")
+
+
+def _too_many(kernel: str, tested: Sequence[Extents], number: int, sizes: tuple[int, ...]) -> NoReturn:
+    """Refuses a loop, number `number` of those tested, of these sizes."""
+    loc, product = tested[number].loc, " * ".join(map(str, sizes))
+    place = f"{os.path.basename(loc.path)}:{loc.line}"
+    raise ValueError(
+        f"kernel {kernel!r}: the parallel loop at {place} would have {product} = {math.prod(sizes)} "
+        "iterations, and 2**63 - 1 is the most; nothing was run: check the sizes that are passed"
+    )
 
 
 def make_walk(

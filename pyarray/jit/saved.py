@@ -15,6 +15,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..lang.pipeline import Program
 from . import compile as compiler
 from . import transfer
 from .binding import Bound
-from .facts import site_facts, site_of, type_facts, type_of
+from .facts import extents_of, site_facts, site_of, type_facts, type_of
 from .forms import Form, Struct
 from .launch import make_launcher, operands, written_by
 from .mode import Launch, mode, observe, observed
@@ -101,6 +102,7 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
         "directions": program.directions,
         "params": [[name, type_facts(kind)] for name, kind in program.params],
         "sites": [site_facts(site) for site in program.sites],
+        "extents": [asdict(found) for found in program.extents],
     }
 
 
@@ -308,7 +310,8 @@ class _Saved:
             if isinstance(k, ArrayType)
         }
         text, directions = self.text.decode(), facts["directions"]
-        return Program(self.kernel, text, facts["entry"], params, directions, sites, (), pins)
+        tested = tuple(map(extents_of, facts.get("extents", ())))
+        return Program(self.kernel, text, facts["entry"], params, directions, sites, (), pins, extents=tested)
 
     def bind(self, arguments: dict[str, Any]) -> Bound | None:
         """The arguments taken apart, None unless they are of this variant's types."""
@@ -349,7 +352,8 @@ class _Saved:
         run = start(artifact.function, operands(self.program.params, self.program.directions, self.checked))
         names = tuple(p.name for p in self.form.leaves)
         asked = written_by(self.program)
-        launch = make_launcher(self.program.params, names, run, self.checked, self.kernel, asked=asked)
+        tested, params = self.program.extents, self.program.params
+        launch = make_launcher(params, names, run, self.checked, self.kernel, asked=asked, tested=tested)
         return Variant(
             self.program, artifact, launch, device, flags, self.checked, None, self.form, self.types
         )

@@ -26,6 +26,7 @@ from .emit_loop import (
     length,
     outer_variables,
     parallel_loop,
+    product,
     promised_factor,
     slots,
     strided,
@@ -176,7 +177,7 @@ def _entry(
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
             weight = cost(statement, functions, _trips(code, known))
-            text += _start(code, statement, symbol, copied, weight)
+            text += _start(code, kernel, statement, symbol, copied, weight)
             continue
         text += code.statement(statement, 1)
         changed |= assigned(statement)
@@ -196,13 +197,13 @@ def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
     return trips
 
 
-def _start(code: Code, loop: For, symbol: str, copied: list[str], weight: str) -> str:
+def _start(code: Code, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> str:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
     text = "".join(f"    env.{field} = {held(code, loop, field, x)};\n" for field, x in bounds(loop))
     fields = {field: f"env.{field}" for field, _ in bounds(loop)}
     if len(loop.ranges) > 1:
-        count = " * ".join(fields.values())
+        count = product(code, kernel, loop, list(fields.values()))
     else:
         (reach,) = loop.ranges  # pyright: ignore
         count = length(code, reach, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))

@@ -25,6 +25,7 @@ from .emit_loop import (
     is_parallel,
     length,
     outer_variables,
+    product,
     slots,
     unpack,
     walked,
@@ -248,7 +249,7 @@ class _Grid:
                 text += f"    const int64_t {field} = {held(code, loop, field, x)};\n"
         fields = [field for field, _ in bounds(loop)]
         single = _count(loop) if self.framed else self.count(loop)
-        count = " * ".join(fields) if len(loop.ranges) > 1 else single
+        count = product(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
         text += f"    const int64_t count = {count};\n"
         if not lines:
             return text + ways + "}\n\n"

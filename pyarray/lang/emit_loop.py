@@ -9,6 +9,7 @@ from . import emit_views as views
 from .emit_apart import apart_arrays, apart_call, apart_way
 from .emit_code import Code, cname, ctype, iteration, sites_of
 from .emit_collect import collected, collecting, users
+from .extents import extents
 from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
 from .streaming import streamed
@@ -79,6 +80,14 @@ def length(code: Code, reach: Range, start: str | None = None, step: str | None 
     first = start or (code.expr(reach.start) if reach.start is not None else "0")
     by = step or (code.expr(reach.step) if reach.step is not None else "1")
     return f"pa_range_len({first}, {code.expr(reach.stop)}, {by})"  # type: ignore[arg-type]
+
+
+def product(code: Code, kernel: Function, loop: For, sizes: list[str]) -> str:
+    """Number of iterations of several ranges: none where one of them is empty, or where there would be more
+    than 64 bits hold, which a launch has seen to if the sizes follow from arguments."""
+    tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(kernel))
+    name = code.helper(views.product(len(sizes), code.dialect.function, tested))
+    return f"{name}({', '.join(sizes)})"
 
 
 def _is_natural(expr: Any) -> bool:

@@ -197,6 +197,21 @@ def stepper(function: str) -> tuple[str, str]:
     return "checked_step", f"{function} int64_t checked_step({WHERE}, int64_t step)\n{{\n{body}\n}}\n"
 
 
+def product(count: int, function: str, tested: bool) -> tuple[str, str]:
+    """(name, text) of the function that multiplies sizes; 0 if one is not positive or, when it is `tested`,
+    the product too large."""
+    name, sizes = f"{'tested_' if tested else ''}product_{count}", [f"n{k}" for k in range(count)]
+    lines = [f"    if ({' || '.join(f'{n} <= 0' for n in sizes)}) return 0;"]
+    lines.append("    int64_t all = n0;")
+    for n in sizes[1:]:
+        if tested:
+            lines.append(f"    if (all > 0x7fffffffffffffffll / {n}) return 0;")
+        lines.append(f"    all *= {n};")
+    params = ", ".join(f"int64_t {n}" for n in sizes)
+    body = "\n".join([*lines, "    return all;"])
+    return name, f"{function} int64_t {name}({params})\n{{\n{body}\n}}\n"
+
+
 def mixed_compare(op: str, symbol: str, function: str) -> tuple[str, str]:
     """(name, text) of the comparison by value of an int64 with a uint64, which have no common type."""
     name, negative = f"{op}_i64_u64", "true" if op in ("lt", "le", "ne") else "false"

@@ -216,6 +216,7 @@ class FunctionBody(Assignments):
             self.source.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}", advice)
         names: list[str] = []
         prefix: list[Stmt] = []
+        given = [t.id for t in targets if isinstance(t, ast.Name)]
         for target, start in zip(targets, starts, strict=True):
             assert isinstance(target, ast.Name)
             name, loc = target.id, self.loc(target)
@@ -223,7 +224,7 @@ class FunctionBody(Assignments):
                 counter = Local(loc, INDEX, self.fresh(INDEX))
                 names.append(counter.name)
                 prefix += self.bind(target, name, binary(loc, "add", start, counter))
-            elif name in self.assigned or name in self.rebound or name in names:
+            elif name in self.assigned or name in self.rebound or given.count(name) > 1:
                 names.append(self.fresh(INDEX))
                 prefix += self.bind(target, name, Local(loc, INDEX, names[-1]))
             else:

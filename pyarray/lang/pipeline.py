@@ -11,6 +11,7 @@ from .dialect import DIALECTS
 from .directions import directions, enforce, unread
 from .emit import emit
 from .emit_gpu import emit_gpu
+from .extents import Extents, extents, in_memory
 from .infer import infer
 from .ir import ArrayType, Local, Tree, assigned, walk
 from .parse import Capture, FunctionSource
@@ -28,7 +29,8 @@ class Program:
     """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
     values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
-    launched with a grid of the caller's. `unread` are known to be written and never read."""
+    launched with a grid of the caller's. `unread` are known to be written and never read. `extents` are those
+    of loops that a launch tests."""
 
     name: str
     text: str
@@ -40,6 +42,7 @@ class Program:
     pins: dict[str, Pins] = field(default_factory=dict)
     raw: bool = False
     unread: frozenset[str] = frozenset()
+    extents: tuple[Extents, ...] = ()
 
 
 def lower(
@@ -76,7 +79,9 @@ def lower(
     pins = {path: kind for path, kind in pins.items() if path in dict(tree.kernel.params)}
     dialect = DIALECTS[target]
     text, entry = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
-    return Program(source.name, text, entry, tree.kernel.params, facts, sites, captures, pins, unread=kept)
+    tested = tuple(x for x in extents(tree.kernel) if not in_memory(x, facts))
+    params = tree.kernel.params
+    return Program(source.name, text, entry, params, facts, sites, captures, pins, False, kept, tested)
 
 
 def _without_unused(tree: Tree) -> Tree:

@@ -35,6 +35,15 @@ typedef struct {
     bool unit; /* every strided array has neighbours along its last axis */
 } kernel_transposed_env;
 
+static inline int64_t tested_product_2(int64_t n0, int64_t n1)
+{
+    if (n0 <= 0 || n1 <= 0) return 0;
+    int64_t all = n0;
+    if (all > 0x7fffffffffffffffll / n1) return 0;
+    all *= n1;
+    return all;
+}
+
 static inline __attribute__((always_inline)) void kernel_transposed_body0(const kernel_transposed_env *env, int64_t begin, int64_t end, const bool unit)
 {
     view_f32_2s v_a = env->v_a;
@@ -104,7 +113,7 @@ __attribute__((visibility("default"))) void kernel_transposed(const void *memory
     env.size0_1 = v_a.n1;
     env.v_s = v_s;
     {
-        const int64_t count = env.size0_0 * env.size0_1;
+        const int64_t count = tested_product_2(env.size0_0, env.size0_1);
         if (count > 0) rt->parallel_for(rt, kernel_transposed_loop0, &env, count, pa_grain(count, 4));
     }
 }

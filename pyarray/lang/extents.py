@@ -1,0 +1,90 @@
+"""Parallel loops over several ranges: what the host can say of their sizes before a launch.
+
+The number of iterations is a product, which may be more than 64 bits hold. Sizes that follow from arguments
+are tested by the launch (`jit/launch.py`), before anything runs; of the others, which come from memory, the
+emitted text computes the product, and has no iterations where it is too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .ir import Assign, Binary, Cast, Const, For, Function, Loc, Local, ScalarType, Size, assigned
+
+_MOST = (1 << 63) - 1
+_OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Sizes of the ranges of the parallel loop number `loop`, each an int, a parameter's name, (array
+    parameter's name, axis), or (an operator, two of these)."""
+
+    loc: Loc
+    loop: int
+    sizes: tuple[Any, ...]
+
+
+def extents(kernel: Function) -> tuple[Extents, ...]:
+    """Of the loops all of whose sizes follow from arguments."""
+    known: dict[str, Any] = {
+        n: n for n, kind in kernel.params if not isinstance(kind, ScalarType) or kind.dtype.kind in "iu"
+    }
+    found = []
+    for s in kernel.body:
+        if isinstance(s, For) and s.loop is not None and len(s.ranges) > 1:
+            sizes = tuple(_size(r.stop, known) for r in s.ranges)
+            if None not in sizes:
+                found.append(Extents(s.loc, s.loop, sizes))
+        for name in assigned(s):
+            known.pop(name, None)
+        if isinstance(s, Assign) and (value := _size(s.value, known)) is not None:
+            known[s.name] = value
+    return tuple(found)
+
+
+def _size(e: Any, known: Mapping[str, Any]) -> Any:
+    """As in `Extents`; None for what follows from something else."""
+    if isinstance(e, Cast):
+        return _size(e.a, known) if e.type.dtype.name == "int64" and e.a.type.dtype.kind in "iu" else None
+    if isinstance(e, Const):
+        return e.value if type(e.value) is int else None
+    if isinstance(e, Local):
+        return known.get(e.name) if isinstance(e.type, ScalarType) else None
+    if isinstance(e, Size):
+        name = known.get(e.array.name) if isinstance(e.array, Local) else None
+        return None if name is None else (name, e.axis)
+    if isinstance(e, Binary) and e.op in _OPERATORS and e.type.dtype.name == "int64":
+        a, b = _size(e.a, known), _size(e.b, known)
+        return None if a is None or b is None else (e.op, a, b)
+    return None
+
+
+def in_memory(found: Extents, directions: Mapping[str, str]) -> bool:
+    """Whether the sizes are those of different axes of an array that is written: it has all these
+    elements."""
+    names = {size[0] for size in found.sizes if isinstance(size, tuple) and len(size) == 2}
+    pairs = len(set(found.sizes)) == len(found.sizes) and all(
+        isinstance(size, tuple) and len(size) == 2 for size in found.sizes
+    )
+    return pairs and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
+
+
+def test(found: Extents, variables: Mapping[str, str]) -> tuple[str, str]:
+    """(condition that there are too many iterations, tuple of the sizes), as Python text; `variables` hold
+    the arguments."""
+    sizes = [_text(size, variables) for size in found.sizes]
+    natural = " and ".join(f"{size} > 0" for size in sizes)
+    return f"{' * '.join(sizes)} > {_MOST} and {natural}", f"({', '.join(sizes)},)"
+
+
+def _text(size: Any, variables: Mapping[str, str]) -> str:
+    if isinstance(size, int):
+        return f"{size:d}" if size >= 0 else f"({size:d})"
+    if isinstance(size, str):
+        return f"int({variables[size]})"
+    if len(size) == 2:
+        return f"{variables[size[0]]}._shape[{int(size[1])}]"
+    return f"({_text(size[1], variables)} {_OPERATORS[size[0]]} {_text(size[2], variables)})"
