@@ -19,6 +19,7 @@ import numpy as np
 
 from ..buffer_view import BufferView
 from ..errors import CompileError
+from ..keywords import refuse
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.markers import constexpr
@@ -132,6 +133,8 @@ class Kernel(Importable):
         self._dispatch = made
 
     def _first_call(self, /, *args: Any, **kwargs: Any) -> None:
+        if kwargs:  # of later calls Python itself refuses unknown ones: to look there takes time
+            refuse(self.__wrapped__, kwargs)
         with self._lock:
             if self._dispatch == self._first_call:
                 self._make_dispatcher()

@@ -281,6 +281,22 @@ def test_methods_travel(device):
     assert run(bound, device) == [4, 4]
 
 
+def test_a_misspelt_keyword_of_the_first_call(device):
+    @pa.kernel
+    def k(v, factor=1.0):
+        for i in range(v.size):
+            v[i] *= factor
+
+    v = pa.ones(2, device=device)
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"k\(\) has no keyword 'facter'; did you mean 'factor'\? It"):
+            k(v, facter=2.0)
+    k(v, factor=2.0)
+    with pytest.raises(TypeError, match="facter"):
+        k(v, facter=2.0)
+    assert v.tolist() == [2.0, 2.0]
+
+
 def test_what_is_not_found_by_its_path_is_not_pickled():
     @pa.kernel
     def inner(v):
