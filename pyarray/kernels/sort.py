@@ -7,7 +7,7 @@ NaN the largest, complemented for descending order. Two forms, as the array lies
 - *blocks*: few long rows. Each pass over a digit counts the digits of each block, turns counts into places
 and moves elements there. What is the same in all keys makes no pass: their range is looked at first.
 
-Elements of 4 and 8 bytes are sorted in vectors on a CPU (sort_values.py); a grid sorts in forms of its own
+Elements of 2, 4 and 8 bytes are sorted in vectors on a CPU (sort_values.py); a grid sorts in forms of its own
 (sort_grid.py).
 """
 
@@ -81,7 +81,7 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if on_grid(x):
         sort_grid.sort_rows(target, source, order, False)
         return
-    if x.itemsize in sort_values.WORDS:
+    if x.itemsize in sort_values.WORDS or (x.itemsize == 2 and x._shape[1] <= sort_values.NARROW):
         sort_values.sort_rows(target, source, order)
         return
     if _packs(x):

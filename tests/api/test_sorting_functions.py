@@ -325,7 +325,7 @@ def is_partitioned(found, ordered, kth):
             np.testing.assert_array_equal(np.sort(part), whole)
 
 
-WORDS = ["float32", "float64", "int32", "int64", "uint32", "uint64"]
+DTYPES = ["float32", "float64", "int32", "int64", "uint32", "uint64", "float16", "int16", "uint16"]
 EDGES = [1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 513, 2100, 32768, 40001]
 PATTERNS = ["random", "few", "equal", "largest", "rising", "falling", "organ pipe", "special", "sawtooth"]
 
@@ -363,7 +363,7 @@ def pattern(dtype, n, kind):
 @given(st.data())
 def test_vectors(data):
     """Sorts, selections and their positions around the sizes of vectors, networks and shared rows."""
-    dtype, n = data.draw(st.sampled_from(WORDS)), data.draw(st.sampled_from(EDGES))
+    dtype, n = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(EDGES))
     x = pattern(dtype, n, data.draw(st.sampled_from(PATTERNS)))
     if data.draw(st.booleans()):
         x = np.repeat(x, 2)[::-2]
