@@ -55,11 +55,18 @@ def _check_order(name: str, bitorder: str) -> bool:
 def _lines(x: ndarray, along: int) -> ndarray:
     """Contiguous, with `along` as the last of two axes."""
     moved = contiguous(x if along == x.ndim - 1 else moveaxis(x, along, -1))
-    return moved if moved.ndim == 2 else moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
+    if moved.ndim == 2:
+        return moved
+    rows, size = math.prod(moved._shape[:-1]), moved._shape[-1]
+    found: ndarray = moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
+    return found
 
 
 def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
     """What was made of `_lines(x, along)`, with the axes where they were."""
+    if x.ndim == 1:
+        line: ndarray = lines._view(0, lines._shape[1:], (lines.itemsize,))
+        return line
     found = lines.reshape(x.shape[:along] + x.shape[along + 1 :] + lines.shape[-1:])
     return found if along == x.ndim - 1 else moveaxis(found, -1, along)
 
@@ -77,7 +84,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
     """
     x = as_operand("packbits", x, "biu")
     big = _check_order("packbits", bitorder)
-    x = x.reshape(x.size) if axis is None else x
+    x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
     return _unlined(bytes_of(_lines(not_equal(x, 0) if x.dtype is not bool_ else x, along), big), x, along)
 
@@ -98,7 +105,7 @@ def unpackbits(
     if x.dtype is not uint8:
         raise TypeError(f"unpackbits() takes uint8, got {x.dtype}; cast it with astype")
     big = _check_order("unpackbits", bitorder)
-    x = x.reshape(x.size) if axis is None else x
+    x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
     size = 8 * x.shape[along]
     wanted = size if count is None else operator.index(count)

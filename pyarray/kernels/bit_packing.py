@@ -26,12 +26,13 @@ def bytes_of(lines: ndarray, big: bool) -> ndarray:
     out = empty((rows, -(-size // 8)), uint8, lines.device)
     if not out._size:
         return out
-    given = bits(lines)
+    given = lines
     if size % 8 or given._ptr % 8:
         given = empty((rows, 8 * out._shape[1]), uint8, lines.device)
         given[:, :size] = bits(lines)
         given[:, size:] = 0
-    _pack_kernel()(out.reshape(out._size), given.reshape(given._size).view(uint64), _GATHER[big])
+    flat = out._view(0, (out._size,), (1,))
+    _pack_kernel()(flat, given._view(0, (out._size,), (8,), dtype=uint64), _GATHER[big])
     return out
 
 
