@@ -1,5 +1,6 @@
 /* A launch on a GPU: grids from the packed sizes, then the vendor's own call. */
 #include "pyarray_gpu.h"
+#include <string.h>
 
 typedef int (*launch_fn)(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                          unsigned shared, uintptr_t stream, void **params, void **extra);
@@ -125,6 +126,18 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     return error;
 }
 
+/* A free piece of the device's pinned memory, -1 if there is none. */
+static int take_cell(pa_gpu_device *device)
+{
+    uint64_t used = __atomic_load_n(&device->cells_used, __ATOMIC_RELAXED);
+    while (device->cells && ~used) {
+        const int cell = __builtin_ctzll(~used);
+        if (__atomic_compare_exchange_n(&device->cells_used, &used, used | (uint64_t)1 << cell, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return cell;
+    }
+    return -1;
+}
+
 int pa_gpu_read(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nbytes)
 {
     uintptr_t before;
@@ -132,8 +145,14 @@ int pa_gpu_read(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nbytes)
     int error = pa_gpu_before(device, ptr, nbytes, 0); /* and it is done at the return */
     if (!error) error = pa_gpu_enter(device, &before);
     if (error) return error;
-    error = ((copy_fn)device->copy_out)(host, ptr, nbytes, stream->handle);
+    const int cell = nbytes <= PA_GPU_CELL ? take_cell(device) : -1; /* a copy to other memory is staged by the driver */
+    char *place = cell < 0 ? (char *)host : (char *)device->cells + cell * PA_GPU_CELL;
+    error = ((copy_fn)device->copy_out)(place, ptr, nbytes, stream->handle);
     if (!error) error = ((set_fn)device->synchronize)(stream->handle);
+    if (cell >= 0 && !error) { /* after a failure it may still be written */
+        memcpy(host, place, nbytes);
+        __atomic_fetch_and(&device->cells_used, ~((uint64_t)1 << cell), __ATOMIC_RELEASE);
+    }
     pa_gpu_leave(device, before);
     return error;
 }

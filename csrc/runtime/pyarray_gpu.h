@@ -10,6 +10,7 @@ extern "C" {
 
 #define PA_GPU_FACTORS 6
 #define PA_GPU_DEVICES 64 /* of all kinds in a process */
+#define PA_GPU_CELL 64 /* bytes that a read to the host may have to go through pinned memory */
 #define PA_GPU_RECENT 256 /* launches that are remembered */
 #define PA_GPU_STREAMS 64 /* of a device, of which a stream remembers for how much of their work it has waited */
 #define PA_GPU_LISTED 16  /* from so many on, those that were left and are done are forgotten when another comes */
@@ -74,6 +75,8 @@ typedef struct pa_gpu_device {
     int32_t blocking;   /* each launch is waited for */
     int32_t usual;      /* the context is what a thread without one gets anyway */
     pa_gpu_stream main; /* the default stream */
+    uintptr_t cells;    /* 64 pinned pieces of PA_GPU_CELL bytes, through which small reads go; 0: there are none */
+    uint64_t cells_used; /* a bit for each */
     uint64_t launches;  /* so far */
     int64_t recent[256]; /* the function of launch n stands at n % PA_GPU_RECENT */
     int32_t ordered;      /* order between streams is kept */

@@ -70,6 +70,7 @@ class GpuDriver(GpuCalls):
             raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.full_grid = self.properties()["processors"] * BLOCKS
         self._memory = self._open_memory()
+        self._gpu.cells = self.pinned(64 * lib.PA_GPU_CELL)
         _drivers.add(self)
 
     # ---- of the vendor

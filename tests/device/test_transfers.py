@@ -1,5 +1,7 @@
 """NumPy arrays and tensors as arguments: shared, or copied there and back by direction, and counted."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -231,3 +233,15 @@ def test_what_is_no_array_is_named(place, request, torch):
                 copy(x, wrong)
     copy(x, gradient.detach())
     assert x.tolist() == [1, 1, 1]
+
+
+def test_numbers_are_read_by_many_threads(device):
+    values = [pa.asarray(np.full(1, k, "int64"), device=device) for k in range(80)]
+    pairs = [pa.asarray(np.array([k, -k], "complex128"), device=device) for k in range(80)]
+
+    def read(k):
+        return [(values[k].item(), pairs[k].tolist()) for _ in range(5)]
+
+    with ThreadPoolExecutor(80) as pool:
+        found = list(pool.map(read, range(80)))
+    assert found == [[(k, [complex(k), complex(-k)])] * 5 for k in range(80)]
