@@ -55,6 +55,8 @@ from .pins import Pins
 _FRAME = "frame"
 _IN_FLIGHT = 16  # loads of a thread in a reduction, before it waits for the first
 _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
+_FEW = 512  # iterations whose blocks all run at once
+_FEW_WORTH = 64  # elements of one of these that are worth a block
 
 
 def emit_gpu(
@@ -273,14 +275,16 @@ class _Grid:
         return wide_loop(code, kernel, loop, store), f"x{share(kernel, store, wide)}"
 
     def teams(self, loop: For) -> str:
-        """A block for each iteration if there are a thousand elements for each, else a warp."""
+        """A block for each iteration if there are a thousand elements for each, or some where few iterations
+        leave most of the device idle, else a warp."""
         sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
         self.code.team = True
         body = self.iteration(loop)
         self.code.team = False
         return f"""\
-    const bool whole = count < {most} / {_BLOCKS_WORTH};
+    const int64_t most = {most};
+    const bool whole = count < most / {_BLOCKS_WORTH} || (count <= {_FEW} && count < most / {_FEW_WORTH});
     const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
     const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
     for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {{
