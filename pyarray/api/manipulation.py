@@ -19,6 +19,7 @@ from ..array_convert import asarray, asnumpy
 from ..array_hooks import StandIn, is_foreign, on_several_devices, operation
 from ..dtypes import asdtype, result_type
 from ..jit.repeat import repeatable
+from ..kernels.join import join, joins
 from .ufunc import place_of
 
 __all__ = [
@@ -256,6 +257,9 @@ def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
                 f"and array {n} has {a._shape}"
             )
     out = empty(first[:k] + (sum(a._shape[k] for a in given),) + first[k + 1 :], kind, given[0].device)
+    if joins(out, given, k):
+        join(out, given)
+        return out
     start = 0
     for a in given:
         if a.size:

@@ -3,6 +3,8 @@ against NumPy, with checks and without."""
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray.kernels import gemm
@@ -129,3 +131,31 @@ def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
     there = [pa.asarray(x, device=device) for x in (a, b)]
     for _ in range(2):  # the second one goes the short way
         np.testing.assert_array_equal(pa.asnumpy(pa.matmul(*there)), expected)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_small_arrays_are_joined_by_one_launch(device, data):
+    sizes = data.draw(st.lists(st.integers(0, 40), min_size=2, max_size=4))
+    dtype = data.draw(st.sampled_from(["float32", "int32", "bool", "complex128"]))
+    trail = data.draw(st.sampled_from([(), (3,)]))
+    rng = np.random.default_rng(len(sizes))
+    parts = [rng.integers(0, 9, (n, *trail)).astype(dtype) for n in sizes]
+    ours = [pa.asarray(x, device=device) for x in parts]
+    if data.draw(st.booleans()):  # an operand that comes twice
+        parts.append(parts[0])
+        ours.append(ours[0])
+    for _ in range(6):
+        np.testing.assert_array_equal(pa.asnumpy(pa.concat(ours)), np.concatenate(parts))
+    with pa.trace() as t:
+        pa.concat(ours)
+    if device != "cpu":
+        assert [row.kernel for row in t.launches] == ["concat"] * (sum(x.size for x in parts) > 0)
+
+
+def test_few_and_short_sums(device):
+    rng = np.random.default_rng(8)
+    for shape in ((1,), (63,), (129,), (2047,), (5000,), (3, 65), (200, 128), (600, 129)):
+        x = rng.integers(-9, 9, shape).astype("float32")
+        got = pa.asnumpy(pa.sum(pa.asarray(x, device=device), axis=-1))
+        np.testing.assert_array_equal(got, x.sum(axis=-1))
