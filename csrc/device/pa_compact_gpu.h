@@ -1,7 +1,7 @@
-/* pa_compact_gpu.h: what isn't zero, and bins, on a grid. Included once per kernel, with one of PA_COUNT, PA_COMPACT and PA_BINS as
-   1, PA_T (elements) and the macros that kernels/grid_text.py writes for it:
-     PA_COUNT    PA_TRUE(x)
-     PA_COMPACT  PA_TRUE(x), PA_RANK (positions in an array of so many axes; 0: elements), PA_U (results)
+/* pa_compact_gpu.h: what isn't zero, what differs from the element before, and bins, on a grid. Included once per kernel, with one of
+   PA_COUNT, PA_COMPACT and PA_BINS as 1, PA_T (elements) and the macros that kernels/grid_text.py writes for it:
+     PA_COUNT    PA_TRUE(x), or PA_DIFFER(x, y) of neighbours: the first element is taken, too
+     PA_COMPACT  the same, PA_RANK (positions in an array of so many axes; 0: elements), PA_U (results)
      PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_FORM, PA_COUNTERS (in shared memory, 0: none)
    Elements are cut into segments of whole tiles, a block for each; how many come before a segment was computed before. */
 #ifndef PA_COMPACT_GPU_H
@@ -24,14 +24,23 @@ typedef struct pa_compact {
     int64_t n, length, total, sizes[PA_RANK + 1];
 } pa_compact;
 
-/* Bits of those of this thread's elements that aren't zero. */
-PA_FN unsigned pa_truths(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
+/* Bits of those of this thread's elements that are taken. */
+PA_FN unsigned pa_taken(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
 {
     const int64_t mine = first + (int64_t)threadIdx.x * PA_PART;
     const pa_row<PA_T, PA_PART> x = pa_get<PA_T, PA_PART>(&s->x, rt, tile, mine, end - mine, sizeof(PA_T));
     unsigned bits = 0;
+#ifdef PA_DIFFER
+    if (mine >= end) return 0;
+    const char *before = s->x.at + (mine - 1) * (int64_t)sizeof(PA_T);
+    if (mine == 0) bits = 1;
+    else if (PA_INSIDE(s->x, before, sizeof(PA_T))) bits = (unsigned)(PA_DIFFER(*(const PA_T *)before, x.v[0]));
+#pragma unroll
+    for (int j = 1; j < PA_PART; ++j) bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - mine) << j;
+#else
 #pragma unroll
     for (int j = 0; j < PA_PART; ++j) bits |= (unsigned)(PA_TRUE(x.v[j])) << j;
+#endif
     return bits;
 }
 #endif
@@ -42,7 +51,7 @@ PA_FN void pa_count_all(const pa_count *s, pa_runtime *rt)
     for (int64_t tile = blockIdx.x; tile * s->length < s->n; tile += gridDim.x) {
         const int64_t first = tile * s->length, end = first + s->length < s->n ? first + s->length : s->n;
         int count = 0, all;
-        for (int64_t t = first; t < end; t += PA_TILE) count += __popc(pa_truths(s, rt, tile, t, end));
+        for (int64_t t = first; t < end; t += PA_TILE) count += __popc(pa_taken(s, rt, tile, t, end));
         pa_before(count, &all);
         pa_warps_before(all, &count);
         if (threadIdx.x == 0) pa_put<int64_t>(&s->counts, rt, tile, tile, count);
@@ -78,7 +87,7 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
         int64_t place = 0;
         if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8)) place = ((const int64_t *)s->counts.at)[tile - 1];
         for (int64_t t = first; t < end; t += PA_TILE) {
-            const unsigned bits = pa_truths(s, rt, tile, t, end);
+            const unsigned bits = pa_taken(s, rt, tile, t, end);
             int all, count, spot = pa_before(__popc(bits), &all);
             spot += pa_warps_before(all, &count); /* behind its barriers, `chosen` is free */
 #pragma unroll

@@ -1,8 +1,9 @@
 /* pa_sort_gpu.h: stable sorts on a grid, of keys or of positions by keys. Included once per type, with these macros:
    PA_S_KEY, unsigned; PA_S_ALSO ... PA_S_LEVEL, how an element's bits become a key (`Order` in kernels/sort.py); PA_S_ITEMS, elements
    per thread; PA_S_POSITIONS, whether positions are asked for; PA_S_WIDE, whether places need 64 bits; PA_S_ROWS, whether rows are
-   sorted by a block, and PA_S_CARRY, whether that needs to know where elements were.
-   Digits have 8 bits, and a block as many threads as a digit has values. Within a warp, ballots tell each lane how many lanes
+   sorted by a block, and PA_S_CARRY, whether that needs to know where elements were; PA_S_MATCH, whether lanes find those with the
+   same digit by a word of bits for each digit in shared memory, for which there must be room, or by ballots.
+   Digits have 8 bits, and a block as many threads as a digit has values. Within a warp, that tells each lane how many lanes
    before it have its digit; counts per warp and digit in shared memory do the rest. Elements leave through shared memory, so that
    those of one digit are written side by side.
    Long rows take a pass over memory per digit. A tile's places follow from the counts of the tiles before it (chained scan with
@@ -46,6 +47,7 @@ typedef uint16_t pa_sort_place;
 typedef unsigned long long pa_lanes;
 #define PA_LANES warpSize
 PA_FN pa_lanes pa_ballot(bool x) { return __ballot(x); }
+PA_FN void pa_lanes_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN int pa_ones(pa_lanes x) { return __popcll(x); }
 PA_FN int pa_last_lane(pa_lanes x) { return 63 - __clzll((long long)x); }
 PA_FN unsigned pa_lane_of(unsigned x, int lane) { return (unsigned)__shfl((int)x, lane); }
@@ -54,6 +56,7 @@ template <typename T> PA_FN T pa_lane_below(T x, int d) { return __shfl_up(x, d)
 typedef unsigned pa_lanes;
 #define PA_LANES 32 /* warpSize is no constant there */
 PA_FN pa_lanes pa_ballot(bool x) { return __ballot_sync(0xffffffffu, x); }
+PA_FN void pa_lanes_sync(void) { __syncwarp(); }
 PA_FN int pa_ones(pa_lanes x) { return __popc(x); }
 PA_FN int pa_last_lane(pa_lanes x) { return 31 - __clz((int)x); }
 PA_FN unsigned pa_lane_of(unsigned x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
@@ -119,6 +122,9 @@ struct pa_sort_shared {
         pa_sort_place places[PA_S_TILE];
     };
     unsigned counts[PA_S_WARPS][PA_S_THREADS];
+#if PA_S_MATCH
+    pa_lanes lanes[PA_S_WARPS][PA_S_THREADS]; /* of a warp, those with a digit */
+#endif
     pa_sort_word sums[PA_S_WARPS], before[PA_S_THREADS];
     int64_t tile, row;
     int pass;
@@ -151,7 +157,12 @@ PA_FN int pa_sort_spot(int item)
 PA_FN unsigned pa_sort_total(pa_sort_shared *s, const unsigned (&at)[PA_S_ITEMS])
 {
     const int tid = (int)threadIdx.x, warps = PA_S_THREADS / PA_LANES;
-    for (int w = 0; w < warps; ++w) s->counts[w][tid] = 0;
+    for (int w = 0; w < warps; ++w) {
+        s->counts[w][tid] = 0;
+#if PA_S_MATCH
+        s->lanes[w][tid] = 0;
+#endif
+    }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) atomicAdd(&s->counts[tid / PA_LANES][at[i]], 1u);
@@ -169,12 +180,21 @@ PA_FN unsigned pa_sort_total(pa_sort_shared *s, const unsigned (&at)[PA_S_ITEMS]
 PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, unsigned (&at)[PA_S_ITEMS])
 {
     const int tid = (int)threadIdx.x, lane = tid % PA_LANES;
-    const pa_lanes upto = ~(pa_lanes)0 >> (8 * (int)sizeof(pa_lanes) - 1 - lane), all = pa_ballot(true);
+    const pa_lanes upto = ~(pa_lanes)0 >> (8 * (int)sizeof(pa_lanes) - 1 - lane);
+#if !PA_S_MATCH
+    const pa_lanes all = pa_ballot(true);
+#endif
     const unsigned start = pa_sort_before(total, s->sums);
     for (int w = 0; w < PA_S_THREADS / PA_LANES; ++w) s->counts[w][tid] += start;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
+#if PA_S_MATCH
+        pa_lanes *const lanes = &s->lanes[tid / PA_LANES][at[i]];
+        atomicOr(lanes, (pa_lanes)1 << lane);
+        pa_lanes_sync();
+        const pa_lanes same = *(volatile pa_lanes *)lanes;
+#else
         pa_lanes same = all;
 #pragma unroll
         for (int b = 0; b < 8; ++b) {
@@ -182,11 +202,17 @@ PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, unsigned (&at)[
             const pa_lanes votes = pa_ballot(set);
             same &= set ? votes : ~votes;
         }
+#endif
         const unsigned rank = (unsigned)pa_ones(same & upto);
         const int last = pa_last_lane(same);
         unsigned before = 0;
         if (lane == last) before = atomicAdd(&s->counts[tid / PA_LANES][at[i]], rank);
-        at[i] = pa_lane_of(before, last) + rank - 1;
+        before = pa_lane_of(before, last);
+#if PA_S_MATCH
+        if (lane == last) *(volatile pa_lanes *)lanes = 0; /* all have read it: they have shuffled since */
+        pa_lanes_sync();
+#endif
+        at[i] = before + rank - 1;
     }
     return start;
 }

@@ -8,12 +8,12 @@ from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray
 from ..array_hooks import operation
+from ..dtypes import int64
 from ..jit.repeat import repeatable
 from ..kernels import search as kernels
 from ..kernels.distinct import distinct
 from ..kernels.gather import take
 from ..kernels.nonzero import nonzero
-from ..kernels.reduce import on_grid
 from .elementwise import not_equal
 from .manipulation import concat
 from .scans import cumsum
@@ -68,7 +68,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     >>> [a.tolist() for a in pa.unique_counts(pa.asarray([3, 1, 3]))]
     [[1, 3], [1, 2]]
     """
-    return UniqueCounts(*_sorted_groups(as_operand("unique_counts", x, "biufc"), False))
+    return UniqueCounts(*_sorted_groups(as_operand("unique_counts", x, "biufc"), False, True))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
@@ -91,7 +91,7 @@ def unique_values(x: Any, /) -> ndarray:
     >>> pa.unique_values(pa.asarray([3, 1, 3])).tolist()
     [1, 3]
     """
-    return _sorted_groups(as_operand("unique_values", x, "biufc"), False)[0]
+    return _sorted_groups(as_operand("unique_values", x, "biufc"), False, False)[0]
 
 
 def unique(
@@ -130,13 +130,12 @@ def unique(
     return wanted if len(wanted) > 1 else wanted[0]  # pyright: ignore[reportGeneralTypeIssues]
 
 
-def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool = True) -> Any:
-    """The distinct elements and how often each occurs, for which values are enough."""
+def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool) -> Any:
+    """The distinct elements, and with `counted` how often each occurs, for which values are enough."""
     ordered = sort(x, None)
-    if ordered._size and not on_grid(ordered):
-        return distinct(ordered, equal_nan, counted)
-    (starts,) = nonzero(kernels.edges(ordered, equal_nan))
-    return take(ordered, (starts,)), kernels.lengths(starts, ordered._size) if counted else None
+    if not ordered._size:
+        return ordered, empty(0, int64, ordered.device) if counted else None
+    return distinct(ordered, equal_nan, counted)
 
 
 class _Groups:

@@ -1,5 +1,5 @@
-"""The distinct elements of a sorted array, on a CPU: counted block by block, then written by each block to
-its place."""
+"""The distinct elements of a sorted array: counted block by block, then written by each block to its
+place."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from .. import array_host
 from ..array import ndarray
 from ..dtypes import int64
 from ..jit.kernel import Kernel, from_text
+from . import grid_text
 from .nonzero import bits
+from .reduce import on_grid
 from .scratch import scratch
+from .search import lengths
 
 BLOCK = 1 << 10  # elements of a block
 BLOCKS = 1 << 12  # at most, before blocks get longer
@@ -20,6 +23,8 @@ def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarr
     """The different elements of the sorted 1-D contiguous array `x`, which has some, and with `counted` how
     often each occurs (int64). With `equal_nan` all NaNs are one. Waits for the device."""
     source = x if x._dtype.kind in "fc" else bits(x)
+    if on_grid(x):
+        return _by_blocks(x, source, "differ_nan" if equal_nan else "differ", counted)
     block = max(BLOCK, -(-x._size // BLOCKS))
     found = scratch((-(-x._size // block) + 1,), int64, x.device)
     _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
@@ -32,6 +37,19 @@ def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarr
     starts, counts = (scratch((total,), int64, x.device) for _ in range(2))
     _values_kernel(source._dtype.kind, True)(target, source, found, block, equal_nan, starts, counts)
     return values, counts
+
+
+def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
+    """`distinct` on a grid; `source` is `x` or its bits."""
+    found = grid_text.count(source, test)
+    total = int(array_host.host(found[-1:])[0])
+    values = scratch((total,), x._dtype, x.device)
+    grid_text.chosen_into(values if source is x else bits(values), source, source, found, test)
+    if not counted:
+        return values, None
+    starts = scratch((1, total), int64, x.device)
+    grid_text.positions_into(starts, source, found, x._shape, test)
+    return values, lengths(starts.reshape(total), x._size)
 
 
 def _begins(kind: str, index: str) -> str:

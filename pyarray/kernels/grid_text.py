@@ -25,7 +25,7 @@ THREADS = 256  # of a block
 SEGMENTS = 1 << 12  # of all lines together
 WHOLE = 1 << 14  # a line this long is not cut
 NARROW = 1 << 10  # a line this long is a warp's
-TRUTHS = 1 << 12  # elements of a tile in which what isn't zero is looked for
+TRUTHS = 1 << 12  # elements of a tile that are tested
 COUNTERS = (1 << 12, 3 << 12)  # that a block may have in shared memory
 
 _FORMS = {"value": 0, "even": 1, "edges": 2}
@@ -70,26 +70,29 @@ def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
     return -(-n // length), length
 
 
-def count(flat: ndarray) -> ndarray:
-    """How many elements of a contiguous 1-D array aren't zero up to the end of each segment."""
+def count(flat: ndarray, test: str = "true") -> ndarray:
+    """How many elements of a contiguous 1-D array pass a test of `_test_macro` up to the end of each
+    segment."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
     counts = scratch((segments,), int64, flat.device)
-    _launch("count", (flat._dtype.name,), [flat, counts], (segments * THREADS, length))
+    _launch("count", (flat._dtype.name, test), [flat, counts], (segments * THREADS, length))
     scan(SUM, counts, counts, int64)
     return counts
 
 
-def positions_into(out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int]) -> None:
-    """The positions of what isn't zero, as a row of `out` for each axis of an array of `sizes`."""
+def positions_into(
+    out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int], test: str = "true"
+) -> None:
+    """The positions of what passes the test, as a row of `out` for each axis of an array of `sizes`."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
-    key = flat._dtype.name, None, len(sizes)
+    key = flat._dtype.name, test, None, len(sizes)
     _launch("compact", key, [flat, counts, out], (segments * THREADS, length, *sizes[1:]))
 
 
-def chosen_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray) -> None:
-    """The elements of `x`, 1-D and contiguous as `flat`, where that isn't zero."""
+def chosen_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray, test: str = "true") -> None:
+    """The elements of `x`, 1-D and contiguous as `flat`, where that passes the test."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
-    key = flat._dtype.name, x._dtype.name, 0
+    key = flat._dtype.name, test, x._dtype.name, 0
     _launch("compact", key, [flat, counts, out, x], (segments * THREADS, length))
 
 
@@ -228,27 +231,41 @@ def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _truth(x: DType) -> str:
-    if x.name in _HALVES:
-        return "(((x).bits & 0x7fff) != 0)"
-    return "(((x).re != 0) | ((x).im != 0))" if x.kind == "c" else "((x) != 0)"
+def _test_macro(x: DType, test: str) -> dict[str, str]:
+    """Of elements, "true": they aren't zero; "differ", "differ_nan": they differ from the one before, the
+    latter with all NaNs as one."""
+    halves, parts = x.name in _HALVES, ("re", "im") if x.kind == "c" else ()
+    if test == "true":
+        if halves:
+            return {"TRUE(x)": "(((x).bits & 0x7fff) != 0)"}
+        return {"TRUE(x)": "(((x).re != 0) | ((x).im != 0))" if parts else "((x) != 0)"}
+
+    def differ(a: str, b: str) -> str:
+        if halves:
+            a, b = (f"pa_f32_from_{_HALVES[x.name]}({v})" for v in (a, b))
+        return " || ".join(f"{a}.{p} != {b}.{p}" for p in parts) if parts else f"{a} != {b}"
+
+    found = f"({differ('(x)', '(y)')})"
+    if test == "differ_nan" and x.kind in "fc":
+        found = f"({found} && !(({differ('(x)', '(x)')}) && ({differ('(y)', '(y)')})))"
+    return {"DIFFER(x, y)": found}
 
 
 def _count_program(key: Any, target: str, debug: bool) -> Program:
     x = BY_NAME[key[0]]
     body = "    g.n = s->x_n0, g.length = s->length;\n"
-    macros = {"T": x.ctype, "TRUE(x)": _truth(x)}
+    macros = {"T": x.ctype, **_test_macro(x, key[1])}
     numbers = [("work", int64), ("length", int64)]
     return _program("count", [("x", x, 0), ("counts", int64, 0)], numbers, macros, body, debug)
 
 
 def _compact_program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the type that is tested, and that of the elements that are taken or else the axes."""
-    x, taken, rank = BY_NAME[key[0]], key[1], key[2]
+    """`key`: the type that is tested, how, and the type of the elements that are taken or else the axes."""
+    x, taken, rank = BY_NAME[key[0]], key[2], key[3]
     out = BY_NAME[taken] if taken else int64
     arrays = [("x", x, 0), ("counts", int64, 0), ("out", out, 0 if taken else 2)]
     arrays += [("values", out, 0)] if taken else []
-    macros = {"T": x.ctype, "TRUE(x)": _truth(x), "U": out.ctype, "RANK": rank}
+    macros = {"T": x.ctype, **_test_macro(x, key[1]), "U": out.ctype, "RANK": rank}
     body = f"    g.n = s->x_n0, g.length = s->length, g.total = s->out_n{0 if taken else 1};\n"
     body += "".join(f"    g.sizes[{k}] = s->size{k};\n" for k in range(1, rank))
     numbers = [(n, int64) for n in ("work", "length", *(f"size{k}" for k in range(1, rank)))]

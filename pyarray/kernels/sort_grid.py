@@ -127,6 +127,7 @@ def _text(form: _Form, params: Any, arrays: tuple[str, ...], debug: bool) -> tup
     }
     defines |= {"PA_S_KEY": _WORDS[form.word].ctype, "PA_S_ITEMS": str(form.items)}
     flags = {"POSITIONS": form.positions, "ROWS": form.rows, "CARRY": form.carry, "WIDE": form.wide}
+    flags["MATCH"] = not form.rows and form.word <= 4  # a block has 48 KiB of shared memory
     defines |= {f"PA_S_{name}": str(int(flag)) for name, flag in flags.items()}
     size = len(_SIZES) + 4 * (2 + debug) + 1 + debug  # the slot with the size of `work`
     blocks = 3 if form.rows else 4 if form.word <= 4 else 1  # of a processor at the same time

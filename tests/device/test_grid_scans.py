@@ -163,6 +163,22 @@ def test_spreads(device, dtype, far):
     assert np.isnan(pa.var(spoilt).item())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
+def test_distinct_elements(device, dtype):
+    rng = np.random.default_rng(4)
+    for n, different in ((1, 1), (4096, 3), (4097, 9000), (30001, 9000)):
+        x = (rng.integers(0, different, n) - 1).astype(dtype)
+        x[::5] = np.nan
+        x[1::7] = -0.0
+        a = pa.asarray(x, device=device)
+        for equal_nan in (True, False):
+            want = np.unique(x, return_counts=True, equal_nan=equal_nan)
+            got = pa.unique(a, return_counts=True, equal_nan=equal_nan)
+            for ours, theirs in zip(got, want, strict=True):
+                np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
+        np.testing.assert_array_equal(pa.asnumpy(pa.unique(a)), np.unique(x))
+
+
 def test_an_access_outside_is_found(device):
     mask = pa.ones(9000, dtype="bool", device=device)
     flat, x = bits(mask), pa.ones(9000, dtype="uint32", device=device)
@@ -171,3 +187,7 @@ def test_an_access_outside_is_found(device):
         short = pa.zeros(100, dtype="uint32", device=device)
         with pytest.raises(BoundsError, match="compact"):
             grid_text.chosen_into(short, x, flat, counts)
+        rising = pa.arange(9000, dtype="uint32", device=device)
+        counts = grid_text.count(rising, "differ")
+        with pytest.raises(BoundsError, match="compact"):
+            grid_text.chosen_into(short, rising, rising, counts, "differ")
