@@ -12,7 +12,7 @@ from .nonzero import bits
 from .reduce import on_grid
 
 PIECES = 8  # at most
-SMALL = 1 << 18  # elements, for which this takes no longer than a copy for each piece
+SMALL = 1 << 22  # elements, for which this takes no longer than a copy for each piece
 
 
 def joins(out: ndarray, pieces: Sequence[ndarray], axis: int) -> bool:
