@@ -77,6 +77,12 @@ DEVIATIONS = (
         _each("less maximum max argmax ptp median", "raises", "complex"),
     ),
     Deviation(
+        "`spacing` of negative float16",
+        "positive, and halved for powers of two",
+        "negative, and the distance to the next number away from zero, as of the other types",
+        (("spacing", "values", "half"),),
+    ),
+    Deviation(
         "norms of float16",
         "float16, which they overflow at 65504",
         "float32",

@@ -541,8 +541,8 @@ def test_explain_miss(device):
     assert lines[1:] == ["  x.type: float64 (weak), there int64 (weak)"]  # the nearest is another one now
     with pa.debug():
         assert "debug: True, there False" in k.explain_miss(a, 2, 1.0)
-    with pytest.raises(TypeError, match="'v' can't be a str"):
-        k.explain_miss("text", 2, 1.0)
+    with pytest.raises(TypeError, match="'v' can't be a list"):
+        k.explain_miss([1.0], 2, 1.0)
     with pytest.raises(TypeError, match="missing a required argument"):
         k.explain_miss(a)
     after = k.cache_info()

@@ -170,7 +170,7 @@ def test_memory_of_another_device_is_read_through_its_driver(tmp_path):
     a = pa.empty((4, 6), dtype=pa.int16, device=place)[::2, ::-1]
     place.driver.calls.clear()
     recorded(tmp_path, {"a": (a, "INOUT")}, device=place)
-    calls = place.driver.calls
+    calls = [call for call in place.driver.calls if call[0] != "unload"]  # of earlier tests' modules
     assert [name for name, _ in calls] == ["copy_out", "synchronize", "copy_out"]
     assert calls[0][1][1:] == (a._buffer.ptr, 36)
 

@@ -1,5 +1,7 @@
 """Whatever computes is seen by traces and dumps, once: by short ways, and where another library does it."""
 
+import importlib
+
 import numpy as np
 import pytest
 from kernel_tools import on
@@ -99,8 +101,9 @@ def test_calls_of_libraries_are_recorded(device, tmp_path):
     with pa.trace() as t, pa.dump(tmp_path / "all"):
         pa.linalg.svd(a, full_matrices=False)
     (traced,), (launch,) = t.launches, pa.load_dump(tmp_path / "all")
-    assert traced.kernel == launch.kernel == "numpy.linalg.svd"
-    assert traced.key == launch.key == f"numpy {np.__version__}"
+    library = "cupy" if device.startswith("cuda") else "numpy"
+    assert traced.kernel == launch.kernel == f"{library}.linalg.svd"
+    assert traced.key == launch.key == f"{library} {importlib.import_module(library).__version__}"
     assert (traced.device, launch.device) == (device, device)
     assert traced.sizes == {"a": (2, 2), "out0": (2, 2), "out1": (2,), "out2": (2, 2)}
     assert (traced.bytes_read, traced.bytes_written) == (32, 80)
@@ -110,7 +113,9 @@ def test_calls_of_libraries_are_recorded(device, tmp_path):
     assert launch.args["a"].before.tolist() == [[1, 0], [0, 4]]
     assert launch.args["out0"].after.tolist() == u.tolist()
     assert launch.args["out1"].after.tolist() == s.tolist() == [4, 1]
-    with pytest.raises(ValueError, match=r"launch 0 is a call of numpy.linalg.svd, .* can't be replayed"):
+    with pytest.raises(
+        ValueError, match=rf"launch 0 is a call of {library}.linalg.svd, .* can't be replayed"
+    ):
         launch.replay()
     with pa.dump(tmp_path / "few", level=3):
         pa.linalg.svd(a)
@@ -127,5 +132,5 @@ def test_a_nan_that_a_library_makes_stops_a_dump(device, tmp_path):
         pa.fft.fft(a)
         a + 1
     found = pa.load_dump(tmp_path)
-    assert found.manifest["stopped"]["kernel"] == "numpy.fft.fft"
+    assert found.manifest["stopped"]["kernel"].endswith("py.fft.fft")
     assert len(found) == 1

@@ -200,7 +200,7 @@ def _ldexp(d: Draw) -> Arguments:
     return (d.array(shape), d.array(d.broadcastable(shape), "int32", "-8:8")), {}
 
 
-@drawn("clip", "iuf")
+@drawn("clip", "iuf", "equal")
 def _clip(d: Draw) -> Arguments:
     shape = d.shape()
     x = d.array(shape)
