@@ -159,6 +159,9 @@ def source(kernel: Any, device: Any, args: tuple[Any, ...] | None, debug: bool |
     kind = None if device is None else get_device(device).kind
     checked = kernel._checked() if debug is None else debug
     if args is not None:
+        if not isinstance(args, (tuple, list)):
+            what = f"source(): args is a tuple of all arguments of a launch, got {type(args).__name__}"
+            raise TypeError(f"{what}; write source(args=(a, 2.0))")
         bound = kernel.bind(arguments(kernel, args, {}))
         if kind not in (None, bound.device().kind):
             raise ValueError(f"source(): the arguments are on {bound.device()}, asked for {device}")

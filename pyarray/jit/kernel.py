@@ -270,7 +270,7 @@ class Kernel(Importable):
             name = capture.shown(self.__module__)
             self._changes[name] += 1
             if self._changes[name] == WARNED_AT and isinstance(value, (int, float, complex, np.generic)):
-                warn_of_changes(self, name, WARNED_AT)
+                warn_of_changes(self, name, capture.name, WARNED_AT)
 
     def forget(self) -> None:
         """Drop all variants."""

@@ -32,14 +32,15 @@ def is_ours(path: str) -> bool:
     return path.startswith((_PACKAGE, "<pyarray"))
 
 
-def warn_of_changes(kernel: Any, captured: str, times: int) -> None:
+def warn_of_changes(kernel: Any, captured: str, parameter: Any, times: int) -> None:
     """A number that changes from launch to launch costs a compile each time."""
+    parameter = parameter if isinstance(parameter, str) and parameter.isidentifier() else "x"
     name, source = kernel.__name__, kernel.source_text
     path, line = caller() or (source.path, source.first_line)
     warnings.warn_explicit(
         f"kernel {name!r} is compiled again whenever {captured} changes, {times} times by now: it is a "
         "captured value, compiled in as a constant; pass it as a parameter, "
-        f"def {name}(..., {captured.rpartition('.')[2]})",
+        f"def {name}(..., {parameter})",
         RuntimeWarning, path, line,
     )  # fmt: skip
 

@@ -111,11 +111,14 @@ def test_source_of_a_mode_that_was_not_compiled(device):
         double.source()
     with pytest.raises(RuntimeError, match="has not been compiled for null"):
         double.source("null:0")
+    with pytest.raises(TypeError, match=r"args is a tuple of all arguments of a launch, got ndarray; write"):
+        double.source(args=pa.ones(1, device=device))
     with pytest.raises(ValueError, match=r"the arguments are on .*, asked for null:0"):
         double.source("null:0", args=(pa.ones(4, device=device),))
 
 
 step = 0.5
+steps = {"first": 0.5}
 
 
 def test_a_captured_number_that_keeps_changing_is_warned_of_once(device):
@@ -126,14 +129,24 @@ def test_a_captured_number_that_keeps_changing_is_warned_of_once(device):
         for i in range(v.size):
             v[i] += step
 
+    @pa.kernel
+    def move_by_item(v):
+        for i in range(v.size):
+            v[i] += steps["first"]
+
     v = pa.zeros(3, device=device)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for n in range(6):
             step = float(n)
             move(v)
-    assert v.tolist() == [15.0] * 3
-    (warning,) = caught
+        for n in range(4):
+            steps["first"] = float(n)
+            move_by_item(v)
+    assert v.tolist() == [21.0] * 3
+    warning, of_item = caught
+    assert "item 'first' of a captured dict changes" in str(of_item.message)
+    assert str(of_item.message).endswith("def move_by_item(..., first)")
     assert warning.category is RuntimeWarning
     assert warning.filename == __file__
     assert str(warning.message) == (
