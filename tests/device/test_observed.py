@@ -120,9 +120,10 @@ def test_calls_of_libraries_are_recorded(device, tmp_path):
     with pa.dump(tmp_path / "few", level=3):
         pa.linalg.svd(a)
     assert pa.load_dump(tmp_path / "few")[0].args["out1"].shape == (2,)
-    with pa.dump(tmp_path / "fail"), pytest.raises(np.linalg.LinAlgError):
-        pa.linalg.inv(a * 0)
-    assert pa.load_dump(tmp_path / "fail")[-1].error == "LinAlgError: Singular matrix"
+    if library == "numpy":  # CuPy gives infinities
+        with pa.dump(tmp_path / "fail"), pytest.raises(np.linalg.LinAlgError):
+            pa.linalg.inv(a * 0)
+        assert pa.load_dump(tmp_path / "fail")[-1].error == "LinAlgError: Singular matrix"
 
 
 @pytest.mark.filterwarnings("ignore:pyarray.* copies to the host")
