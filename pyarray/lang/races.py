@@ -108,6 +108,16 @@ def _needed(loop: For) -> Names:
     return frozenset(name for name, reach in pairs if not _single(reach))
 
 
+def _from_zero(loop: For) -> Names:
+    """The variables whose least value is 0."""
+    found = []
+    for name, reach in zip(loop.variables, loop.ranges, strict=True):
+        start = 0 if reach.start is None else getattr(reach.start, "value", None)
+        step = 1 if reach.step is None else getattr(reach.step, "value", 0)
+        found += [name] if start == 0 and step > 0 else []
+    return frozenset(found)
+
+
 def _single(reach: Range) -> bool:
     start = 0 if reach.start is None else getattr(reach.start, "value", None)
     stop = getattr(reach.stop, "value", None)
@@ -133,6 +143,7 @@ class _Loop:
     ):
         self.functions, self.sources, self.loop = functions, sources, loop
         self.needed = _needed(loop)
+        self.from_zero = _from_zero(loop)
         self.symbol = tree.kernel.symbol
         self.written: set[str] = set()
         self.checking = False
@@ -298,7 +309,7 @@ class _Loop:
         a, b = self.value(condition.a, context), self.value(condition.b, context)
         least = (condition.op, truth, getattr(condition.b, "value", None))
         if least in (("lt", True, 1), ("le", True, 0), ("ge", False, 1), ("gt", False, 0)):
-            return a.one
+            return a.one & self.from_zero
         same = (condition.op, truth) in (("eq", True), ("ne", False))
         return (a.one or b.one) if same and not a.deps & b.deps else NONE
 
@@ -320,9 +331,7 @@ class _Loop:
         if varies and not decided:
             self.refuse(s, array, missing, update=False)
 
-    def refuse(
-        self, s: Store, array: Fact, missing: Names, update: bool, compared: bool = False
-    ) -> NoReturn:
+    def refuse(self, s: Store, array: Fact, missing: Names, update: bool, compared: bool = False) -> NoReturn:
         name = " or ".join(repr(n) for n in sorted(array.roots))
         shown = sorted(n for n in missing if not n.startswith("."))
         which = repr(shown[0]) if shown else "the loop's variable"

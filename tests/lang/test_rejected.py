@@ -375,3 +375,16 @@ def test_no_function():
 def test_star_arguments():
     with pytest.raises(CompileError, match=r"'\*rest' is not part"):
         load("@kernel\ndef k(*rest): pass\n")()
+
+
+@pytest.mark.parametrize("loop", ["range(-5, 5)", "range(1 - n, n)", "range(0, -n, -1)"])
+def test_a_limit_that_several_iterations_keep(loop):
+    """`i <= 0` leaves one iteration only where the loop begins at 0 and goes up."""
+    text = f"@kernel\ndef k(v, n: int):\n    for i in {loop}:\n        if i <= 0:\n            v[0] += v[1]\n"
+    with pytest.raises(CompileError, match="update one element of 'v' at the same time"):
+        load(text)(args()[0], 3)
+
+
+def test_a_limit_that_one_iteration_keeps():
+    loop = "for i in range(0, n, 2):\n        if i < 1:\n            v[0] += v[1]"
+    load(f"@kernel\ndef k(v, n: int):\n    {loop}\n")(args()[0], 3)
