@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -120,7 +121,7 @@ class Kernel(Importable):
         scope: dict[str, Any] = {
             "variants": self._variants.table, "mode": mode, "observed": OBSERVED,
             "tick": self._ticks.__next__, "miss": self._miss, "refused": self._refused,
-            "report": self._report,
+            "refuse": partial(refuse, self.__wrapped__), "report": self._report,
             "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
         forms = [form for form, _ in self._forms.values() if not form.plain]
@@ -133,7 +134,7 @@ class Kernel(Importable):
         self._dispatch = made
 
     def _first_call(self, /, *args: Any, **kwargs: Any) -> None:
-        if kwargs:  # of later calls Python itself refuses unknown ones: to look there takes time
+        if kwargs:
             refuse(self.__wrapped__, kwargs)
         with self._lock:
             if self._dispatch == self._first_call:

@@ -198,8 +198,8 @@ def make_dispatcher(
     otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """The kernel's call for arguments of one form: `scope` provides variants, mode, observed, tick, miss,
-    refused, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of another
-    form, and in the end to `miss`.
+    refused, refuse, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of
+    another form, and in the end to `miss`.
 
     Each field of a structure is read once, so that what is looked up is what is launched. Arguments of
     annotated scalars aren't part of the key: they are only values. Captured values are compared by identity,
@@ -226,7 +226,9 @@ def make_dispatcher(
     if tests:
         lines = [f"if {' and '.join(tests)}:", *(f"    {line}" for line in lines)]
     text = (
-        f"def {p}f({_signature(params, p, scope)}):\n"
+        f"def {p}f({_signature(params, p, scope)}{', ' if params else ''}**{p}unknown):\n"
+        f"    if {p}unknown:\n"
+        f"        {p}refuse({p}unknown)\n"
         f"    {p}launch = None\n"
         "    try:\n"
         + "".join(f"        {line}\n" for line in lines)

@@ -247,7 +247,7 @@ def test_defaults_and_keywords(device):
     for call, message in (
         (lambda: k(), r"^k\(\) missing 1 required positional argument: 'v'"),
         (lambda: k(v, 1, 2), r"^k\(\) takes from 1 to 2 positional arguments but 3 were given"),
-        (lambda: k(v, z=1), r"^k\(\) got an unexpected keyword argument 'z'"),
+        (lambda: k(v, z=1), r"^k\(\) has no keyword 'z'.* It takes v, x, y, n, deep"),
         (lambda: k(v, v=v), r"^k\(\) got multiple values for argument 'v'"),
         (lambda: k(v, y="a"), r"^k\(\): 'y' must be a number of type float, got str"),
     ):
@@ -281,7 +281,7 @@ def test_methods_travel(device):
     assert run(bound, device) == [4, 4]
 
 
-def test_a_misspelt_keyword_of_the_first_call(device):
+def test_a_misspelt_keyword(device):
     @pa.kernel
     def k(v, factor=1.0):
         for i in range(v.size):
@@ -292,8 +292,9 @@ def test_a_misspelt_keyword_of_the_first_call(device):
         with pytest.raises(TypeError, match=r"k\(\) has no keyword 'facter'; did you mean 'factor'\? It"):
             k(v, facter=2.0)
     k(v, factor=2.0)
-    with pytest.raises(TypeError, match="facter"):
-        k(v, facter=2.0)
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"k\(\) has no keyword 'facter'; did you mean 'factor'\? It"):
+            k(v, facter=2.0)
     assert v.tolist() == [2.0, 2.0]
 
 
