@@ -752,7 +752,7 @@ def test_dtypes_of_results_are_numpys():
         if not isinstance(ufunc, np.ufunc) or ufunc.signature or name in ("reciprocal", "isnat"):
             continue
         for dtype in (np.bool_, np.int8, np.uint8, np.int16, np.uint32, np.int64):
-            x = np.array([1, 1, 0, 1], dtype)
+            x = np.zeros(0, dtype)  # for which nothing is compiled
             with np.errstate(all="ignore"):
                 try:
                     expected = ufunc(*[x] * ufunc.nin)

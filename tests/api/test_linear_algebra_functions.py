@@ -233,7 +233,7 @@ def test_trace_of_an_array_is_numpys(device):
         pa.trace(ours, ofset=1)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint32"])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_short_rows_times_a_vector(dtype, device):
     rng = np.random.default_rng(0)
     for length in (1, 2, 3, 8, 9):
