@@ -56,7 +56,7 @@ def all_text_kernels() -> list[TextKernel]:
 class TextKernel:
     """`program(key, target, debug)` returns the text and its parameters for a hashable `key`, which must say
     all that the text depends on. Arguments are given as the program's parameters ask. `flags` are for a CPU's
-    compiler, `grid_flags` for those of GPUs."""
+    compiler, `grid_flags` for those of GPUs; `cpu_only`: there is no text for GPUs."""
 
     def __init__(
         self,
@@ -64,8 +64,10 @@ class TextKernel:
         program: Callable[[Any, str, bool], Program],
         flags: tuple[str, ...] = (),
         grid_flags: tuple[str, ...] = (),
+        cpu_only: bool = False,
     ):
         self.__name__, self.program, self.flags, self.grid_flags = name, program, flags, grid_flags
+        self.cpu_only = cpu_only
         self.counts: Counter[str] = Counter()
         self._variants: Bounded[Any, Variant] = Bounded(MOST)
         # short ways of who launches it, as long as variants are kept, beside which they are small

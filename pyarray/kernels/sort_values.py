@@ -126,4 +126,4 @@ __attribute__((visibility("default"))) void kernel_sort(const void *memory, pa_r
 
 
 # the text says itself what is a vector; more than -O1 takes twice as long and is no faster
-_KERNEL = TextKernel("sort", _program, flags=("-O1",))
+_KERNEL = TextKernel("sort", _program, flags=("-O1",), cpu_only=True)

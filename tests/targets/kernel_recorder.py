@@ -71,6 +71,8 @@ class Recorder:
     def compile(self, compile):
         def recorded(kernel, key, device, *more):
             made = compile(kernel, key, device, *more)  # what is refused on purpose ends here
+            if kernel.cpu_only:
+                return made
             defined = [flag[2:].replace("=", " ", 1) for flag in kernel.grid_flags if flag.startswith("-D")]
             head = "".join(f"#define {words}\n" for words in defined)
             for checked in (False, True):
