@@ -5,6 +5,7 @@ This module is an Array API namespace; beyond the standard it has kernels (`kern
 and no torch.
 """
 
+import importlib as _importlib
 import typing as _typing
 
 from . import cuda_interface as _cuda_interface
@@ -115,6 +116,7 @@ from .tune.autotune import autotune as autotune
 from .tune.config import Config as Config
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
+    from . import torch as torch
     from .kernel_types import In as In
     from .kernel_types import InOut as InOut
     from .kernel_types import Out as Out
@@ -175,4 +177,6 @@ _torch_compile.leave_untraced()
 if not _typing.TYPE_CHECKING:  # which would take any name for one of the package's
 
     def __getattr__(name: str) -> object:
+        if name == "torch":  # imported when it is asked for, since it imports torch
+            return _importlib.import_module(f"{__name__}.torch")
         raise _absent.no_name(__name__, name)

@@ -26,6 +26,7 @@ ORDER = (
     {"linalg", "fft", "random", "special", "lib", "testing"},
     {"debug"},
     {"interop"},
+    {"torch"},
     {"__init__", "warm", "__main__"},
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
@@ -138,3 +139,18 @@ def test_arrays_work_without_a_compiler_and_the_first_kernel_says_what_to_do(tmp
         "PYTHONPATH": str(ROOT),
     }
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_the_part_for_torch_is_imported_when_it_is_asked_for():
+    code = (
+        "import sys, pyarray as pa\n"
+        "assert not {'torch', 'pyarray.torch'} & set(sys.modules)\n"
+        "sys.modules['torch'] = None\n"  # as if it weren't installed
+        "try:\n"
+        "    pa.torch\n"
+        "except ModuleNotFoundError as error:\n"
+        "    assert 'pip install torch' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,10 @@
+"""pyarray inside torch. Importing this imports torch; `import pyarray` doesn't, and `pyarray.torch` is
+imported when it is first asked for.
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError("pyarray.torch needs torch, which isn't installed: pip install torch") from None
