@@ -12,9 +12,11 @@ from types import NoneType
 from typing import Any
 
 from .directions import result_roots, root, view_roots
+from .extents import extents
 from .ir import (
     ArrayType,
     Atomic,
+    Bound,
     Cast,
     Const,
     For,
@@ -39,7 +41,7 @@ class Site:
     """One number of the failure record. `argument` names the parameters of `function` that the array may be a
     view of; of a call, `roots` maps the callee's array parameters to the caller's. `view` is None for a
     parameter itself, else the variable that holds the view, or ""; `views` are these of a call's arrays.
-    `unsigned`: the index was a uint64, which the record holds as an int64."""
+    `unsigned`: the index or bound was a uint64, which the record holds as an int64."""
 
     kind: str
     loc: Loc
@@ -54,8 +56,8 @@ class Site:
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
-    """The tree with `site` set on each call, and on each access and each loop's step that isn't proven, and
-    the sites by number."""
+    """The tree with `site` set on each call, and on each access and on what is tested of each loop if it
+    isn't proven, and the sites by number."""
     sites: list[Site] = []
     by_symbol, results = {f.symbol: f for f in tree.functions}, result_roots(tree)
     functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
@@ -93,6 +95,7 @@ def _numbered(
     function: Function, functions: dict[str, Function], results: dict[str, frozenset[int]], sites: list[Site]
 ) -> Function:
     roots = view_roots(function, results)
+    launched = {found.loop for found in extents(function)}
 
     def view_of(array: Any) -> str | None:
         """`Site.view` of an array: its axes are then not those of the argument."""
@@ -124,10 +127,11 @@ def _numbered(
             return replace(node, site=number(node, "slice", node.parts))
         if isinstance(node, SubView):
             return replace(node, site=number(node, "subview"))
-        if isinstance(node, For):  # one with several ranges has no steps
-            if isinstance(node.ranges[0].step, (Const, NoneType)):
+        if isinstance(node, (For, Bound)):
+            kind = _tested(node, launched)
+            if kind is None:
                 return node
-            sites.append(Site("step", node.loc, function.name))
+            sites.append(Site(kind, node.loc, function.name, unsigned=kind == "bound"))
             return replace(node, site=len(sites) - 1)
         if isinstance(node, Invoke):
             callee = functions[node.function]
@@ -140,3 +144,12 @@ def _numbered(
         return node
 
     return replace(function, body=tuple(rewrite(s, change) for s in function.body))
+
+
+def _tested(node: For | Bound, launched: set[int]) -> str | None:
+    """What is tested of a loop, or of a bound; the launch tests the sizes of the loops `launched`."""
+    if isinstance(node, Bound):
+        return None if node.far else "bound"
+    if len(node.ranges) > 1:  # which have no steps
+        return None if node.loop is None or node.loop in launched else "sizes"
+    return None if isinstance(node.ranges[0].step, (Const, NoneType)) else "step"

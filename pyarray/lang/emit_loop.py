@@ -86,8 +86,8 @@ def product(code: Code, kernel: Function, loop: For, sizes: list[str]) -> str:
     """Number of iterations of several ranges: none where one of them is empty, or where there would be more
     than 64 bits hold, which a launch has seen to if the sizes follow from arguments."""
     tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(kernel))
-    name = code.helper(views.product(len(sizes), code.dialect.function, tested))
-    return f"{name}({', '.join(sizes)})"
+    made = views.product(len(sizes), code.dialect.function, tested, loop.site is not None)
+    return f"{code.helper(made)}({', '.join([*code.where(loop.site), *sizes])})"
 
 
 def _is_natural(expr: Any) -> bool:

@@ -16,6 +16,7 @@ from .ir import (
     ArrayType,
     Atomic,
     Binary,
+    Bound,
     Builtin,
     Cast,
     Compare,
@@ -295,6 +296,10 @@ class Values:
             return step
         name = self.helper(views.stepper(self.dialect.function))
         return f"{name}({', '.join([*self.where(loop.site), step])})"
+
+    def emit_Bound(self, e: Bound) -> str:
+        name = self.helper(views.bound(self.dialect.function, e.site is not None))
+        return f"{name}({', '.join([*self.where(e.site), self.expr(e.a)])})"
 
     def inside(self, site: int | None) -> str:
         return "inside" if site in self.hoisted else "false"

@@ -197,17 +197,41 @@ def stepper(function: str) -> tuple[str, str]:
     return "checked_step", f"{function} int64_t checked_step({WHERE}, int64_t step)\n{{\n{body}\n}}\n"
 
 
-def product(count: int, function: str, tested: bool) -> tuple[str, str]:
+_MOST = "0x7fffffffffffffffll"
+
+
+def bound(function: str, checked: bool) -> tuple[str, str]:
+    """(name, text) of the function that makes a uint64 an int64, at most the largest one. A checked one is 0
+    after a failure: nothing needs to be run."""
+    if not checked:
+        body = f"return n > {_MOST} ? {_MOST} : (int64_t)n;"
+        return "bound", f"{function} int64_t bound(uint64_t n)\n{{\n    {body}\n}}\n"
+    lines = [f"    if (n <= {_MOST}) return (int64_t)n;", *_failed("    ", "(int64_t)n"), "    return 0;"]
+    body = "\n".join(lines)
+    return "checked_bound", f"{function} int64_t checked_bound({WHERE}, uint64_t n)\n{{\n{body}\n}}\n"
+
+
+def _failed(pad: str, index: str) -> list[str]:
+    """Statements that record what isn't below 2**63; no test of a whole block stands for this one."""
+    call = f"pa_fail_index(at->rt, up, site, at->loop, at->tid, {index}, {_MOST}, 0, 0);"
+    return [f"{pad}(void)inside;", f"{pad}{call}", f"{pad}at->failed = true;"]
+
+
+def product(count: int, function: str, tested: bool, checked: bool) -> tuple[str, str]:
     """(name, text) of the function that multiplies sizes; 0 if one is not positive or, when it is `tested`,
-    the product too large."""
-    name, sizes = f"{'tested_' if tested else ''}product_{count}", [f"n{k}" for k in range(count)]
+    the product too large, which a `checked` one records."""
+    kind = "checked_" if checked else "tested_" if tested else ""
+    name, sizes = f"{kind}product_{count}", [f"n{k}" for k in range(count)]
     lines = [f"    if ({' || '.join(f'{n} <= 0' for n in sizes)}) return 0;"]
     lines.append("    int64_t all = n0;")
     for n in sizes[1:]:
-        if tested:
-            lines.append(f"    if (all > 0x7fffffffffffffffll / {n}) return 0;")
+        large = f"all > {_MOST} / {n}"
+        if checked:
+            lines += [f"    if ({large}) {{", *_failed("        ", "0"), "        return 0;", "    }"]
+        elif tested:
+            lines.append(f"    if ({large}) return 0;")
         lines.append(f"    all *= {n};")
-    params = ", ".join(f"int64_t {n}" for n in sizes)
+    params = ", ".join([WHERE] * checked + [f"int64_t {n}" for n in sizes])
     body = "\n".join([*lines, "    return all;"])
     return name, f"{function} int64_t {name}({params})\n{{\n{body}\n}}\n"
 

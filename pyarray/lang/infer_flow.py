@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from ..dtypes import int64, uint64
+from ..dtypes import uint64
 from .builtins import advice_for
 from .infer_assign import Assignments
 from .infer_expr import advice_for_captured
@@ -15,6 +15,7 @@ from .ir import (
     Assign,
     Atomic,
     Binary,
+    Bound,
     Break,
     Builtin,
     Cast,
@@ -31,7 +32,6 @@ from .ir import (
     Range,
     Return,
     ScalarType,
-    Select,
     Size,
     Static,
     Stmt,
@@ -42,7 +42,7 @@ from .ir import (
 )
 from .parse import FunctionSource
 from .record import is_group, leaves
-from .scalar import binary, cast, compare, constant
+from .scalar import binary
 
 if TYPE_CHECKING:
     from .infer import Instances
@@ -304,9 +304,13 @@ class FunctionBody(Assignments):
         return Range(*(None if x is None else self.held(x, into) for x in parts))
 
     def range_of(self, node: ast.AST, args: list[ast.expr]) -> Range:
-        values = [self.range_bound(a) for a in args]
-        if len(values) not in (1, 2, 3):
-            self.source.fail(node, f"range() takes 1 to 3 arguments, got {len(values)}")
+        if len(args) not in (1, 2, 3):
+            self.source.fail(node, f"range() takes 1 to 3 arguments, got {len(args)}")
+        values: list[Expr] = []
+        for k, argument in enumerate(args):
+            # from a constant on, one by one, no loop gets to 2**63
+            far = k == len(args) - 1 and all(isinstance(x, Const) for x in values) and len(args) < 3
+            values.append(self.bound(argument, self.value(argument), "a range bound", far))
         start, stop = (None, values[0]) if len(values) == 1 else values[:2]
         step = values[2] if len(values) == 3 else None
         if isinstance(step, Const) and step.value == 0:
@@ -315,15 +319,12 @@ class FunctionBody(Assignments):
         one = isinstance(step, Const) and step.value == 1
         return Range(None if zero else start, stop, None if one else step)
 
-    def range_bound(self, node: ast.expr) -> Expr:
-        """An integer. A uint64 that is no int64 is taken as the largest one: the loop never gets there."""
-        value = self.number(node, self.value(node))
+    def bound(self, node: ast.AST, value: Any, what: str, far: bool = False) -> Expr:
+        """An integer as a bound of a loop; `far` as in `Bound`."""
+        value = self.number(node, value)
         if value.type.dtype is not uint64 or isinstance(value, Const):
-            return self.integer(node, value, "a range bound")
-        most = constant(value.loc, (1 << 63) - 1)
-        first, again = self.kept(value)
-        small = compare(value.loc, "le", first, most)
-        return Select(value.loc, INDEX, small, cast(again, int64, True), most)
+            return self.integer(node, value, what)
+        return Bound(value.loc, INDEX, value, far)
 
     def nd_ranges(self, node: ast.Call) -> tuple[Range, ...]:
         values = [self.value(argument) for argument in node.args]
@@ -342,7 +343,7 @@ class FunctionBody(Assignments):
             self.source.fail(
                 node, "of several arguments of ndrange() each is a size or (start, stop)", advice
             )
-        bounds = [self.integer(node, v, "a size of ndrange") for v in pair or (value,)]
+        bounds = [self.bound(node, v, "a size of ndrange") for v in pair or (value,)]
         return Range(bounds[0] if pair else None, bounds[-1], None)
 
 

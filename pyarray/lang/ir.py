@@ -217,6 +217,18 @@ class Invoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """A uint64 as an int64, which bounds of loops are: the largest one for what is more. That is a failure in
+    debug mode, unless the loop is `far` from getting there."""
+
+    loc: Loc
+    type: Any  # ScalarType
+    a: Expr
+    far: bool
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Pack:
     """Several values, to be returned."""
 
@@ -265,6 +277,7 @@ Expr = (
     | Slice
     | SubView
     | Invoke
+    | Bound
     | Pack
     | Item
 )
@@ -299,7 +312,8 @@ class For:
     ranges are evaluated once, before the first iteration.
 
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
-    an unordered inner loop may be accumulated in any order. `site` is that of a step that may be 0.
+    an unordered inner loop may be accumulated in any order. `site` is that of a step that may be 0, or
+    of sizes that may have too large a product.
     """
 
     loc: Loc

@@ -18,6 +18,7 @@ from .ir import (
     Assign,
     Atomic,
     Binary,
+    Bound,
     Break,
     Builtin,
     Cast,
@@ -88,6 +89,7 @@ class NotZero:
     step: Known
 
 
+UNKNOWN = NotZero(None)  # never known to hold
 Test = Inside | Within | NotZero
 
 
@@ -187,7 +189,7 @@ class Walk:
         if isinstance(s, For):
             bounds = [self.bounds(r) for r in s.ranges]
             ranges = [self.domain.loop(*known) if all(known) else None for known in bounds]
-            self.test(s, [NotZero(bounds[0][2])])
+            self.test(s, [NotZero(bounds[0][2]) if len(s.ranges) == 1 else UNKNOWN])
         self.forget(s)
         if isinstance(s, For):
             self.env.update(zip(s.variables, ranges, strict=True))
@@ -232,6 +234,8 @@ class Walk:
         if isinstance(e, (Logic, Select)):
             return self.conditional(e)
         parts = [self.value(child) for child in children(e)]
+        if isinstance(e, Bound):
+            self.test(e, [UNKNOWN])
         if isinstance(e, Item):  # what comes in a tuple isn't followed
             array = isinstance(e.type, ArrayType)
             return tuple(self.domain.extent(None) for _ in range(e.type.ndim)) if array else None

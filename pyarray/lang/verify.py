@@ -10,6 +10,7 @@ from .ir import (
     ArrayType,
     Atomic,
     Binary,
+    Bound,
     Builtin,
     Cast,
     Compare,
@@ -62,6 +63,7 @@ RULES: dict[type, Any] = {
         len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim
     ),
     SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
+    Bound: lambda n: n.type.dtype is int64 and n.a.type.dtype is uint64,
     Let: lambda n: n.type == n.body.type,
     If: lambda n: _bool(n.condition),
     While: lambda n: _bool(n.condition),

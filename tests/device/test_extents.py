@@ -1,4 +1,5 @@
-"""Parallel loops over several ranges whose sizes have a product of more than 64 bits, or are not positive."""
+"""Parallel loops over several ranges whose sizes have a product of more than 64 bits, or are not positive;
+bounds of loops that are no int64."""
 
 import math
 
@@ -8,8 +9,9 @@ from kernel_tools import on
 
 from pyarray.api.manipulation import broadcast_to
 from pyarray.array_convert import asnumpy
-from pyarray.dtypes import int32, int64
-from pyarray.jit.kernel import kernel
+from pyarray.dtypes import int32, int64, uint64
+from pyarray.errors import BoundsError
+from pyarray.jit.kernel import func, kernel
 from pyarray.jit.mode import debug
 from pyarray.jit.saved import load_kernel
 from pyarray.lang.markers import atomic_add, ndrange
@@ -41,6 +43,41 @@ def shaped(out, a, b):
 def read(out, sizes):
     for _, _ in ndrange(sizes[0], sizes[1]):
         atomic_add(out, 0, 1)
+
+
+@kernel
+def between(out, first: uint64, last: uint64):
+    for _ in range(first, last):
+        atomic_add(out, 0, 1)
+
+
+@kernel
+def down(out, first: uint64, last: int64):
+    for _ in range(first, last, -1):
+        atomic_add(out, 0, 1)
+
+
+@func
+def length(bounds, step):
+    count = 0
+    for _ in range(bounds[0], bounds[1], step):
+        count += 1
+    return count
+
+
+@kernel
+def within(out, bounds, step):
+    for i in range(1):
+        out[i] = length(bounds, step)
+
+
+@kernel
+def left(out, last: uint64):
+    for k in range(1):
+        for i in range(3, last):
+            if i == 7:
+                break
+            out[k] += 1
 
 
 def runs(k, out, *args):
@@ -79,3 +116,31 @@ def test_sizes_of_views_and_from_memory(device):
         sizes = on(device, np.array([n, m]))  # only the device knows them: nothing is run
         assert runs(read, out, sizes) == (expected or 0)
     assert runs(read, out, on(device, np.array([-2, -3]))) == 0
+    out[0] = 0
+    for n, m in [(2**40, 2**40), (2**63, 3)]:
+        sizes = on(device, np.array([n, m], np.uint64))
+        what = r"ndrange of 2\*\*63 iterations or more: kernel" if n < 2**63 else f"range bound {n}: kernel"
+        with debug(), pytest.raises(BoundsError, match=f"^{what}.*\nCallstack:\n  read"):
+            read(out, sizes)
+    with debug():
+        assert runs(read, out, on(device, np.array([2, 3], np.uint64))) == 6
+
+
+def test_bounds_that_are_no_int64_are_reported(device):
+    out, huge = on(device, np.zeros(1, np.int64)), 2**63
+    unsigned = [on(device, np.array(v, np.uint64)) for v in ((2, 9), (huge, huge + 3), (0, 2**64 - 1))]
+    right = [(between, 2, 6, 4), (between, 6, 2, 0), (down, 5, -1, 6), (within, unsigned[0], 3, 3)]
+    right.append((left, 2**64 - 1, 4))
+    wrong = [(between, huge, huge + 3), (down, huge + 1, 0), (within, unsigned[1], 1)]
+    wrong.append((within, unsigned[2], HUGE))
+    with debug():
+        for k, *args, expected in right:
+            assert runs(k, out, *args) == expected
+        for k, *args in wrong:
+            what = r"^range bound \d+: kernel\[\w+\] tid=0: loop variables are int64, so bounds are below"
+            with pytest.raises(BoundsError, match=what) as caught:
+                k(out, *args)
+            assert caught.value.index >= huge
+            assert [f.function for f in caught.value.frames] == [k.__name__, "length"][: 1 + (k is within)]
+    for k, *args, expected in right:
+        assert runs(k, out, *args) == expected
