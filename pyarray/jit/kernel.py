@@ -13,14 +13,12 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, overload
 
 import numpy as np
 
 from ..buffer_view import BufferView
 from ..errors import CompileError
-from ..keywords import refuse
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.markers import constexpr
@@ -30,6 +28,7 @@ from ..locks import new_lock
 from . import compile as compiler
 from . import explain, saved, transfer
 from .binding import Bound
+from .calls import MISSING, Binder
 from .counts import counts_of, retire_counts
 from .forms import Form, read
 from .functions import Func as Func
@@ -121,7 +120,7 @@ class Kernel(Importable):
         scope: dict[str, Any] = {
             "variants": self._variants.table, "mode": mode, "observed": OBSERVED,
             "tick": self._ticks.__next__, "miss": self._miss, "refused": self._refused,
-            "refuse": partial(refuse, self.__wrapped__), "report": self._report,
+            "wrong": Binder(self.__name__, self.parameters).wrong, "report": self._report,
             "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
         forms = [form for form, _ in self._forms.values() if not form.plain]
@@ -134,8 +133,6 @@ class Kernel(Importable):
         self._dispatch = made
 
     def _first_call(self, /, *args: Any, **kwargs: Any) -> None:
-        if kwargs:
-            refuse(self.__wrapped__, kwargs)
         with self._lock:
             if self._dispatch == self._first_call:
                 self._make_dispatcher()
@@ -143,6 +140,8 @@ class Kernel(Importable):
 
     def bind(self, args: tuple[Any, ...]) -> Bound:
         """The call's arguments, taken apart. Raises `TypeError`."""
+        if any(a is MISSING for a in args):
+            Binder(self.__name__, self.parameters).wrong(args)
         form, values = read(self.__name__, self.parameters, args, lambda: attributes_read(self.source_text))
         with self._lock:
             known = self._forms.get(form.structure)

@@ -7,7 +7,6 @@ value is kept between calls.
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import struct
@@ -27,6 +26,7 @@ from ..lang.ir import ArrayType
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.written import LOW, MASK
+from .calls import MISSING, define, prefix, signature
 from .forms import Form, Struct, fixed_class
 from .signature import Constant, Parameter, Unread
 from .variants import Variant
@@ -123,7 +123,7 @@ def make_launcher(
     record is its value. Masks of what was declared Out (`lang.written`) are made, and checked behind. Of
     `watched` arguments the owners are told before that they are written; of `asked` ones, those that have an
     owner who wants to know. The sizes of `tested` loops may have too large a product, a `ValueError`."""
-    p = _prefix(names)  # the path of a field is no name
+    p = prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     given = ", ".join(variables.values())
     outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in variables]
@@ -137,6 +137,10 @@ def make_launcher(
     text = f"def {p}f({given}):\n"
     text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
     text += "".join(f"    {variables[name]}._buffer.written()\n" for name in watched)
+    live = {name for name, _ in params}
+    for name in (n for n in names if n not in live):  # nothing else looks at it
+        scope["missing"] = MISSING
+        text += f"    if {variables[name]} is {p}missing: raise TypeError({name!r})\n"
     for v in map(variables.get, asked):
         text += f"    if {v}._key & {WATCHED}: {v}._buffer.written()\n"
     call = f"{p}run({p}pack({values}))"
@@ -152,7 +156,7 @@ def make_launcher(
         checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
         call = f"{call} or {checks}"
     text += f"    return {call}\n"
-    return _define(text, p, scope, "launch")
+    return define(text, p, scope, "launch")
 
 
 def _too_many(kernel: str, tested: Sequence[Extents], number: int, sizes: tuple[int, ...]) -> NoReturn:
@@ -174,7 +178,7 @@ def make_walk(
     params = variant.program.params
     arrays = operands(params, variant.program.directions, False)
     run = variant.device.driver.launcher(variant.artifact.function, arrays)
-    p = _prefix(names := tuple(f"a{k}" for k in range(len(params))))
+    p = prefix(names := tuple(f"a{k}" for k in range(len(params))))
     pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
     values = []
     for name, (_, kind), layout in zip(names, params, layouts, strict=True):
@@ -185,7 +189,7 @@ def make_walk(
         values += [name, *map(str, shape), *(map(str, strides) if kind.strided else ())]
     scope = {"run": run, "pack": pack, "flag": _flag, "complex": _complex, "bool": bool}
     text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({', '.join(values)}))\n"
-    return _define(text, p, scope, "walk")
+    return define(text, p, scope, "walk")
 
 
 def make_dispatcher(
@@ -198,7 +202,7 @@ def make_dispatcher(
     otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """The kernel's call for arguments of one form: `scope` provides variants, mode, observed, tick, miss,
-    refused, refuse, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of
+    refused, wrong, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of
     another form, and in the end to `miss`.
 
     Each field of a structure is read once, so that what is looked up is what is launched. Arguments of
@@ -206,7 +210,7 @@ def make_dispatcher(
     which is quick; that something equal came is for `miss` to see.
     """
     names = tuple(p.name for p in params)
-    p = _prefix(names)
+    p = prefix(names)
     scope = scope | {"struct_error": struct.error, "form": form, "otherwise": otherwise}
     checked = f"{p}mode.key"  # under which nothing is found while launches are observed
     if debug is not None:
@@ -220,15 +224,15 @@ def make_dispatcher(
     reader = _Reads(form, p, scope)
     tests = list(reader.tests)
     if captures:
-        guards = [_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
+        guards = [guard(capture, k, p, scope) for k, capture in enumerate(captures)]
         tests.insert(0, f"not ({' or '.join(guards)})")
     lines = [*reader.loads, f"{p}launch = {p}variants[{key_expression(form, reader.names, checked, p)}]"]
     if tests:
         lines = [f"if {' and '.join(tests)}:", *(f"    {line}" for line in lines)]
     text = (
-        f"def {p}f({_signature(params, p, scope)}{', ' if params else ''}**{p}unknown):\n"
-        f"    if {p}unknown:\n"
-        f"        {p}refuse({p}unknown)\n"
+        f"def {p}f({signature(params, p, scope, f'{p}extra', missing=True)}, **{p}unknown):\n"
+        f"    if {p}extra or {p}unknown:\n"
+        f"        {p}wrong({args}, {p}extra, {p}unknown)\n"
         f"    {p}launch = None\n"
         "    try:\n"
         + "".join(f"        {line}\n" for line in lines)
@@ -244,21 +248,7 @@ def make_dispatcher(
         f"    if {p}failure:\n"
         f"        {p}report({p}failure, {p}launch)\n"
     )
-    return _define(text, p, scope, name)
-
-
-def _signature(params: tuple[Parameter, ...], p: str, scope: dict[str, Any]) -> str:
-    """The parameters of a dispatcher; their defaults go into `scope`."""
-    signature: list[str] = []
-    for parameter in params:
-        if parameter.keyword_only and "*" not in signature:
-            signature.append("*")
-        if parameter.default is not inspect.Parameter.empty:
-            scope[f"default_{parameter.name}"] = parameter.default
-            signature.append(f"{parameter.name}={p}default_{parameter.name}")
-        else:
-            signature.append(parameter.name)
-    return ", ".join(signature)
+    return define(text, p, scope, name)
 
 
 class _Reads:
@@ -306,10 +296,10 @@ class _Reads:
 
 def make_key(form: Form, scope: dict[str, Any]) -> Callable[..., Any]:
     """Function of `checked` and the leaves that gives their key, as the dispatcher looks it up."""
-    p = _prefix(names := tuple(f"a{k}" for k in range(len(form.leaves))))
+    p = prefix(names := tuple(f"a{k}" for k in range(len(form.leaves))))
     text = f"def {p}f({p}checked, {', '.join(names)}):\n"
     text += f"    return {key_expression(form, names, f'{p}checked', p)}\n"
-    return _define(text, p, scope | {"form": form}, "key")
+    return define(text, p, scope | {"form": form}, "key")
 
 
 def key_expression(form: Form, names: Sequence[str], checked: str, p: str) -> str:
@@ -326,7 +316,7 @@ def key_expression(form: Form, names: Sequence[str], checked: str, p: str) -> st
     return "".join(f"{key}, " for key in keys)
 
 
-def _guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
+def guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
     """Condition that a captured value is no longer the one compiled in."""
     scope[f"owner{number}"], scope[f"value{number}"] = capture.owner, capture.value
     if isinstance(capture.owner, (dict, list)):
@@ -334,19 +324,3 @@ def _guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
     else:
         now = ".cell_contents" if isinstance(capture.owner, types.CellType) else f".{capture.name}"
     return f"{p}owner{number}{now} is not {p}value{number}"
-
-
-def _prefix(names: tuple[str, ...]) -> str:
-    """What our own names begin with, so that no parameter's name is one of them."""
-    prefix = "_pa_"
-    while any(name.startswith(prefix) for name in names):
-        prefix = "_" + prefix
-    return prefix
-
-
-def _define(text: str, p: str, scope: dict[str, Any], name: str) -> Callable[..., Any]:
-    space = {p + key: value for key, value in scope.items()}
-    exec(compile(text, f"<pyarray {name}>", "exec"), space)
-    made: Callable[..., Any] = space[f"{p}f"]
-    made.__name__ = made.__qualname__ = name  # a wrong count of arguments is reported under it
-    return made

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import enum
 import hashlib
-import inspect
 import json
 import logging
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from ..lang.pipeline import Program
 from . import compile as compiler
 from . import transfer
 from .binding import Bound
+from .calls import Binder
 from .facts import extents_of, site_facts, site_of, type_facts, type_of
 from .forms import Form, Struct
 from .launch import make_launcher, operands, written_by
@@ -215,15 +215,13 @@ class SavedKernel:
         self.__name__ = facts["kernel"]
         self._facts = facts
         self._saved = [_Saved(self.__name__, v, blobs) for v in facts["variants"]]
-        self._signature = inspect.Signature([_parameter(p) for p in facts["parameters"]])
+        self._bind = Binder(self.__name__, [_parameter(p) for p in facts["parameters"]])
 
     def __repr__(self) -> str:
         return f"<saved kernel {self.__name__}, {len(self._saved)} variants>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        given = self._signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        saved, bound = self._find(given.arguments)
+        saved, bound = self._find(self._bind(args, kwargs))
         bound.check_scalars()
         variant = saved.variant(bound.device())
         bound.check_writeable(variant.program)
@@ -274,11 +272,9 @@ class SavedKernel:
         return self._saved[-1].program.text
 
 
-def _parameter(facts: dict[str, Any]) -> inspect.Parameter:
-    kind = (
-        inspect.Parameter.KEYWORD_ONLY if facts["keyword_only"] else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    )
-    return inspect.Parameter(facts["name"], kind, default=facts.get("default", inspect.Parameter.empty))
+def _parameter(facts: dict[str, Any]) -> Parameter:
+    plain = Parameter(facts["name"], None, keyword_only=facts["keyword_only"])
+    return replace(plain, default=facts["default"]) if "default" in facts else plain
 
 
 def _described(value: Any) -> str:

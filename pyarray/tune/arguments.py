@@ -34,9 +34,9 @@ class Call:
 
     def __init__(self, kernel: Kernel, written: Written, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
         self.kernel, self._tuned, self._named = kernel, written.tuned, written.named
-        given = written.bind(*args, **kwargs)
+        given = written.bind(args, kwargs)
         self.given = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
-        self.args = {n: value for n, value in given.items() if n not in written.tuned}
+        self.args = {p.name: given[p.name] for p in written.free}
         self._parameters = written.parameters
         self.mode = mode.key  # of this thread; another may change it at any time
         in_debug = mode.debug if self.mode is OBSERVED else self.mode

@@ -8,18 +8,19 @@ doesn't find is for the slow way, which makes the key.
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..driver.base import KINDS
 from ..jit.binding import check_scalars
-from ..jit.launch import _define, _guard, _prefix
+from ..jit.calls import MISSING, Binder, define, prefix, signature
+from ..jit.launch import guard
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
 
@@ -76,23 +77,20 @@ class Written:
     zeroed: tuple[str, ...]
 
     @functools.cached_property
-    def bind(self) -> Callable[..., dict[str, Any]]:
-        """Arguments by parameter, of a call. It has the tuned kernel's signature, so that a wrong call is
-        told as Python tells it."""
-        p, scope = _prefix(tuple(q.name for q in self.parameters)), {"CHOSEN": CHOSEN}
-        given = ", ".join(f"{q.name!r}: {q.name}" for q in self.parameters)
-        text = f"def {p}f({self.signature(p, scope)}):\n    return {{{given}}}\n"
-        return _define(text, p, scope, self.kernel.__name__)
+    def bind(self) -> Binder:
+        """Arguments by parameter, of a call."""
+        return Binder(self.kernel.__name__, self.ordered)
 
     @property
     def free(self) -> list[Parameter]:
         return [q for q in self.parameters if q.name not in self.tuned]
 
-    @property
-    def ordered(self) -> list[Parameter]:
+    @functools.cached_property
+    def ordered(self) -> tuple[Parameter, ...]:
         """As the tuned kernel has them: tuned ones last, by keyword only."""
-        first = [q for q in self.parameters if not q.keyword_only and q.name not in self.tuned]
-        return first + [q for q in self.parameters if q.keyword_only or q.name in self.tuned]
+        own = {"keyword_only": True, "default": CHOSEN}
+        params = (replace(q, **(own if q.name in self.tuned else {})) for q in self.parameters)
+        return tuple(sorted(params, key=lambda q: q.keyword_only))
 
     def key(self, pattern: Sequence[str], p: str) -> str:
         """The tuple that a choice is looked up by: all that a variant depends on, and the tuner's key;
@@ -111,21 +109,6 @@ class Written:
                 parts += [q.name] if q.name in self.named else []
         return "(" + "".join(f"{part}, " for part in parts) + ")"
 
-    def signature(self, p: str, scope: dict[str, Any]) -> str:
-        """The parameters of the generated call; their defaults go into `scope`."""
-        parts: list[str] = []
-        for q in self.ordered:
-            if (q.keyword_only or q.name in self.tuned) and "*" not in parts:
-                parts.append("*")
-            if q.name in self.tuned:
-                parts.append(f"{q.name}={p}CHOSEN")
-            elif q.default is not inspect.Parameter.empty:
-                scope[f"default_{q.name}"] = q.default
-                parts.append(f"{q.name}={p}default_{q.name}")
-            else:
-                parts.append(q.name)
-        return ", ".join(parts)
-
 
 def make_call(
     written: Written,
@@ -137,23 +120,24 @@ def make_call(
     """The call for one pattern, and the function of the arguments that gives the tuple. `scope` provides
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
     What isn't found, and a value that doesn't fit, is for `otherwise`."""
-    p = _prefix(tuple(q.name for q in written.parameters))
-    scope = scope | {"CHOSEN": CHOSEN, "map": map, "zip": zip, "get": _environment.get, "read": _READ}
+    p = prefix(tuple(q.name for q in written.parameters))
+    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
     scope |= {"otherwise": otherwise, "struct_error": struct.error}
-    by_name = {q.name for q in written.ordered if q.keyword_only or q.name in written.tuned}
-    args = ", ".join(f"{q.name}={q.name}" if q.name in by_name else q.name for q in written.ordered)
+    args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in written.ordered)
+    every = "(" + "".join(f"{q.name}, " for q in written.ordered) + ")"
     tests = [f"{name} is {p}CHOSEN" for name in written.tuned]
-    tests += [f"not {_guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
+    tests += [f"not {guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
     constants = {name: f"{p}c{k}" for k, name in enumerate(written.tuned)}
     passed = ", ".join(constants.get(q.name, q.name) for q in written.parameters)
-    scope |= {"check": check_scalars, "kernel": written.kernel.__name__, "free": tuple(written.free)}
-    values = "".join(f"{q.name}, " for q in written.free)
+    scope |= {"check": partial(_check, written.bind), "wrong": written.bind.wrong}
     # an argument that the launch refuses mustn't be found out when results are gone
-    zero = [f"    {p}check({p}kernel, {p}zip({p}free, ({values})))\n"] if written.zeroed else []
+    zero = [f"    {p}check({every})\n"] if written.zeroed else []
     zero += [f"    {p}zero({name})\n" for name in written.zeroed]
     expression = written.key(pattern, p)
     text = (
-        f"def {p}f({written.signature(p, scope)}):\n"
+        f"def {p}f({signature(written.ordered, p, scope, f'{p}extra', missing=True)}, **{p}unknown):\n"
+        f"    if {p}extra or {p}unknown:\n"
+        f"        {p}wrong({every}, {p}extra, {p}unknown)\n"
         f"    {p}found = None\n"
         "    try:\n"
         f"        if {' and '.join(tests) or 'True'}:\n"
@@ -172,4 +156,11 @@ def make_call(
     )
     names = ", ".join(q.name for q in written.free)
     key = f"def {p}f({names}):\n    return {expression}\n"
-    return _define(text, p, dict(scope), written.kernel.__name__), _define(key, p, dict(scope), "key")
+    return define(text, p, dict(scope), written.kernel.__name__), define(key, p, dict(scope), "key")
+
+
+def _check(bind: Binder, args: tuple[Any, ...]) -> None:
+    """Raises what the launch would raise for one of the arguments, in the order of `bind`."""
+    if any(a is MISSING for a in args):
+        bind.wrong(args)
+    check_scalars(bind.name, zip(bind.params, args, strict=True))

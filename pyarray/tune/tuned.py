@@ -97,7 +97,7 @@ class Tuned:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._written.bind)
+        return inspect.signature(self._written.bind.function)
 
     def __repr__(self) -> str:
         return f"<tuned {self.kernel!r}>"

@@ -1,0 +1,101 @@
+"""Calls that don't fit a kernel's parameters.
+
+Python refuses them before a function runs, in its own words. So generated functions take any call, with
+`MISSING` for what isn't given, and ask `Binder` what is wrong only where they find nothing to launch.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..keywords import refuse
+from .signature import Parameter
+
+
+class Missing:
+    """What a required parameter is set to that the call doesn't give."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING = Missing()
+
+
+class Binder:
+    """What the calls of a kernel are to be like. `params` are in the order in which they are given by
+    position."""
+
+    def __init__(self, name: str, params: Sequence[Parameter]):
+        self.name, self.params = name, params
+
+    @functools.cached_property
+    def function(self) -> Callable[..., dict[str, Any]]:
+        """Arguments by parameter: its signature is that of the kernel."""
+        p, scope = prefix([q.name for q in self.params]), dict[str, Any]()
+        given = ", ".join(f"{q.name!r}: {q.name}" for q in self.params)
+        text = f"def {p}f({signature(self.params, p, scope)}):\n    return {{{given}}}\n"
+        return define(text, p, scope, self.name)
+
+    def __call__(self, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by parameter, defaults too. Raises `TypeError` for a call that doesn't fit."""
+        try:
+            given = self.function(*args, **options)
+        except TypeError:
+            refuse(self.function, options)
+            raise
+        if any(value is MISSING for value in given.values()):
+            self.wrong(tuple(given.values()))
+        return given
+
+    def wrong(
+        self, args: Sequence[Any], extra: Sequence[Any] = (), unknown: Mapping[str, Any] | None = None
+    ) -> NoReturn:
+        """Raises the `TypeError` of a call that has given `args`, one for each parameter, and beside them
+        `extra` by position and `unknown` by keyword."""
+        pairs = list(zip(self.params, args, strict=True))
+        first = [a for q, a in pairs if not q.keyword_only] if extra else []  # then all of them were given
+        named = {q.name: a for q, a in pairs[len(first) :] if a is not MISSING and a is not q.default}
+        refuse(self.function, unknown or {})
+        self.function(*first, *extra, **named, **(unknown or {}))
+        raise AssertionError(f"{self.name}: this call fits")
+
+
+def signature(
+    params: Sequence[Parameter], p: str, scope: dict[str, Any], extra: str = "", missing: bool = False
+) -> str:
+    """The parameters of a generated function; their defaults go into `scope`. `missing`: none of them is
+    required. More arguments by position than there are go into `extra`, where it is given."""
+    parts: list[str] = []
+    star = f"*{extra}"
+    if missing:
+        scope["missing"] = MISSING
+    for q in params:
+        if q.keyword_only and star not in parts:
+            parts.append(star)
+        if q.default is not inspect.Parameter.empty:
+            scope[f"default_{q.name}"] = q.default
+            parts.append(f"{q.name}={p}default_{q.name}")
+        else:
+            parts.append(f"{q.name}={p}missing" if missing else q.name)
+    return ", ".join([*parts, *([star] if extra and star not in parts else [])])
+
+
+def prefix(names: Sequence[str]) -> str:
+    """What our own names begin with, so that no parameter's name is one of them."""
+    found = "_pa_"
+    while any(name.startswith(found) for name in names):
+        found = "_" + found
+    return found
+
+
+def define(text: str, p: str, scope: Mapping[str, Any], name: str) -> Callable[..., Any]:
+    """The function of this text, whose names beside the parameters begin with `p`."""
+    space = {p + key: value for key, value in scope.items()}
+    exec(compile(text, f"<pyarray {name}>", "exec"), space)
+    made: Callable[..., Any] = space[f"{p}f"]
+    made.__name__ = made.__qualname__ = name  # a wrong count of arguments is reported under it
+    return made
