@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import platform
 import tempfile
@@ -85,9 +86,9 @@ class CpuDriver(Driver):
         return cc.toolchain()
 
     def load(self, artifact: bytes) -> int:
-        # The system loader knows files by path and takes a known path for a loaded module: hence a fresh name
-        # each time.
-        handle, path = tempfile.mkstemp(prefix="pyarray-", suffix=".so")
+        # The system loader knows files by path and takes a known path for a loaded module: hence a number
+        # that no other module of this process has, nor of those that it is a fork of.
+        handle, path = tempfile.mkstemp(prefix=f"pyarray-{next(_numbers)}-", suffix=".so")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(artifact)
@@ -149,6 +150,9 @@ class CpuDriver(Driver):
 
     def stream(self) -> int:
         return 0
+
+
+_numbers = itertools.count()  # of loaded artifacts
 
 
 def _threads() -> int:

@@ -124,6 +124,7 @@ struct Emulator {
 };
 extern Emulator &emulator;
 extern thread_local int current_device;
+extern thread_local std::string reason; // of this thread's last error about a module, in the loader's words
 
 // Every call of the API begins with it: an error code where the process, or the current device, is no use.
 int enter();
@@ -146,6 +147,13 @@ void enqueue(const std::shared_ptr<Stream> &stream, std::function<int()> run, st
 void run_until(const Place &place);
 void run_device(int device);
 uint64_t random_number();
+
+// files.cpp
+std::string temporary_folder();
+std::string read_all(const std::string &path); // empty where it can't be read
+bool write_new(const std::string &path, const std::string &bytes); // false, with errno, where there is such a file
+// A path that begins so, belongs to nobody and is never given twice; empty, with errno, where `make` can't make it.
+std::string fresh(const std::string &start, const std::function<bool(const std::string &)> &make);
 
 // faults.cpp: runs it with the memory of the device `reaches` only; a fault in it breaks the device
 int guarded(int device, const std::string &what, const std::function<int()> &work, int reaches);

@@ -1,7 +1,8 @@
 // Modules and launches. A code object is a shared object behind a head of 64 bytes: magic, target, size.
 #include "emulator.h"
-#include <cstdlib>
+#include <cerrno>
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #define BEGIN                                                                                                          \
@@ -20,19 +21,28 @@ static void publish_own_names()
     if (dladdr((void *)&publish_own_names, &here)) dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 
-// Under a name of its own: libraries of one name are one library to the loader.
+// The loader takes a name or an inode that it knows for the library it has loaded.
+static bool is_new(void *library, const std::string &path)
+{
+    link_map *map;
+    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && path == map->l_name;
+}
+
 static void *load(const char *bytes, size_t size)
 {
     static const bool published = (publish_own_names(), true);
     (void)published;
-    const char *folder = getenv("TMPDIR");
-    std::string path = std::string(folder ? folder : "/tmp") + "/hip-emulator-XXXXXX";
-    const int file = mkstemp(path.data());
-    if (file < 0) return nullptr;
-    size_t written = 0;
-    for (ssize_t n; written < size && (n = write(file, bytes + written, size - written)) > 0;) written += (size_t)n;
-    close(file);
-    void *library = written == size ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    const std::string path = fresh(temporary_folder() + "/hip-emulator", [&](const std::string &name) {
+        return write_new(name, std::string(bytes, size));
+    });
+    void *library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::string what = "a library of " + std::to_string(size) + " bytes at " + (path.empty() ? "no path" : path);
+    if (!library) reason = what + ": " + (path.empty() ? strerror(errno) : dlerror());
+    else if (!is_new(library, path)) {
+        reason = what + ": the loader takes it for another one";
+        dlclose(library);
+        library = nullptr;
+    }
     unlink(path.c_str());
     return library;
 }
@@ -74,7 +84,11 @@ EXPORT int hipModuleGetFunction(void **out, void *handle, const char *name)
     function->name = name;
     function->module = module.get();
     function->entry = (int (*)(pa_grid_launch *))dlsym(module->library, ("pa_grid_" + function->name).c_str());
-    if (!function->entry) return NotFound;
+    if (!function->entry) {
+        const char *said = dlerror(); // it names the library
+        reason = said ? said : "its address is null";
+        return NotFound;
+    }
     *out = (void *)emulator.functions.add(function);
     return Success;
 }

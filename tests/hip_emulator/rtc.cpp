@@ -1,5 +1,6 @@
 // hiprtc: the text goes to the system's C++ compiler, behind pa_grid_cpu.h.
 #include "emulator.h"
+#include <cerrno>
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
@@ -98,26 +99,6 @@ static std::string whole_text(const Program &program)
     return text;
 }
 
-static std::string read_all(const std::string &path)
-{
-    std::string bytes;
-    char piece[1 << 16];
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return bytes;
-    for (ssize_t n; (n = read(file, piece, sizeof piece)) > 0;) bytes.append(piece, (size_t)n);
-    close(file);
-    return bytes;
-}
-
-static bool write_all(const std::string &path, const std::string &bytes)
-{
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t done = 0;
-    for (ssize_t n; file >= 0 && done < bytes.size() && (n = write(file, bytes.data() + done, bytes.size() - done)) > 0;)
-        done += (size_t)n;
-    return file >= 0 && close(file) == 0 && done == bytes.size();
-}
-
 static int call(const std::vector<std::string> &command, const std::string &log)
 {
     std::vector<char *> arguments;
@@ -134,23 +115,29 @@ static int call(const std::vector<std::string> &command, const std::string &log)
     return status;
 }
 
+static bool make_folder(const std::string &path) { return mkdir(path.c_str(), 0700) == 0; }
+
+static void remove_folder(const std::string &path, const std::vector<std::string> &names)
+{
+    for (const auto &name : names) unlink((path + "/" + name).c_str());
+    rmdir(path.c_str());
+}
+
 // The shared object; empty, with the compiler's words, if there is none.
 static std::string compile(const std::vector<std::string> &command, const std::string &text, std::string &log)
 {
-    const char *folder = getenv("TMPDIR");
-    std::string place = std::string(folder ? folder : "/tmp") + "/hip-emulator-XXXXXX", code;
-    if (!mkdtemp(place.data())) return code;
+    const std::string place = fresh(temporary_folder() + "/hip-emulator", make_folder);
+    std::string code;
     std::vector<std::string> whole = command;
     for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-shared"), std::string("-Wl,-Bsymbolic"), std::string("-nostdlib"),
                           std::string("-lgcc")}) whole.push_back(a);
-    if (write_all(place + "/kernel.cpp", text)) {
+    if (!place.empty() && write_new(place + "/kernel.cpp", text)) {
         const int status = call(whole, place + "/log");
         log = read_all(place + "/log");
         if (status == 0) code = read_all(place + "/kernel.so");
-        else if (log.empty()) log = "can't run " + command[0];
-    }
-    for (const char *name : {"/kernel.cpp", "/kernel.so", "/log"}) unlink((place + name).c_str());
-    rmdir(place.c_str());
+        if (code.empty() && log.empty()) log = "can't run " + command[0];
+    } else log = "can't write to " + temporary_folder() + ": " + strerror(errno);
+    if (!place.empty()) remove_folder(place, {"kernel.cpp", "kernel.so", "log"});
     return code;
 }
 
@@ -183,17 +170,19 @@ static std::string headers()
 // What nearly every kernel includes, read by the compiler once per command: a folder with it.
 static std::string prelude(const std::string &folder, const std::vector<std::string> &command, uint64_t key)
 {
-    const std::string place = folder + "/" + std::to_string(key), fresh = place + "." + std::to_string(getpid());
-    if (access(place.c_str(), F_OK) == 0 || mkdir(fresh.c_str(), 0700) != 0) return place;
+    const std::string place = folder + "/" + std::to_string(key);
+    if (access(place.c_str(), F_OK) == 0) return place;
+    const std::string made = fresh(place, make_folder);
     std::string text = "#include \"pa_grid_cpu.h\"\n";
     for (const char *name : {"base", "real", "int", "half", "complex", "atomic", "check"})
         text += std::string("#include \"pa_") + name + ".h\"\n";
+    if (made.empty() || !write_new(made + "/prelude.h", text)) return place;
     std::vector<std::string> whole = command;
-    for (const auto &a : {std::string("-x"), std::string("c++-header"), fresh + "/prelude.h", std::string("-o"), fresh + "/prelude.h.gch"})
+    for (const auto &a : {std::string("-x"), std::string("c++-header"), made + "/prelude.h", std::string("-o"), made + "/prelude.h.gch"})
         whole.push_back(a);
-    write_all(fresh + "/prelude.h", text);
-    call(whole, fresh + "/log");
-    rename(fresh.c_str(), place.c_str()); // another process may have been first: then this one is of no use
+    // without it the compiler reads the text; a part of it may have been written
+    if (call(whole, made + "/log") != 0) unlink((made + "/prelude.h.gch").c_str());
+    if (rename(made.c_str(), place.c_str()) != 0) remove_folder(made, {"prelude.h", "prelude.h.gch", "log"}); // another was first
     return place;
 }
 
@@ -201,16 +190,18 @@ static std::string prelude(const std::string &folder, const std::vector<std::str
 static std::string compiled(std::vector<std::string> command, const std::string &text, std::string &log)
 {
     const char *cache = getenv("HIP_EMULATOR_CACHE");
-    const std::string folder = cache ? cache : "/tmp";
+    const std::string folder = cache ? cache : temporary_folder();
     std::string key = headers() + '\n';
     for (const auto &a : command) key += a + '\n';
     command.push_back("-I" + prelude(folder, command, hash(key)));
     key += text;
     key = std::to_string(key.size()) + "\n" + key;
     const std::string path = folder + "/" + std::to_string(hash(key)) + ".so", kept = read_all(path);
-    if (kept.compare(0, key.size(), key) == 0) return kept.substr(key.size());
-    const std::string code = compile(command, text, log), fresh = path + "." + std::to_string(getpid());
-    if (!code.empty() && write_all(fresh, key + code)) rename(fresh.c_str(), path.c_str());
+    if (kept.size() > key.size() && kept.compare(0, key.size(), key) == 0) return kept.substr(key.size());
+    const std::string code = compile(command, text, log);
+    if (code.empty()) return code;
+    const std::string made = fresh(path, [&](const std::string &name) { return write_new(name, key + code); });
+    if (!made.empty() && rename(made.c_str(), path.c_str()) != 0) unlink(made.c_str());
     return code;
 }
 

@@ -5,6 +5,7 @@
 
 Emulator &emulator = *new Emulator; // never destroyed: Python frees arrays until the very end
 thread_local int current_device;
+thread_local std::string reason;
 
 static void start()
 {
@@ -140,7 +141,13 @@ static const std::map<int, std::pair<const char *, const char *>> ERRORS = {
 };
 
 EXPORT const char *hipGetErrorName(int code) { return ERRORS.count(code) ? ERRORS.at(code).first : "hipErrorUnknown"; }
-EXPORT const char *hipGetErrorString(int code) { return ERRORS.count(code) ? ERRORS.at(code).second : "unknown error"; }
+EXPORT const char *hipGetErrorString(int code)
+{
+    static thread_local std::string words; // until the thread's next question
+    words = ERRORS.count(code) ? ERRORS.at(code).second : "unknown error";
+    if ((code == InvalidImage || code == NotFound) && !reason.empty()) words += ": " + reason;
+    return words.c_str();
+}
 
 // ---- memory
 

@@ -256,8 +256,14 @@ def test_code_for_another_target(emulator, driver):
         driver.load(code)
     module = get_device("hip:1").driver.load(code)
     for name in ("never", "comment"):
-        with pytest.raises(DeviceError, match="hipErrorNotFound"):
+        with pytest.raises(DeviceError, match=rf"hipErrorNotFound.*undefined symbol: pa_grid_{name}"):
             get_device("hip:1").driver.symbol(module, name)
+
+
+def test_code_that_is_no_library(emulator, driver, run):
+    code = driver.compiler().compile(KERNELS)
+    with pytest.raises(DeviceError, match=r"hipErrorInvalidImage.*of 100 bytes at .*cannot read"):
+        driver.load(code[:56] + struct.pack("Q", 100) + code[64:164])
 
 
 def test_refused_text_and_unknown_targets(emulator):
@@ -274,6 +280,43 @@ def test_bad_launches(driver, run):
         run("part", 1, form="i", grid=0)
 
 
+def start(code):
+    """A process that runs `code`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_processes_and_threads_compile_at_once(emulator, tmp_path):
+    """Same and other texts, none of them in the cache."""
+    code = f"""
+        import os, threading
+        from concurrent.futures import ThreadPoolExecutor
+        from hip_emulator.build import use_emulator
+        use_emulator()
+        os.environ["HIP_EMULATOR_CACHE"] = {str(tmp_path)!r}
+        from pyarray.driver.base import get_device
+        driver, together = get_device("hip:0").driver, threading.Barrier(4, timeout=20)
+        def load(thread):
+            for k in 0, 1, thread + 2:
+                text = f'extern "C" __global__ void only_{{k}}(int *v) {{{{ *v = {{k}}; }}}}'
+                together.wait()
+                module = driver.load(driver.compiler().compile(text))
+                driver.symbol(module, f"only_{{k}}")
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(load, range(4)))
+    """
+    for process in [start(code), start(code)]:
+        said = process.communicate()[1]
+        assert process.returncode == 0, said
+    left = {path.name for path in tmp_path.iterdir()}
+    assert len(left) == 7, left  # six texts and the headers, and nothing half done
+    assert not any("-" in name for name in left)
+
+
 def test_a_fork_has_no_device(emulator):
     """At the library itself: the driver doesn't even ask."""
     assert len(devices("hip")) == 2
@@ -288,10 +331,6 @@ def test_a_fork_has_no_device(emulator):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
         assert library.hipDeviceSynchronize() == 0
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stderr
+    process = start(code)
+    said = process.communicate()[1]
+    assert process.returncode == 0, said
