@@ -42,7 +42,7 @@ FURTHER = (
     "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
     "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
     "dump", "dump_tag", "load_dump", "trace",
-    "constexpr", "ndrange", *language.ATOMICS,
+    "constexpr", "ndrange", "unordered", *language.ATOMICS,
 )  # fmt: skip
 
 
@@ -133,6 +133,8 @@ def _further(name: str) -> str:
         return _atomic(name)
     if name == "ndrange":
         return "ndrange(*sizes)"
+    if name == "unordered":
+        return "unordered(range)"
     if name in ("ndarray", "constexpr", "Device", "In", "Out", "InOut"):
         return name
     return signature(name, thing)
@@ -224,7 +226,7 @@ def kernel_functions() -> str:
         (f"`pa.{_atomic(name)}`", kinds(infer_access._ATOMIC_KINDS.get(op, "biu")))
         for name, op in language.ATOMICS.items()
     ]
-    markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "constexpr")]
+    markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "unordered", "constexpr")]
     return "\n\n".join(
         (
             "# Functions in kernels",

@@ -110,6 +110,7 @@ from .lang.markers import atomic_or as atomic_or
 from .lang.markers import atomic_sub as atomic_sub
 from .lang.markers import atomic_xor as atomic_xor
 from .lang.markers import ndrange as ndrange
+from .lang.markers import unordered as unordered
 from .memory.figures import MemoryPool as MemoryPool
 from .memory.figures import get_default_memory_pool as get_default_memory_pool
 from .tune.autotune import autotune as autotune

@@ -2,7 +2,7 @@
 
 What stands outside the loops runs once. Where it only computes with sizes and numbers each thread computes it
 anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. An
-iteration with an unordered reduction belongs to a team: a block, or a warp where there is little to reduce.
+iteration with an unordered loop belongs to a team (`emit_team.py`): a block, or a warp where little is to do.
 In debug mode each loop is tested as a whole; if all of its indices are inside it runs as in release. The
 second part of the result lists the kernels as `symbol=slots`, which driver/gpu.py reads.
 """
@@ -10,13 +10,14 @@ second part of the result lists the kernels as `symbol=slots`, which driver/gpu.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
-from .emit_code import Code, cname, ctype, iteration, sites_of, start_of
+from .emit_code import cname, ctype, iteration, sites_of
 from .emit_loop import (
     bounds,
     declarations,
@@ -30,6 +31,7 @@ from .emit_loop import (
     unpack,
     walked,
 )
+from .emit_team import GridCode, by_teams, changes
 from .emit_tile import ROWS, in_tiles, tile_loop
 from .emit_wide import filled, share, wide_arrays, wide_loop
 from .hoist import Hoist
@@ -39,12 +41,12 @@ from .ir import (
     Const,
     Expr,
     For,
-    Function,
     Invoke,
     Load,
     Local,
     ScalarType,
     Size,
+    Stmt,
     Store,
     Tree,
     assigned,
@@ -53,7 +55,6 @@ from .ir import (
 from .pins import Pins
 
 _FRAME = "frame"
-_IN_FLIGHT = 16  # loads of a thread in a reduction, before it waits for the first
 _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
 _FEW = 512  # iterations whose blocks all run at once
 _FEW_WORTH = 64  # elements of one of these that are worth a block
@@ -67,7 +68,7 @@ def emit_gpu(
     hoist = Hoist(tree) if debug else None
     program = _Grid(code, tree, hoist)
     # the threads of a team take the same way, whichever of them fails: they wait for each other
-    code.fails = may_fail(tree) and not any(map(program.by_teams, program.loops()))
+    code.fails = may_fail(tree) and not any(by_teams(loop, code.pure) for loop in program.loops())
     helpers = helper_functions(code, tree, hoist)
     code.hoisted = code.sites = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
@@ -77,72 +78,9 @@ def emit_gpu(
     return assemble(code, parts), ";".join(program.launches)
 
 
-def _changes(function: Function) -> bool:
-    return any(isinstance(n, (Store, Atomic, Invoke)) for s in function.body for n in walk(s))
-
-
 def _plain(node: Any) -> bool:
     """Whether computing it twice, by any thread, gives the same and changes nothing."""
     return not any(isinstance(n, (Load, Store, Atomic, Invoke)) for n in walk(node))
-
-
-class GridCode(Code):
-    """`team`: its threads share an iteration. They all run it with the same values, share out the loops of
-    unordered reductions among them, and the first one stores."""
-
-    team = False
-
-    def write_For(self, s: For, pad: str, indent: int) -> str:
-        if not (self.team and s.reductions):
-            return super().write_For(s, pad, indent)
-        (variable,), (reach,) = s.variables, s.ranges
-        nodes = [n for st in s.body for n in walk(st)]
-        types = {n.name: n.type for n in nodes if isinstance(n, Local)}
-        start = self.expr(reach.start) if reach.start is not None else "0"
-        stop = self.expr(reach.stop)  # type: ignore[arg-type]
-        self.counters += 1
-        k, inner = f"k{self.counters}", pad + "    "
-        text = f"{pad}{{\n{inner}const int64_t {k}_stop = {stop};\n"
-        lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
-        for acc, op in s.reductions:
-            dtype = types[acc].dtype
-            text += f"{inner}{dtype.ctype} {lanes[acc]} = {start_of(acc, op, dtype)};\n"
-        saved = dict(self.renamed)
-        self.renamed |= lanes
-        loads = sum(isinstance(n, Load) for n in nodes)
-        text += f"{inner}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
-        text += f"{inner}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
-        text += f"{inner}    const int64_t {cname(variable)} = {k};\n{self.block(s.body, indent + 2)}"
-        text += f"{inner}}}\n{self.joined(s, lanes, types, inner)}"
-        self.renamed = saved
-        return f"{text}{pad}}}\n"
-
-    def joined(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
-        """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""
-
-        def each(make: Any) -> str:
-            return "".join(make(acc, op, lanes[acc], types[acc]) for acc, op in s.reductions)
-
-        def both(op: str, kind: Any, a: str, b: str) -> str:
-            return self.merged(op, kind, s.loc, a, b)
-
-        text = f"{pad}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}    {x} = {both(op, kind, x, f'pa_shuffle({x}, d)')};\n")
-        text += f"{pad}}}\n{pad}if (whole) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
-        text += f"{pad}    __syncthreads(); /* the ones before have been read */\n"
-        text += f"{pad}    if (pa_lane() == 0) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x / warpSize] = {x};\n")
-        text += f"{pad}    }}\n{pad}    __syncthreads();\n"
-        text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[0];\n")
-        text += f"{pad}    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}        {x} = {both(op, kind, x, f'all_{x}[w]')};\n")
-        text += f"{pad}    }}\n{pad}}}\n"
-        return text + each(lambda acc, op, x, kind: f"{pad}{cname(acc)} = {both(op, kind, cname(acc), x)};\n")
-
-    def write_Store(self, s: Store, pad: str, indent: int) -> str:
-        text = super().write_Store(s, pad, indent)
-        return f"{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(whole);\n" if self.team else text
 
 
 class _Grid:
@@ -151,7 +89,7 @@ class _Grid:
     def __init__(self, code: GridCode, tree: Tree, hoist: Hoist | None):
         self.code, self.kernel, self.hoist = code, tree.kernel, hoist
         kernel = self.kernel
-        self.pure = {f.symbol for f in tree.functions if not _changes(f)}
+        code.pure = {f.symbol for f in tree.functions if not changes(f)}
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
         self.outer = outer_variables(kernel)
         self.launches: list[str] = []
@@ -221,13 +159,6 @@ class _Grid:
     def load(self) -> str:
         return "".join(f"    {ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};\n" for n, k in self.outer)
 
-    def by_teams(self, loop: For) -> bool:
-        """Whether a team shares each iteration: it reduces, and all else can be done by all."""
-        nodes = [n for s in loop.body for n in walk(s)]
-        calls = {n.function for n in nodes if isinstance(n, Invoke)}
-        only = calls <= self.pure and not any(isinstance(n, Atomic) for n in nodes)
-        return only and any(isinstance(n, For) and n.reductions for n in nodes)
-
     def loop(self, loop: For, before: list[Any]) -> str:
         code, number = self.code, loop.loop
         assert number is not None
@@ -264,9 +195,9 @@ class _Grid:
     def ways(self, loop: For) -> tuple[str, str]:
         """The loop's text, and how its grid differs from a thread for each iteration."""
         code, kernel = self.code, self.kernel
-        if self.by_teams(loop):
+        if by_teams(loop, code.pure):
             return self.teams(loop), "b"
-        store = filled(code, kernel, loop, self.pure)
+        store = filled(code, kernel, loop, self.code.pure)
         if store is None or (len(loop.ranges) > 1 and not in_tiles(loop)):
             return self.threads(loop), ""
         if len(loop.ranges) > 1:
@@ -279,9 +210,7 @@ class _Grid:
         leave most of the device idle, else a warp."""
         sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
-        self.code.team = True
-        body = self.iteration(loop)
-        self.code.team = False
+        body = self.iteration(loop, self.code.iteration_of_team)
         return f"""\
     const int64_t most = {most};
     const bool whole = count < most / {_BLOCKS_WORTH} || (count <= {_FEW} && count < most / {_FEW_WORTH});
@@ -295,11 +224,11 @@ class _Grid:
         """An iteration for each thread, and more where there are more."""
         return (
             "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
-            + self.iteration(loop)
+            + self.iteration(loop, self.code.block)
             + "    }\n"
         )
 
-    def iteration(self, loop: For) -> str:
+    def iteration(self, loop: For, write: Callable[[tuple[Stmt, ...], int], str]) -> str:
         code, inner = self.code, assigned(*loop.body)
         text = ""
         if code.debug:
@@ -308,7 +237,7 @@ class _Grid:
             )
         text += self.places(loop)
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
-        return text + code.block(loop.body, 2)
+        return text + write(loop.body, 2)
 
     def count(self, loop: For, place: str = "") -> str:
         """Number of iterations; what `bounds` hold is read from `place`."""

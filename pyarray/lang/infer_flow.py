@@ -196,7 +196,8 @@ class FunctionBody(Assignments):
             what = "'break' in a loop over ndrange is not part of the kernel language"
             self.source.fail(node, what, "write nested for loops")
         reductions = self.reductions(node, body, entry) if unordered else ()
-        return [*before, For(self.loc(node), names, ranges, body, number, reductions)]
+        free = unordered and number is None
+        return [*before, For(self.loc(node), names, ranges, body, number, reductions, unordered=free)]
 
     def loop_variables(
         self, node: ast.For, count: int, array: Expr | None, starts: list[Expr | None]

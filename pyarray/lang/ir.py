@@ -312,8 +312,9 @@ class For:
     ranges are evaluated once, before the first iteration.
 
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
-    an unordered inner loop may be accumulated in any order. `site` is that of a step that may be 0, or
-    of sizes that may have too large a product.
+    an inner loop may be accumulated in any order, and the iterations of an `unordered` one may run in any
+    order, or at the same time. `site` is that of a step that may be 0, or of sizes that may have too large a
+    product.
     """
 
     loc: Loc
@@ -323,6 +324,7 @@ class For:
     loop: int | None = None
     reductions: tuple[tuple[str, str], ...] = ()
     site: int | None = None
+    unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

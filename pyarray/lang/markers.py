@@ -72,7 +72,9 @@ ndrange = Marker(
 unordered = Marker(
     "unordered",
     lambda indices: indices,
-    "`for i in unordered(range(n))`: a reduction whose order of combination is free.",
+    "`for j in pa.unordered(range(n))`: an inner loop whose iterations may run in any order, or at the same "
+    "time. It may store elements that no other iteration reads or writes, and carry reductions whose order "
+    "of combination is free.",
 )
 
 _UPDATES: dict[str, Callable[[Any, Any], Any]] = {

@@ -20,6 +20,7 @@ from .prove import refute
 from .races import refuse_races
 from .record import transform
 from .sequence import sequence
+from .unordered import refuse_dependent
 from .verify import verify
 from .written import track
 
@@ -70,6 +71,7 @@ def lower(
     enforce(tree, said, sources)
     if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
+        refuse_dependent(tree, sources)
     facts, kept = directions(tree, said), unread(tree)
     sites: tuple[Site, ...] = ()
     if debug:

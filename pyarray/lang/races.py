@@ -92,14 +92,13 @@ class Context:
 
 def refuse_races(tree: Tree, sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` for a store that is a race for sure."""
-    functions = {f.symbol: f for f in tree.functions}
     storing = {f.symbol for f in tree.functions if any(isinstance(n, Store) for s in f.body for n in walk(s))}
     for f in tree.functions:  # callees first
         if any(isinstance(n, Invoke) and n.function in storing for s in f.body for n in walk(s)):
             storing.add(f.symbol)
     for loop in tree.kernel.body:
         if isinstance(loop, For) and loop.loop is not None and not _plainly_apart(loop, storing):
-            _Loop(tree, functions, sources, loop).check()
+            Races(tree, tree.kernel, sources, loop).check()
 
 
 def _needed(loop: For) -> Names:
@@ -134,27 +133,25 @@ def _plainly_apart(loop: For, storing: set[str]) -> bool:
     return all(needed <= {n.name for i in s.index for n in walk(i) if isinstance(n, Local)} for s in stores)
 
 
-class _Loop:
-    """The walk over one parallel loop. It is done twice, since what the loop writes is known only then; inner
-    loops are walked until nothing changes."""
+class Races:
+    """The walk over one loop of `function`, whose iterations run at the same time. It is done twice, since
+    what the loop writes is known only then; inner loops are walked until nothing changes."""
 
-    def __init__(
-        self, tree: Tree, functions: dict[str, Function], sources: Mapping[str, FunctionSource], loop: For
-    ):
-        self.functions, self.sources, self.loop = functions, sources, loop
+    def __init__(self, tree: Tree, function: Function, sources: Mapping[str, FunctionSource], loop: For):
+        self.functions, self.sources, self.loop = {f.symbol: f for f in tree.functions}, sources, loop
         self.needed = _needed(loop)
         self.from_zero = _from_zero(loop)
-        self.symbol = tree.kernel.symbol
+        self.symbol = function.symbol
         self.written: set[str] = set()
         self.checking = False
         self.exits = Fact()  # what decides whether an inner loop, or a function, is left
         self.returned: list[Fact] = []
         self.known: dict[Any, Fact] = {}
         results = result_roots(tree)
-        roots = view_roots(tree.kernel, results)
+        roots = view_roots(function, results)
         self.env: dict[str, Fact] = {
             name: Fact(roots=root(Local(loop.loc, kind, name), roots, results))
-            for name, kind in (*tree.kernel.params, *tree.kernel.variables)
+            for name, kind in (*function.params, *function.variables)
             if isinstance(kind, ArrayType)
         }
 
@@ -335,17 +332,20 @@ class _Loop:
         name = " or ".join(repr(n) for n in sorted(array.roots))
         shown = sorted(n for n in missing if not n.startswith("."))
         which = repr(shown[0]) if shown else "the loop's variable"
-        source = self.sources[self.symbol]
+        source, parallel = self.sources[self.symbol], self.loop.loop is not None
+        kind = "parallel" if parallel else "unordered"
         if not update:
-            what = f"iterations of the parallel loop store different values into one element of {name}"
+            what = f"iterations of the {kind} loop store different values into one element of {name}"
             advice = (
                 f"which one stays is chance: let the index depend on {which}, or choose an iteration with =="
             )
             source.fail(s.loc, f"{what}: its index doesn't depend on {which}", advice)
-        what = f"iterations of the parallel loop update one element of {name} at the same time"
+        what = f"iterations of the {kind} loop update one element of {name} at the same time"
         atomic, host = _instead(s.value, compared)
         advice = "store one result per iteration, with an inner loop"
-        if atomic:
+        if not parallel:
+            advice = "update a variable, and store it behind the loop"
+        elif atomic:
             place = min(array.roots)
             advice = f"write pa.{atomic}({place}, index, x), or one iteration per result{host}"
         source.fail(s.loc, f"{what}: its index doesn't depend on {which}", advice)

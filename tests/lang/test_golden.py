@@ -42,19 +42,33 @@ def total(v, out):
         out[0] = s
 
 
+@kernel
+def centre(out, x):
+    for i in range(x.shape[0]):
+        first = x[i, 0]
+        s = float32(0)
+        for j in unordered(range(x.shape[1])):
+            s += x[i, j]
+        for j in unordered(range(x.shape[1])):
+            out[i, j] = x[i, j] - s / x.shape[1] + first
+
+
 PROGRAMS = {
     "scale": (scale, [("v", VECTOR), ("factor", NUMBER)], False),
     "scale_debug": (scale, [("v", VECTOR), ("factor", NUMBER)], True),
     "transposed": (transposed, [("a", STRIDED), ("b", STRIDED), ("n", INDEX)], False),
     "total": (total, [("v", VECTOR), ("out", VECTOR)], False),
+    "centre": (centre, [("out", STRIDED), ("x", STRIDED)], False),
+    "centre.cuda": (centre, [("out", STRIDED), ("x", STRIDED)], False),
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_golden(name, request):
     k, params, debug = PROGRAMS[name]
-    text = lower(k.source_text, params, "cpu", debug).text
-    path = FOLDER / f"{name}.c"
+    stem, _, target = name.partition(".")
+    text = lower(k.source_text, params, target or "cpu", debug).text
+    path = FOLDER / (f"{stem}.cu" if target else f"{stem}.c")
     if request.config.getoption("--update-golden", default=False):
         path.write_text(text)
     assert path.read_text() == text

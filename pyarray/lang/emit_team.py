@@ -1,0 +1,142 @@
+"""Text of an iteration that the threads of a team share: a block, or a warp.
+
+All of them run it with the same values. They share out the iterations of the innermost `unordered` loops, in
+which each does what its own iterations say; reductions are joined at the end. Elsewhere the first thread
+stores. Nobody stores what another thread of the team may still have to read, nor reads what another one may
+still have to store: `pa_team_sync` stands between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .emit_code import Code, cname, start_of
+from .ir import Atomic, For, Function, Invoke, Load, Local, Stmt, Store, walk
+
+_IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
+
+
+def changes(function: Function) -> bool:
+    """Whether it stores, or calls a function that may."""
+    return any(isinstance(n, (Store, Atomic, Invoke)) for s in function.body for n in walk(s))
+
+
+def shared_loops(parts: tuple[Stmt, ...], pure: set[str]) -> list[For]:
+    """The innermost unordered loops that do something. `pure` functions change nothing."""
+    found: list[For] = []
+    for part in parts:
+        for n in walk(part):
+            if isinstance(n, For) and n.unordered and (n.reductions or _effects(n.body, pure)):
+                found += [] if shared_loops(n.body, pure) else [n]
+    return found
+
+
+def by_teams(loop: For, pure: set[str]) -> bool:
+    """Whether a team can share each iteration: there is something to share, and outside of that there are no
+    atomics and no functions that store."""
+    shared = shared_loops(loop.body, pure)
+    inside = sum(_others(n.body, pure) for n in shared)
+    return bool(shared) and inside == _others(loop.body, pure)
+
+
+def _effects(body: tuple[Stmt, ...], pure: set[str]) -> bool:
+    return _others(body, pure) > 0 or any(isinstance(n, Store) for s in body for n in walk(s))
+
+
+def _others(body: tuple[Stmt, ...], pure: set[str]) -> int:
+    """How many effects there are other than stores."""
+    nodes = [n for s in body for n in walk(s)]
+    return sum(isinstance(n, Atomic) or (isinstance(n, Invoke) and n.function not in pure) for n in nodes)
+
+
+class GridCode(Code):
+    """Statements of a grid's loop; of a `team` while one is set."""
+
+    team = False
+    read = False  # whether a thread of the team may have read memory since they last met
+    pure: set[str]  # functions that change nothing
+
+    def iteration_of_team(self, body: tuple[Stmt, ...], indent: int) -> str:
+        self.team, self.read = True, False
+        text = self.block(body, indent)
+        self.team = False
+        return text
+
+    def statement(self, s: Stmt, indent: int) -> str:
+        reads = self.team and not self.owned(s) and any(isinstance(n, (Load, Invoke)) for n in walk(s))
+        self.read |= reads
+        text = super().statement(s, indent)
+        self.read |= reads
+        return text
+
+    def owned(self, s: Stmt) -> bool:
+        """Whether it is written for the team as a whole, and says itself when the threads meet."""
+        return isinstance(s, Store) or (isinstance(s, For) and shared_loops((s,), self.pure) == [s])
+
+    def met(self, pad: str) -> str:
+        """The threads meet, if one of them may have read what is stored next."""
+        text = f"{pad}pa_team_sync(whole);\n" if self.read else ""
+        self.read = False
+        return text
+
+    def write_Store(self, s: Store, pad: str, indent: int) -> str:
+        text = super().write_Store(s, pad, indent)
+        if not self.team:
+            return text
+        return f"{self.met(pad)}{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(whole);\n"
+
+    def write_For(self, s: For, pad: str, indent: int) -> str:
+        return (
+            self.shared(s, pad, indent) if self.team and self.owned(s) else super().write_For(s, pad, indent)
+        )
+
+    def shared(self, s: For, pad: str, indent: int) -> str:
+        """A loop whose iterations the threads share out, each `team`-th to one of them."""
+        (variable,), (reach,) = s.variables, s.ranges
+        nodes = [n for st in s.body for n in walk(st)]
+        types = {n.name: n.type for n in nodes if isinstance(n, Local)}
+        stores = _effects(s.body, self.pure)
+        start = self.expr(reach.start) if reach.start is not None else "0"
+        stop = self.expr(reach.stop)  # type: ignore[arg-type]
+        self.counters += 1
+        k, inner = f"k{self.counters}", pad + "    "
+        text = (self.met(pad) if stores else "") + f"{pad}{{\n{inner}const int64_t {k}_stop = {stop};\n"
+        lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
+        for acc, op in s.reductions:
+            dtype = types[acc].dtype
+            text += f"{inner}{dtype.ctype} {lanes[acc]} = {start_of(acc, op, dtype)};\n"
+        saved = dict(self.renamed)
+        self.renamed |= lanes
+        loads = sum(isinstance(n, Load) for n in nodes)
+        text += f"{inner}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
+        text += f"{inner}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
+        self.team = False
+        text += f"{inner}    const int64_t {cname(variable)} = {k};\n{self.block(s.body, indent + 2)}"
+        self.team = True
+        text += f"{inner}}}\n{self.joined(s, lanes, types, inner) if s.reductions else ''}"
+        self.renamed = saved
+        self.read = False  # for who has an other's part of a reduction has waited for its reads
+        return f"{text}{pad}}}\n" + (f"{pad}pa_team_sync(whole);\n" if stores else "")
+
+    def joined(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
+        """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""
+
+        def each(make: Any) -> str:
+            return "".join(make(acc, op, lanes[acc], types[acc]) for acc, op in s.reductions)
+
+        def both(op: str, kind: Any, a: str, b: str) -> str:
+            return self.merged(op, kind, s.loc, a, b)
+
+        text = f"{pad}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}    {x} = {both(op, kind, x, f'pa_shuffle({x}, d)')};\n")
+        text += f"{pad}}}\n{pad}if (whole) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
+        text += f"{pad}    __syncthreads(); /* the ones before have been read */\n"
+        text += f"{pad}    if (pa_lane() == 0) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x / warpSize] = {x};\n")
+        text += f"{pad}    }}\n{pad}    __syncthreads();\n"
+        text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[0];\n")
+        text += f"{pad}    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {{\n"
+        text += each(lambda _, op, x, kind: f"{pad}        {x} = {both(op, kind, x, f'all_{x}[w]')};\n")
+        text += f"{pad}    }}\n{pad}}}\n"
+        return text + each(lambda acc, op, x, kind: f"{pad}{cname(acc)} = {both(op, kind, cname(acc), x)};\n")

@@ -1,0 +1,139 @@
+#include <pa_base.h>
+
+PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
+PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
+#else
+PA_FN void pa_warp_sync(void) { __syncwarp(); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+#endif
+template <typename T> PA_FN T pa_shuffle(T x, int d)
+{
+    union { T value; unsigned word[(sizeof(T) + 3) / 4]; } u;
+    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = 0;
+    u.value = x;
+    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d);
+    return u.value;
+}
+#define PA_WARPS 32 /* of a block, at most */
+PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
+PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
+PA_FN void pa_team_sync(bool whole)
+{
+    if (whole) __syncthreads();
+    else pa_warp_sync();
+}
+/* this thread's first iteration when each takes `share` of them, a block's width apart */
+PA_FN int64_t pa_chunk(int share) { return (int64_t)blockIdx.x * blockDim.x * share + threadIdx.x; }
+/* whether tiles of 32 x 32 have more elements inside the matrix than outside */
+PA_FN bool pa_in_tiles(int64_t rows, int64_t columns)
+{
+    return (rows + 31) / 32 * ((columns + 31) / 32) * 512 <= rows * columns;
+}
+/* whether neighbours in memory are along the first of two axes */
+PA_FN bool pa_nearer(int64_t a, int64_t b)
+{
+    return a != 0 && (a < 0 ? -a : a) < (b < 0 ? -b : b);
+}
+PA_FN bool pa_aligned(const void *p, int64_t size)
+{
+    return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;
+}
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pa_vector { T v[N]; };
+/* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
+PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
+{
+    const int64_t whole = *rest;
+    if (count <= 0x7fffffff) {
+        const uint32_t q = (uint32_t)whole / (uint32_t)size;
+        *rest = q;
+        return (int64_t)((uint32_t)whole - q * (uint32_t)size);
+    }
+    *rest = whole / size;
+    return whole - *rest * size;
+}
+
+typedef struct { float *data; int64_t n0; int64_t n1; int64_t s0; int64_t s1; } view_f32_2s;
+
+typedef struct {
+    float *data_v_out;
+    int64_t n0_v_out;
+    int64_t n1_v_out;
+    int64_t s0_v_out;
+    int64_t s1_v_out;
+    float *data_v_x;
+    int64_t n0_v_x;
+    int64_t n1_v_x;
+    int64_t s0_v_x;
+    int64_t s1_v_x;
+} kernel_centre_slots;
+
+extern "C" __global__ void __launch_bounds__(256) kernel_centre_0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
+    const bool whole = count < most / 1024 || (count <= 512 && count < most / 64);
+    const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
+    const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
+    for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            const int64_t k1_stop = v_x.n1;
+            float lane_v_s = 0.0f;
+            #pragma unroll 8
+            for (int64_t k1 = 0 + rank; k1 < k1_stop; k1 += team) {
+                const int64_t v_j = k1;
+                lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
+            }
+            for (int d = warpSize / 2; d > 0; d /= 2) {
+                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            }
+            if (whole) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                __syncthreads(); /* the ones before have been read */
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[0];
+                for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            const int64_t k2_stop = v_x.n1;
+            #pragma unroll 8
+            for (int64_t k2 = 0 + rank; k2 < k2_stop; k2 += team) {
+                const int64_t v_j = k2;
+                *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
+            }
+        }
+        pa_team_sync(whole);
+    }
+}
+
