@@ -138,7 +138,11 @@ def _edges(x: ndarray, bins: Any, span: Any) -> tuple[ndarray, bool]:
         kind = x._dtype if x._dtype.kind == "f" and x.itemsize >= 4 else float64
         if span is None:  # in the elements' own arithmetic, as NumPy has it
             low, high = kind(low), kind(high)
-        return asarray(np.linspace(low, high, count + 1, dtype=kind.numpy), device=x.device), True
+        edges = np.linspace(low, high, count + 1, dtype=kind.numpy)
+        if (edges[1:] <= edges[:-1]).any():
+            span = f"[{low}, {high}] in {kind}"
+            raise ValueError(f"histogram(): {count} bins are too many for the range {span}; pass fewer")
+        return asarray(edges, device=x.device), True
     if given.ndim != 1:
         raise ValueError(f"histogram(): edges are 1-D, got shape {given.shape}")
     host = asnumpy(given) if isinstance(given, ndarray) else given

@@ -195,8 +195,9 @@ def cov(
     """
     rows = _variables("cov", m, rowvar)
     if y is not None:
-        others = _variables("cov", y, rowvar)
-        rows = concat([rows, others])
+        other = as_operand("cov", y, "biufc")
+        # one row is one variable either way, as NumPy has it of `y`
+        rows = concat([rows, _variables("cov", other, rowvar or other._shape[:1] == (1,))])
     kind = result_type(rows._dtype, float64)
     rows = rows.astype(kind, copy=False)
     left = rows._shape[1] - (int(not bias) if ddof is None else ddof)
@@ -211,7 +212,7 @@ def _variables(name: str, m: Any, rowvar: bool) -> ndarray:
         raise ValueError(f"{name}() takes arrays of up to 2 dimensions, got shape {m._shape}")
     if m.ndim < 2:
         return m.reshape((1, m._size))
-    return m if rowvar or m._shape[0] == 1 else m.T
+    return m if rowvar else m.T
 
 
 @repeatable

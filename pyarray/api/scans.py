@@ -108,12 +108,14 @@ def _scan(
     result = compute_out(name, out, shape, kind, x.device)
     if x._dtype.kind == "c" and kind.kind not in "cb":
         raise TypeError(f"{name}(): {x._dtype} can't be added up in {kind}; take .real, .imag or abs() first")
+    if out is not None:
+        x = _apart(x, out)
     target = result
     if initial:
         before = (slice(None),) * along
         result[(*before, slice(0, 1))] = op.start
         target = result[(*before, slice(1, None))]
-    scan_into(op, target, x if out is None else _apart(x, out), along, kind)
+    scan_into(op, target, x, along, kind)
     return result
 
 

@@ -183,9 +183,9 @@ def fromfunction(
     return function(*indices(shape, dtype=dtype, device=device), **kwargs)
 
 
-def unravel_index(positions: Any, shape: Any) -> tuple[ndarray, ...]:
-    """Indices, an array per axis of `shape`, of flat positions in C order. Raises `ValueError` for positions
-    out of range, which the device is asked for.
+def unravel_index(positions: Any, shape: Any, order: str = "C") -> tuple[ndarray, ...]:
+    """Indices, an array per axis of `shape`, of flat positions in C order, or with `order` "F" in Fortran's.
+    Raises `ValueError` for positions out of range, which the device is asked for.
 
     >>> import pyarray as pa
     >>> [i.tolist() for i in pa.unravel_index([3, 5], (2, 3))]
@@ -193,35 +193,46 @@ def unravel_index(positions: Any, shape: Any) -> tuple[ndarray, ...]:
     """
     left, sizes = _integers("unravel_index", positions), shapes.resolve_shape(shape)
     _check_range("unravel_index", left, math.prod(sizes))
+    backward = _from_the_last("unravel_index", order)
     found = []
-    for n in reversed(sizes):
+    for n in reversed(sizes) if backward else sizes:
         found.append(left % n if n else left)
         left = left // n if n else left
-    return tuple(reversed(found))
+    return tuple(reversed(found) if backward else found)
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise") -> ndarray:
-    """Flat positions in C order of indices, an array per axis of `dims`. Indices out of range: `mode` "raise"
-    (`ValueError`), "wrap" around, or "clip" to the ends.
+def _from_the_last(name: str, order: str) -> bool:
+    """Whether the last axis is the one whose neighbours are neighbours in memory."""
+    if order not in ("C", "F"):
+        raise ValueError(f"{name}(): order is 'C' or 'F', got {order!r}")
+    return order == "C"
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
+    """Flat positions in C order, or with `order` "F" in Fortran's, of indices, an array per axis of `dims`.
+    Indices out of range: `mode`, which may be one for each axis, "raise" (`ValueError`), "wrap" around, or
+    "clip" to the ends.
 
     >>> import pyarray as pa
     >>> pa.ravel_multi_index(([1, 1], [0, 2]), (2, 3)).tolist()
     [3, 5]
     """
-    sizes = shapes.resolve_shape(dims)
+    name, sizes = "ravel_multi_index", shapes.resolve_shape(dims)
     if len(multi_index) != len(sizes):
-        raise ValueError(
-            f"ravel_multi_index(): {len(sizes)} axes need as many index arrays, got {len(multi_index)}"
-        )
-    if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"ravel_multi_index(): mode is raise, wrap or clip, got {mode!r}")
+        raise ValueError(f"{name}(): {len(sizes)} axes need as many index arrays, got {len(multi_index)}")
+    modes = tuple(mode) if isinstance(mode, (tuple, list)) else (mode,) * len(sizes)
+    if len(modes) != len(sizes):
+        raise ValueError(f"{name}(): {len(sizes)} axes need one mode or as many, got {len(modes)}")
+    axes = list(zip(multi_index, sizes, modes, strict=True))
     total: Any = 0
-    for given, n in zip(multi_index, sizes, strict=True):
-        index: Any = _integers("ravel_multi_index", given)
-        if mode == "raise":
-            _check_range("ravel_multi_index", index, n)
+    for given, n, how in axes if _from_the_last(name, order) else reversed(axes):
+        if how not in ("raise", "wrap", "clip"):
+            raise ValueError(f"{name}(): mode is raise, wrap or clip, got {how!r}")
+        index: Any = _integers(name, given)
+        if how == "raise":
+            _check_range(name, index, n)
         else:
-            index = index % n if mode == "wrap" else index.clip(0, n - 1)
+            index = index % n if how == "wrap" else index.clip(0, n - 1)
         total = index + multiply(total, n) if isinstance(total, ndarray) else index
     return asarray(total)
 

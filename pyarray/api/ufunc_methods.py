@@ -59,6 +59,8 @@ def reduce(
     """The elements over `axis` (None: all axes) combined from the left."""
     name = f"{row.name}.reduce"
     x = asarray(operand(name, array))
+    if not x.ndim and axis in (0, -1):
+        axis = None  # a number is reduced by the default axis, too
     if row.name in _REDUCTIONS:
         given = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
         if row.name in ("add", "multiply"):

@@ -8,6 +8,7 @@ from differential.rows.excluded import EXCLUDED
 from differential.run import check
 
 import pyarray as pa
+from pyarray.api.quick import METHODS
 from pyarray.dtypes import DType
 
 # What is drawn here is a part, as each function needs kernels of its own; `make differential` runs more.
@@ -24,6 +25,7 @@ def public():
             skipped = inspect.isclass(thing) or inspect.ismodule(thing) or isinstance(thing, DType)
             if callable(thing) and not skipped:
                 yield prefix + name
+    yield from (f"ufunc.{method}" for method in METHODS)
     plain = set(dir(object)) - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
     for name in dir(pa.ndarray):
         if (name not in plain and not name.startswith("_")) or (

@@ -117,6 +117,10 @@ def test_corners():
     for span in ((2, 1), (0, np.inf)):
         with pytest.raises(ValueError, match="range"):
             pa.histogram(a, range=span)
+    close = pa.asarray([1.0, np.nextafter(1.0, 2.0)])
+    for call in (pa.histogram, pa.histogram_bin_edges):
+        with pytest.raises(ValueError, match="5 bins are too many for the range"):
+            call(close, 5)
     with pytest.raises(ValueError, match="not finite"):
         pa.histogram(pa.asarray([np.nan]))
     with pytest.raises(ValueError, match="weights have shape"):

@@ -137,4 +137,7 @@ def test_cov():
         with pytest.raises(ValueError, match="2 dimensions"):
             ours(pa.ones((2, 2, 2)))
     same(pa.cov(pa.asarray(x), bias=True), np.cov(x, bias=True))
+    # columns of one row are variables with one observation
+    assert pa.cov(pa.asarray(x[:1]), rowvar=False, ddof=0).tolist() == np.zeros((20, 20)).tolist()
+    same(pa.cov(pa.asarray(x.T), pa.asarray(y[:1]), rowvar=False), np.cov(x.T, y[:1], rowvar=False))
     same(pa.cov(pa.asarray(x), ddof=3), np.cov(x, ddof=3))

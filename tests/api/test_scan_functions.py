@@ -105,6 +105,12 @@ def test_out():
     line = pa.ones(100_000)
     pa.cumsum(line, out=line[::-1])
     assert line[0].item() == 100_000
+    for ours, theirs, start in ((pa.cumulative_sum, np.cumsum, 0), (pa.cumulative_prod, np.cumprod, 1)):
+        memory = pa.array(np.arange(1.0, 31))
+        before = memory.get()[:12].reshape(3, 4)
+        out = memory[:15].reshape(3, 5)  # the initial elements are some of the operand's
+        assert ours(memory[:12].reshape(3, 4), axis=1, include_initial=True, out=out) is out
+        same(out, np.concatenate([np.full((3, 1), start), theirs(before, 1)], axis=1))
     with pytest.raises(ValueError, match="shape"):
         pa.cumulative_sum(pa.asarray(x), axis=0, include_initial=True, out=out)
     with pytest.raises(TypeError, match="float64"):

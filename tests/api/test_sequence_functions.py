@@ -82,10 +82,18 @@ def test_flat_positions(shape, data):
     beyond = tuple(m + data.draw(st.integers(-9, 9)) for m in multi)
     for mode in ("wrap", "clip"):
         same(pa.ravel_multi_index(beyond, shape, mode), np.ravel_multi_index(beyond, shape, mode))
+    modes = tuple(data.draw(st.sampled_from(["wrap", "clip"])) for _ in shape)
+    ours, theirs = (m.ravel_multi_index(beyond, shape, modes, order="F") for m in (pa, np))
+    same(ours, theirs)
+    same(pa.unravel_index(flat, shape, "F"), np.unravel_index(flat, shape, "F"))
     with pytest.raises(ValueError, match="out of bounds"):
         pa.unravel_index(total, shape)
     with pytest.raises(ValueError, match="out of bounds"):
         pa.ravel_multi_index((-1,) * len(shape), shape)
+    with pytest.raises(ValueError, match="order is 'C' or 'F', got 'K'"):
+        pa.unravel_index(0, shape, "K")
+    with pytest.raises(ValueError, match="one mode or as many, got 9"):
+        pa.ravel_multi_index((0,) * len(shape), shape, ("wrap",) * 9)
 
 
 def test_grids_of_indices(device):

@@ -82,6 +82,15 @@ def test_numpys_own_ufuncs_and_options(device):
         agrees(ours, theirs)
 
 
+def test_reduce_of_one_element(device):
+    for name, value in (("add", 3), ("hypot", 2.5), ("bitwise_or", 5), ("maximum", True)):
+        a = pa.asarray(value, device=device)
+        agrees(getattr(pa, name).reduce(a), getattr(np, name).reduce(np.asarray(value)))
+        agrees(getattr(pa, name).reduce(a, axis=-1), getattr(np, name).reduce(np.asarray(value), axis=-1))
+    with pytest.raises(np.exceptions.AxisError):
+        pa.add.reduce(a, axis=1)
+
+
 def test_over_no_elements(device):
     for name, dtype in itertools.product(("add", "bitwise_and", "hypot", "logaddexp"), ("uint8", "float64")):
         x = np.zeros((0, 3), dtype)

@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dtypes", type=int, default=2, help="of each function; each is kernels of its own")
+    parser.add_argument("--dtypes", type=int, default=2, help="of each function at a time")
     parser.add_argument("--only", default="", help="functions whose names match this pattern, such as 'nan*'")
     parser.add_argument("--stop-after", type=int, default=50, help="differences")
     given = parser.parse_args()

@@ -63,6 +63,11 @@ class Case:
         return found
 
     @property
+    def function(self) -> str:
+        """The ufunc whose method is called; "" in other rows."""
+        return str(self.args[0]) if self.row.name.startswith("ufunc.") else ""
+
+    @property
     def dtypes(self) -> list[str]:
         return [self.memories[x.memory].dtype for x in self.operands()]
 

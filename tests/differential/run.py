@@ -30,11 +30,14 @@ class Report:
     meant: Counter[str] = field(default_factory=Counter)
 
 
-def dtypes_for(row: Row, seed: int, most: int) -> list[str]:
-    """Some of a row's dtypes: few, since each is kernels of its own; another seed draws others."""
+def dtypes_for(row: Row, seed: int, most: int, number: int = 0) -> list[str]:
+    """The dtypes of a row's case number `number`: few, since each is kernels of its own, and others from one
+    case to the next until all had their turn. Another seed has another order."""
     rng = np.random.default_rng([seed, zlib.crc32(row.name.encode())])
-    names = list(row.dtypes)
-    return [names[k] for k in rng.permutation(len(names))[: most if row.few else None]]
+    names = [row.dtypes[k] for k in rng.permutation(len(row.dtypes))]
+    if not row.few or most >= len(names):
+        return names
+    return [names[(number * most + k) % len(names)] for k in range(most)]
 
 
 def cases(rows: Sequence[Row], seed: int, dtypes: int) -> Iterator[tuple[Case, str]]:
@@ -43,7 +46,7 @@ def cases(rows: Sequence[Row], seed: int, dtypes: int) -> Iterator[tuple[Case, s
     while True:
         for row in rows:
             rng = np.random.default_rng([seed, zlib.crc32(row.name.encode()), number])
-            draw = Draw(rng, dtypes_for(row, seed, dtypes))
+            draw = Draw(rng, dtypes_for(row, seed, dtypes, number))
             args, kwargs = row.draw(draw)
             case = draw.case(row, args, kwargs)
             yield case, f"seed {seed}, {row.name} {number}"
@@ -68,7 +71,7 @@ def check(
     report, rng = Report(), np.random.default_rng([seed, 1])
     source = cases([row for row in rows or ROWS if row.there], seed, dtypes)
     working: list[list] = []
-    reported: set[tuple[str, str]] = set()
+    reported: set[tuple[str, ...]] = set()
     while report.calls < calls and len(report.differences) < stop_after:
         while len(working) < AT_ONCE:
             working.append([*next(source), TIMES])
@@ -80,7 +83,7 @@ def check(
         for difference in differences or ():
             if what := meant.by(case, difference):
                 report.meant[what] += 1
-            elif (key := (case.row.name, difference.aspect)) not in reported:
+            elif (key := (case.row.name, case.function, difference.aspect)) not in reported:
                 reported.add(key)
                 text = f"{compare.shown(case, name, device)} {difference.aspect}: {difference.text}"
                 report.differences.append(f"{text} (run {TIMES - left + 1})")

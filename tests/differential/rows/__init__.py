@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from . import elementwise, indexing, linear, reductions, shaping  # noqa: F401  (they fill the table)
+from . import elementwise, indexing, keywords, linear, methods, reductions, shaping, totals  # noqa: F401  (they fill the table)
 from .base import ROWS, Row
 
 __all__ = ["ROWS", "Row", "matching"]
