@@ -18,7 +18,7 @@ from ..jit.repeat import repeatable
 from .indexing import take
 from .manipulation import concat, flip, moveaxis, swapaxes
 from .searching import nonzero
-from .ufunc import beside
+from .ufunc import PYTHON, beside
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "delete", "dsplit",
@@ -363,20 +363,14 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
     places = _places("insert", obj, n, n + 1)
-    given = beside(x, values)
     if places.ndim == 0:
-        # what has the axis gives as many elements as it has there; what lacks it gives one
-        given = given[(None,) * (x.ndim - given.ndim)] if given.ndim < x.ndim else given
-        given = moveaxis(given, 0, k) if k else given
-        first, count = int(places), given.shape[k]
-        runs: Any = ((0, first), (first + count, n + count))
-        new: Any = slice(first, first + count)
-    else:
-        places, count = places.reshape(-1), places.size
-        order = np.argsort(places, kind="stable")
-        new = np.empty(count, np.int64)
-        new[order] = places[order] + np.arange(count)
-        runs = _runs(new[order], n + count)
+        return _inserted_at(x, int(places), values, k)
+    given = beside(x, values)
+    places, count = places.reshape(-1), places.size
+    order = np.argsort(places, kind="stable")
+    new = np.empty(count, np.int64)
+    new[order] = places[order] + np.arange(count)
+    runs = _runs(new[order], n + count)
     out = empty(x.shape[:k] + (n + count,) + x.shape[k + 1 :], x.dtype, x.device)
     at = 0
     for start, stop in runs or ():
@@ -387,8 +381,22 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
         old = np.ones(n + count, bool)
         old[new] = False
         out[(*whole, asarray(np.flatnonzero(old), device=x.device))] = x
-    out[(*whole, new if isinstance(new, slice) else asarray(new, device=x.device))] = given
+    out[(*whole, asarray(new, device=x.device))] = given
     return out
+
+
+def _inserted_at(x: ndarray, first: int, values: Any, k: int) -> ndarray:
+    """`insert` at one place of axis `k`, in one launch over the long parts."""
+    count = 1
+    if type(values) not in PYTHON:
+        # what has the axis gives as many elements as it has there; what lacks it gives one
+        given = beside(x, values)
+        given = given[(None,) * (x.ndim - given.ndim)] if given.ndim < x.ndim else given
+        values = moveaxis(given, 0, k) if k else given
+        count = values.shape[k]
+    new = empty((*x._shape[:k], count, *x._shape[k + 1 :]), x._dtype, x.device)
+    new[...] = values
+    return concat([x[_along(k, 0, first)], new, x[_along(k, first, x._shape[k])]], axis=k)
 
 
 def resize(x: Any, new_shape: Any, /) -> ndarray:

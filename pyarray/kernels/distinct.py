@@ -1,13 +1,14 @@
 """The distinct elements of a sorted array: counted block by block, then written by each block to its
-place."""
+place; and those of a few numbers as they come, by a table."""
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from .. import array_host
 from ..array import ndarray
-from ..dtypes import int64
+from ..dtypes import int64, uint64
 from ..jit.kernel import Kernel, from_text
 from . import grid_text
 from .nonzero import bits
@@ -37,6 +38,46 @@ def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarr
     starts, counts = (scratch((total,), int64, x.device) for _ in range(2))
     _values_kernel(source._dtype.kind, True)(target, source, found, block, equal_nan, starts, counts)
     return values, counts
+
+
+def table_for(most: int, device: Any) -> ndarray:
+    """The table of `first_of_each` for up to `most` different numbers."""
+    return scratch((1 << (2 * most).bit_length(),), uint64, device)
+
+
+def first_of_each(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
+    """Writes those elements of `x`, int64 of 0 or more, that are not among the first `begun` of `out` behind
+    these, each once and as they come, until `out` is full; how many there are then. `table` is that of
+    earlier calls with the same `out`. On the host alone."""
+    found = scratch((1,), int64, out.device)
+    _first_kernel()(out, begun, x, table, found)
+    return int(found.item())
+
+
+@functools.cache
+def _first_kernel() -> Kernel:
+    # open addressing: an element is one more than it is, since 0 is a free place
+    text = """def first_of_each(out, begun: int, x, table, found):
+    for once in range(1):
+        mask = uint64(table.shape[0] - 1)
+        if begun == 0:
+            for t in range(table.shape[0]):
+                table[t] = uint64(0)
+        n = int64(begun)
+        for i in range(x.shape[0]):
+            if n == out.shape[0]:
+                break
+            v = uint64(x[i]) + uint64(1)
+            at = ((v * uint64(0x9E3779B97F4A7C15)) >> uint64(32)) & mask
+            while table[int64(at)] != uint64(0) and table[int64(at)] != v:
+                at = (at + uint64(1)) & mask
+            if table[int64(at)] == uint64(0):
+                table[int64(at)] = v
+                out[n] = x[i]
+                n += 1
+        found[once] = n
+"""
+    return from_text("first_of_each", text, {"int64": int64, "uint64": uint64})
 
 
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:

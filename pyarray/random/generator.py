@@ -402,7 +402,8 @@ class Generator:
                 "pass replace=True"
             )
         if not replace:
-            return self._different(count, wanted, odds, device).reshape(shape)
+            drawn = self._different(count, wanted, odds, device)
+            return drawn if drawn._shape == shape else drawn.reshape(shape)
         if odds is None:
             return self.integers(max(count, 1), size=shape, device=device)
         steps = np.cumsum(odds)  # of the host, so that they are the same for every device
@@ -411,17 +412,19 @@ class Generator:
 
     def _different(self, count: int, wanted: int, odds: Any, device: Any) -> ndarray:
         """`wanted` numbers below `count`, none of them twice."""
-        found = np.empty(0, np.int64)
+        found: ndarray | None = None
         if FEW * wanted <= count:
             found = first_few(self, count, wanted, odds)
-            if found.size == wanted:
-                return asarray(found, device=device)
+            if found._size == wanted:
+                return found if device is found.device else found.to_device(device)
         if odds is None:
             return self.permutation(count, device=device)[:wanted]
         left = odds.copy()
-        left[found] = 0.0
+        if found is not None:
+            left[asnumpy(found)] = 0.0
         with np.errstate(divide="ignore"):
             rarity = asarray(1.0 / left, device=device)
         keys = multiply(self.standard_exponential(count, device=device), rarity)
-        rest = argsort(keys)[: wanted - found.size]
-        return concat([asarray(found, device=device), rest]) if found.size else rest
+        if found is None:
+            return argsort(keys)[:wanted]
+        return concat([found.to_device(device), argsort(keys)[: wanted - found._size]])

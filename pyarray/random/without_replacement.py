@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..array import empty
-from ..array_convert import asnumpy
+from ..array import ndarray
+from ..array_convert import asarray, asnumpy
+from ..driver.base import get_device
 from ..dtypes import int64
+from ..kernels.distinct import first_of_each, table_for
+from ..kernels.scratch import scratch
 from ..kernels.variates import fill_words
 
 Host = np.ndarray[Any, Any]
@@ -16,52 +19,34 @@ FEW = 8  # elements for each one that is drawn, from which on this is faster tha
 _ROUNDS = 4  # a distribution that a few elements dominate gives the same ones again and again
 
 
-def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> Host:
+def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> ndarray:
     """`wanted` different numbers below `count` in random order, equally likely or with the probabilities
     `odds`; with these perhaps fewer. What is drawn next has the odds that are left, so that this is the
     distribution of draws one by one. Drawn on the host: it is the same for every device."""
-    found = np.empty(0, np.int64)
+    host = get_device("cpu")
+    found, size, table = scratch((wanted,), int64, host), 0, table_for(wanted, host)
     for _ in range(_ROUNDS if odds is not None else wanted):
-        missing = wanted - found.size
+        missing = wanted - size
         if not missing:
             break
         if odds is None:
             spare = 2 * missing * wanted // count + 4  # twice as many as are expected to come again
-            more = _below(generator, count, missing + spare)
+            more = _below(generator, count, missing + spare, host)
         else:
-            left = odds.copy() if found.size else odds
-            left[found] = 0.0
+            left = odds.copy() if size else odds
+            left[asnumpy(found)[:size]] = 0.0
             steps = np.cumsum(left)
-            drawn = asnumpy(generator.random(missing, device="cpu"))
-            more = np.searchsorted(steps / steps[-1], drawn, side="right")
-        found = _first_appearances(np.concatenate([found, more]) if found.size else more)[:wanted]
-    return found
+            drawn = asnumpy(generator.random(missing, device=host))
+            more = asarray(np.searchsorted(steps / steps[-1], drawn, side="right"), device=host)
+        size = first_of_each(found, size, more, table)
+    return found if size == wanted else found[:size]
 
 
-def _below(generator: Any, count: int, size: int) -> Host:
-    """`generator.integers(count, size=size)` on the host, without its checks."""
+def _below(generator: Any, count: int, size: int, device: Any) -> ndarray:
+    """`generator.integers(count, size=size)` on the host, without its checks; a few more than these."""
     if count > 1 << 32:
-        return asnumpy(generator.integers(count, size=size, device="cpu"))
-    words = empty(-(-size // 4) * 4, int64, "cpu")
-    fill_words(words, generator.bit_generator.reserve(words.size // 4), 0, count)
-    return asnumpy(words)[:size]
-
-
-def _first_appearances(x: Host) -> Host:
-    """`x`, integers of 0 or more, without what came before."""
-    ordered = np.sort(x)
-    again = ordered[1:] == ordered[:-1]
-    values = ordered[1:][again]
-    if not values.size:
-        return x
-    kept = np.ones(x.size, bool)
-    if values.size <= 8:
-        for value in values.tolist():
-            kept[np.flatnonzero(x == value)[1:]] = False
-    elif int(ordered[-1]) < 1 << 63 - (bits := x.size.bit_length()):
-        ordered = np.sort(x << bits | np.arange(x.size))  # equal ones as they came
-        kept[(ordered[1:] & ((1 << bits) - 1))[again]] = False
-    else:
-        kept[np.argsort(x, kind="stable")[1:][again]] = False
-    found: Host = x[kept]
-    return found
+        drawn: ndarray = generator.integers(count, size=size, device=device)
+        return drawn
+    words = scratch((-(-size // 4) * 4,), int64, device)
+    fill_words(words, generator.bit_generator.reserve(words._size // 4), 0, count)
+    return words
