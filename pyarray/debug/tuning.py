@@ -151,10 +151,7 @@ def _left_out(target: str, met: Sequence[Tuned], shipping: bool) -> Iterator[str
 def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
     offline.on, offline.told = True, progress.told
     offline.decided.clear()
-    if fresh:
-        config.set("PYARRAY_AUTOTUNE", "force")
-    elif config.get("PYARRAY_AUTOTUNE") != "search":
-        config.set("PYARRAY_AUTOTUNE", "search")
+    config.set("PYARRAY_AUTOTUNE", "force" if fresh else "search")  # which empties the tables of quick calls
     try:
         yield
     finally:

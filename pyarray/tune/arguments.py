@@ -18,7 +18,7 @@ from ..jit.signature import as_argument
 from ..jit.variants import Variant
 from ..lang.ir import static_key
 from ..locks import new_lock
-from .call import CHOSEN, Written, environment
+from .call import CHOSEN, Written, environment, long_axes
 from .choice import offline
 from .config import Config
 from .restore import inside, zero
@@ -104,7 +104,7 @@ class Call:
     def place(self, captured: Any) -> Any:
         """What a choice is looked up by where a generated call doesn't do it; None where it can't be."""
         layouts = (
-            (a._ptr & 15, a._strides, a._buffer.device.code)
+            (a._ptr & 15, a._strides, long_axes(a._shape), a._buffer.device.code)
             for a in self.bound.values
             if isinstance(a, ndarray)
         )
@@ -173,7 +173,7 @@ def _is_small(bound: Bound) -> bool:
 
 def _size(value: Any) -> tuple[Any, ...]:
     shape = getattr(value, "shape", None)
-    return (type(value), value) if shape is None else (tuple(shape),)
+    return (static_key(value),) if shape is None else (tuple(shape),)
 
 
 class Compiler:

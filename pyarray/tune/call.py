@@ -94,20 +94,39 @@ class Written:
 
     def key(self, pattern: Sequence[str], p: str) -> str:
         """The tuple that a choice is looked up by: all that a variant depends on, and the tuner's key;
-        `p` begins our own names."""
+        `p` begins our own names. The kernel, the candidates and what times them belong to the table; captured
+        values are compared at each call, and a change by `config.set` empties it."""
         parts = [f"{p}number", f"{p}mode.key", f"*{p}map({p}get, {p}read)"]
         for q, kind in zip(self.free, pattern, strict=True):
             if kind in (ARRAY, NUMBERED):
                 parts += [f"{q.name}._key", f"{q.name}._ptr & 15"]
                 parts += [] if getattr(q.annotation, "view", False) else [f"{q.name}._strides"]
                 parts += [f"{q.name}._buffer.device.code"] if kind == NUMBERED else []
-                parts += [f"{q.name}._shape"] if q.name in self.named else []
+                parts.append(_sizes(q, p, q.name in self.named))
             elif q.annotation is constexpr:
                 parts.append(f"{p}static_key({q.name})")
             else:
-                parts += [f"{q.name}.__class__"] if q.annotation is None or q.name in self.named else []
-                parts += [q.name] if q.name in self.named else []
-        return "(" + "".join(f"{part}, " for part in parts) + ")"
+                exact = f"{q.name} if {q.name}.__class__ is {p}int else {p}static_key({q.name})"
+                parts.append(exact if q.name in self.named else _class(q))
+        return "(" + "".join(f"{part}, " for part in parts if part) + ")"
+
+
+def long_axes(shape: tuple[int, ...]) -> tuple[bool, ...]:
+    """Which axes have steps: all but those of size 1 and 0, as `key.layout` has it."""
+    return tuple([n > 1 for n in shape])
+
+
+def _class(q: Parameter) -> str:
+    """Of a number, what its variant depends on."""
+    return f"{q.name}.__class__" if q.annotation is None else ""
+
+
+def _sizes(q: Parameter, p: str, named: bool) -> str:
+    """Of the sizes of an array, what the tuner's key depends on."""
+    shape = f"{q.name}._shape"
+    if named or getattr(q.annotation, "view", False):
+        return shape if named else ""
+    return f"(1 in {shape} or 0 in {shape}) and {p}long_axes({shape})"
 
 
 def make_call(
@@ -121,8 +140,8 @@ def make_call(
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
     What isn't found, and a value that doesn't fit, is for `otherwise`."""
     p = prefix(tuple(q.name for q in written.parameters))
-    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
-    scope |= {"otherwise": otherwise, "struct_error": struct.error}
+    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ, "int": int}
+    scope |= {"otherwise": otherwise, "struct_error": struct.error, "long_axes": long_axes}
     args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in written.ordered)
     every = "(" + "".join(f"{q.name}, " for q in written.ordered) + ")"
     tests = [f"{name} is {p}CHOSEN" for name in written.tuned]

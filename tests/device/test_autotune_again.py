@@ -252,3 +252,32 @@ def test_library_kernels_read_the_environment_anew(monkeypatch):
     monkeypatch.setitem(os.environ, "PYARRAY_AUTOTUNE", "bogus")
     with pytest.raises(ValueError, match="PYARRAY_AUTOTUNE"):
         _ = a @ a
+
+
+def test_axes_of_size_one_have_no_steps(device):
+    """The same strides and address are another key of the tuner there, and another choice."""
+
+    @pa.kernel
+    def doubled(v, block: pa.constexpr):
+        for i in range(v.shape[0]):
+            for j in range(v.shape[1]):
+                v[i, j] = 2 * v[i, j] + 0 * block
+
+    v = pa.ones((4, 16), device=device)
+    for first, then in ((v, v[:1]), (v[:1], v), (v[:, ::2], v[:1, ::2])):
+        t = quick(doubled)
+        for misses, x in enumerate((first, then, first, then), 1):
+            t(x)
+            assert t.cache_info()["misses"] == min(misses, 2)
+
+
+def test_zeros_of_either_sign_are_two_numbers(device):
+    @pa.kernel
+    def added(v, x: float, block: pa.constexpr):
+        for i in range(v.size):
+            v[i] = x + 0 * block
+
+    t, v = quick(added, key=("x",)), pa.zeros(4, device=device)
+    for misses, x in enumerate((0.0, -0.0, 0.0, -0.0), 1):
+        t(v, x)
+        assert t.cache_info()["misses"] == min(misses, 2)
