@@ -17,7 +17,10 @@ from ..kernels.gemm import gemm as product
 from ..kernels.gemm import widens
 from ..kernels.gemm_last import Last, apply
 from ..kernels.map import apart
+from ..lang.ir import static_key
+from ..lang.parse import Capture
 from .data_types import finfo, iinfo
+from .fuse_captures import Contents, captures
 from .manipulation import broadcast_to
 from .statistical import as_operand
 from .ufunc import arrays_of, common_device, compute_out
@@ -42,9 +45,9 @@ def gemm(
     in one pass on a CPU. `c` and `bias` broadcast to the result; `out` may be `c` itself. A `beta` of 0
     leaves `c` out, as in BLAS: its NaNs are not in the result. `alpha` multiplies, whatever it is.
 
-    `activation` is a `pa.func` of one number; what it names is compiled in at its first use. With `dtype`,
-    integers are multiplied and summed in that wider type, halves give float32; others are cast first.
-    Halves are rounded once, after the activation (on GPUs also before).
+    `activation` is a `pa.func` of one number; what it names is compiled in, and anew when it changes. With
+    `dtype`, integers are multiplied and summed in that wider type, halves give float32; others are cast
+    first. Halves are rounded once, after the activation (on GPUs also before).
 
     Raises `TypeError` for bools, `beta` without `c` and the like, `OverflowError` for a factor that the
     result's type can't hold, `ValueError` for shapes that don't fit, `CompileError` for an activation that
@@ -66,16 +69,28 @@ def gemm(
             f"gemm(): activation is a function of the kernel language, got {activation!r}; "
             "make it one with @pa.func"
         )
-    way = _ways.get(activation) or _ways.add(activation, _way(activation))
+    key = activation, () if activation is None else _captured(activation)
+    way = _ways.get(key) or _ways.add(key, _way(*key))
     if out is None:
         return way(a, b, alpha, beta, c, bias, dtype)
-    return _gemm(a, b, alpha, beta, c, bias, activation, dtype, out)
+    return _gemm(a, b, alpha, beta, c, bias, *key, dtype, out)
 
 
-_ways: Bounded[Func | None, Callable[..., ndarray]] = Bounded(MOST)
+# By the activation and what its captured values are: all else is an argument of the repeatable call.
+_ways: Bounded[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = Bounded(MOST)
+# By the function. Each value is compared at each call; a changed one, which may be a function, makes it anew.
+_captures: Bounded[Func, tuple[Capture | Contents, ...]] = Bounded(MOST)
 
 
-def _way(activation: Func | None) -> Callable[..., ndarray]:
+def _captured(activation: Func) -> tuple[Any, ...]:
+    """What the activation reads from globals and closures, as it is now."""
+    known = _captures.get(activation)
+    if known is None or any(c.read() is not c.value for c in known):
+        known = _captures.add(activation, tuple(captures(activation.__wrapped__, (Func,))))
+    return tuple([static_key(c.value) for c in known])
+
+
+def _way(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., ndarray]:
     """What repeats the calls with one activation. Raises `TypeError` unless that takes one number."""
     if activation is not None:
         source = activation.__pyarray_func__
@@ -89,13 +104,22 @@ def _way(activation: Func | None) -> Callable[..., ndarray]:
 
     @repeatable
     def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any) -> ndarray:
-        return _gemm(a, b, alpha, beta, c, bias, activation, dtype, None)
+        return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, None)
 
     return gemm
 
 
 def _gemm(
-    a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: Func | None, dtype: Any, out: Any
+    a: Any,
+    b: Any,
+    alpha: Any,
+    beta: Any,
+    c: Any,
+    bias: Any,
+    activation: Func | None,
+    captured: tuple[Any, ...],
+    dtype: Any,
+    out: Any,
 ) -> ndarray:
     left, right, *more = (
         as_operand("gemm", x, "iufc")
@@ -120,7 +144,7 @@ def _gemm(
     addends = [broadcast_to(_cast(x, kind), shape) for x in more]
     if c is not None and not share:  # it may be memory that was never written
         del addends[0]
-    last = Last(kind.name, factor != 1, bool(share), bias is not None, activation)
+    last = Last(kind.name, factor != 1, bool(share), bias is not None, activation, captured)
     numbers = [factor] * last.alpha + [share] * last.beta
     _into(target, left, right, last, [apart(x, target) for x in addends], numbers)
     if target is not result:

@@ -25,13 +25,14 @@ Addends = Sequence[ndarray]
 @dataclass(frozen=True)
 class Last:
     """What becomes of the sums: `activation(alpha * sum + beta * d + e)`, each part where it is said, of type
-    `out`. What the function names is compiled in for good."""
+    `out`. `captured` is what the function's globals and closures hold, which is compiled in."""
 
     out: str
     alpha: bool = False
     beta: bool = False  # and d with it
     bias: bool = False  # e
     activation: Func | None = None
+    captured: tuple[Any, ...] = ()
 
     @property
     def computes(self) -> bool:
@@ -127,7 +128,8 @@ static void matmul_last(const matmul_slots *s, int64_t n, const void *acc, const
 """
 
 
-_last_steps: Bounded[tuple[Last, int], Kernel] = Bounded(MOST)  # and the rank
+# By all that the text is made of: the rank, and the last step with its function and what that captures.
+_last_steps: Bounded[tuple[Last, int], Kernel] = Bounded(MOST)
 
 
 def apply(last: Last, out: ndarray, sums: ndarray, addends: Addends, numbers: Sequence[Any]) -> None:

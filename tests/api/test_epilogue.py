@@ -144,6 +144,30 @@ def test_activations_that_are_kept_are_bounded(device, monkeypatch):
     assert len(gemm_last._last_steps) in (0, 2)
 
 
+FACTORS = {"scale": 2.0}
+
+
+@pa.func
+def scaled(x):
+    return x * FACTORS["scale"]
+
+
+def test_what_an_activation_captures_may_change(device, monkeypatch):
+    """Also below another function, and after calls that are repeated."""
+    offset = 1.0
+
+    @pa.func
+    def shifted(x):
+        return scaled(x) + offset
+
+    a, out = pa.ones((2, 2), device=device), pa.empty((2, 2), device=device)
+    for scale, offset in ((2.0, 1.0), (3.0, 1.0), (3.0, 5.0), (2.0, 1.0)):
+        monkeypatch.setitem(FACTORS, "scale", scale)
+        for _ in range(6):
+            assert pa.gemm(a, a, activation=shifted).tolist() == [[2 * scale + offset] * 2] * 2
+            assert pa.gemm(a, a, activation=shifted, out=out).tolist() == [[2 * scale + offset] * 2] * 2
+
+
 def test_halves_are_rounded_behind_the_activation(device):
     """4097 is no half; where the product has no last step, there are two roundings."""
     a = pa.ones((8, 4097), dtype="float16", device=device)
