@@ -88,8 +88,8 @@ class Written:
     @functools.cached_property
     def ordered(self) -> tuple[Parameter, ...]:
         """As the tuned kernel has them: tuned ones last, by keyword only."""
-        own = {"keyword_only": True, "default": CHOSEN}
-        params = (replace(q, **(own if q.name in self.tuned else {})) for q in self.parameters)
+        chosen = partial(replace, keyword_only=True, default=CHOSEN)
+        params = (chosen(q) if q.name in self.tuned else q for q in self.parameters)
         return tuple(sorted(params, key=lambda q: q.keyword_only))
 
     def key(self, pattern: Sequence[str], p: str) -> str:
