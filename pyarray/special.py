@@ -18,6 +18,7 @@ from .api.searching import where
 from .api.statistical import as_operand
 from .api.statistical import max as largest
 from .api.statistical import sum as total
+from .api.ufunc import PYTHON, beside
 from .array import ndarray
 from .dtypes import float64
 from .jit.kernel import func
@@ -192,6 +193,8 @@ def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False
     >>> pa.special.logsumexp(pa.asarray([1000.0, 1000.0])).round(3).item()
     1000.693
     """
+    if b is not None and type(b) not in PYTHON:
+        a, b = beside(a, b)
     shifted, top = _shifted("logsumexp", a, axis)
     weights = exp(shifted) if b is None else multiply(b, exp(shifted))
     found = log(total(weights, axis=axis, keepdims=True)) + top

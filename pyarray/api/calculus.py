@@ -81,11 +81,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     >>> pa.trapezoid([1, 2, 3], x=[4, 6, 8]).item()
     8.0
     """
-    y = asarray(y)
+    y, *given = beside(y, *([] if x is None else [x]))
     k = shapes.normalize_axis(axis, y.ndim)
     step: Any = dx
-    if x is not None:
-        points = beside(y, x)
+    for points in given:
         step = diff(points, axis=0 if points.ndim == 1 else k)
         if points.ndim == 1:
             step = step.reshape(shapes.column(k, y.ndim))

@@ -21,6 +21,7 @@ from ..jit.repeat import repeatable
 from ..kernels import create
 from ..memory.touch import touch
 from .data_types import result_type
+from .ufunc import beside
 
 __all__ = [
     "arange",
@@ -431,7 +432,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ndarray, ...]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid(): indexing is 'xy' or 'ij', got {indexing!r}")
-    given = [asarray(a) for a in arrays]
+    given = beside(*arrays)
     for a in given:
         if a.ndim > 1:
             raise ValueError(f"meshgrid() takes 1-D arrays, got shape {a.shape}; ravel() it")

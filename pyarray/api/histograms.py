@@ -38,6 +38,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     >>> pa.bincount(pa.asarray([1, 3, 1])).tolist()
     [0, 2, 0, 1]
     """
+    if weights is not None:
+        x, weights = beside(x, weights)
     x = as_operand("bincount", x, "biufc")
     if x.ndim != 1:
         raise ValueError(f"bincount() takes a 1-D array, got shape {x._shape}")
@@ -61,8 +63,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     return out
 
 
-def _weights(name: str, x: ndarray, weights: Any) -> ndarray:
-    weight = beside(x, weights)
+def _weights(name: str, x: ndarray, weight: ndarray) -> ndarray:
     if weight._shape != x._shape:
         raise ValueError(f"{name}(): weights have shape {weight._shape}, the elements {x._shape}")
     return weight
@@ -87,6 +88,7 @@ def histogram(
     >>> [a.tolist() for a in pa.histogram(pa.asarray([1, 2, 1]), bins=[0, 1, 2, 3])]
     [[0, 2, 1], [0, 1, 2, 3]]
     """
+    x, weights = _placed(x, bins, weights)
     x = as_operand("histogram", x, "biuf")
     flat = operation("contiguous")(x.reshape(x._size))
     weight = None
@@ -121,8 +123,15 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: tuple[float, float] | 
     >>> pa.histogram_bin_edges(pa.asarray([0.0, 4.0]), bins=2).tolist()
     [0.0, 2.0, 4.0]
     """
-    x = as_operand("histogram_bin_edges", x, "biuf")
+    x = as_operand("histogram_bin_edges", _placed(x, bins, None)[0], "biuf")
     return _edges(x.reshape(x._size), bins, range)[0]
+
+
+def _placed(x: Any, bins: Any, weights: Any) -> tuple[ndarray, ndarray | None]:
+    """The elements and their weights, where the first array of all three is."""
+    edges = [bins] if isinstance(bins, ndarray) and bins.ndim else []
+    x, *rest = beside(x, *edges, *([] if weights is None else [weights]))
+    return x, None if weights is None else rest[-1]
 
 
 def _edges(x: ndarray, bins: Any, span: Any) -> tuple[ndarray, bool]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from .. import shapes
 from ..array import ndarray
-from ..array_convert import asarray
 from ..dtypes import int64
 from ..jit.repeat import repeatable
 from ..kernels import gather
@@ -32,11 +31,10 @@ def take(
     >>> pa.take(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 0, 1]), axis=1).tolist()
     [[2, 1, 2], [4, 3, 4]]
     """
-    x = asarray(x)
+    x, index = beside(x, indices)
     if axis is None:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
-    index = asarray(indices, device=x.device) if not isinstance(indices, ndarray) else indices
     if index.dtype.kind not in "iu" and index.size:
         raise IndexError(f"take(): indices are integers, got {index.dtype}; for a mask write x[mask]")
     if index.dtype.kind not in "iu":
@@ -69,6 +67,5 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
     >>> pa.take_along_axis(x, pa.asarray([[1], [0]]), axis=1).tolist()
     [[1], [2]]
     """
-    x = asarray(x)
-    index = beside(x, indices)
+    x, index = beside(x, indices)
     return gather.take_along_axis(x, index, shapes.normalize_axis(axis, x.ndim))

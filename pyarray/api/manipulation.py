@@ -16,11 +16,11 @@ import numpy as np
 from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
-from ..array_hooks import StandIn, is_foreign, on_several_devices, operation
+from ..array_hooks import StandIn, on_several_devices, operation
 from ..dtypes import asdtype, result_type
 from ..jit.repeat import repeatable
 from ..kernels.join import join, joins
-from .ufunc import place_of
+from .ufunc import beside
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "expand_dims", "flip",
@@ -74,7 +74,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
     >>> [a.shape for a in pa.broadcast_arrays(pa.ones((3, 1)), pa.ones(4))]
     [(3, 4), (3, 4)]
     """
-    given = [asarray(a) for a in arrays]
+    given = beside(*arrays)
     target = shapes.broadcast_shapes(*(a._shape for a in given))
     return tuple(broadcast_to(a, target) for a in given)
 
@@ -217,8 +217,7 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     if isinstance(given, ndarray):
         found = list(given)
     elif isinstance(given, (tuple, list)):
-        place = place_of(given)
-        found = [asarray(a) if is_foreign(a) else asarray(a, device=place) for a in given]
+        found = beside(*given)
     else:
         raise TypeError(
             f"{name}() takes a sequence of arrays, got {type(given).__name__}; write {name}([a, b])"

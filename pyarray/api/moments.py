@@ -20,7 +20,7 @@ from .statistical import as_operand, chosen_count, mask_of, mean, reduction
 from .statistical import max as largest
 from .statistical import min as smallest
 from .statistical import sum as total
-from .ufunc import beside, compute, operands_of
+from .ufunc import beside, compute
 from .utility import any as any_of
 
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
@@ -142,13 +142,15 @@ def average(
     >>> pa.average(pa.asarray([1.0, 4.0]), weights=[2, 1]).item()
     2.0
     """
+    if weights is not None:
+        x, weights = beside(x, weights)
     x = as_operand("average", x, "biufc")
     if weights is None:
         found = mean(x, axis=axis, keepdims=keepdims)
         count = math.prod(x._shape[k] for k in shapes.normalize_axes(axis, x.ndim))
         scale: Any = asarray(float(count), dtype=found._dtype, device=x.device)
     else:
-        weight = _weights(x, operands_of("average", (weights, x))[0], axis)
+        weight = _weights(x, weights, axis)
         kind = result_type(x._dtype, weight._dtype)
         kind = float64 if kind.kind in "biu" else kind
         weight = broadcast_to(weight.astype(kind, copy=False), x._shape)
@@ -161,8 +163,7 @@ def average(
     return (found, broadcast_to(scale, found._shape).copy()) if returned else found
 
 
-def _weights(x: ndarray, weights: Any, axis: Any) -> ndarray:
-    weights = beside(x, weights)
+def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:
     if weights._shape == x._shape:
         return weights
     if axis is None:
@@ -193,6 +194,8 @@ def cov(
     >>> pa.cov(pa.asarray([[0.0, 2.0], [2.0, 0.0]])).tolist()
     [[2.0, -2.0], [-2.0, 2.0]]
     """
+    if y is not None:
+        m, y = beside(m, y)
     rows = _variables("cov", m, rowvar)
     if y is not None:
         other = as_operand("cov", y, "biufc")

@@ -100,7 +100,7 @@ def column_stack(arrays: Any, /) -> ndarray:
     >>> pa.column_stack([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
-    given = [asarray(a) for a in arrays]
+    given = beside(*arrays)
     return concat([a.reshape((a.size, 1)) if a.ndim < 2 else a for a in given], axis=1)
 
 
@@ -153,7 +153,7 @@ def vstack(arrays: Any, /) -> ndarray:
     >>> pa.vstack([pa.ones(2), pa.zeros(2)]).shape
     (2, 2)
     """
-    return concat([_at_least(a, 2) for a in arrays], axis=0)
+    return concat([_at_least(a, 2) for a in beside(*arrays)], axis=0)
 
 
 @repeatable
@@ -164,7 +164,7 @@ def hstack(arrays: Any, /) -> ndarray:
     >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
     [1.0, 1.0, 0.0]
     """
-    given = [_at_least(a, 1) for a in arrays]
+    given = [_at_least(a, 1) for a in beside(*arrays)]
     return concat(given, axis=min(given[0].ndim - 1, 1) if given else 0)
 
 
@@ -175,7 +175,7 @@ def row_stack(arrays: Any, /) -> ndarray:
     >>> pa.row_stack([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    return concat([atleast_2d(a) for a in arrays], axis=0)
+    return concat([atleast_2d(a) for a in beside(*arrays)], axis=0)
 
 
 @repeatable
@@ -186,7 +186,7 @@ def dstack(arrays: Any, /) -> ndarray:
     >>> pa.dstack([[1, 2], [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
     """
-    return concat([atleast_3d(a) for a in arrays], axis=2)
+    return concat([atleast_3d(a) for a in beside(*arrays)], axis=2)
 
 
 @repeatable
@@ -197,8 +197,7 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
     >>> pa.append([1, 2], [[3]]).tolist()
     [1, 2, 3]
     """
-    x = asarray(x)
-    return concat([x, beside(x, values)], axis=axis)
+    return concat(beside(x, values), axis=axis)
 
 
 # ---- splitting
@@ -357,15 +356,16 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     >>> pa.insert(pa.asarray([1, 2, 3]), 1, 9).tolist()
     [1, 9, 2, 3]
     """
+    if type(values) not in PYTHON:
+        x, values = beside(x, values)
     x = asarray(x)
     if axis is None:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
     places = _places("insert", obj, n, n + 1)
-    if places.ndim == 0:
-        return _inserted_at(x, int(places), values, k)
-    given = beside(x, values)
+    if places.size == 1:
+        return _inserted_at(x, places, values, k)
     places, count = places.reshape(-1), places.size
     order = np.argsort(places, kind="stable")
     new = np.empty(count, np.int64)
@@ -381,18 +381,17 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
         old = np.ones(n + count, bool)
         old[new] = False
         out[(*whole, asarray(np.flatnonzero(old), device=x.device))] = x
-    out[(*whole, asarray(new, device=x.device))] = given
+    out[(*whole, asarray(new, device=x.device))] = values
     return out
 
 
-def _inserted_at(x: ndarray, first: int, values: Any, k: int) -> ndarray:
+def _inserted_at(x: ndarray, places: np.ndarray, values: Any, k: int) -> ndarray:
     """`insert` at one place of axis `k`, in one launch over the long parts."""
-    count = 1
-    if type(values) not in PYTHON:
-        # what has the axis gives as many elements as it has there; what lacks it gives one
-        given = beside(x, values)
-        given = given[(None,) * (x.ndim - given.ndim)] if given.ndim < x.ndim else given
-        values = moveaxis(given, 0, k) if k else given
+    first, count = int(places.item()), 1
+    if isinstance(values, ndarray):
+        values = values[(None,) * (x.ndim - values.ndim)] if values.ndim < x.ndim else values
+        # before an int, elements along the axis stand first
+        values = moveaxis(values, 0, k) if k and not places.ndim else values
         count = values.shape[k]
     new = empty((*x._shape[:k], count, *x._shape[k + 1 :]), x._dtype, x.device)
     new[...] = values

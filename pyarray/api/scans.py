@@ -15,7 +15,7 @@ from ..kernels.scan import scan_into
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
 from .statistical import as_operand, total_dtype
-from .ufunc import compute_out
+from .ufunc import PYTHON, beside, compute_out
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
@@ -136,6 +136,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     >>> pa.diff(pa.asarray([1, 4, 9])).tolist()
     [3, 5]
     """
+    x, prepend, append = _placed(x, prepend, append)
     x = as_operand("diff", x, "biufc")
     if not x.ndim:
         raise ValueError("diff() takes an array of 1 or more dimensions, got a 0-d array; use x.reshape(1)")
@@ -155,14 +156,22 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     return x
 
 
+def _placed(*given: Any) -> list[Any]:
+    """Arrays, where the first one is; numbers and None as they are."""
+    arrays = iter(beside(*(x for x in given if not _plain(x))))
+    return [x if _plain(x) else next(arrays) for x in given]
+
+
+def _plain(x: Any) -> bool:
+    return x is None or type(x) in PYTHON
+
+
 def _beside(x: ndarray, value: Any, axis: int) -> ndarray | None:
     if value is None:
         return None
-    if type(value) in (bool, int, float, complex):
+    if type(value) in PYTHON:
         dtype = x._dtype if x._dtype.kind in "fc" and type(value) is not complex else None
         value = asarray(value, dtype=dtype, device=x.device)
-    else:
-        value = asarray(value)
     if not value.ndim:
         value = broadcast_to(value, (*x._shape[:axis], 1, *x._shape[axis + 1 :]))
     return value

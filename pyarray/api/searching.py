@@ -132,16 +132,17 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): side is 'left' or 'right', got {side!r}")
+    if sorter is not None:
+        x1, sorter, _ = beside(x1, sorter, x2)
     a, keys = comparable("searchsorted", x1, x2)
     if a.dtype.kind == "c":
         raise TypeError("searchsorted() is not defined for complex numbers, which have no order")
     if a.ndim != 1:
         raise ValueError(f"searchsorted() needs a 1-D array to search in, got shape {a.shape}")
     if sorter is not None:
-        positions = beside(a, sorter)
-        if positions.shape != a.shape:
-            raise ValueError(f"searchsorted(): sorter has shape {positions.shape}, the array {a.shape}")
-        a = gather.take(a, (positions,))
+        if sorter.shape != a.shape:
+            raise ValueError(f"searchsorted(): sorter has shape {sorter.shape}, the array {a.shape}")
+        a = gather.take(a, (sorter,))
     flat = keys.reshape(keys.size)
     a, flat = operation("contiguous")(a), operation("contiguous")(flat)
     return search(a, flat, side == "right").reshape(keys.shape)

@@ -18,6 +18,7 @@ from .creation import arange, diag, linspace
 from .elementwise import less_equal, multiply, pow
 from .scans import cumulative_prod
 from .searching import nonzero
+from .ufunc import beside
 
 __all__ = [
     "asanyarray",
@@ -223,7 +224,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     modes = tuple(mode) if isinstance(mode, (tuple, list)) else (mode,) * len(sizes)
     if len(modes) != len(sizes):
         raise ValueError(f"{name}(): {len(sizes)} axes need one mode or as many, got {len(modes)}")
-    axes = list(zip(multi_index, sizes, modes, strict=True))
+    axes = list(zip(beside(*multi_index), sizes, modes, strict=True))
     total: Any = 0
     for given, n, how in axes if _from_the_last(name, order) else reversed(axes):
         if how not in ("raise", "wrap", "clip"):

@@ -14,6 +14,7 @@ from ..kernels import search as kernels
 from ..kernels.distinct import distinct
 from ..kernels.gather import take
 from ..kernels.nonzero import nonzero
+from .creation import arange
 from .elementwise import not_equal
 from .manipulation import concat
 from .scans import cumsum
@@ -169,10 +170,8 @@ class _Slices(_Groups):
         n = front._shape[0]
         rows = front.reshape(n, x._size // n if n else 0)
         width = rows._shape[1]
-        if n and not width:
-            raise ValueError(f"unique() along axis {axis} needs slices with elements, got shape {x._shape}")
         columns = [rows[:, k].copy().reshape(1, n) for k in reversed(range(width))]
-        self.order = by_keys(columns).reshape(n) if columns else empty(0, "int64", x.device)
+        self.order = by_keys(columns).reshape(n) if columns else arange(n, device=x.device)  # equal all
         self.source, ordered = front, take(rows, (self.order,))
         changed = any_of(not_equal(ordered[1:], ordered[:-1]), axis=1)
         self.edges = concat([asarray([True] * min(n, 1), dtype="bool", device=x.device), changed])

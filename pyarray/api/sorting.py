@@ -16,6 +16,7 @@ from ..kernels import sort as kernels
 from ..kernels.scratch import scratch
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
+from .ufunc import beside
 from .utility import any as any_of
 
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex"]
@@ -134,7 +135,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     >>> pa.lexsort((pa.asarray([2, 1, 0]), pa.asarray([1, 1, 0]))).tolist()
     [2, 1, 0]
     """
-    given = [as_operand("lexsort", key, "biufc") for key in keys]
+    given = [as_operand("lexsort", key, "biufc") for key in beside(*keys)]
     if not given:
         raise TypeError("lexsort() takes a sequence of one or more keys, got none")
     if any(key._shape != given[0]._shape for key in given):

@@ -111,11 +111,11 @@ def arrays_of(name: str, *inputs: Any) -> list[ndarray]:
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands]
 
 
-def beside(x: ndarray, given: Any) -> ndarray:
-    """`given` as an array, which is where `x` is unless it was an array before."""
-    if isinstance(given, ndarray):
-        return given
-    return asarray(given) if is_foreign(given) else asarray(given, device=x.device)
+def beside(*given: Any) -> list[ndarray]:
+    """All as arrays: what isn't one, of this or another library, goes to where the first array is."""
+    made = [asarray(x) if is_foreign(x) else x for x in given]
+    device = place_of(made)
+    return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in made]
 
 
 def operand(name: str, x: Any, device: Any = None) -> Any:

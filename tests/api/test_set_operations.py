@@ -53,3 +53,14 @@ def test_ends_that_do_not_fit():
 def test_dtypes_have_a_common_one():
     same(pa.union1d(np.int8([3]), np.float32([1.5])), np.union1d(np.int8([3]), np.float32([1.5])))
     same(pa.setxor1d(np.int8([3, 4]), np.int64([3])), np.setxor1d(np.int8([3, 4]), np.int64([3])))
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 2), (0, 3), (3, 0), (0, 0), (1, 0)])
+def test_slices_without_elements_are_equal(shape, device):
+    x = np.zeros(shape)
+    for axis in range(x.ndim):
+        options = {"axis": axis, "return_index": True, "return_inverse": True, "return_counts": True}
+        found = pa.unique(pa.asarray(x, device=device), **options)
+        for got, expected in zip(found, np.unique(x, **options), strict=True):
+            assert pa.asnumpy(got).tolist() == expected.tolist()
+            assert got.shape == expected.shape
