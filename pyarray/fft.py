@@ -1,8 +1,8 @@
 """The array API's extension `fft`: discrete Fourier transforms, as NumPy's.
 
-They are pocketfft's, as NumPy has it, on the memory of CPU arrays. On a GPU they are CuPy's where it is
-installed, else the arrays go through the host, which one warning says. The result has the precision of the
-argument: complex64 of float32; integers are computed as float64, float16 and bfloat16 as float32.
+They are pocketfft's, as NumPy has it, on the memory of CPU arrays, and cuFFT's or hipFFT's on GPUs, on the
+current stream. The result has the precision of the argument: complex64 of float32; integers are computed as
+float64, float16 and bfloat16 as float32.
 
 `norm` says what is divided by: "backward" the inverse transform by the number of points, "forward" the
 forward one, "ortho" both by its root. `n` or `s` are the numbers of points, to which axes are cut or filled
@@ -227,10 +227,6 @@ def _over_axes(name: str, x: Any, result: Callable[[DType], DType], s: Any, axes
         if count > ndim:
             raise ValueError(f"{name}(): s has {count} sizes, the array only {ndim} dimensions")
         chosen = tuple(range(ndim - count, ndim))
-    if sizes is not None and len(sizes) == len(chosen):  # CuPy takes sizes for axes in ascending order
-        last = len(chosen) - ("r" in name)  # of real numbers, the last axis is another matter
-        order = [*sorted(range(last), key=chosen.__getitem__), *range(last, len(chosen))]
-        chosen, sizes = tuple(chosen[k] for k in order), tuple(sizes[k] for k in order)
     return _computed(name, x, result, norm, s=sizes, axes=chosen)
 
 

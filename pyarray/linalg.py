@@ -1,8 +1,8 @@
 """The array API's extension `linalg`, and NumPy's names that go with it.
 
 What is a product or a norm runs on the arrays' device. Decompositions are LAPACK's, as NumPy has it, on the
-memory of CPU arrays. On a GPU they are CuPy's where it is installed, which gives NaN where LAPACK raises
-`LinAlgError`; else the arrays go through the host, which one warning says.
+memory of CPU arrays, and cuSOLVER's and cuBLAS's or hipSOLVER's and hipBLAS's on GPUs, on the current stream;
+what says whether a matrix is singular is read then, for which the host waits.
 
 >>> import pyarray as pa
 >>> pa.linalg.solve(pa.asarray([[2.0, 0.0], [0.0, 4.0]]), pa.asarray([2.0, 2.0])).tolist()

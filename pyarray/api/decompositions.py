@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import shapes
-from ..array import empty, ndarray
+from ..array import ndarray
 from ..dtypes import bool_, result_type
 from .creation import zeros
 from .elementwise import conj, greater, multiply, reciprocal
@@ -197,10 +197,9 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
         )
     stack = shapes.broadcast_shapes(a._shape[:-2], right._shape[:-2])
     kind = result_type(a, b)
-    # the same stack on both sides: NumPy 1 takes one axis less for a stack of vectors, CuPy doesn't broadcast
+    # the libraries of GPUs don't broadcast
     both = [broadcast_to(x.astype(kind, copy=False), stack + x._shape[-2:]) for x in (a, right)]
-    nothing = not both[1]._size  # CuPy divides by the number of right sides
-    found = empty(both[1]._shape, kind, b.device) if nothing else library("linalg", "solve", *both)
+    found = library("linalg", "solve", *both)
     return found[..., 0] if vector else found
 
 

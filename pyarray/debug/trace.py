@@ -61,7 +61,7 @@ def trace(
     out: ndarray | None = None,
 ) -> Trace | ndarray:
     """Record every launch inside the block, of all threads: user kernels, the library's own, and the calls
-    of NumPy or CuPy that `linalg` and `fft` make, under their names (`numpy.linalg.svd`).
+    of other libraries that `linalg` and `fft` make, under their names (`numpy.linalg.svd`).
 
     Of an array it is NumPy's function: the sum of the diagonal `offset` of the matrices in two axes.
 

@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from hip_emulator import libraries
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HEADERS = ROOT / "csrc" / "device"
@@ -26,7 +28,9 @@ def _sources() -> list[Path]:
 
 
 def _digest() -> str:
-    parts = [f"{path.name}\0{path.read_text()}" for path in _sources()]
+    parts = [f"{path.name}\0{path.read_text()}" for path in _sources()] + list(
+        map(libraries.text, libraries.FILES)
+    )
     return hashlib.sha256("\0".join([*parts, _compiler(), Path(__file__).read_text()]).encode()).hexdigest()
 
 
@@ -57,6 +61,9 @@ def _compile(folder: Path, digest: str) -> None:
     subprocess.run(
         [compiler, *empty, f"-Wl,-soname,{LIBRARIES[1]}", "-Wl,-rpath,$ORIGIN", "-o", rtc], check=True
     )
+    for prefix, file in libraries.FILES.items():
+        from_text = [*flags[1:5], "-fvisibility=default", "-x", "c", "-", "-o", str(folder / file)]
+        subprocess.run([compiler, *from_text], input=libraries.text(prefix), text=True, check=True)
 
 
 def _forget_old(kernels: Path) -> None:
@@ -68,7 +75,7 @@ def _forget_old(kernels: Path) -> None:
 
 
 def build() -> Path:
-    """The folder with `lib/libamdhip64.so` and `lib/libhiprtc.so`, as ROCm has it. Raises
+    """The folder with `lib/libamdhip64.so` and the other libraries, as ROCm has it. Raises
     `CalledProcessError` where they can't be compiled."""
     digest = _digest()
     home = BUILT / digest[:16]
@@ -105,4 +112,5 @@ def use_emulator() -> ctypes.CDLL:
     library.hipEmulatorBlocks.restype = ctypes.c_int64
     library.hipEmulatorMemory.argtypes = [ctypes.c_uint64, ctypes.c_int]
     library.hipEmulatorMemory.restype = ctypes.c_uint64
+    libraries.use_libraries(home / "lib", library)
     return library
