@@ -3,7 +3,8 @@
 Elements become unsigned integers that are ordered as they are: a float's bits with the sign turned around,
 NaN the largest, complemented for descending order. Two forms, as the array lies:
 
-- *rows*: a row per iteration; short ones by insertion, others digit by digit.
+- *rows*: a row per iteration; short ones by insertion, others digit by digit. Positions in short rows are
+  sorted in vectors, as the last bits of what is sorted.
 - *blocks*: few long rows. Each pass over a digit counts the digits of each block, turns counts into places
 and moves elements there. What is the same in all keys makes no pass: their range is looked at first.
 
@@ -29,9 +30,11 @@ from .sort_text import (
     keys_kernel,
     neighbours_kernel,
     pack_kernel,
+    pack_rows_kernel,
     pass_kernel,
     rows_kernel,
     unpack_kernel,
+    unpack_rows_kernel,
 )
 
 DIGIT = (
@@ -44,6 +47,7 @@ LONG = 1 << 13  # elements of a row from which on it is worth blocks, unless the
 MANY = 32
 PACKED = 1 << 17  # elements of a row of 4 bytes each up to which positions are sorted together with keys
 PACKED_NARROW = {1: 256, 2: 2048}  # the same of many short rows of other sizes
+PACKED_WIDE = range(8, 513)  # the same of 8 bytes, whose keys lose their last bits to the positions
 WORKERS = 64  # rows that are sorted at a time, each with memory of its own
 
 
@@ -120,6 +124,9 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if on_grid(x):
         sort_grid.sort_rows(out, source, order, True)
         return
+    if x.itemsize == 8 and x._shape[1] in PACKED_WIDE:
+        _sort_packed_wide(out, source, order)
+        return
     if _packs(x):
         _sort_packed(out, source, order, True)
         return
@@ -155,6 +162,17 @@ def _sort_packed(out: ndarray, x: ndarray, order: Order, positions: bool) -> Non
     pack_kernel(x._dtype, word)(keys, x, *order[:5])
     sort_values.sort_rows(ordered, keys, order_of(word, False))
     unpack_kernel(word, positions)(out, ordered, *(() if positions else (x,)))
+
+
+def _sort_packed_wide(out: ndarray, x: ndarray, order: Order) -> None:
+    """The positions in `out`, by numbers that have them below the first bits of what differs in a row. Where
+    these are alike, whole keys decide one by one: of a row of PACKED_WIDE that is no long work."""
+    keys, ordered = (scratch(x._shape, uint64, x.device) for _ in range(2))
+    lost = scratch((x._shape[0],), uint64, x.device)
+    given = ((x._shape[1] - 1).bit_length(), *order[:5])
+    pack_rows_kernel(x._dtype)(keys, lost, x, *given)
+    sort_values.sort_rows(ordered, keys, order_of(uint64, False))
+    unpack_rows_kernel(x._dtype)(out, ordered, lost, x, *given)
 
 
 def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:

@@ -276,6 +276,78 @@ def unpack_kernel(wide: DType, positions: bool) -> Kernel:
 
 
 @functools.cache
+def pack_rows_kernel(word: DType) -> Kernel:
+    """As `pack_kernel` of elements as wide as a number: its lowest `below` bits are a position, those above
+    them how far its key is above the row's least, less the last `lost[r]` bits, for which there is no
+    room. The least and the largest integer may be far from all others, as what stands for a missing number
+    is: they count as their next ones."""
+    bits = 8 * word.itemsize
+    text = f"""def sort_pack_rows(keys, lost, x, below: word, {_ORDER}):
+    for r in range(x.shape[0]):
+        ones = ~(flip ^ flip)
+        low = ones
+        high = word(0)
+        for t in range(x.shape[1]):
+            v = x[r, t]
+            v = word(0) if v == zero else v
+            v = nan if (v & also) > limit else v
+            key = {_KEY.format(top=bits - 1)}
+            keys[r, t] = key
+            low = min(low, key)
+            high = max(high, key)
+        top = word({bits - 1}) - below
+        if also == word(0) and (high - low) >> top > word(1):
+            second = ones
+            last = word(0)
+            for t in range(x.shape[1]):
+                key = keys[r, t]
+                second = min(second, ones if key == low else key)
+                last = max(last, word(0) if key == high else key)
+            high = last + word(1) if second <= last else low + word(1)
+            low = second - word(1) if second <= last else low
+        left_out = word(0)
+        while (high - low) >> left_out >> top > word(1):
+            left_out += word(1)
+        lost[r] = left_out
+        for t in range(x.shape[1]):
+            key = min(max(keys[r, t], low), high) - low
+            keys[r, t] = ((key >> left_out) << below) | word(t)
+"""
+    return from_text("sort_pack_rows", text, _scope(word))
+
+
+@functools.cache
+def unpack_rows_kernel(word: DType) -> Kernel:
+    """The positions in such numbers. Where bits were lost, those whose other bits are alike are ordered by
+    their elements."""
+    key = _KEY.format(top=8 * word.itemsize - 1)
+
+    def key_at(name: str, place: str) -> str:
+        lines = [f"v = x[r, {place}]", "v = word(0) if v == zero else v"]
+        return "; ".join([*lines, "v = nan if (v & also) > limit else v", f"{name} = {key}"])
+
+    text = f"""def sort_unpack_rows(out, keys, lost, x, below: word, {_ORDER}):
+    for r in range(keys.shape[0]):
+        mask = (word(1) << below) - word(1)
+        for t in range(keys.shape[1]):
+            out[r, t] = int64(keys[r, t] & mask)
+        for t in range(1, keys.shape[1] if lost[r] != word(0) else 1):
+            if keys[r, t] >> below == keys[r, t - 1] >> below:
+                place = out[r, t]
+                {key_at("mine", "place")}
+                s = t
+                while s > 0 and keys[r, s - 1] >> below == keys[r, t] >> below:
+                    {key_at("other", "out[r, s - 1]")}
+                    if other <= mine:
+                        break
+                    out[r, s] = out[r, s - 1]
+                    s -= 1
+                out[r, s] = place
+"""
+    return from_text("sort_unpack_rows", text, _scope(word))
+
+
+@functools.cache
 def gather_kernel() -> Kernel:
     text = """def sort_gather(out, x, places):
     for r, t in ndrange(x.shape[0], x.shape[1]):

@@ -294,6 +294,31 @@ def test_zeros_of_long_rows_stay_in_order(dtype, kind):
         np.testing.assert_array_equal(np.signbit(found), np.signbit(x[places]))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+@pytest.mark.parametrize("columns", [7, 8, 9, 64, 256, 512, 513])
+def test_positions_in_short_rows_of_wide_elements(dtype, columns, device):
+    """Positions take the place of the keys' last bits, which decide in some of these rows."""
+    rng, shape = np.random.default_rng(columns), (5, columns)
+    small = rng.integers(0, columns, shape)
+    if dtype == "float64":
+        far = np.where(rng.random(shape) < 0.1, -1e308, 1e308)
+        kinds = [rng.standard_normal(shape), 1 + small * 2.0**-52, small * 5e-324]
+        kinds.append(rng.choice([0.0, -0.0, np.nan, np.inf, -np.inf], shape))
+    else:
+        info = np.iinfo(dtype)
+        far = rng.choice(np.array([info.min, info.max], dtype), shape)
+        kinds = [small, rng.integers(info.min, info.max, shape, dtype), far, small % 3]
+        kinds.append(info.max - small.astype(dtype) // 2)
+    kinds.append(np.where(rng.random(shape) < 0.1, far, kinds[1]))
+    for values in kinds:
+        x = values.astype(dtype)
+        a = pa.asarray(x, device=device)
+        np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a)), np.argsort(x, axis=1, kind="stable"))
+        falling = pa.argsort(a, descending=True)
+        expected = [np.argsort(-row if dtype == "float64" else ~row, kind="stable") for row in x]
+        np.testing.assert_array_equal(pa.asnumpy(falling), expected)
+
+
 @FEW
 @given(st.data())
 def test_sort_complex(data):

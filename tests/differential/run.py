@@ -51,7 +51,8 @@ def cases(rows: Sequence[Row], seed: int, dtypes: int) -> Iterator[tuple[Case, s
             case = draw.case(row, args, kwargs)
             yield case, f"seed {seed}, {row.name} {number}"
             for k in range(draw.integer(0, 5)):
-                case = draw.relaid(case) if draw.chance(0.6) else draw.related(case)
+                again = draw.chance(0.6) or not row.shares
+                case = draw.relaid(case) if again else draw.related(case)
                 yield case, f"seed {seed}, {row.name} {number}.{k}"
         number += 1
 
