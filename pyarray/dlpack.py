@@ -22,7 +22,7 @@ from pyarray.array_convert import plain
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.touch import touch
-from pyarray.tensors import check_values, counter, gpu_stream, is_tensor, refused
+from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, refused
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
@@ -174,6 +174,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
 def _from_tensor(x: Any, target: Device | None, copy: bool | None) -> tuple[ndarray, bool]:
     """The array of a tensor of torch, and whether it is a copy already. Autograd is told of writes."""
     check_values(x)
+    if x.requires_grad and not is_recorded(x):
+        x = x.detach()  # which has its counter of writes, too
     copied, asked, capsule = False, None, None
     try:
         if target is None and copy is None and _in_order(x):

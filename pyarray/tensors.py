@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+_DETACHED = ".detach(), or call this under torch.no_grad()"
 # a test that a tensor has a state in which its memory isn't its values -> what to write, and why
 _STATES: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
-    (lambda x: bool(x.requires_grad), "it requires grad, and no gradient flows through here", ".detach()"),
+    (lambda x: bool(x.requires_grad), "it requires grad, and no gradient flows through here", _DETACHED),
     (lambda x: bool(x.is_nested), "it is nested", ".unbind(), a list of tensors"),
     (lambda x: str(x.layout) != "torch.strided", "its elements don't lie in strides", ".to_dense()"),
     (lambda x: bool(x.is_conj()), "it is to be conjugated when it is read", ".resolve_conj()"),
@@ -27,6 +28,11 @@ def is_tensor(x: Any) -> bool:
     """Whether it is a tensor of torch."""
     kind = getattr(sys.modules.get("torch"), "Tensor", None)
     return kind is not None and isinstance(x, kind)
+
+
+def is_recorded(x: Any) -> bool:
+    """Whether autograd records what is done with a tensor: not under `torch.no_grad()` and its like."""
+    return bool(x.requires_grad) and bool(sys.modules["torch"].is_grad_enabled())
 
 
 def check_values(x: Any) -> None:

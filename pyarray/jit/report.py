@@ -18,10 +18,12 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def caller() -> tuple[str, int] | None:
-    """Path and line of the user's call: the nearest frame outside this package."""
+    """Path and line of the user's call: the nearest frame outside this package, and outside torch, through
+    which the call of an operator goes."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not is_ours(frame.f_code.co_filename):
+        torchs = str(frame.f_globals.get("__name__")).startswith("torch.")
+        if not torchs and not is_ours(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -20,6 +20,7 @@ from ..driver.base import Device, get_device
 from ..dtypes import asdtype
 from ..locks import new_lock
 from ..memory.touch import touch
+from ..tensors import is_recorded, is_tensor
 from .signature import Parameter, Unread
 
 _counts: Counter[str] = Counter()
@@ -112,9 +113,9 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
             raise TypeError(f"{kernel}(): {p.name!r} can't be used: {error}") from None
     if not is_foreign(value) or isinstance(value, type):
         return value
-    if getattr(value, "requires_grad", False) is True:
+    if getattr(value, "requires_grad", False) is True and (not is_tensor(value) or is_recorded(value)):
         what = f"{p.name!r} is a tensor that requires grad, and no gradient flows through a kernel"
-        raise ValueError(f"{kernel}(): {what}; pass .detach() of it")
+        raise ValueError(f"{kernel}(): {what}; pass .detach() of it, or call it under torch.no_grad()")
     try:
         return imported(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

@@ -8,3 +8,5 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError("pyarray.torch needs torch, which isn't installed: pip install torch") from None
+
+from .op import op as op

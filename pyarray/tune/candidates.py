@@ -40,6 +40,15 @@ class Candidates:
             raise ValueError(f"{name}: {both[0]!r} is in key and is set by candidates")
         return found
 
+    def first(self) -> dict[str, Any]:
+        """Constants of the first of them, by name: some that the kernel can be typed with. Raises `TypeError`
+        where they come from a function of the arguments."""
+        if callable(self._configs):
+            what = "its candidates come from a function of the arguments"
+            raise TypeError(f"{self.kernel.__name__}: {what}; pass the kernel without the tuner, .kernel")
+        found = check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)
+        return dict(found[0].values) if found else {}
+
     def of(self, call: Call) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
         name, given, parameters = self.kernel.__name__, self._configs, self.kernel.parameters

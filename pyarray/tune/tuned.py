@@ -110,6 +110,11 @@ class Tuned:
         function, all `constexpr` ones that aren't in `key`."""
         return self._written.tuned
 
+    def first(self) -> dict[str, Any]:
+        """As `Candidates.first`, with the defaults of what it doesn't set."""
+        defaults = {p.name: p.default for p in self.kernel.parameters if p.name in self.tuned}
+        return defaults | self._all.first()
+
     @property
     def _written(self) -> Written:
         if self._made is None:

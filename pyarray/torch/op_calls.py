@@ -1,0 +1,157 @@
+"""What an operator runs: straight-line code that makes the results, hands the tensors' memory to the kernel
+and launches it; and the same without the launch, for tensors without memory.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pyarray import dlpack
+from pyarray.driver.base import Device, get_device
+from pyarray.driver.stream import Stream
+from pyarray.jit.kernel import Kernel
+
+from .op_schema import MISSING, WRITTEN, Argument
+
+_memory = getattr(torch._C, "_to_dlpack_versioned", None)  # what __dlpack__ calls after its questions
+_torch_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_devices: dict[int, Device] = {}  # a memo, by torch's index: get_device takes a text
+
+
+def array(x: torch.Tensor) -> Any:
+    """An array on the memory of a dense tensor, whatever it requires. Nothing is put in order, and autograd
+    is not told of writes."""
+    return dlpack.from_dlpack(x.detach() if _memory is None else _memory(x))
+
+
+class Fresh:
+    """Makes the result that the kernel's parameter `argument` stands for; `given` is what `out` says."""
+
+    def __init__(self, op: str, argument: Argument, given: Any):
+        self.op, self.argument, self.given = op, argument, given
+        self.dtype = None if argument.dtype is None else getattr(torch, str(argument.dtype))
+        self.make = torch.empty_like if argument.direction == "OUT" else torch.zeros_like
+
+    def like(self, x: torch.Tensor) -> torch.Tensor:
+        """Zeros, unless the kernel writes every element."""
+        return self.make(x, dtype=self.dtype, memory_format=torch.contiguous_format)
+
+    def asked(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        made = self.given(*args, **kwargs)
+        if isinstance(made, torch.Tensor):
+            return made
+        what = f"the function in out for {self.argument.name!r} gives a new tensor"
+        raise TypeError(f"op {self.op!r}: {what}, got {type(made).__name__}")
+
+
+class Changes:
+    """Says, when the kernel was compiled for new types, whether it does with its arrays what the schema
+    says: schemas are for all types."""
+
+    def __init__(self, op: str, kernel: Kernel, arguments: Sequence[Argument], results: Mapping[str, Any]):
+        self.op, self.kernel, self.arguments, self.results = op, kernel, arguments, results
+        self.seen = kernel.counts["misses"]
+
+    def check(self) -> None:
+        """Raises `RuntimeError` where it doesn't."""
+        self.seen = self.kernel.counts["misses"]
+        found = self.kernel.signature
+        for a in self.arguments:
+            now = found[a.name].direction if a.name in found else a.direction
+            if a.name in self.results:
+                wrong = a.direction == "OUT" and now == "INOUT"
+                what = "writes only a part of" if wrong else ""
+            else:
+                wrong, what = now in WRITTEN and not a.written, "writes"
+            if wrong:
+                text = f"op {self.op!r}: for these types the kernel {what} {a.name!r}, and for those that it "
+                text += "was defined with it didn't; its results here are wrong"
+                raise RuntimeError(f"{text}: define it with args=... of these types, or declare pa.InOut")
+
+
+def functions(
+    op: str, kernel: Any, arguments: Sequence[Argument], out: Mapping[str, Any], changes: Changes
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """(what runs on memory, what runs without it), with the operator's parameters."""
+    scope: dict[str, Any] = {
+        "_kernel": kernel, "_array": array, "_changes": changes, "_counts": changes.kernel.counts,
+        "_written": torch.autograd.graph.increment_version,
+    }  # fmt: skip
+    taken = [a for a in arguments if a.name not in out]
+    passed = ", ".join(f"{a.name}={a.name}" if a.keyword_only else a.name for a in taken)
+    made = []
+    for name, given in out.items():
+        fresh = Fresh(op, next(a for a in arguments if a.name == name), given)
+        scope[f"_new_{name}"] = fresh.like if isinstance(given, str) else fresh.asked
+        made.append(f"{name} = _new_{name}({given if isinstance(given, str) else passed})")
+    head = _parameters(taken, scope)
+    result = f"return {', '.join(out)}" if out else "return None"
+    launch = ", ".join(f"{a.name}={_value(a, out)}" if a.keyword_only else _value(a, out) for a in arguments)
+    run = [
+        *made,
+        *_told([a for a in taken if a.written]),
+        f"_kernel({launch})",
+        "if _counts['misses'] != _changes.seen: _changes.check()",
+        result,
+    ]
+    return _defined(op, "run", head, run, scope), _defined(op, "fake", head, [*made, result], scope)
+
+
+def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` in torch's current stream of the device that the tensors are on."""
+
+    def run_in_stream(*args: Any, **kwargs: Any) -> Any:
+        index = next(x.get_device() for x in args if isinstance(x, torch.Tensor))
+        device = _devices.get(index) or _device(index)
+        handle = _torch_stream(index)
+        if device.driver.current_stream() == handle:
+            return run(*args, **kwargs)
+        with Stream.of(handle, device):
+            return run(*args, **kwargs)
+
+    return run_in_stream
+
+
+def _device(index: int) -> Device:
+    kind = "cuda" if torch.version.hip is None else "hip"
+    return _devices.setdefault(index, get_device(f"{kind}:{index}"))
+
+
+def _parameters(taken: Sequence[Argument], scope: dict[str, Any]) -> str:
+    parts = []
+    for a in taken:
+        if a.keyword_only and "*" not in parts:
+            parts.append("*")
+        has_default = a.default is not MISSING
+        if has_default:
+            scope[f"_default_{a.name}"] = a.default
+        parts.append(f"{a.name}=_default_{a.name}" if has_default else a.name)
+    return ", ".join(parts)
+
+
+def _value(a: Argument, out: Mapping[str, Any]) -> str:
+    if a.direction is None:
+        return a.name
+    maybe = a.optional and a.name not in out
+    return f"None if {a.name} is None else _array({a.name})" if maybe else f"_array({a.name})"
+
+
+def _told(written: Sequence[Argument]) -> list[str]:
+    sure = ", ".join(a.name for a in written if not a.optional)
+    lines = [f"_written(({sure},))"] if sure else []
+    return lines + [f"if {a.name} is not None: _written({a.name})" for a in written if a.optional]
+
+
+def _defined(
+    op: str, name: str, head: str, lines: Sequence[str], scope: dict[str, Any]
+) -> Callable[..., Any]:
+    text = f"def {name}({head}):\n" + "".join(f"    {line}\n" for line in lines)
+    path = f"<pyarray op {op} {name}>"
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), scope)
+    made: Callable[..., Any] = scope[name]
+    return made
