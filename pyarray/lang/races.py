@@ -15,7 +15,9 @@ from typing import Any, NoReturn
 
 from .builtins import ATOMICS
 from .directions import result_roots, root, view_roots
+from .infer_expr import MIRRORED
 from .ir import (
+    INDEX,
     ArrayType,
     Assign,
     Atomic,
@@ -23,6 +25,7 @@ from .ir import (
     Break,
     Cast,
     Compare,
+    Const,
     Continue,
     Evaluate,
     For,
@@ -107,14 +110,15 @@ def _needed(loop: For) -> Names:
     return frozenset(name for name, reach in pairs if not _single(reach))
 
 
-def _from_zero(loop: For) -> Names:
-    """The variables whose least value is 0."""
-    found = []
+def _from_zero(loop: For) -> dict[str, int]:
+    """The variables whose least value is 0, and how far apart their values are."""
+    found = {}
     for name, reach in zip(loop.variables, loop.ranges, strict=True):
         start = 0 if reach.start is None else getattr(reach.start, "value", None)
         step = 1 if reach.step is None else getattr(reach.step, "value", 0)
-        found += [name] if start == 0 and step > 0 else []
-    return frozenset(found)
+        if start == 0 and step > 0:
+            found[name] = step
+    return found
 
 
 def _single(reach: Range) -> bool:
@@ -304,11 +308,23 @@ class Races:
         if not isinstance(condition, Compare):
             return NONE
         a, b = self.value(condition.a, context), self.value(condition.b, context)
-        least = (condition.op, truth, getattr(condition.b, "value", None))
-        if least in (("lt", True, 1), ("le", True, 0), ("ge", False, 1), ("gt", False, 0)):
-            return a.one & self.from_zero
+        op, left, right = condition.op if truth else _NEGATED[condition.op], condition.a, condition.b
+        if isinstance(left, Const):
+            op, left, right, a = MIRRORED.get(op, op), right, left, b
+        if op in ("lt", "le", "gt", "ge") and type(getattr(right, "value", None)) is int:
+            return self.limited(op, left, right.value, a)
         same = (condition.op, truth) in (("eq", True), ("ne", False))
         return (a.one or b.one) if same and not a.deps & b.deps else NONE
+
+    def limited(self, op: str, value: Any, bound: int, fact: Fact) -> Names:
+        """The variables of which `value op bound` leaves the first value at most."""
+        name, factor, number = _linear(value) or ("", 0, 0)
+        if name not in self.from_zero or not factor:  # made of more: its least value is taken for 0
+            return fact.one & self.from_zero.keys() if (op, bound) in (("lt", 1), ("le", 0)) else NONE
+        if factor < 0:
+            op, factor, number, bound = MIRRORED[op], -factor, -number, -bound
+        most = (bound - (op == "lt") - number) // factor
+        return frozenset((name,)) if op in ("lt", "le") and most < self.from_zero[name] else NONE
 
     # ---- what is refused
 
@@ -375,6 +391,30 @@ def _determined(e: Any, parts: list[Fact]) -> Names:
     a, b = parts
     mixed = a.deps & b.deps or (e.op == "mul" and a.deps and b.deps)
     return NONE if mixed else a.one | b.one
+
+
+_NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+def _linear(e: Any) -> tuple[str, int, int] | None:
+    """(name, factor, number) of what is factor * name + number, as far as numbers are constants."""
+    if isinstance(e, Local):
+        return e.name, 1, 0
+    if isinstance(e, Cast) and e.type.dtype is e.a.type.dtype is INDEX.dtype:  # which makes no number another
+        return _linear(e.a)
+    if isinstance(e, Unary) and e.op == "neg" and (found := _linear(e.a)):
+        return found[0], -found[1], -found[2]
+    if not isinstance(e, Binary) or e.op not in ("add", "sub", "mul"):
+        return None
+    swapped = isinstance(e.a, Const)
+    found, by = _linear(e.b if swapped else e.a), getattr(e.a if swapped else e.b, "value", None)
+    if found is None or type(by) is not int:
+        return None
+    name, factor, number = found
+    if e.op == "mul":
+        return name, factor * by, number * by
+    sign = -1 if e.op == "sub" else 1
+    return (name, sign * factor, by + sign * number) if swapped else (name, factor, number + sign * by)
 
 
 _HOST = {"add": "sum", "sub": "sum", "min": "min", "max": "max"}

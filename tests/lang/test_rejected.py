@@ -390,6 +390,29 @@ def test_a_limit_that_several_iterations_keep(loop):
         load(text)(args()[0], 3)
 
 
-def test_a_limit_that_one_iteration_keeps():
-    loop = "for i in range(0, n, 2):\n        if i < 1:\n            v[0] += v[1]"
-    load(f"@kernel\ndef k(v, n: int):\n    {loop}\n")(args()[0], 3)
+LIMITED = """
+@kernel
+def k(v, n: int):
+    for i in range(0, n, 2):
+        if {}:
+            v[0] += v[1]
+"""
+ONE = [
+    "i < 1", "i < 2", "i <= 0", "1 > i", "not i >= 2", "i - 3 <= -2", "3 - i > 1", "-i > -2", "2 * i + 1 < 5",
+    "i * n < 1",
+]  # fmt: skip
+SEVERAL = [
+    "i < 3", "i - 3 <= 0", "i - 1 < 2", "3 - i >= 0", "0 >= i - 3", "-i <= 0", "i * 2 <= 4", "not i - 3 > 0",
+    "i > 0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", ONE)
+def test_a_limit_that_one_iteration_keeps(condition):
+    load(LIMITED.format(condition))(args()[0], 3)
+
+
+@pytest.mark.parametrize("condition", SEVERAL)
+def test_a_limit_beyond_the_first_iteration(condition):
+    with pytest.raises(CompileError, match="update one element of 'v' at the same time"):
+        load(LIMITED.format(condition))(args()[0], 3)
