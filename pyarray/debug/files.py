@@ -184,7 +184,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     """The whole manifest, of a running or crashed dump as far as it got. Raises `FileNotFoundError` where
     there is none and `ValueError` for another format or schema."""
     path = directory / MANIFEST
-    manifest = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no manifest of a pyarray dump ({error}); record it anew") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"{path} is no manifest of a pyarray dump")
     if manifest["schema"] != SCHEMA:

@@ -139,7 +139,10 @@ def _made(
     compiler = device.driver.compiler()
     binary = compiler.compile(text, flags)
     counts["compiles"] += 1
-    found = _open(device, binary, entry, key)
+    try:
+        found = _open(device, binary, entry, key)
+    except DeviceError as error:
+        raise DeviceError(f"{error}; the compiler that made it: {compiler.fingerprint}") from None
     cache.publish(key, binary, {"kernel": name, "entry": entry, "target": compiler.fingerprint})
     return found
 

@@ -278,3 +278,10 @@ def test_the_function_debug_stays_what_the_name_means():
         pass
     code = "import pyarray.debug, pyarray as pa\nwith pa.debug(): print(pa.debug.__name__)"
     assert run_python(code).stdout == "debug\n"
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"format": ' + "[" * 200_000, "no JSON", "3"])
+def test_a_manifest_that_is_none_is_named(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match=r"manifest.json is no manifest of a pyarray dump"):
+        pa.load_dump(tmp_path)
