@@ -167,6 +167,8 @@ _operators.install()
 _methods.install()
 for _module in (globals(), linalg.__dict__, fft.__dict__, random.__dict__, special.__dict__):
     _keywords.install(_module)
+for _public in (linalg, fft, random, special, lib, lib.stride_tricks, testing):
+    _absent.list_public(_public)
 _keywords.install_methods(random.Generator)
 _numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from typing import Any, NoReturn
 
 import numpy as np
@@ -93,3 +94,12 @@ def no_name(package: str, name: str) -> AttributeError:
         instead = f"numpy.{name} takes what pyarray.asnumpy(a) gives"
         return AttributeError(f"{what}, which NumPy has: {instead}", name=name, obj=module)
     return AttributeError(what, name=name, obj=module)
+
+
+def list_public(module: types.ModuleType) -> None:
+    """From now on `dir` gives the public names of a module that has `__all__`, and not what it imports."""
+
+    def names() -> list[str]:
+        return sorted({*module.__all__, *(name for name in vars(module) if name.startswith("__"))})
+
+    module.__dir__ = names  # type: ignore[method-assign]

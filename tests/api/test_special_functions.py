@@ -100,3 +100,9 @@ def test_in_kernels_in_fuse_and_by_scipys_name(device):
     np.testing.assert_allclose(pa.rsqrt(pa.asarray([4, 16], device=device)).get(), [0.5, 0.25])
     with pytest.raises(TypeError, match=r"erf\(\) is not defined for complex128; it takes float"):
         pa.special.erf(1j)
+
+
+def test_where_signs_are_those_of_c(device):
+    x = pa.asarray([-np.inf, -0.0, 0.0, np.inf], device=device)
+    assert pa.special.gammaln(x).tolist() == [np.inf] * 4
+    assert np.signbit(pa.asnumpy(pa.special.erfinv(x[1:3]))).tolist() == [True, False]

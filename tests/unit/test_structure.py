@@ -1,6 +1,7 @@
 """The house keeps its order: who may import whom, how long files and functions get, what importing costs."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -154,3 +155,14 @@ def test_the_part_for_torch_is_imported_when_it_is_asked_for():
         "    raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+PUBLIC = ("fft", "lib", "lib.stride_tricks", "linalg", "random", "special", "testing")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_modules_list_public_names_alone(name):
+    module = importlib.import_module(f"pyarray.{name}")
+    assert [n for n in dir(module) if not n.startswith("_")] == sorted(module.__all__)
+    assert {"__name__", "__doc__", "__all__"} <= set(dir(module))
+    assert all(hasattr(module, n) for n in dir(module))
