@@ -23,6 +23,7 @@ from ..lang.markers import known as k
 from .quick import Function, make_function
 from .ufunc import POWERS, Power, Row, compute, holds, operands_of
 
+# All rows by name: no decisions.
 ROWS: dict[str, Row] = {}
 
 

@@ -31,6 +31,7 @@ class Environment:
 
     def __init__(self, arrays: list[ndarray], numbers: Sequence[Any], place: Callable[[Node], int]):
         self.arrays, self.numbers, self.place = arrays, numbers, place
+        # Of one launch, whose arrays and numbers don't change.
         self._shapes: dict[Node, tuple[int, ...]] = {}
 
     def shape(self, node: Node) -> tuple[int, ...]:
@@ -118,6 +119,7 @@ class Lowering:
         self.numbers: list[Number] = []
         self.operations: list[str] = []  # names of what is computed, one after the other
         self._lines: list[str] = []
+        # Of one lowering.
         self._scope: dict[str, Any] = {}
         self._known: dict[tuple[Node, Chain], str] = {}
         self._fresh = itertools.count()
@@ -226,6 +228,7 @@ class Plan:
         self._reductions = [r for r in tracer.reductions if r in needed]
         first = tracer.arguments + len(tracer.captured)
         self._places: dict[Node, int] = {r: first + k for k, r in enumerate(self._reductions)}
+        # Of one plan: nodes are compared by identity and hold what the text is made of.
         self._lowered = functools.cache(lambda *nodes: Lowering(tracer.name, nodes))
         parts = [p for n in needed if isinstance(n, View) for item in n.items for p in _parts(item)]
         self.shaped_by_numbers = any(isinstance(x, Number) and x.scalars for x in parts)

@@ -394,6 +394,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     return out
 
 
+# A function of its arguments alone.
 @functools.lru_cache(maxsize=256)
 def _halves(shift: int, size: int) -> tuple[tuple[slice, slice], ...]:
     """(where to, where from) of the one or two runs that move together along an axis."""

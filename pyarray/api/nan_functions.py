@@ -135,6 +135,7 @@ def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: nd
     return result
 
 
+# A function of the type alone, which says where its infinity is.
 @functools.cache
 def _orders(dtype: DType) -> tuple[dict[str, ReduceOp], MapOp, DType]:
     """The reductions of the bits of a floating type as an integer, and what turns their result into bits."""

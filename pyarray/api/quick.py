@@ -168,6 +168,9 @@ class _Ways:
 
     def __init__(self, row: Row):
         self.row = row
+        # Of one row: by mode, type keys (dtype, rank, device, marks) and numbers' types; layouts by shapes
+        # and strides, too. Addresses and numbers are passed at each call, which tests that operands that
+        # overlap the result may do so.
         self.types = table()
         self.layouts = table()
 

@@ -73,6 +73,7 @@ def _type_of(x: Any) -> Any:
     return getattr(x, "_weak_type", None) or (x._dtype.code if isinstance(x, ARRAYS) else type(x))
 
 
+# A function of the row and the types alone; values that matter are tested before.
 @functools.lru_cache(maxsize=4096)
 def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
     """`types` are codes of dtypes and Python's types of numbers."""
@@ -224,6 +225,7 @@ def compute(
     return result
 
 
+# A function of its arguments alone.
 @functools.lru_cache(maxsize=4096)
 def _broadcast(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return shapes.broadcast_shapes(*sizes)
@@ -240,6 +242,7 @@ def result_like(arrays: Sequence[ndarray], dtype: DType, device: Any) -> ndarray
     return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
 
 
+# A function of its arguments alone: shapes and strides, no array.
 @functools.lru_cache(maxsize=4096)
 def result_layout(
     shape: tuple[int, ...], itemsize: int, like: tuple[tuple[int, ...], ...]

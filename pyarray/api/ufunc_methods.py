@@ -240,6 +240,7 @@ def _scope(row: Row, kind: int) -> dict[str, Any]:
     return {"op": row.function, "kind": ALL[kind], "int64": int64, "ndrange": ndrange}
 
 
+# The text is made of the row, compared by identity, its type and the form; dtypes are in its variants' keys.
 @functools.cache
 def _fold_kernel(row: Row, kind: int, form: str) -> Kernel:
     """Of matrices: a line for each iteration."""
@@ -258,6 +259,7 @@ def _fold_kernel(row: Row, kind: int, form: str) -> Kernel:
     return from_text(f"{row.name}_{form}", text, _scope(row, kind))
 
 
+# The text is made of the row, compared by identity, and its type; dtypes are in its variants' keys.
 @functools.cache
 def _segment_kernel(row: Row, kind: int) -> Kernel:
     text = f"""def {row.name}_reduceat(out, x, starts, stops):
@@ -270,6 +272,7 @@ def _segment_kernel(row: Row, kind: int) -> Kernel:
     return from_text(f"{row.name}_reduceat", text, _scope(row, kind))
 
 
+# The text is made of the row, compared by identity, its type and the order; dtypes are in its variants' keys.
 @functools.cache
 def _at_kernel(row: Row, kind: int, sorted_places: bool) -> Kernel:
     """On a grid, where equal places stand side by side, the first of them takes all; else one thread takes

@@ -52,6 +52,7 @@ class Artifact:
     binary: bytes
 
 
+# By the artifact's key, a hash of all that decides the binary (`key_of`), and the device.
 _loaded: weakref.WeakValueDictionary[str, Artifact] = weakref.WeakValueDictionary()
 _recent: OrderedDict[str, Artifact] = OrderedDict()  # the last used at the end
 _locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
@@ -159,6 +160,7 @@ def open_binary(device: Device, binary: bytes, entry: str, key: str) -> Artifact
     return _open(device, binary, entry, key)
 
 
+# Installed headers don't change while a process runs.
 @functools.cache
 def interface() -> str:
     """Digest of what a binary and the runtime agree on."""
@@ -166,6 +168,7 @@ def interface() -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+# Installed headers don't change while a process runs.
 @functools.cache
 def headers() -> str:
     """Digest of the headers that generated text includes: another release's artifacts must not be found."""

@@ -32,6 +32,7 @@ _FIXED = (  # compiled in
     str, bytes, type(None), enum.Enum, DType, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
     np.ufunc, type,
 )  # fmt: skip
+# A class's annotations are what they were when it was made.
 _known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 _DEFAULT_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.int64, np.float64, np.complex128)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes

@@ -54,6 +54,7 @@ def repeatable(function: _Function) -> _Function:
     bits. Debug mode and observers lead past the table. What else a call could depend on is elements, which
     make it touch memory, and other libraries' memory, of which the repetition asks before it writes.
     """
+    # Complete as the docstring says; both are of this one function.
     ways: dict[Any, Any] = table()
     counts: dict[Any, int] = table()
 

@@ -291,6 +291,7 @@ class _Saved:
     def __init__(self, kernel: str, facts: dict[str, Any], blobs: bytes):
         self.kernel, self.facts, self.checked = kernel, facts, facts["debug"]
         self.text, self.binary = (blobs[at : at + size] for at, size in (facts["text"], facts["binary"]))
+        # By device: form, types, text and mode are the file's own.
         self._variants: dict[Device, Variant] = {}
         self.form = Form(tuple(Parameter(leaf["name"], _annotation(leaf)) for leaf in facts["leaves"]))
         self.types = tuple(map(_kind, facts["leaves"]))

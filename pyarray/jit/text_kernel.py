@@ -69,6 +69,7 @@ class TextKernel:
         self.__name__, self.program, self.flags, self.grid_flags = name, program, flags, grid_flags
         self.cpu_only = cpu_only
         self.counts: Counter[str] = Counter()
+        # By bounds checks, device and the program's `key`, which says all that the text depends on.
         self._variants: Bounded[Any, Variant] = Bounded(MOST)
         # short ways of who launches it, as long as variants are kept, beside which they are small
         self.plans: Bounded[Any, Any] = Bounded(4 * MOST)

@@ -46,6 +46,7 @@ class Variants:
 
     def __init__(self, most: int = MOST):
         self.most = most
+        # By the kernel's key function: mode, and types of the leaves with all that is compiled in.
         self.table: dict[Any, Callable[..., Any]] = {}
         self._older: dict[Any, Callable[..., Any]] = {}
         self._made: dict[Callable[..., Any], Variant] = {}
@@ -87,5 +88,5 @@ class Variants:
     def clear(self) -> None:
         """Drop all."""
         self.table.clear()
-        self._older = {}
+        self._older = {}  # of the same keys as `table`
         self._made.clear()

@@ -76,6 +76,7 @@ def _last(op: ReduceOp, dtype: DType) -> int | None:
     return int(limits.max if op is MAX else limits.min)
 
 
+# The text is made of the operation, the rank and the way; dtypes are in its variants' keys.
 @functools.cache
 def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool, way: _Way) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
@@ -162,6 +163,7 @@ def _by_columns(op: ReduceOp, out: ndarray, x: ndarray, pieces: int, grid: bool)
     reduce_into(MIN, out, partial, (rank,), int64)
 
 
+# The text is made of the rank, and whether blocks share a piece; dtypes are in its variants' keys.
 @functools.cache
 def _find_kernel(rank: int, grid: bool) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]

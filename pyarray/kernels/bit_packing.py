@@ -45,6 +45,7 @@ def bits_of(lines: ndarray, count: int, big: bool) -> ndarray:
     return found if count % 8 == 0 else found[:, :count].copy()
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _pack_kernel() -> Kernel:
     text = """def pack_bits(out, x, gather: uint64):
@@ -58,6 +59,7 @@ def _pack_kernel() -> Kernel:
     return from_text("pack_bits", text, {"uint8": uint8, "uint64": uint64, "ones": uint64(_ONES)})
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _unpack_kernel() -> Kernel:
     text = """def unpack_bits(out, x, spread: uint64):

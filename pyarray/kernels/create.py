@@ -71,6 +71,7 @@ def _arithmetic(dtype: DType) -> DType:
     return float32 if dtype.itemsize == 2 else dtype
 
 
+# The type is all that differs in the text; sizes and numbers are arguments.
 @functools.cache
 def _ramp_kernel(kind: DType) -> Kernel:
     text = """def ramp(out, first: kind, second: kind):
@@ -80,6 +81,7 @@ def _ramp_kernel(kind: DType) -> Kernel:
     return from_text("ramp", text, {"kind": kind})
 
 
+# Type, division and rounding are all that differs in the text; sizes and numbers are arguments.
 @functools.cache
 def _line_kernel(kind: DType, divided: bool, whole: bool) -> Kernel:
     value = "kind(i) / kind(divisor) * step + start" if divided else "kind(i) * step + start"
@@ -93,6 +95,7 @@ def _line_kernel(kind: DType, divided: bool, whole: bool) -> Kernel:
     return from_text("line", text, {"kind": kind, "known": known})
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _eye_kernel() -> Kernel:
     text = """def eye(out, offset: int):
@@ -102,6 +105,7 @@ def _eye_kernel() -> Kernel:
     return from_text("eye", text, {"ndrange": ndrange})
 
 
+# Leading axes and the side are all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _triangle_kernel(lead: int, lower: bool) -> Kernel:
     names = [*(f"p{n}" for n in range(lead)), "i", "j"]

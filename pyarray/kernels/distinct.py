@@ -54,6 +54,7 @@ def first_of_each(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
     return int(found.item())
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _first_kernel() -> Kernel:
     # open addressing: an element is one more than it is, since 0 is a free place
@@ -102,6 +103,7 @@ def _begins(kind: str, index: str) -> str:
     return differs
 
 
+# How NaNs compare follows from the kind; dtypes are in its variants' keys.
 @functools.cache
 def _count_kernel(kind: str) -> Kernel:
     text = f"""def count_distinct(found, x, block: int, equal_nan: bool):
@@ -119,6 +121,7 @@ def _count_kernel(kind: str) -> Kernel:
     return from_text("count_distinct", text, {"int64": int64})
 
 
+# The kind says how NaNs compare, `counted` what is written; dtypes are in its variants' keys.
 @functools.cache
 def _values_kernel(kind: str, counted: bool) -> Kernel:
     """Each element is written before it is known whether it is like the one before: a branch would often be

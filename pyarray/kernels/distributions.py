@@ -318,6 +318,7 @@ def combine_rows(out: ndarray, x: ndarray, factor: ndarray, start: ndarray) -> N
     _combine_kernel()(out, x, factor, start)
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _normalize_kernel() -> Kernel:
     text = """def normalize_rows(x):
@@ -331,6 +332,7 @@ def _normalize_kernel() -> Kernel:
     return from_text("normalize_rows", text, {})
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _combine_kernel() -> Kernel:
     text = """def combine_rows(out, x, factor, start):

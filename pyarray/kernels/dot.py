@@ -53,6 +53,7 @@ def thin(out: ndarray, a: ndarray, b: ndarray) -> None:
     _thin_kernel(b._size)(out, a.reshape(a._size), b)
 
 
+# The length is written out in the text; dtypes are in its variants' keys.
 @functools.cache
 def _thin_kernel(length: int) -> Kernel:
     numbers = range(length)
@@ -63,6 +64,7 @@ def _thin_kernel(length: int) -> Kernel:
     return from_text("thin_product", text, {})
 
 
+# The text is made of the rank, the accumulator and the form; dtypes are in its variants' keys.
 @functools.cache
 def _kernel(rank: int, accumulator: DType, short: bool) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]

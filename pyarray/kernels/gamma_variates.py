@@ -113,6 +113,7 @@ _SCOPE = {
 }  # fmt: skip
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _gamma_kernel() -> Kernel:
     where = "a[i * a_step], start + uint64(i), lane, stream, key"
@@ -137,6 +138,7 @@ def _gamma_kernel() -> Kernel:
     return from_text("random_gamma", text, _SCOPE)
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _beta_kernel() -> Kernel:
     text = f"""def random_beta(out, other, {HEAD}, a, a_step: int, b, b_step: int):

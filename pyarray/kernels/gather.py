@@ -113,6 +113,7 @@ def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
     kernel(target._view(0, shape, steps[0]), lead._view(0, shape, steps[1]), bits(source)._view(0, (), ()))
 
 
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _fill_kernel(rank: int) -> Kernel:
     names = [f"k{n}" for n in range(rank)]
@@ -176,6 +177,7 @@ def _move(name: str, plan: Plan, x: ndarray) -> None:
     kernel(as_bits(source), as_bits(target), *positions, ROW if array_host.on_host(view) else 1)
 
 
+# A function of its arguments alone: shapes and strides, no array.
 @functools.lru_cache(maxsize=1024)
 def _layout(
     name: str,
@@ -203,6 +205,7 @@ def _layout(
     return (_move_kernel(name, len(head), len(middle), len(tail), len(indices)), *windows)
 
 
+# The text is made of the direction and the numbers of axes; dtypes are in its variants' keys.
 @functools.cache
 def _move_kernel(name: str, before: int, middle: int, after: int, count: int) -> Kernel:
     return from_text(name, _move_text(name, before, middle, after, count), dict(_SCOPE))
@@ -247,6 +250,7 @@ def _move_text(name: str, before: int, middle: int, after: int, count: int) -> s
     return "\n".join(lines) + "\n"
 
 
+# The numbers of axes are all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _along_kernel(before: int, after: int) -> Kernel:
     ps, qs = [f"p{n}" for n in range(before)], [f"q{n}" for n in range(after)]

@@ -73,6 +73,7 @@ def tile_for(c: ndarray) -> Tile | None:
     return _least(m, n, matrices, facts["processors"], units, c.itemsize)
 
 
+# A function of sizes and the processors' number and units; the tiles are constants.
 @functools.lru_cache(maxsize=4096)
 def _least(m: int, n: int, matrices: int, processors: int, units: str, size: int) -> Tile:
     """The tile of the least work: of the processor that has most, and of the cache that all fetch from."""

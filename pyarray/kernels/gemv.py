@@ -44,6 +44,7 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     _KERNEL.launch(key, device, work, more, parts, share, int(across), int(row), a, b, c, part, checked=False)
 
 
+# A function of sizes and the number of processors; the rest are constants.
 @functools.lru_cache(maxsize=4096)
 def _cut(rows: int, depth: int, count: int, size: int, across: bool, processors: int) -> tuple[int, int, int]:
     """(threads, parts of the depth, how much of it is a part's), so that all processors have work."""

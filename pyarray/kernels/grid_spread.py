@@ -82,6 +82,7 @@ _REACH = """        low = min(piece * step, x.shape[{axis}])
 _STEP = "    step = (x.shape[{axis}] + partial.shape[{last}] - 1) // partial.shape[{last}]"
 
 
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _shifted_kernel(rank: int) -> Kernel:
     """Sums of distances from a row's first element, and of their squares."""
@@ -102,6 +103,7 @@ def _shifted_kernel(rank: int) -> Kernel:
     return from_text("spread", text, dict(_SCOPE))
 
 
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _means_kernel(rank: int) -> Kernel:
     """Sums of pieces, and of squared distances from a piece's mean."""
@@ -123,6 +125,7 @@ def _means_kernel(rank: int) -> Kernel:
     return from_text("spread_by_means", text, dict(_SCOPE))
 
 
+# The text is made of the rank and of what the pieces hold; dtypes are in its variants' keys.
 @functools.cache
 def _joined_kernel(rank: int, shifted: bool) -> Kernel:
     """All of a row from its pieces."""
@@ -150,6 +153,7 @@ def _joined_kernel(rank: int, shifted: bool) -> Kernel:
     return from_text("spread_of_pieces", text, dict(_SCOPE))
 
 
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _columns_kernel(rank: int) -> Kernel:
     """A piece of a column per thread, neighbours by neighbouring threads."""

@@ -66,6 +66,7 @@ def count_into(
     reduce_into(SUM, out, found, (0,), out._dtype)
 
 
+# The text is made of the form, the type that is computed in, and weights; dtypes are in its variants' keys.
 @functools.cache
 def _count_kernel(form: str, kind: DType, weighted: bool) -> Kernel:
     added = "weights[t]" if weighted else "1"

@@ -19,6 +19,7 @@ def interpolate(x: ndarray, xs: ndarray, ys: ndarray, left: float, right: float)
     return out
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _interpolate_kernel() -> Kernel:
     text = """def interpolate(out, x, xs, ys, left: float, right: float):
@@ -74,6 +75,7 @@ def _wide(kind: DType) -> DType:
     return {"f": float64, "c": complex128}.get(kind.kind, kind)
 
 
+# The type of the sums is all that differs in the text; sizes are arguments.
 @functools.cache
 def _convolve_kernel(wide: DType) -> Kernel:
     text = """def convolve(out, a, v, first: int):
@@ -87,6 +89,7 @@ def _convolve_kernel(wide: DType) -> Kernel:
     return from_text("convolve", text, {"wide": wide})
 
 
+# The type of the sums is all that differs in the text; sizes are arguments.
 @functools.cache
 def _convolve_block_kernel(wide: DType) -> Kernel:
     taps = "\n".join(f"            w{n} = v[j + {n}]" for n in range(TAPS))

@@ -29,6 +29,7 @@ def join(out: ndarray, pieces: Sequence[ndarray]) -> None:
     _kernel(len(pieces))(*flat)
 
 
+# The number of operands is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _kernel(count: int) -> Kernel:
     ends = "".join(f"    n{k} = {f'n{k - 1} + ' if k else ''}x{k}.shape[0]\n" for k in range(count - 1))

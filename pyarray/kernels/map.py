@@ -114,6 +114,7 @@ Column = tuple[tuple[int, ...], tuple[int, ...], int] | None  # shape, strides, 
 Patterns = tuple[tuple[int, ...] | None, ...]
 
 
+# A function of its arguments alone: shapes, strides and sizes of elements, no array.
 @functools.lru_cache(maxsize=4096)
 def walk_layout(
     shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int, operands: tuple[Column, ...]
@@ -190,6 +191,7 @@ def _tiling(
     return shape, columns, False
 
 
+# Made of the operation (by identity), its type and the axes; dtypes are in its variants' keys.
 @functools.cache
 def _map_kernel(
     op: MapOp, compute: int, ndim: int, patterns: Patterns, tiled: bool, grid: bool = False

@@ -111,6 +111,7 @@ def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
     return tuple(out[k] for k in range(len(shape)))
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _count_kernel() -> Kernel:
     text = """def count_nonzero(found, x, block: int):
@@ -127,6 +128,7 @@ def _count_kernel() -> Kernel:
     return from_text("count_nonzero", text, dict(_SCOPE))
 
 
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _positions_kernel(rank: int) -> Kernel:
     """Positions in C order first, which are then taken apart. Each one is written before it is known to be
@@ -173,6 +175,7 @@ def raise_outside(low: int, high: int, size: int, axis: int) -> None:
         raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {size}; {legal}")
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _extremes_kernel() -> Kernel:
     text = """def extremes(found, index, block: int):

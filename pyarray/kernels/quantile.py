@@ -58,6 +58,7 @@ def pick(
         kernel(out, rows, q, alpha, beta, skip_nan)
 
 
+# The method, NaNs and mixing are all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
     """Elements of a floating type are computed in float64."""

@@ -70,6 +70,7 @@ class RawKernel:
         self._params = rs.parameters(code, name)
         flags = (*CPP, *host_options(self.options))
         self._kernel = TextKernel(name, self._program, flags=flags, grid_flags=self.options)
+        # A variant has its device, its types and its text; grid and arguments are passed.
         self._launchers: weakref.WeakKeyDictionary[Variant, GridLauncher] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:

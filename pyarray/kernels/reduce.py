@@ -94,6 +94,7 @@ class _Walk(NamedTuple):
     by_columns: bool
 
 
+# A function of its arguments alone: shapes, strides and axes, no array.
 @functools.lru_cache(maxsize=4096)
 def _walk(
     shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...], out_strides: tuple[int, ...]
@@ -161,6 +162,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
         reduce_into(op.then or op, target, partial, (len(outer) - 1,), accumulator)
 
 
+# Made of the operation (by identity), the axes, the form and two types; dtypes are in its variants' keys.
 @functools.cache
 def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType, kind: DType) -> Kernel:
     write = {

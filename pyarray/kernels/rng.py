@@ -113,6 +113,7 @@ SCOPE: dict[str, Any] = {
 HEAD = "key: uint64, start: uint64, stream: uint32"
 
 
+# A row of `FORMS`, and whether it is shifted and scaled; the state is an argument.
 @functools.cache
 def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
     count, text, pairs = FORMS[kind, width]

@@ -90,6 +90,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
         _kernel(op, len(lead), "blocks", wide, kind)(out, x, totals, -(-n // blocks))
 
 
+# Made of the operation (by identity), the rank, the form and two types; dtypes are in its variants' keys.
 @functools.cache
 def _kernel(op: ReduceOp, rank: int, form: str, wide: DType, kind: DType) -> Kernel:
     write = {

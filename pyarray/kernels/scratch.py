@@ -18,6 +18,7 @@ def scratch(shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
     return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
 
 
+# A function of its arguments alone.
 @functools.lru_cache(maxsize=4096)
 def _layout(shape: tuple[int, ...], itemsize: int) -> tuple[tuple[int, ...], int]:
     return shapes.contiguous_strides(shape, itemsize), shapes.size(shape)

@@ -49,6 +49,7 @@ def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bo
     return out
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _mark_kernel() -> Kernel:
     text = """def mark(table, a, low: int):
@@ -58,6 +59,7 @@ def _mark_kernel() -> Kernel:
     return from_text("mark", text, {"int64": int64})
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _look_up_kernel() -> Kernel:
     text = """def look_up(out, table, keys, low: int, invert: bool):
@@ -69,6 +71,7 @@ def _look_up_kernel() -> Kernel:
     return from_text("look_up", text, {"int64": int64})
 
 
+# The kind says how NaNs compare; side and answer are the rest of the text; dtypes are in its variants' keys.
 @functools.cache
 def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
     before = _BEFORE[kind if kind in "fc" else "i", side]
@@ -96,6 +99,7 @@ def edges(x: ndarray, equal_nan: bool) -> ndarray:
     return out
 
 
+# How NaNs compare follows from the kind; dtypes are in its variants' keys.
 @functools.cache
 def _edges_kernel(kind: str) -> Kernel:
     same = "x[t] == x[t - 1]"
@@ -116,6 +120,7 @@ def lengths(starts: ndarray, size: int) -> ndarray:
     return out
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _lengths_kernel() -> Kernel:
     text = """def lengths(out, starts, size: int):
@@ -133,6 +138,7 @@ def number_groups(order: ndarray, group: ndarray) -> ndarray:
     return out
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _number_kernel() -> Kernel:
     text = """def number_groups(out, order, group):

@@ -63,6 +63,7 @@ class Order(NamedTuple):
     level: int = 0
 
 
+# A function of the type and the direction alone.
 @functools.cache
 def order_of(dtype: DType, descending: bool) -> Order:
     """The order of a real type's elements, NaN last either way."""

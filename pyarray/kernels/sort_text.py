@@ -30,6 +30,7 @@ def _level(key: str, positions: bool) -> str:
     return key if positions else f"(level if {key} == minus else {key})"
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def keys_kernel(word: DType) -> Kernel:
     """Per block, `found` gets the smallest key, the largest one, and whether there is a `zero`."""
@@ -63,6 +64,7 @@ def keys_kernel(word: DType) -> Kernel:
     return from_text("sort_keys", text, _scope(word))
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
     """Moves keys (and their positions) to where their digit says. The last pass writes only what is asked
@@ -115,6 +117,7 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
     return from_text("sort_pass", text, _scope(word))
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def neighbours_kernel(word: DType) -> Kernel:
     """Sorts runs of keys that are alike from bit `shift` on, each by the block in which it begins, and writes
@@ -245,11 +248,13 @@ def _rows_text(word: DType, positions: bool) -> str:
     )
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def rows_kernel(word: DType, positions: bool) -> Kernel:
     return from_text("sort_rows", _rows_text(word, positions), _scope(word))
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def pack_kernel(word: DType, wide: DType) -> Kernel:
     """Numbers of type `wide` with the elements' keys in the upper half and their positions in the lower."""
@@ -264,6 +269,7 @@ def pack_kernel(word: DType, wide: DType) -> Kernel:
     return from_text("sort_pack", text, _scope(word) | {"wide": wide})
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def unpack_kernel(wide: DType, positions: bool) -> Kernel:
     """The positions in such numbers, or the elements at them."""
@@ -275,6 +281,7 @@ def unpack_kernel(wide: DType, positions: bool) -> Kernel:
     return from_text("sort_unpack", text, {"ndrange": ndrange, "int64": int64, "wide": wide})
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def pack_rows_kernel(word: DType) -> Kernel:
     """As `pack_kernel` of elements as wide as a number: its lowest `below` bits are a position, those above
@@ -316,6 +323,7 @@ def pack_rows_kernel(word: DType) -> Kernel:
     return from_text("sort_pack_rows", text, _scope(word))
 
 
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def unpack_rows_kernel(word: DType) -> Kernel:
     """The positions in such numbers. Where bits were lost, those whose other bits are alike are ordered by
@@ -347,6 +355,7 @@ def unpack_rows_kernel(word: DType) -> Kernel:
     return from_text("sort_unpack_rows", text, _scope(word))
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def gather_kernel() -> Kernel:
     text = """def sort_gather(out, x, places):

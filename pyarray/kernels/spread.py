@@ -57,6 +57,7 @@ def squares_into(out: ndarray, x: ndarray, mean: ndarray, axes: tuple[int, ...],
     reduce_into(SUM, out, target, (target.ndim - 1,), float64)
 
 
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _squares_kernel(rank: int) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]

@@ -39,6 +39,7 @@ class Layout:
 Column = tuple[tuple[int, ...], int] | None  # strides along the walk's axes, itemsize
 
 
+# A function of its arguments alone: shapes and strides, no array.
 @functools.lru_cache(maxsize=4096)
 def walk(
     shape: tuple[int, ...], columns: tuple[Column, ...], merge: bool, order: int | None

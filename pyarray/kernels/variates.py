@@ -54,6 +54,7 @@ def retried(at: Any, n: Any, count: Any, least: Any, stream: Any, key: Any) -> A
     return product
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _word_kernel() -> Kernel:
     numbers = range(4)
@@ -80,6 +81,7 @@ def _word_kernel() -> Kernel:
     return from_text("random_integers", text, scope)
 
 
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _between_kernel() -> Kernel:
     text = f"""def random_integers_between(out, {HEAD}, low, low_step: int, last, last_step: int):
@@ -205,6 +207,7 @@ def lognormal(mean: Any, sigma: Any, at: Any, stream: Any, key: Any) -> Any:
     return exp(mean + sigma * normal_quantile(u))
 
 
+# By the function, which is one of this package's and captures constants only.
 @functools.cache
 def _variate_kernel(kind: str, function: Any, count: int) -> Kernel:
     names = [f"p{n}" for n in range(count)]

@@ -181,6 +181,7 @@ class Compiler:
 
     def __init__(self, kernel: Kernel, check: Any):
         self._kernel, self._check = kernel, bool(check)
+        # By flags and bounds checks: all else is the one kernel's.
         self._others: dict[tuple[tuple[str, ...], bool | None], Kernel] = {}
         self._lock = new_lock()
 

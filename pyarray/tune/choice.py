@@ -77,6 +77,7 @@ class Chooser:
         self.store = Store(kernel, digest)
         self.counts: Counter[str] = Counter()
         self._searched: Counter[str] = Counter()  # searches of each key that found something
+        # By the digest of the tuner's whole key (`key.key_of`); locks alike.
         self._known: dict[str, Known] = {}
         self._locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
         self._guard = new_lock()
@@ -264,6 +265,7 @@ class _Saver:
 
     def __init__(self, store: Store, key: Key, work: Mapping[Config, float]):
         self._store, self._key, self._work = store, key, work
+        # Of one search, by candidate.
         self._rows: dict[str, Any] = {}
         self._last = 0.0
 

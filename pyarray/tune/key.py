@@ -94,6 +94,7 @@ def alignment(number: int) -> int:
     return next((n for n in ALIGNMENTS if number % n == 0), 1)
 
 
+# A device's model and driver don't change while a process runs.
 @functools.cache
 def device_facts(device: Device) -> dict[str, Any]:
     """The model: two devices of one model have equal facts. They don't change, and take time to read."""
@@ -128,6 +129,7 @@ class Texts:
 
     def __init__(self, kernel: Any):
         self._kernel = kernel
+        # By types of leaves with their constants, bounds checks, kind of device; captures are compared.
         self._known: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.captures: tuple[Any, ...] = ()  # the Python values that were compiled in, of all texts so far
 
@@ -157,7 +159,7 @@ class Texts:
             program = self._kernel._lowered(bound, checked)
             known = digest_of(program.text), program.captures
             if len(self._known) >= _KEPT:
-                self._known = {}
+                self._known = {}  # emptied: see `__init__`
             self._known[key] = known
             self.captures = updated(self.captures, program.captures)
         return known[0]

@@ -28,6 +28,7 @@ class LibraryTuner:
         self.name, self.configs, self._source = f"pyarray.{name}", tuple(configs), source
         self.options = Options(**options)
         self._chooser = Chooser(self.name, digest_of(self.name), self.options)
+        # By device, live settings and `key`, which the caller answers for; `config.set` empties it.
         self._table: dict[Any, Config] = {}
         _all.add(self)
 

@@ -137,6 +137,7 @@ class Search:
         budget = options.budget if options.budget is not None else settings.get("PYARRAY_AUTOTUNE_BUDGET")
         self._budget = budget
         self._end = 0.0
+        # Of one search, whose arguments and mode don't change: by candidate.
         self._prepared: dict[Config, Prepared] = {}
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}

@@ -64,6 +64,7 @@ class Tuned:
         self._chooser = Chooser(name, digest_of(name), options)
         self._compiler = Compiler(kernel, options.check)
         self._texts = Texts(kernel)
+        # By what `Written.key` and `Call.place` list; choices by the whole key, settings and captures.
         self._table: dict[Any, Any] = {}
         self._memory: dict[Any, Choice] = {}
         self._slow: dict[Any, Config] = {}

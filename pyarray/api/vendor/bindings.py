@@ -111,6 +111,7 @@ VENDORS = {
 }
 
 
+# What is installed doesn't change while a process runs.
 @functools.cache
 def package(kind: str) -> tuple[str, str]:
     """Name and version of the bindings' package; the version is "" where that isn't installed."""
@@ -121,6 +122,7 @@ def package(kind: str) -> tuple[str, str]:
         return name, ""
 
 
+# What is installed doesn't change while a process runs.
 @functools.cache
 def _function(kind: str, part: str, name: str) -> Any:
     vendor = VENDORS[kind]
@@ -140,6 +142,7 @@ def _function(kind: str, part: str, name: str) -> Any:
     return function
 
 
+# What is installed doesn't change while a process runs.
 @functools.cache
 def constant(kind: str, name: str) -> Any:
     """What the vendor's functions take for an option, such as "upper"."""
