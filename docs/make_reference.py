@@ -35,7 +35,7 @@ NOTE = "<!-- Printed by docs/make_reference.py from the tables in the code: chan
 KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "floating", "c": "complex"}
 # What the Array API standard has no chapter for, in the order in which a reader meets it.
 FURTHER = (
-    "ndarray", "BufferView", "asnumpy", "DType", "Device", "get_device", "get_default_device",
+    "ndarray", "BufferView", "asnumpy", "Device", "get_device", "get_default_device",
     "set_default_device", "default_device", "show_config", "Stream", "Event", "current_stream", "synchronize",
     "get_default_memory_pool", "MemoryPool",
     "kernel", "func", "debug",
@@ -118,7 +118,7 @@ def functions() -> str:
 def _row(name: str, thing: Any) -> tuple[str, str]:
     if {getattr(x, "__module__", "").partition(".")[0] for x in (thing, type(thing))} & {"numpy"}:
         return f"`{name}`", "NumPy's"
-    if isinstance(thing, dtypes.DType) or not callable(thing):
+    if not callable(thing):
         return f"`{name}`", f"`{thing!r}`"
     return f"`{signature(name, thing)}`", summary(name, thing)
 

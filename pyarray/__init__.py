@@ -82,7 +82,6 @@ from .driver.stream import Event as Event
 from .driver.stream import Stream as Stream
 from .driver.stream import current_stream as current_stream
 from .driver.stream import synchronize as synchronize
-from .dtypes import DType as DType
 from .errors import AutotuneError as AutotuneError
 from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
@@ -139,25 +138,26 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .kernel_types import uint32 as uint32
     from .kernel_types import uint64 as uint64
 else:
+    from ml_dtypes import bfloat16 as bfloat16
+    from numpy import bool_ as bool  # noqa: F401  (the standard's name)
+    from numpy import bool_ as bool_
+    from numpy import complex64 as complex64
+    from numpy import complex128 as complex128
+    from numpy import float16 as float16
+    from numpy import float32 as float32
+    from numpy import float64 as float64
+    from numpy import int8 as int8
+    from numpy import int16 as int16
+    from numpy import int32 as int32
+    from numpy import int64 as int64
+    from numpy import uint8 as uint8
+    from numpy import uint16 as uint16
+    from numpy import uint32 as uint32
+    from numpy import uint64 as uint64
+
     from .annotations import In as In
     from .annotations import InOut as InOut
     from .annotations import Out as Out
-    from .dtypes import bfloat16 as bfloat16
-    from .dtypes import bool_ as bool  # noqa: F401  (the standard's name)
-    from .dtypes import bool_ as bool_
-    from .dtypes import complex64 as complex64
-    from .dtypes import complex128 as complex128
-    from .dtypes import float16 as float16
-    from .dtypes import float32 as float32
-    from .dtypes import float64 as float64
-    from .dtypes import int8 as int8
-    from .dtypes import int16 as int16
-    from .dtypes import int32 as int32
-    from .dtypes import int64 as int64
-    from .dtypes import uint8 as uint8
-    from .dtypes import uint16 as uint16
-    from .dtypes import uint32 as uint32
-    from .dtypes import uint64 as uint64
     from .lang.markers import constexpr as constexpr
 
 __version__ = "0.1.0"

@@ -10,7 +10,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-from pyarray.dtypes import DType, asdtype
+from pyarray.dtypes import DType, asdtype, shown
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Direction:
     inner: Any
 
     def __repr__(self) -> str:
-        return f"{DIRECTIONS[self.direction]}[{self.inner!r}]"
+        return f"{DIRECTIONS[self.direction]}[{shown(self.inner)}]"
 
 
 class In:

@@ -186,9 +186,9 @@ class ndarray(Operators):
         return len(self._shape)
 
     @property
-    def dtype(self) -> DType:
-        """Type of the elements."""
-        return self._dtype
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements: NumPy's, or bfloat16 of ml_dtypes."""
+        return self._dtype.numpy
 
     @property
     def itemsize(self) -> int:

@@ -37,7 +37,7 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     masked arrays, `OverflowError` for integers out of the dtype's range.
 
     >>> asarray([1, 2.5]).dtype
-    float64
+    dtype('float64')
     """
     if type(obj) is np.ndarray and dtype is None and not copy and get_device(device).code == 0:
         found: ndarray | None = operations["shared_numpy"](obj)
@@ -96,21 +96,21 @@ def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
     if target == a.device:
         return a
     touch.seen = True
-    result = empty(a.shape, a.dtype, target)
+    result = empty(a.shape, a._dtype, target)
     packed = operation("contiguous")(a) if a._key & STRIDED else a
     if not a.size or target.driver.copy_across(result._ptr, a.device.driver, packed._ptr, a.nbytes):
         return result
-    return _upload(asnumpy(packed), a.dtype, target)
+    return _upload(asnumpy(packed), a._dtype, target)
 
 
 def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
-    same = (kind is None or kind is a.dtype) and device == a.device
+    same = (kind is None or kind is a._dtype) and device == a.device
     if copy is False and not same:
         raise ValueError(
-            f"turning {a.dtype} on {a.device} into {kind or a.dtype} on {device} copies; pass copy=None"
+            f"turning {a._dtype} on {a.device} into {kind or a._dtype} on {device} copies; pass copy=None"
         )
     moved = to_device(a, device)
-    if kind is not None and kind is not a.dtype:
+    if kind is not None and kind is not a._dtype:
         return moved.astype(kind)
     return moved.copy() if copy and moved is a else moved
 
@@ -258,7 +258,7 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
 
 
 def _download(a: ndarray) -> np.ndarray[Any, Any]:
-    values = np.empty(a.shape, dtype=a.dtype.numpy)
+    values = np.empty(a.shape, dtype=a._dtype.numpy)
     if a.size:
         touch.seen = True
         packed = operation("contiguous")(a) if a._key & STRIDED else a

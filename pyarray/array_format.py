@@ -20,7 +20,7 @@ def representation(a: Any) -> str:
     """`repr(a)`: elements, shape where it can't be seen, dtype, device and, for a view with a base, offset
     and size."""
     name = "BufferView" if hasattr(a, "offset") else "array"
-    tail = [f"dtype={a.dtype}", f"device={str(a.device)!r}"]
+    tail = [f"dtype={a._dtype}", f"device={str(a.device)!r}"]
     if a.size == 0 and a.shape != (0,):
         tail.insert(0, f"shape={a.shape}")
     if name == "BufferView":
@@ -37,7 +37,7 @@ def _elements(a: Any, prefix: str, separator: str) -> str:
     edge, threshold = options["edgeitems"], options["threshold"]
     summarize = a.size > threshold
     values = _corners(a, edge) if summarize else host(a)
-    if a.dtype is bfloat16:
+    if a._dtype is bfloat16:
         values = values.astype(np.float32)  # NumPy's printer knows the types it was born with
     shown = 0 if summarize else threshold
     return np.array2string(
@@ -50,7 +50,7 @@ def _corners(a: Any, edge: int) -> np.ndarray[Any, Any]:
     prints as dots."""
     shape = tuple(min(n, 2 * edge + 1) for n in a.shape)
     if any(n != m for n, m in zip(shape, a.shape, strict=True)):
-        parts = np.empty(shape, dtype=a.dtype.numpy)
+        parts = np.empty(shape, dtype=a._dtype.numpy)
         for corner in np.ndindex(*(2 if m > n else 1 for n, m in zip(shape, a.shape, strict=True))):
             source, target = [], []
             for n, m, end in zip(shape, a.shape, corner, strict=True):

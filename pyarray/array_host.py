@@ -102,7 +102,8 @@ def as_array(a: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[
     view = numpy_view(a)
     if dtype is not None and np.dtype(dtype) != view.dtype:
         if copy is False:
-            raise ValueError(f"a conversion from {a.dtype} to {dtype} copies; pass copy=None or copy=True")
+            target = np.dtype(dtype)
+            raise ValueError(f"a conversion from {a._dtype} to {target} copies; pass copy=None or copy=True")
         return view.astype(dtype)
     return view.copy() if copy else view
 

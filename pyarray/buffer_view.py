@@ -67,7 +67,7 @@ def _no_run(array: ndarray) -> TypeError:
         )
     return TypeError(
         f"a BufferView is a contiguous run, got a 1D array with a stride of {array.strides[0]} bytes "
-        f"for {array.dtype}; slice it (any step gives a view), or use array.copy()"
+        f"for {array._dtype}; slice it (any step gives a view), or use array.copy()"
     )
 
 

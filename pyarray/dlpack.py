@@ -131,7 +131,7 @@ def _element_strides(a: ndarray) -> tuple[int, ...] | None:
         )
     if any(step % itemsize for step in steps):
         raise BufferError(
-            f"strides {a._strides} are no multiples of {a.dtype}'s {itemsize} bytes; pass copy=True"
+            f"strides {a._strides} are no multiples of {a._dtype}'s {itemsize} bytes; pass copy=True"
         )
     return tuple([step // itemsize for step in steps])
 
@@ -149,7 +149,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     `__dlpack__`.
 
     >>> from_dlpack(np.zeros((2, 2), np.float32)).dtype
-    float32
+    dtype('float32')
     """
     target = None if device is None else get_device(device)
     if type(x) is np.ndarray and target is None and not copy and (found := shared_numpy(x)) is not None:
@@ -374,7 +374,7 @@ def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:
 
 def _aligned(a: ndarray) -> ndarray:
     if not array_host.on_host(a):
-        raise BufferError(f"the tensor's address {a._ptr:#x} is not aligned for {a.dtype}; copy it first")
+        raise BufferError(f"the tensor's address {a._ptr:#x} is not aligned for {a._dtype}; copy it first")
     return operations["array"](np.array(array_host.numpy_view(a)), device=a.device)
 
 

@@ -1,8 +1,9 @@
-"""Element types: one row each, and promotion from a lattice of upward edges.
+"""Element types: one row each, and promotion from a lattice of upward edges. Users see NumPy's dtypes; what
+they give becomes a row in `asdtype` (docs/design/dtypes.md).
 
 >>> import pyarray as pa
 >>> pa.result_type(pa.int8, pa.uint8)
-int16
+dtype('int16')
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 
 
 class DType:
-    """An element type. `name`, `code` (small integer), `kind` (b i u f c), `itemsize` (bytes), `suffix` (of C
-    names), `ctype`, `numpy`.
+    """What the library knows about an element type. `name`, `code` (small integer), `kind` (b i u f c),
+    `itemsize` (bytes), `suffix` (of C names), `ctype`, `numpy`: the dtype that users see.
 
-    Calling one converts a Python or NumPy scalar: `pa.float32(1.5)` is a NumPy scalar of that type.
+    There is one row per type, so rows are compared by identity.
     """
 
     __slots__ = ("code", "ctype", "itemsize", "kind", "name", "numpy", "suffix")
@@ -27,52 +28,20 @@ class DType:
     def __init__(self, name: str, code: int, kind: str, suffix: str, ctype: str, numpy: Any):
         self.name, self.code, self.kind = name, code, kind
         self.suffix, self.ctype = suffix, ctype
-        self.numpy = np.dtype(numpy)
+        self.numpy: np.dtype[Any] = np.dtype(numpy)
         self.itemsize = self.numpy.itemsize
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy type: `numpy.zeros(3, dtype=pa.float32)` asks for it."""
+        """By which NumPy takes a row wherever it takes a dtype."""
         return self.numpy
 
-    @property
-    def char(self) -> str:
-        """NumPy's letter of the type: SciPy asks for it."""
-        return self.numpy.char
-
-    @property
-    def num(self) -> int:
-        """NumPy's number of the type."""
-        return self.numpy.num
-
-    @property
-    def type(self) -> Any:
-        """The class of NumPy's scalars of the type."""
-        return self.numpy.type
-
-    @property
-    def alignment(self) -> int:
-        """Bytes of which an address of an element is a multiple."""
-        return self.numpy.alignment
-
     def __call__(self, value: Any = 0) -> Any:
+        """The NumPy scalar; in the library's own kernels, a cast."""
         return self.numpy.type(value)
 
     def __repr__(self) -> str:
         return self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if isinstance(other, DType):
-            return False  # rows are made once, so another object is another type
-        try:
-            return asdtype(other) is self
-        except TypeError:
-            return False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return asdtype, (self.name,)
@@ -100,7 +69,8 @@ ALL = tuple(
     for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
 )
 BY_NAME = {row.name: row for row in ALL}
-_BY_NUMPY = {row.numpy: row for row in ALL}
+# A dtype and its class of scalars are equal in NumPy, but their hashes differ: each is a key of its own.
+_KNOWN: dict[Any, DType] = {key: row for row in ALL for key in (row, row.name, row.numpy, row.numpy.type)}
 
 bool_ = BY_NAME["bool"]
 int8, int16, int32, int64 = ALL[1:5]
@@ -144,25 +114,63 @@ DEFAULT = {"b": bool_, "i": int64, "f": float64, "c": complex128}  # of Python s
 
 
 def asdtype(value: Any) -> DType:
-    """The `DType` that `value` names: a `DType`, a name, a NumPy dtype or scalar type, or Python's bool, int,
-    float, complex.
+    """The row that `value` names: a NumPy dtype or scalar type, a name, Python's bool, int, float, complex,
+    or a row.
 
     Raises `TypeError` for anything else, an unsupported NumPy type among it.
 
-    >>> asdtype("float32"), asdtype(np.int8), asdtype(float)
-    (float32, int8, float64)
+    >>> asdtype("float32"), asdtype(np.int8), asdtype(np.dtype("bool")), asdtype(float)
+    (float32, int8, bool, float64)
     """
-    if isinstance(value, DType):
-        return value
-    if isinstance(value, str) and value in BY_NAME:
-        return BY_NAME[value]
     try:
-        found = _BY_NUMPY.get(np.dtype(value)) if value is not None else None
+        found = _KNOWN.get(value)
+        if found is None and value is not None:
+            found = _KNOWN.get(np.dtype(value))
     except (TypeError, ValueError):
         found = None
     if found is None:
         raise TypeError(f"dtype {value!r} is not supported; there are {', '.join(BY_NAME)}")
     return found
+
+
+def dtype_of(value: Any) -> DType:
+    """The row of an array's or a NumPy scalar's dtype, or of what names a dtype. Raises `TypeError` for what
+    is neither.
+
+    >>> dtype_of(np.ones(2)), dtype_of(np.float32), dtype_of("int8")
+    (float64, float32, int8)
+    """
+    row = getattr(value, "_dtype", None)
+    if isinstance(row, DType):
+        return row
+    return asdtype(value if isinstance(value, type) else getattr(value, "dtype", value))
+
+
+def named_dtype(value: Any) -> DType | None:
+    """The row of a NumPy dtype or of a class of NumPy's scalars; None for other values, and for dtypes that
+    are not supported.
+
+    >>> named_dtype(np.float32), named_dtype(np.dtype("int8")), named_dtype("int8"), named_dtype(float)
+    (float32, int8, None, None)
+    """
+    if not isinstance(value, (np.dtype, DType)) and not (
+        isinstance(value, type) and issubclass(value, np.generic)
+    ):
+        return None
+    try:
+        return asdtype(value)
+    except TypeError:
+        return None
+
+
+def shown(value: Any) -> str:
+    """A value in the text of an error: a dtype by its name, others as `repr` has them.
+
+    >>> shown(np.float32), shown(np.dtype("int8")), shown("int8")
+    ('float32', 'int8', "'int8'")
+    """
+    row = named_dtype(value)
+    return repr(value) if row is None else row.name
 
 
 @functools.cache
@@ -218,9 +226,7 @@ def result_type(*operands: Any) -> DType:
     """
     kinds = [getattr(x, "_weak_type", type(x)) for x in operands]  # a stand-in says whose it is
     scalars = [t for t in kinds if t in PYTHON_KIND]
-    strong = [
-        asdtype(getattr(x, "dtype", x)) for x, t in zip(operands, kinds, strict=True) if t not in PYTHON_KIND
-    ]
+    strong = [dtype_of(x) for x, t in zip(operands, kinds, strict=True) if t not in PYTHON_KIND]
     if not operands:
         raise ValueError("result_type() takes at least one array, dtype or scalar, got none; give one")
     if not strong:
@@ -241,6 +247,6 @@ def can_cast(source: Any, target: DType) -> bool:
     (True, False)
     """
     try:
-        return promote(asdtype(getattr(source, "dtype", source)), target) is target
+        return promote(dtype_of(source), target) is target
     except TypeError:
         return False

@@ -143,7 +143,7 @@ def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward")
 
     >>> import pyarray as pa
     >>> pa.fft.fft2(pa.ones((2, 2))).dtype
-    complex128
+    dtype('complex128')
     """
     return fftn(x, s=s, axes=axes, norm=norm)
 
@@ -166,7 +166,7 @@ def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward"
 
     >>> import pyarray as pa
     >>> pa.fft.ifft2(pa.ones((2, 2))).dtype
-    complex128
+    dtype('complex128')
     """
     return ifftn(x, s=s, axes=axes, norm=norm)
 
@@ -189,7 +189,7 @@ def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward"
 
     >>> import pyarray as pa
     >>> pa.fft.rfft2(pa.ones((2, 2))).dtype
-    complex128
+    dtype('complex128')
     """
     return rfftn(x, s=s, axes=axes, norm=norm)
 
@@ -212,7 +212,7 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward
 
     >>> import pyarray as pa
     >>> pa.fft.irfft2(pa.ones((2, 2))).dtype
-    float64
+    dtype('float64')
     """
     return irfftn(x, s=s, axes=axes, norm=norm)
 

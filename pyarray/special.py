@@ -180,7 +180,7 @@ xlogy = _row("xlogy", _xlogy, "x1 log(x2); 0 where x1 is 0")
 def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
     """`a` less its largest element over `axis`, and that; 0 where it is infinite."""
     a = as_operand(name, a, "biuf")
-    a = a if a.dtype.kind == "f" else a.astype(float64)
+    a = a if a._dtype.kind == "f" else a.astype(float64)
     top = largest(a, axis=axis, keepdims=True)
     top = where(subtract(top, top) == 0, top, 0.0)
     return subtract(a, top), top

@@ -30,7 +30,7 @@ __all__ = [
 def _on_host(x: Any) -> Any:
     if isinstance(x, ndarray):
         values = asnumpy(x)
-        return values.astype(np.float32) if x.dtype is bfloat16 else values
+        return values.astype(np.float32) if x._dtype is bfloat16 else values
     if isinstance(x, dict):
         return {key: _on_host(value) for key, value in x.items()}
     if type(x) in (list, tuple):

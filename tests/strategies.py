@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -26,9 +28,9 @@ def as_view(x: np.ndarray, key: object) -> np.ndarray:
 
 
 @st.composite
-def numpy_views(draw: st.DrawFn, dtype: dtypes.DType | None = None, shape: tuple[int, ...] | None = None):
+def numpy_views(draw: st.DrawFn, dtype: Any = None, shape: tuple[int, ...] | None = None):
     """A NumPy array of distinct values (as far as the dtype goes) of any layout."""
-    row = dtype or draw(dtype_rows)
+    row = draw(dtype_rows) if dtype is None else dtypes.asdtype(dtype)
     sizes = draw(array_shapes) if shape is None else shape
     base = (np.arange(int(np.prod(sizes))) % 120).reshape(sizes).astype(row.numpy)
     for change in draw(st.lists(st.sampled_from(("index", "reverse", "transpose", "repeat")), max_size=3)):

@@ -41,8 +41,8 @@ def bitwise_count(x: Any, /, *, out: ndarray | None = None) -> ndarray:
     [0, 1, 8, 2]
     """
     x = as_operand("bitwise_count", x, "biu")
-    x = x.astype(uint8) if x.dtype.kind == "b" else x
-    return compute(_COUNT, x.dtype, uint8, (x,), out)
+    x = x.astype(uint8) if x._dtype.kind == "b" else x
+    return compute(_COUNT, x._dtype, uint8, (x,), out)
 
 
 def _check_order(name: str, bitorder: str) -> bool:
@@ -86,7 +86,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
     big = _check_order("packbits", bitorder)
     x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
-    return _unlined(bytes_of(_lines(not_equal(x, 0) if x.dtype is not bool_ else x, along), big), x, along)
+    return _unlined(bytes_of(_lines(not_equal(x, 0) if x._dtype is not bool_ else x, along), big), x, along)
 
 
 def unpackbits(
@@ -102,8 +102,8 @@ def unpackbits(
     [1, 0, 1, 0, 0, 0, 0, 1]
     """
     x = asarray(x)
-    if x.dtype is not uint8:
-        raise TypeError(f"unpackbits() takes uint8, got {x.dtype}; cast it with astype")
+    if x._dtype is not uint8:
+        raise TypeError(f"unpackbits() takes uint8, got {x._dtype}; cast it with astype")
     big = _check_order("unpackbits", bitorder)
     x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)

@@ -56,7 +56,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 def _interp(at: ndarray, xs: ndarray, ys: ndarray, left: Any, right: Any) -> ndarray:
-    if ys.dtype.kind == "c" or isinstance(left, complex) or isinstance(right, complex):
+    if ys._dtype.kind == "c" or isinstance(left, complex) or isinstance(right, complex):
         both = [
             _interp(
                 at, xs, part(ys), *(None if v is None else getattr(complex(v), name) for v in (left, right))
@@ -113,7 +113,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(f"gradient() takes no distance, one, or one for each of {len(axes)} axes")
     given = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
-    if f.dtype.kind in "biu":
+    if f._dtype.kind in "biu":
         f = f.astype(float64)
     made = tuple(_along(f, k, _distance(f, k, h), edge_order) for k, h in zip(axes, given, strict=True))
     return made[0] if len(made) == 1 else made
@@ -136,7 +136,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"gradient(): {edge_order + 1} samples or more along axis {axis}, got {n}")
-    result = empty(f.shape, f.dtype, f.device)
+    result = empty(f.shape, f._dtype, f.device)
 
     def part(a: ndarray, start: int | None, stop: int | None) -> ndarray:
         view: ndarray = a[(slice(None),) * axis + (slice(start, stop),)]
@@ -147,7 +147,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
         total: Any = None
         for k, w in enumerate(weights):
             if isinstance(w, np.ndarray):
-                w = asarray(w.reshape(shapes.column(axis, f.ndim)), f.dtype, device=f.device)
+                w = asarray(w.reshape(shapes.column(axis, f.ndim)), f._dtype, device=f.device)
             term = multiply(part(f, first + k, first + k + count), w)
             total = term if total is None else add(total, term)
         return total
@@ -219,7 +219,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     [3.5]
     """
     first, second = _lines("correlate", a, v)
-    second = conj(second) if second.dtype.kind == "c" else second
+    second = conj(second) if second._dtype.kind == "c" else second
     return _convolved("correlate", first, second[::-1], mode)
 
 
@@ -234,7 +234,7 @@ def _convolved(name: str, a: ndarray, v: ndarray, mode: str) -> ndarray:
     }[mode]
     if name == "correlate" and mode == "same" and a.size < v.size:
         first = short // 2  # NumPy correlates the longer one with the shorter and turns the result around
-    if a.dtype is bool_:
+    if a._dtype is bool_:
         a, v = a.astype(int64), v.astype(int64)
         return _convolved(name, a, v, mode).astype(bool_)
     return convolve_kernel(a, v, first, count) if a.size >= v.size else convolve_kernel(v, a, first, count)

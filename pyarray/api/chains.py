@@ -53,7 +53,7 @@ def vecmat(x1: Any, x2: Any, /) -> ndarray:
     [4, 6]
     """
     a, b = _operands("vecmat", x1, x2, (1, 2))
-    left = conj(a) if a.dtype.kind == "c" else a
+    left = conj(a) if a._dtype.kind == "c" else a
     found: ndarray = matmul(left[..., None, :], b)[..., 0, :]
     return found
 

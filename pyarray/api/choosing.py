@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _mask(x: ndarray) -> ndarray:
-    return x if x.dtype is bool_ else not_equal(x, 0)
+    return x if x._dtype is bool_ else not_equal(x, 0)
 
 
 def argwhere(x: Any, /) -> ndarray:
@@ -94,7 +94,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         )
     given = operands_of("select", (*condlist, *choicelist, default))
     conditions, choices = given[: len(condlist)], given[len(condlist) :]
-    if any(c.dtype is not bool_ if isinstance(c, ndarray) else not isinstance(c, bool) for c in conditions):
+    if any(c._dtype is not bool_ if isinstance(c, ndarray) else not isinstance(c, bool) for c in conditions):
         raise TypeError("select(): conditions are bool; compare with something")
     device = place_of(given)
     shape = shapes.broadcast_shapes(*(x.shape for x in given if isinstance(x, ndarray)))
@@ -102,7 +102,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if out.shape != shape:
         out = out._view(0, shape, shapes.broadcast_strides(out.shape, out.strides, shape)).copy()
     for condition, choice in reversed(list(zip(conditions, choices[:-1], strict=True))):
-        out = where(asarray(condition, device=device), asarray(choice, out.dtype, device=device), out)
+        out = where(asarray(condition, device=device), asarray(choice, out._dtype, device=device), out)
     return out
 
 
@@ -117,8 +117,8 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     [10, 2, 10]
     """
     which, *found = arrays_of("choose", a, *choices)
-    if which.dtype.kind not in "iub":
-        raise TypeError(f"choose(): the numbers of choices are integers, got {which.dtype}")
+    if which._dtype.kind not in "iub":
+        raise TypeError(f"choose(): the numbers of choices are integers, got {which._dtype}")
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose(): mode is raise, wrap or clip, got {mode!r}")
     number: Any = which.astype(int64, copy=False)
@@ -180,7 +180,7 @@ def put(a: ndarray, ind: Any, v: Any, /, mode: str = "raise") -> None:
     """
     a = _target("put", a)
     index: Any = asarray(ind, device=a.device).ravel()
-    index = index if index.dtype.kind in "iu" else index.astype(int64)
+    index = index if index._dtype.kind in "iu" else index.astype(int64)
     index = within("put", index, a.size, mode)
     values = asarray(v, device=a.device).ravel()
     if not index.size or not values.size:
@@ -268,7 +268,7 @@ def copyto(dst: ndarray, src: Any, *, where: Any = True) -> None:
         dst[...] = src
         return
     mask = _mask(asarray(where, device=dst.device))
-    value = asarray(src, device=dst.device).astype(dst.dtype, copy=False)
+    value = asarray(src, device=dst.device).astype(dst._dtype, copy=False)
     operation("assign")(dst, chosen(mask, value, dst))
 
 

@@ -86,7 +86,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> bool:
     x, y = (asarray(v) for v in operands_of("array_equal", (a, b)))
     if x.shape != y.shape:
         return False
-    if equal_nan and not {x.dtype.kind, y.dtype.kind}.isdisjoint("fc"):
+    if equal_nan and not {x._dtype.kind, y._dtype.kind}.isdisjoint("fc"):
         return bool(all_of(isclose(x, y, 0.0, 0.0, True)))
     return bool(all_of(equal(x, y)))
 
@@ -119,13 +119,13 @@ def nan_to_num(
     """
     a: Any = asarray(x)
     result = a.copy() if copy else a
-    if a.dtype.kind == "c":
+    if a._dtype.kind == "c":
         for part in (result.real, result.imag):
             nan_to_num(part, False, nan, posinf, neginf)
-    elif a.dtype.kind == "f":
-        largest = float(finfo(a.dtype).max)
+    elif a._dtype.kind == "f":
+        largest = float(finfo(a._dtype).max)
         high, low = largest if posinf is None else posinf, -largest if neginf is None else neginf
-        compute(_FINITE, a.dtype, a.dtype, [a, nan, high, low], result, ("x", "nan", "posinf", "neginf"))
+        compute(_FINITE, a._dtype, a._dtype, [a, nan, high, low], result, ("x", "nan", "posinf", "neginf"))
     return result
 
 
@@ -136,7 +136,7 @@ def iscomplexobj(x: Any, /) -> bool:
     >>> pa.iscomplexobj([1, 2j])
     True
     """
-    return asarray(x).dtype.kind == "c"
+    return asarray(x)._dtype.kind == "c"
 
 
 def isrealobj(x: Any, /) -> bool:
@@ -157,7 +157,7 @@ def iscomplex(x: Any, /) -> ndarray:
     [False, True]
     """
     a = asarray(x)
-    if a.dtype.kind != "c":
+    if a._dtype.kind != "c":
         return full(a.shape, False, device=a.device)
     return elementwise.not_equal(elementwise.imag(a), 0)
 
@@ -181,9 +181,9 @@ def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
     [1.0]
     """
     a = asarray(x)
-    if a.dtype.kind != "c":
+    if a._dtype.kind != "c":
         return a
-    part = float32 if a.dtype is complex64 else float64
+    part = float32 if a._dtype is complex64 else float64
     limit = tol * float(np.finfo(part.numpy).eps) if tol > 1 else tol
     near = elementwise.less(elementwise.abs(elementwise.imag(a)), limit)
     return elementwise.real(a) if bool(all_of(near)) else a

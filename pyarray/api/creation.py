@@ -16,11 +16,10 @@ from ..array_hooks import operation
 from ..array_views import lay_out
 from ..dlpack import from_dlpack
 from ..driver.base import get_device
-from ..dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64
+from ..dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64, result_type
 from ..jit.repeat import repeatable
 from ..kernels import create
 from ..memory.touch import touch
-from .data_types import result_type
 from .ufunc import beside
 
 __all__ = [
@@ -234,7 +233,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
 
     >>> import pyarray as pa
     >>> pa.full(2, True).dtype
-    bool
+    dtype('bool')
     """
     value = fill_value
     if type(value) not in PYTHON_KIND:
@@ -242,7 +241,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
     if dtype is not None:
         kind = asdtype(dtype)
     else:
-        kind = value.dtype if isinstance(value, ndarray) else DEFAULT[PYTHON_KIND[type(value)]]
+        kind = value._dtype if isinstance(value, ndarray) else DEFAULT[PYTHON_KIND[type(value)]]
     place = value.device if isinstance(value, ndarray) and device is None else device
     return _filled(_new(shape, kind, order, place), value)
 
@@ -257,7 +256,7 @@ def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     x = asarray(x)
     made = _empty(
         x.shape if shape is None else shape,
-        x.dtype if dtype is None else dtype,
+        x._dtype if dtype is None else dtype,
         x.device if device is None else get_device(device),
     )
     laid: ndarray = lay_out(made, order, x)
@@ -369,7 +368,7 @@ def diag(x: Any, /, k: int = 0) -> ndarray:
     x, k = asarray(x), operator.index(k)
     if x.ndim == 1:
         n = x.size + abs(k)
-        out = zeros((n, n), dtype=x.dtype, device=x.device)
+        out = zeros((n, n), dtype=x._dtype, device=x.device)
         diagonal(out, k)[...] = x
         return out
     if x.ndim != 2:

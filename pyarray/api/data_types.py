@@ -8,11 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes as rows
 from ..array import ndarray
 from ..array_convert import asarray, to_device
 from ..driver.base import get_device
-from ..dtypes import DType, asdtype, bfloat16, result_type
+from ..dtypes import asdtype, bfloat16, dtype_of
 from ..jit.repeat import repeatable
 
 __all__ = ["astype", "can_cast", "dtype", "finfo", "iinfo", "isdtype", "result_type"]
@@ -23,15 +23,7 @@ _STANDARD = (
 )  # fmt: skip
 
 
-def dtype(obj: Any, /) -> DType:
-    """The element type that `obj` names: a `DType`, a name, Python's or NumPy's type, or an object with a
-    `dtype`. Raises `TypeError` for what is none.
-
-    >>> import pyarray as pa
-    >>> pa.dtype("float32"), pa.dtype(int), pa.dtype(pa.ones(2))
-    (float32, int64, float64)
-    """
-    return asdtype(getattr(obj, "dtype", obj) if not isinstance(obj, (DType, type)) else obj)
+dtype = np.dtype
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class FloatInfo:
     max: float
     min: float
     smallest_normal: float
-    dtype: DType
+    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class IntegerInfo:
     bits: int
     max: int
     min: int
-    dtype: DType
+    dtype: np.dtype[Any]
 
 
 @repeatable
@@ -80,12 +72,18 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     >>> pa.can_cast(pa.int8, pa.int32), pa.can_cast(pa.float64, pa.float32)
     (True, False)
     """
-    asdtype(getattr(from_, "dtype", from_))
-    return dtypes.can_cast(from_, asdtype(to))
+    return rows.can_cast(dtype_of(from_), asdtype(to))
 
 
-def _of(x: Any) -> DType:
-    return asdtype(getattr(x, "dtype", x))
+def result_type(*operands: Any) -> np.dtype[Any]:
+    """Common dtype of arrays, dtypes and Python scalars (weak). Raises `ValueError` for no operand and
+    `TypeError` where there is no common dtype.
+
+    >>> import pyarray as pa
+    >>> pa.result_type(pa.float32, 2.0), pa.result_type(pa.int8, "int64")
+    (dtype('float32'), dtype('int64'))
+    """
+    return rows.result_type(*operands).numpy
 
 
 def finfo(type: Any, /) -> FloatInfo:
@@ -96,13 +94,13 @@ def finfo(type: Any, /) -> FloatInfo:
     >>> pa.finfo(pa.float32).bits, pa.finfo(pa.bfloat16).eps
     (32, 0.0078125)
     """
-    kind = _of(type)
+    kind = dtype_of(type)
     if kind.kind not in "fc":
         raise ValueError(f"finfo() takes a floating dtype, got {kind}; use iinfo for integers")
-    part = {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(kind.name, kind)
+    part = {"complex64": rows.float32, "complex128": rows.float64}.get(kind.name, kind)
     info: Any = ml_dtypes.finfo(part.numpy) if part is bfloat16 else np.finfo(part.numpy)
     eps, high, low, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
-    return FloatInfo(int(info.bits), eps, high, low, normal, part)
+    return FloatInfo(int(info.bits), eps, high, low, normal, part.numpy)
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
@@ -112,11 +110,11 @@ def iinfo(type: Any, /) -> IntegerInfo:
     >>> pa.iinfo(pa.int8).max
     127
     """
-    kind = _of(type)
+    kind = dtype_of(type)
     if kind.kind not in "iu":
         raise ValueError(f"iinfo() takes an integer dtype, got {kind}; use finfo for floating types")
     info = np.iinfo(kind.numpy)
-    return IntegerInfo(int(info.bits), int(info.max), int(info.min), kind)
+    return IntegerInfo(int(info.bits), int(info.max), int(info.min), kind.numpy)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -134,8 +132,8 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return sum(isdtype(row, each) for each in kind) > 0  # each one is checked
     if isinstance(kind, str) and kind in _STANDARD:
-        return row.kind in dtypes.CATEGORIES[kind]
-    if isinstance(kind, str) and kind not in dtypes.BY_NAME:
+        return row.kind in rows.CATEGORIES[kind]
+    if isinstance(kind, str) and kind not in rows.BY_NAME:
         raise ValueError(
             f"isdtype(): {kind!r} is no group of dtypes; there are {', '.join(map(repr, _STANDARD))}"
         )

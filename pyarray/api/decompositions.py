@@ -137,7 +137,7 @@ def eigvals(x: Any, /) -> ndarray:
 
     >>> import pyarray as pa
     >>> pa.linalg.eigvals(pa.asarray([[0.0, -1.0], [1.0, 0.0]])).dtype
-    complex128
+    dtype('complex128')
     """
     a = matrices("eigvals", x, square=True)
     return library("linalg", "eigvals", a).astype(complex_of(a._dtype), copy=False)

@@ -70,7 +70,7 @@ def described(
 
     >>> import pyarray as pa
     >>> {place}.{name}({given}).dtype
-    {of_integers}
+    dtype('{of_integers}')
     """
     return Row(name, kinds, func(body), result, lift, text, by_number or {})
 

@@ -12,7 +12,7 @@ from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_format import representation, text
 from ..array_views import overlaps
-from ..dtypes import DType, asdtype, result_type
+from ..dtypes import asdtype, result_type
 from .ufunc import ARRAYS
 
 __all__ = [
@@ -158,38 +158,39 @@ class _Outline:
         }  # fmt: skip
 
 
-def promote_types(type1: Any, type2: Any, /) -> DType:
+def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     """`result_type` of two dtypes.
 
     >>> import pyarray as pa
     >>> pa.promote_types("int8", "uint8")
-    int16
+    dtype('int16')
     """
-    return result_type(asdtype(type1), asdtype(type2))
+    return result_type(asdtype(type1), asdtype(type2)).numpy
 
 
-def common_type(*arrays: Any) -> DType:
-    """The floating type, of at least 16 bits, that holds all arrays: integers count as float64. Raises
-    `TypeError` for bools.
+def common_type(*arrays: Any) -> type[np.generic]:
+    """The floating type, of at least 16 bits, that holds all arrays, as NumPy's class of its numbers.
+    Integers count as float64. Raises `TypeError` for bools.
 
     >>> import pyarray as pa
     >>> pa.common_type(pa.ones(2, dtype="float32"), pa.arange(2))
-    float64
+    <class 'numpy.float64'>
     """
-    kinds = [asarray(x).dtype for x in arrays]
+    kinds = [asarray(x)._dtype for x in arrays]
     if any(kind.kind == "b" for kind in kinds):
         raise TypeError("common_type() is for arrays of numbers, got bool; cast it with astype")
-    return result_type(*(dtypes.float64 if kind.kind in "iu" else kind for kind in kinds), dtypes.float16)
+    wide = (dtypes.float64 if kind.kind in "iu" else kind for kind in kinds)
+    return result_type(*wide, dtypes.float16).numpy.type
 
 
-def min_scalar_type(a: Any, /) -> DType:
+def min_scalar_type(a: Any, /) -> np.dtype[Any]:
     """The smallest dtype that holds the number `a`; of an array its own.
 
     >>> import pyarray as pa
     >>> pa.min_scalar_type(300), pa.min_scalar_type(-1)
-    (uint16, int8)
+    (dtype('uint16'), dtype('int8'))
     """
-    return a.dtype if isinstance(a, ndarray) else asdtype(np.min_scalar_type(a))
+    return a.dtype if isinstance(a, ndarray) else asdtype(np.min_scalar_type(a)).numpy
 
 
 def issubdtype(arg1: Any, arg2: Any, /) -> bool:

@@ -131,7 +131,7 @@ def loadtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options:
     >>> pa.loadtxt(io.StringIO("1 2\\n3 4")).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    return asarray(np.loadtxt(file, dtype=str(dtype), **options), device=device)
+    return asarray(np.loadtxt(file, dtype=asdtype(dtype).numpy, **options), device=device)
 
 
 def savetxt(file: Any, x: Any, **options: Any) -> None:

@@ -63,7 +63,7 @@ class Flat:
         return self.base.ravel() == (other.base.ravel() if isinstance(other, Flat) else other)
 
     def __repr__(self) -> str:
-        return f"<flat of {self.base.size} elements of {self.base.dtype}>"
+        return f"<flat of {self.base.size} elements of {self.base._dtype}>"
 
 
 def flat(self: ndarray) -> Flat:

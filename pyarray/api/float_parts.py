@@ -44,7 +44,7 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
 
 def _float(name: str, x: Any) -> ndarray:
     x = as_operand(name, x, "biuf")
-    return x if x.dtype.kind == "f" else x.astype(float64)
+    return x if x._dtype.kind == "f" else x.astype(float64)
 
 
 class _Format:
@@ -72,14 +72,14 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     [[0.5, -0.6], [4, -1]]
     """
     x = _float("frexp", x)
-    form = _Format(x.dtype)
-    digits, most, least = form.digits, form.most, float(finfo(x.dtype).smallest_normal)
+    form = _Format(x._dtype)
+    digits, most, least = form.digits, form.most, float(finfo(x._dtype).smallest_normal)
     small = (abs(x) < least) & (x != 0)
     scaled: Any = where(small, multiply(x, 2.0 ** (digits + 1)), x)
     bits: Any = scaled.view(form.bits)
     exponent: Any = (bits >> digits) & most
     special = logical_or(equal(exponent, most), equal(x, 0))
-    mantissa = ((bits & ~(most << digits)) | (form.bias - 1 << digits)).view(x.dtype)
+    mantissa = ((bits & ~(most << digits)) | (form.bias - 1 << digits)).view(x._dtype)
     lowered = where(small, exponent - (digits + 1), exponent).astype(int32) - (form.bias - 1)
     return where(special, x, mantissa), where(special, asarray(0, int32, device=x.device), lowered)
 
@@ -94,11 +94,11 @@ def ldexp(x: Any, exponent: Any, /) -> ndarray:
     """
     x = _float("ldexp", x)
     powers = as_operand("ldexp", asarray(exponent, device=x.device), "biu")
-    form = _Format(x.dtype)
+    form = _Format(x._dtype)
     mantissa, own = frexp(x)
     total: Any = clip(powers.astype(int64), -5000, 5000)
     total = total + own - 1
     first = clip(total, 1 - form.bias, form.bias)
     rest = clip(total - first, -form.digits - 2, 1)
-    scaled = multiply(multiply(mantissa, 2.0), form.power(first, x.dtype))
-    return multiply(scaled, form.power(rest, x.dtype))
+    scaled = multiply(multiply(mantissa, 2.0), form.power(first, x._dtype))
+    return multiply(scaled, form.power(rest, x._dtype))

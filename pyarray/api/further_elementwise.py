@@ -146,7 +146,7 @@ def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarr
     ([1.2, 123.5], [20, 20, 1230])
     """
     places = operator.index(decimals)
-    if not places or (places > 0 and asarray(x).dtype.kind in "iu"):
+    if not places or (places > 0 and asarray(x)._dtype.kind in "iu"):
         return elementwise.round(x, out=out)
     x = asarray(x)
     scale = 10.0 ** abs(places)
@@ -154,7 +154,7 @@ def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarr
         found = divide(elementwise.round(multiply(x, scale)), scale)
     else:
         found = multiply(elementwise.round(divide(x, scale)), scale)
-    found = found.astype(x.dtype, copy=False)
+    found = found.astype(x._dtype, copy=False)
     return found if out is None else elementwise.positive(found, out=out)
 
 
@@ -168,7 +168,7 @@ def float_power(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
 
     >>> import pyarray as pa
     >>> pa.float_power([2, 3], -1).dtype
-    float64
+    dtype('float64')
     """
     given = operands_of("float_power", (x1, x2))
     kind = complex128 if result_type(*given, float64).kind == "c" else float64

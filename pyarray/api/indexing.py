@@ -35,9 +35,9 @@ def take(
     if axis is None:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
-    if index.dtype.kind not in "iu" and index.size:
-        raise IndexError(f"take(): indices are integers, got {index.dtype}; for a mask write x[mask]")
-    if index.dtype.kind not in "iu":
+    if index._dtype.kind not in "iu" and index.size:
+        raise IndexError(f"take(): indices are integers, got {index._dtype}; for a mask write x[mask]")
+    if index._dtype.kind not in "iu":
         index = index.astype("int64")
     index = within("take", index, x._shape[k], mode)
     return delivered("take", gather.take(x, (slice(None),) * k + (index,)), out)
@@ -50,7 +50,7 @@ def within(name: str, index: Any, size: int, mode: str) -> Any:
     if mode == "raise" or not size:
         return index
     # as int64, since a narrow type may not hold the size
-    index = index.astype(int64, copy=False) if index.dtype.kind == "i" else index
+    index = index.astype(int64, copy=False) if index._dtype.kind == "i" else index
     return clip(index, 0, size - 1) if mode == "clip" else remainder(index, size)
 
 

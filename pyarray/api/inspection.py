@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..array import MAX_NDIM
 from ..driver import base
 from ..driver.base import Device, get_device
-from ..dtypes import ALL, DEFAULT, DType, bfloat16, float16
+from ..dtypes import ALL, DEFAULT, bfloat16, float16
 from .data_types import isdtype
 
 __all__ = ["__array_namespace_info__"]
@@ -26,17 +28,17 @@ class Info:
         """Where arrays are made when no device is named: `pyarray.get_default_device()`."""
         return get_device(None)
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Dtypes of Python numbers and of indices, on every device alike."""
         names = {"real floating": "f", "complex floating": "c", "integral": "i", "indexing": "i"}
-        return {name: DEFAULT[kind] for name, kind in names.items()}
+        return {name: DEFAULT[kind].numpy for name, kind in names.items()}
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """The standard's dtypes by name (float16 and bfloat16 are beyond it), those of `kind` (as for
         `isdtype`) where one is given. Raises `ValueError` for another kind.
         """
         return {
-            row.name: row
+            row.name: row.numpy
             for row in ALL
             if row not in (float16, bfloat16) and (kind is None or isdtype(row, kind))
         }

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import dtypes
-from ..dtypes import asdtype
-
 __all__ = [
     "base_repr", "binary_repr", "byte", "cdouble", "complexfloating", "csingle", "double", "errstate",
     "euler_gamma", "floating", "format_float_positional", "format_float_scientific", "generic",
@@ -18,12 +15,11 @@ __all__ = [
     "unsignedinteger", "ushort",
 ]  # fmt: skip
 
-byte, short, intc, int_, intp = map(asdtype, (np.byte, np.short, np.intc, np.int_, np.intp))
-long, longlong = map(asdtype, (np.long, np.longlong))
-ubyte, ushort, uintc, uint, uintp = map(asdtype, (np.ubyte, np.ushort, np.uintc, np.uint, np.uintp))
-ulong, ulonglong = map(asdtype, (np.ulong, np.ulonglong))
-half, single, double = dtypes.float16, dtypes.float32, dtypes.float64
-csingle, cdouble = dtypes.complex64, dtypes.complex128
+byte, short, intc, int_, intp = np.byte, np.short, np.intc, np.int_, np.intp
+long, longlong = np.long, np.longlong
+ubyte, ushort, uintc, uint, uintp = np.ubyte, np.ushort, np.uintc, np.uint, np.uintp
+ulong, ulonglong = np.ulong, np.ulonglong
+half, single, double, csingle, cdouble = np.half, np.single, np.double, np.csingle, np.cdouble
 # for issubdtype
 generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger

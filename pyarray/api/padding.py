@@ -67,7 +67,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> ndarr
     for axis, pair in enumerate(widths):
         if bare and any(pair) and not x.shape[axis]:
             raise ValueError(f"pad(): axis {axis} is empty, so that mode {mode!r} has nothing to take")
-    out = empty(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), x.dtype, x.device)
+    out = empty(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), x._dtype, x.device)
     if bare:
         return out
     inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
@@ -157,22 +157,22 @@ def _statistic(mode: str, source: ndarray, axis: int) -> ndarray:
     if not source.shape[axis]:
         raise ValueError(f"pad(): stat_length is 1 or more for mode {mode!r}")
     found = _STATISTICS[mode](source, axis=axis, keepdims=True)
-    whole = source.dtype.kind in "iu" and found.dtype.kind == "f"
+    whole = source._dtype.kind in "iu" and found._dtype.kind == "f"
     return elementwise.round(found) if whole else found
 
 
 def _ramp(edge: ndarray, value: Any, count: int, axis: int, front: bool) -> ndarray:
     """From `value`, outermost, to just before `edge`; rounded down for integers, as NumPy's."""
-    kind = complex128 if edge.dtype.kind == "c" else float64
+    kind = complex128 if edge._dtype.kind == "c" else float64
     steps = arange(count, dtype=int64, device=edge.device)
     steps = steps.reshape(shapes.column(axis, edge.ndim)).astype(kind)
     step = elementwise.divide(elementwise.subtract(edge.astype(kind), value), count)
     ramp = elementwise.add(elementwise.multiply(steps, step), value)
-    if edge.dtype.kind in "iu":
+    if edge._dtype.kind in "iu":
         ramp = elementwise.floor(ramp)
     if not front:
         ramp = ramp[(slice(None),) * axis + (slice(None, None, -1),)]
-    return ramp.astype(edge.dtype)
+    return ramp.astype(edge._dtype)
 
 
 def _pad_odd(

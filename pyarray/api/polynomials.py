@@ -52,7 +52,7 @@ def _sum(name: str, p: Any, q: Any, sign: int) -> ndarray:
     p = _coefficients(name, p, getattr(q, "device", None) if isinstance(q, ndarray) else None)
     q = _coefficients(name, q, p.device)
     size = max(p.size, q.size)
-    long = [concat([zeros(size - a.size, a.dtype, device=a.device), a]) for a in (p, q)]
+    long = [concat([zeros(size - a.size, a._dtype, device=a.device), a]) for a in (p, q)]
     return add(long[0], long[1] if sign > 0 else multiply(long[1], -1))
 
 

@@ -334,7 +334,7 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
         kept[places] = False
         return take(x, asarray(np.flatnonzero(kept), device=x.device), axis=k)
     left = sum(stop - start for start, stop in runs)
-    out = empty(x.shape[:k] + (left,) + x.shape[k + 1 :], x.dtype, x.device)
+    out = empty(x.shape[:k] + (left,) + x.shape[k + 1 :], x._dtype, x.device)
     at = 0
     for start, stop in runs:
         out[_along(k, at, at + stop - start)] = x[_along(k, start, stop)]
@@ -371,7 +371,7 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     new = np.empty(count, np.int64)
     new[order] = places[order] + np.arange(count)
     runs = _runs(new[order], n + count)
-    out = empty(x.shape[:k] + (n + count,) + x.shape[k + 1 :], x.dtype, x.device)
+    out = empty(x.shape[:k] + (n + count,) + x.shape[k + 1 :], x._dtype, x.device)
     at = 0
     for start, stop in runs or ():
         out[_along(k, start, stop)] = x[_along(k, at, at + stop - start)]
@@ -408,7 +408,7 @@ def resize(x: Any, new_shape: Any, /) -> ndarray:
     x = asarray(x)
     shape = shapes.resolve_shape(new_shape)
     wanted = math.prod(shape)
-    out = empty(wanted, x.dtype, x.device)
+    out = empty(wanted, x._dtype, x.device)
     if not x.size:
         out[...] = 0
     elif wanted:

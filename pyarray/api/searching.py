@@ -51,7 +51,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     where_true = (
         where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=place_of(choices))
     )
-    if where_true.dtype.kind == "c":
+    if where_true._dtype.kind == "c":
         where_true = not_equal(where_true, 0)
     kind = result_type(*choices)
     return compute(_WHERE, kind, kind, (where_true, *choices), None, ("condition", "x1", "x2"))
@@ -135,7 +135,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     if sorter is not None:
         x1, sorter, _ = beside(x1, sorter, x2)
     a, keys = comparable("searchsorted", x1, x2)
-    if a.dtype.kind == "c":
+    if a._dtype.kind == "c":
         raise TypeError("searchsorted() is not defined for complex numbers, which have no order")
     if a.ndim != 1:
         raise ValueError(f"searchsorted() needs a 1-D array to search in, got shape {a.shape}")
@@ -155,7 +155,7 @@ def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     place = place_of(given)
     # a number that the array's type doesn't hold is compared all the same
     given = [asarray(x, device=place) if type(x) in (bool, int) else x for x in given]
-    kinds = {x.dtype.kind for x in given if isinstance(x, ndarray)}
+    kinds = {x._dtype.kind for x in given if isinstance(x, ndarray)}
     try:
         kind = result_type(*given)
     except TypeError:

@@ -107,8 +107,8 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> ndarray
     if x.ndim != 1:
         raise ValueError(f"vander() takes a 1-D array, got shape {x.shape}")
     count = x.size if N is None else operator.index(N)
-    wide = {"f": float64, "c": complex128}.get(x.dtype.kind, int64)
-    kind = float64 if x.dtype is uint64 else wide
+    wide = {"f": float64, "c": complex128}.get(x._dtype.kind, int64)
+    kind = float64 if x._dtype is uint64 else wide
     out = empty((x.size, count), kind, x.device)
     powers = out if increasing else out[:, ::-1]
     if count:
@@ -165,7 +165,7 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
         a = asarray(given)
         if a.ndim != 1:
             raise ValueError(f"ix_() takes 1-D arrays, got shape {a.shape}")
-        if a.dtype.kind == "b":
+        if a._dtype.kind == "b":
             a = nonzero(a)[0]
         a = a if a.size else a.astype(int64)
         result.append(a.reshape(shapes.column(axis, len(arrays))))
@@ -240,8 +240,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 def _integers(name: str, x: Any) -> Any:
     index = asarray(x)
-    if index.dtype.kind not in "iu" and index.size:
-        raise TypeError(f"{name}(): indices are integers, got {index.dtype}")
+    if index._dtype.kind not in "iu" and index.size:
+        raise TypeError(f"{name}(): indices are integers, got {index._dtype}")
     return index.astype(int64, copy=False)
 
 

@@ -149,7 +149,8 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
     for name, given, place in (("to_begin", to_begin, 0), ("to_end", to_end, 1)):
         if given is not None:
             end = asarray(given, device=x.device).ravel()
-            if "biufc".index(end.dtype.kind) > "biufc".index(x.dtype.kind):
-                raise TypeError(f"ediff1d(): {name} is {end.dtype}, which doesn't go into {x.dtype}; cast it")
-            parts.insert(place * len(parts), end.astype(x.dtype, copy=False))
+            if "biufc".index(end._dtype.kind) > "biufc".index(x._dtype.kind):
+                what = f"ediff1d(): {name} is {end._dtype}, which doesn't go into {x._dtype}"
+                raise TypeError(f"{what}; cast it")
+            parts.insert(place * len(parts), end.astype(x._dtype, copy=False))
     return concat(parts)

@@ -98,7 +98,8 @@ def _of_chosen(
             raise ValueError(
                 f"{op.name}(): with where= there may be no element; pass initial=, the result then"
             )
-        x = compute(_KEPT, x.dtype, x.dtype, (x, mask_of(op.name, x, where), _number(x.dtype, start)), None)
+        operands = x, mask_of(op.name, x, where), _number(x._dtype, start)
+        x = compute(_KEPT, x._dtype, x._dtype, operands, None)
     if first is None:
         return reduction(op, x, axis, keepdims, dtype, kind, out)
     axes = shapes.normalize_axes(axis, x.ndim)
@@ -115,7 +116,7 @@ def mask_of(name: str, x: Any, where: Any) -> Any:
     """The elements of `x` that are chosen, as an array of bools that broadcasts to it. Raises `ValueError`
     for one that doesn't."""
     mask: Any = where if isinstance(where, StandIn) else asarray(where, device=x.device)
-    mask = mask if mask.dtype is bool_ else not_equal(mask, 0)
+    mask = mask if mask._dtype is bool_ else not_equal(mask, 0)
     if isinstance(x, ndarray) and isinstance(mask, ndarray):
         sizes = shapes.broadcast_shapes(x._shape, mask._shape)
         if sizes != x._shape:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .. import shapes
 from ..array import ndarray
 from ..array_convert import to_device
@@ -222,7 +224,9 @@ class Array(StandIn):
     def _dtype(self) -> DType:
         return self._node.dtype
 
-    dtype = _dtype
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._node.dtype.numpy
 
     @property
     def ndim(self) -> int:

@@ -24,7 +24,8 @@ class DumpedArgument:
         self.stages: dict[str, dict[str, Any]] = {}
         self.name, self.index, self.kind = facts["parameter"], facts["index"], facts["kind"]
         self.direction = facts["direction"]
-        self.dtype: DType | None = BY_NAME.get(facts.get("dtype", ""))  # None: a constant
+        self._dtype: DType | None = BY_NAME.get(facts.get("dtype", ""))  # None: a constant
+        self.dtype: np.dtype[Any] | None = self._dtype.numpy if self._dtype is not None else None
         self.shape, self.strides = tuple(facts.get("shape", ())), tuple(facts.get("strides", ()))
         self.start_offset: int | None = facts.get("start_offset")
         self.contiguous: bool | None = facts.get("contiguous")
@@ -39,9 +40,9 @@ class DumpedArgument:
 
     @property
     def element(self) -> DType:
-        """The `dtype` of an array or number."""
-        assert self.dtype is not None, f"{self.name} is a {self.kind}"
-        return self.dtype
+        """What the library knows about the `dtype` of an array or number."""
+        assert self._dtype is not None, f"{self.name} is a {self.kind}"
+        return self._dtype
 
     @property
     def before(self) -> Any:

@@ -82,7 +82,7 @@ class DumpedLaunch:
         for name, argument in self.args.items():
             for stage, value in (("before", argument.before), ("after", argument.after)):
                 if value is not None:
-                    bits = argument.dtype is bfloat16 and argument.kind == "array"
+                    bits = argument._dtype is bfloat16 and argument.kind == "array"
                     found[f"{name}.{stage}"] = value.view(np.uint16) if bits else value
         np.savez(path, **found)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..array import WATCHED
 from ..driver.base import Device, get_device
+from ..dtypes import named_dtype, shown
 from ..lang.ir import ArrayType, Static, static_key
 from ..lang.pipeline import Program
 from ..lang.record import leaves
@@ -100,7 +101,8 @@ def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
 
 def _told(value: Any) -> Hashable:
     """A value compiled in: in words where they say all, so that 1, 1.0 and True differ."""
-    return repr(value) if type(value) in _PLAIN else static_key(value)
+    plain = type(value) in _PLAIN or named_dtype(value) is not None
+    return shown(value) if plain else static_key(value)
 
 
 def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:

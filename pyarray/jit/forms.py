@@ -21,7 +21,7 @@ import numpy as np
 from ..annotations import field_annotations, field_names, is_structure
 from ..array import ndarray
 from ..array_hooks import is_foreign
-from ..dtypes import PYTHON_KIND, DType
+from ..dtypes import PYTHON_KIND, named_dtype
 from ..lang.parse import attributes_read
 from ..lang.record import Record
 from .signature import Constant, Parameter, Unread, bind_type, field_annotation
@@ -29,8 +29,8 @@ from .signature import Constant, Parameter, Unread, bind_type, field_annotation
 Reads = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
 _CONTAINERS = (list, dict, set, frozenset, bytearray)
 _FIXED = (  # compiled in
-    str, bytes, type(None), enum.Enum, DType, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
-    np.ufunc, type,
+    str, bytes, type(None), enum.Enum, np.dtype, types.FunctionType, types.BuiltinFunctionType,
+    types.ModuleType, np.ufunc, type,
 )  # fmt: skip
 # A class's annotations are what they were when it was made.
 _known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
@@ -190,7 +190,8 @@ def _is_object(value: Any) -> bool:
     """Whether its attributes may be read one by one: an instance of a class that Python code defined, or such
     a class."""
     kind = value if isinstance(value, type) else type(value)
-    return bool(kind.__flags__ & _HEAP_TYPE) and not isinstance(value, (*_CONTAINERS, *_FIXED[:-1]))
+    fixed = isinstance(value, (*_CONTAINERS, *_FIXED[:-1])) or named_dtype(value)
+    return bool(kind.__flags__ & _HEAP_TYPE) and not fixed
 
 
 def _read_names(value: Any, reads: Reads) -> tuple[str, ...]:

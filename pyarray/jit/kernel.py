@@ -18,6 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..buffer_view import BufferView
+from ..dtypes import shown
 from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
@@ -256,10 +257,9 @@ class Kernel(Importable):
         if changed and self.on_global_change == "raise":
             capture, value = changed[0]
             name = capture.shown(self.__module__)
-            shown = "nothing" if value is Capture else repr(value)
+            was, is_now = shown(capture.value), "nothing" if value is Capture else shown(value)
             raise RuntimeError(
-                f"kernel {self.__name__!r} was compiled with {name} = {capture.value!r}, "
-                f"which is now {shown}; "
+                f"kernel {self.__name__!r} was compiled with {name} = {was}, which is now {is_now}; "
                 "pass it as a parameter, or use on_global_change='recompile'"
             )
         if changed:

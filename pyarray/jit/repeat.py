@@ -20,7 +20,7 @@ from ..array import fresh, ndarray
 from ..array_host import READERS, host, on_host
 from ..array_marks import MARKED
 from ..buffer_view import BufferView
-from ..dtypes import DType
+from ..dtypes import ALL, DType
 from ..keywords import checked
 from ..memory.buffer import Buffer
 from ..memory.touch import touch
@@ -32,7 +32,8 @@ WRITTEN_AT = 4  # of equal calls, the one that is written down: it takes half a 
 MOST = 1024  # ways to repeat one function; then its table starts anew
 OPERANDS = 8  # of a call; one with more isn't repeated
 _ARRAYS = frozenset((ndarray, BufferView))
-_EXACT = frozenset((bool, int, str, type(None), DType))  # equal ones of a type are the same
+# equal ones of a type are the same; NumPy has a class per dtype
+_EXACT = frozenset((bool, int, str, type(None), type, DType, *(type(row.numpy) for row in ALL)))
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..array import ndarray
 from ..driver.base import Device
-from ..dtypes import BY_NAME, DType
+from ..dtypes import BY_NAME, DType, named_dtype
 from ..errors import DeviceError
 from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, ScalarType, Static
@@ -43,7 +43,7 @@ from .variants import Variant
 SCHEMA = 1
 MAGIC = b"pyarray kernel "
 _PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex)}
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), DType, enum.Enum)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), enum.Enum)
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 log = logging.getLogger("pyarray")
@@ -147,6 +147,8 @@ def _constant(kernel: str, name: str, value: Any) -> str:
     none."""
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__}({', '.join(_constant(kernel, name, item) for item in value)})"
+    if (row := named_dtype(value)) is not None:
+        return f"dtype {row}"
     if isinstance(value, _PLAIN):
         return f"{type(value).__qualname__} {value!r}"
     what = f"kernel {kernel!r} can't be saved: {name!r} was compiled in with {value!r}"

@@ -16,7 +16,7 @@ from ..array_convert import asarray
 from ..array_hooks import is_foreign
 from ..array_marks import MARKED, pins_of
 from ..buffer_view import BufferView
-from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype
+from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype, dtype_of
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
@@ -69,7 +69,7 @@ class Argument(NamedTuple):
     """A row of `Signature`: direction is IN, OUT, INOUT, UNUSED or SCALAR."""
 
     direction: str
-    dtype: DType
+    dtype: np.dtype[Any]
     ndim: int
 
 
@@ -84,7 +84,7 @@ class Signature(dict[str, Argument]):
 def signature_of(program: Program, types: Mapping[str, Any]) -> Signature:
     """What a compiled kernel's parameters are; `types` by the name of the leaf."""
     return Signature(
-        (name, Argument(how, types[name].dtype, getattr(types[name], "ndim", 0)))
+        (name, Argument(how, types[name].dtype.numpy, getattr(types[name], "ndim", 0)))
         for name, how in program.directions.items()
     )
 
@@ -130,7 +130,7 @@ def _resolve(given: Any) -> Any:
 
 
 def _is_python_number(kind: Any) -> bool:
-    """By identity, since a `DType` equals the Python type of its width."""
+    """By identity, since NumPy's dtypes equal Python's types of numbers."""
     return any(kind is number for number in (bool, int, float, complex))
 
 
@@ -238,11 +238,7 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
         dtype.kind, ()
     )
     order = "biufc"
-    kind = (
-        asdtype(value.dtype).kind
-        if isinstance(value, (np.generic, ndarray))
-        else PYTHON_KIND.get(type(value))
-    )
+    kind = dtype_of(value).kind if isinstance(value, (np.generic, ndarray)) else PYTHON_KIND.get(type(value))
     if isinstance(value, ndarray) and value.size != 1:
         kind = None
     wrong = kind is None or (

@@ -54,14 +54,14 @@ class Copied:
     def upload(self) -> None:
         if self.array.size:
             touch.seen = True
-            packed = np.ascontiguousarray(self.host, dtype=self.array.dtype.numpy)
+            packed = np.ascontiguousarray(self.host, dtype=self.array._dtype.numpy)
             self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
             _count("upload", packed.nbytes)
 
     def download(self) -> None:
         if self.array.size:
             touch.seen = True
-            packed = np.empty(self.host.shape, self.array.dtype.numpy)
+            packed = np.empty(self.host.shape, self.array._dtype.numpy)
             self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
             if self.written is not None:
                 self.written()

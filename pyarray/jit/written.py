@@ -19,7 +19,7 @@ class Mask:
     and so on those of the mask."""
 
     def __init__(self, array: Any):
-        self._array, self._step = array, grain(array.itemsize, array.dtype.kind)
+        self._array, self._step = array, grain(array.itemsize, array._dtype.kind)
         low, high = shapes.byte_bounds(array.shape, array.strides, array.itemsize) if array.size else (0, 0)
         self.low = array._ptr + low
         self.mask = empty((high - low) // self._step, bool_, array.device)

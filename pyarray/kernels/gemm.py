@@ -58,7 +58,7 @@ def gemm(
         gemv(*views)
         return
     extra = [end for x in arrays for end in _memory(x)] if checked else []
-    key = (a.dtype.name, len(batch), tiles, last) if last else (a.dtype.name, len(batch), tiles)
+    key = (a._dtype.name, len(batch), tiles, last) if last else (a._dtype.name, len(batch), tiles)
     if c._size * a._shape[-1] >= LARGE and not checked and not grid:
         _tuned(key, *views, *numbers)
     else:

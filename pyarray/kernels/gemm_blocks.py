@@ -29,4 +29,4 @@ def facts(a: ndarray, c: ndarray, last: bool) -> dict[str, Any]:
     """What the best blocks depend on: sizes in powers of two, and which operands lie in rows."""
     m, n, k = c._shape[-2], c._shape[-1], a._shape[-1]
     sizes = {name: (size - 1).bit_length() for name, size in (("m", m), ("n", n), ("k", k))}
-    return {"dtype": a.dtype.name, **sizes, "one": c._size == m * n, "last": last}
+    return {"dtype": a._dtype.name, **sizes, "one": c._size == m * n, "last": last}

@@ -116,8 +116,8 @@ def _prepared(kernel: str, number: int, param: RawParam, arg: Any, known: bool) 
     arg = as_argument(arg)
     if isinstance(arg, ndarray):
         if known and not param.address and param.dtype is not None:
-            raise TypeError(f"{kernel}(): {what} is a number in the kernel, got an array of {arg.dtype}")
-        return arg, arg.dtype
+            raise TypeError(f"{kernel}(): {what} is a number in the kernel, got an array of {arg._dtype}")
+        return arg, arg._dtype
     if not isinstance(arg, (bool, int, float, complex, np.generic)):
         raise TypeError(f"{kernel}(): {what} must be an array or a number, got {type(arg).__name__}")
     if param.address:

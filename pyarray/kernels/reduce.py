@@ -131,7 +131,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> N
         return
     partial = empty((*outer, pieces), op.accumulator(kind), x.device)
     kernel(partial, source)
-    reduce_into(op.then or op, out._view(0, outer, walk.out_steps), partial, (len(outer),), partial.dtype)
+    reduce_into(op.then or op, out._view(0, outer, walk.out_steps), partial, (len(outer),), partial._dtype)
 
 
 def _row_form(x: ndarray) -> str:
@@ -150,7 +150,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
     target = out._view(0, outer, walk.out_steps)
     form = "threads" if grid else "columns"
     kernel = _kernel(op, len(outer) - 1, len(inner), form, accumulator, kind)
-    if pieces == 1 and out.dtype is accumulator:
+    if pieces == 1 and out._dtype is accumulator:
         steps = (*walk.out_steps[:-1], 0, walk.out_steps[-1])
         kernel(target._view(0, (*outer[:-1], 1, outer[-1]), steps), source)
         return

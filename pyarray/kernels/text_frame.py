@@ -75,7 +75,7 @@ def window(x: ndarray, row: Any) -> tuple[ndarray, Layout]:
     axes, sizes, strides, unit = row
     view: ndarray = x._view(0, sizes, strides)
     strided = bool(view._key & STRIDED)
-    return view, Layout(ArrayType(x.dtype, len(axes), strided), axes, unit)
+    return view, Layout(ArrayType(x._dtype, len(axes), strided), axes, unit)
 
 
 def laid_out(

@@ -165,11 +165,11 @@ def bind_letters(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> d
     by: dict[str, str] = {}
     given = [(p, a) for p, a in zip(params, args, strict=False) if isinstance(a, ndarray)]
     for p, a in sorted(given, key=lambda pair: not pair[0].out):
-        expected = p.dtype if p.dtype is not None else types.setdefault(p.letter, a.dtype)
-        if a.dtype is not expected:
+        expected = p.dtype if p.dtype is not None else types.setdefault(p.letter, a._dtype)
+        if a._dtype is not expected:
             why = f", since {p.letter} is the type of {by[p.letter]!r}" if p.dtype is None else ""
             raise TypeError(
-                f"{kernel}(): {p.name!r} must be an array of {expected}{why}, got one of {a.dtype}; "
+                f"{kernel}(): {p.name!r} must be an array of {expected}{why}, got one of {a._dtype}; "
                 f"convert it with .astype(pa.{expected})"
             )
         by.setdefault(p.letter, p.name)

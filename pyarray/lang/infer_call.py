@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
-from ..dtypes import PYTHON_KIND, DType, asdtype
+from ..dtypes import DType, asdtype, named_dtype
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import Accesses
 from .infer_expr import Method, advice_for_captured
@@ -78,7 +78,7 @@ class Calls(Accesses):
             if self.is_array(args[0]) and args[0].type.ndim:
                 return Size(loc, INDEX, args[0], 0)
             self.source.fail(node, f"{self.describe(args[0])} has no len()", advice_for_captured(args[0]))
-        if len(args) == 1 and isinstance(function, (DType, type)):
+        if len(args) == 1 and isinstance(function, (DType, np.dtype, type)):
             return self.convert(node, function, self.number(node, args[0]))
         self.refuse(node, function)
 
@@ -229,16 +229,11 @@ def _has_default(kind: type, parameters: Any, name: str) -> bool:
 
 def _element_type(wanted: Any) -> DType | None:
     """The number's type that an annotation says, if any: a dtype, NumPy's scalar types, Python's numbers."""
-    named = isinstance(wanted, (DType, np.dtype)) or (
-        isinstance(wanted, type) and (wanted in PYTHON_KIND or issubclass(wanted, np.generic))
-    )
-    try:
-        return asdtype(wanted) if named else None
-    except TypeError:  # an abstract one, as numpy.floating
-        return None
+    number = any(wanted is kind for kind in (bool, int, float, complex))
+    return asdtype(wanted) if number else named_dtype(wanted)
 
 
 def _is_weak(function: Any) -> bool:
-    """Python's own int, float and complex; by identity, since a `DType` equals the Python type of its
-    width."""
+    """Python's own int, float and complex; by identity, since NumPy's dtypes equal Python's types of
+    numbers."""
     return any(function is kind for kind in (int, float, complex))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..dtypes import PYTHON_KIND, bool_, int64
+from ..dtypes import PYTHON_KIND, bool_, int64, named_dtype
 from .infer_hold import Temporaries, has_effect
 from .ir import (
     INDEX,
@@ -112,6 +112,8 @@ class Expressions(Temporaries):
                 return "an array of Python's"
             if isinstance(value.value, python_types.ModuleType):
                 return f"the module {value.value.__name__}"
+            if (dtype := named_dtype(value.value)) is not None:
+                return f"the dtype {dtype}"
             what = "a Python object" if isinstance(value.value, Opaque) else "the Python object"
             return f"{what} {value.value!r}"
         if isinstance(value, Record):
@@ -257,12 +259,13 @@ class Expressions(Temporaries):
                 advice = _ELSEWHERE.get(node.attr, "") if here else ""
                 self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}", advice)
             module = owner.value.__name__ if isinstance(owner.value, python_types.ModuleType) else ""
-            if module.partition(".")[0] not in ("math", "cmath", "numpy", "pyarray"):  # constants for good
+            known = module.partition(".")[0] in ("math", "cmath", "numpy", "pyarray")
+            if not known and named_dtype(owner.value) is None:  # those are constants for good
                 self.program.capture(owner.value, node.attr, value)
             return self.lift(node, value)
         if not is_group(owner) and owner.type is not None:
             if node.attr == "dtype":
-                return Static(owner.type.dtype)
+                return Static(owner.type.dtype.numpy)
             if node.attr in ("real", "imag"):
                 return self.typed(node, call, self.loc(node), node.attr, [owner])
         self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}")
@@ -284,7 +287,7 @@ class Expressions(Temporaries):
             found = kind.ndim if node.attr == "ndim" else kind.dtype.itemsize
             return self.evaluated([array], lambda _: constant(loc, found))
         if node.attr == "dtype":
-            return Static(kind.dtype)
+            return Static(kind.dtype.numpy)
         if node.attr == "subview":
             return Static(Method(array))
         known = "there are shape, strides, size, ndim, itemsize, dtype, subview"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ..dtypes import asdtype, named_dtype
 from .infer_expr import join_types
 from .infer_group import Groups
 from .infer_hold import has_effect
@@ -94,7 +95,7 @@ class Operations(Groups):
         """Element types, mostly: `v.dtype == pa.float32`."""
         if not isinstance(op, (ast.Eq, ast.NotEq)):
             self.source.fail(node, f"{self.describe(left)} has no order")
-        return constant(self.loc(node), bool(left.value == right.value) == isinstance(op, ast.Eq))
+        return constant(self.loc(node), _equal(left.value, right.value) == isinstance(op, ast.Eq))
 
     def both(self, node: ast.AST, a: Expr, b: Expr, op: str) -> Expr:
         if isinstance(a, Const):
@@ -126,3 +127,13 @@ class Operations(Groups):
         a, b = self.number(node, then), self.number(node, orelse)
         kind = self.typed(node, join, a.type, b.type)
         return Select(self.loc(node), kind, condition, self.coerce(node, a, kind), self.coerce(node, b, kind))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two Python objects are equal: where one is a dtype, whether both name the same."""
+    if named_dtype(a) is None and named_dtype(b) is None:
+        return bool(a == b)
+    try:
+        return asdtype(a) is asdtype(b)
+    except TypeError:
+        return False

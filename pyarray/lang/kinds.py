@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, bool_, int64
+from ..dtypes import DType, bool_, int64, named_dtype
 from .pins import Pins
 
 
@@ -74,6 +74,8 @@ def static_key(value: Any) -> Any:
     (False, True)
     """
     kind = type(value)
+    if (row := named_dtype(value)) is not None:
+        return (DType, row)  # by whichever of its names it goes
     if isinstance(value, (tuple, list)):
         return (kind, *map(static_key, value))
     if isinstance(value, dict):

@@ -89,7 +89,7 @@ class Generator:
         """Uniform variates in [0, 1): multiples of 2**-53, of 2**-24 for float32.
 
         >>> default_rng(1).random(3, dtype="float32").dtype
-        float32
+        dtype('float32')
         """
         return self._drawn("uniform", size, dtype, out, device, 0.0, 1.0)
 
@@ -161,7 +161,7 @@ class Generator:
         """Random bits: uint32 or uint64, as `width` is 32 or 64.
 
         >>> default_rng(1).words(2, 32).dtype
-        uint32
+        dtype('uint32')
         """
         return self._drawn("words", size, f"uint{width}", None, device, 0.0, 1.0)
 

@@ -71,8 +71,8 @@ def parameters(name: str, **given: Any) -> list[Any]:
 
 def _array(name: str, parameter: str, x: Any, device: Any) -> ndarray:
     a = asarray(x) if isinstance(x, ndarray) or is_foreign(x) else asarray(x, device=device)
-    if a.dtype.kind not in "biuf":
-        raise TypeError(f"{name}(): {parameter} is real, got {a.dtype}")
+    if a._dtype.kind not in "biuf":
+        raise TypeError(f"{name}(): {parameter} is real, got {a._dtype}")
     return a.astype(float64, copy=False)
 
 
@@ -131,8 +131,8 @@ def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tupl
 def _check_out(out: Any, size: Any, kind: DType, device: Any) -> Any:
     if not isinstance(out, ndarray):
         raise TypeError(f"out= is a pyarray array, got {type(out).__name__}")
-    if out.dtype is not kind:
-        raise TypeError(f"out= has dtype {out.dtype}, the result {kind}; pass dtype={out.dtype}")
+    if out._dtype is not kind:
+        raise TypeError(f"out= has dtype {out._dtype}, the result {kind}; pass dtype={out._dtype}")
     if size is not None and shapes.resolve_shape(size) != out.shape:
         raise ValueError(f"out= has shape {out.shape}, size is {size!r}; leave size out")
     if not out.flags.writeable:
@@ -169,8 +169,8 @@ def integers_between(
     place = place_of((low, high)) or device
     given = [asarray(x, device=place) for x in (low, high)]
     for x in given:
-        if x.dtype.kind not in "biu":
-            raise TypeError(f"integers(): bounds are integers, got {x.dtype}")
+        if x._dtype.kind not in "biu":
+            raise TypeError(f"integers(): bounds are integers, got {x._dtype}")
     shape, place = common("integers", size, device, given)
     below, above = np.broadcast_arrays(*(asnumpy(x).astype(object) for x in given))
     above = above - (not endpoint)
@@ -180,7 +180,7 @@ def integers_between(
         check_bounds(int(below.min()), int(above.max()), kind)
     result, padded = target(shape, kind, None, place, 1)
     if padded.size:
-        wide = [x.astype(int64).view(uint64) if x.dtype.kind == "i" else x.astype(uint64) for x in given]
+        wide = [x.astype(int64).view(uint64) if x._dtype.kind == "i" else x.astype(uint64) for x in given]
         limits = subtract(subtract(wide[1], wide[0]), 0 if endpoint else 1)
         columns = [column(x, shape, uint64, result.device) for x in (wide[0], limits)]
         variates.fill_between(padded, source.reserve(padded.size), *columns)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import named_dtype
 from ..jit.compile import checked_flags
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
@@ -146,8 +146,8 @@ def _named(value: Any) -> Any:
     """As JSON, with its type. Raises `TypeError` for what has no lasting name."""
     if type(value) in (bool, int, float, complex, str, bytes, type(None)):
         return [type(value).__name__, repr(value)]
-    if isinstance(value, DType):
-        return ["dtype", str(value)]
+    if (row := named_dtype(value)) is not None:
+        return ["dtype", row.name]
     if type(value) is tuple:
         return ["tuple", [_named(item) for item in value]]
     raise TypeError

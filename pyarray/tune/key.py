@@ -15,7 +15,7 @@ from typing import Any
 
 from ..array import ndarray
 from ..driver.base import Device
-from ..dtypes import DType
+from ..dtypes import named_dtype
 from ..errors import CompileError, DeviceError
 from ..jit import compile as compiler
 from ..jit.binding import Bound
@@ -59,8 +59,8 @@ def plain(value: Any) -> Any:
         return ["shape", *(int(n) for n in shape)]
     if isinstance(value, ndarray):
         return ["shape"]
-    if isinstance(value, DType):
-        return ["dtype", str(value)]
+    if (row := named_dtype(value)) is not None:
+        return ["dtype", row.name]
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return [str(value.dtype), repr(value.item())]
     if type(value) is tuple:

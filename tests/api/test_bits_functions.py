@@ -16,7 +16,7 @@ FLOATS = st.sampled_from([dtypes.float16, dtypes.float32, dtypes.float64])
 
 def same(ours, theirs):
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
 

@@ -15,7 +15,7 @@ numbers = st.one_of(st.integers(-8, 8).map(float), st.sampled_from([np.nan, np.i
 def same(ours, theirs, rtol=1e-6):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol, atol=1e-9)
 
 
@@ -135,4 +135,4 @@ def test_long_convolutions(dtype, device):
             for name in ("convolve", "correlate"):
                 found, expected = getattr(pa, name)(*ours, mode), getattr(np, name)(*theirs, mode)
                 np.testing.assert_array_equal(pa.asnumpy(found), expected)
-                assert found.dtype.numpy == expected.dtype
+                assert found.dtype == expected.dtype

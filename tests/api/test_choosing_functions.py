@@ -14,7 +14,7 @@ FEW = settings(deadline=None, max_examples=40)
 def same(ours, theirs):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
 

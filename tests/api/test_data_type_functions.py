@@ -13,11 +13,11 @@ from pyarray import dtypes
 @pytest.mark.parametrize("dtype", dtypes.of_kinds("fc"), ids=str)
 def test_finfo(dtype):
     info = pa.finfo(dtype)
-    expected = ml_dtypes.finfo(dtype.numpy) if dtype is pa.bfloat16 else np.finfo(dtype.numpy)
+    expected = ml_dtypes.finfo(dtype.numpy) if dtype is dtypes.bfloat16 else np.finfo(dtype.numpy)
     names = ("bits", "eps", "max", "min", "smallest_normal")
     assert [getattr(info, n) for n in names] == [float(getattr(expected, n)) for n in names]
     assert type(info.eps) is float
-    assert info.dtype.kind == "f"
+    assert pa.issubdtype(info.dtype, pa.floating)
 
 
 @pytest.mark.parametrize("dtype", dtypes.of_kinds("iu"), ids=str)
@@ -28,7 +28,7 @@ def test_iinfo(dtype):
 
 def test_infos_of_arrays_and_errors():
     assert pa.finfo(pa.ones(1, dtype=pa.float32)).bits == 32
-    assert pa.finfo(pa.complex64).dtype is pa.float32
+    assert pa.finfo(pa.complex64).dtype == pa.float32
     with pytest.raises(ValueError, match="use iinfo"):
         pa.finfo(pa.int8)
     with pytest.raises(ValueError, match="use finfo"):
@@ -56,7 +56,7 @@ def test_isdtype():
 def test_can_cast():
     for source in dtypes.ALL:
         for target in dtypes.ALL:
-            if pa.bfloat16 in (source, target) or (source.kind in "iu" and target.kind in "fc"):
+            if dtypes.bfloat16 in (source, target) or (source.kind in "iu" and target.kind in "fc"):
                 continue  # NumPy asks whether the values fit, the standard does not say
             assert (
                 pa.can_cast(source, target) == np.can_cast(source.numpy, target.numpy) or source.kind == "b"
@@ -83,8 +83,8 @@ def test_inspection():
     info = pa.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"]
     assert info.default_device() in info.devices()
-    assert info.default_dtypes()["real floating"] is pa.float64
-    assert info.dtypes()["bool"] is pa.bool
+    assert info.default_dtypes()["real floating"] == pa.float64
+    assert info.dtypes()["bool"] == pa.bool
     # the standard's dtypes only, and a tuple of devices since 2025.12
     assert set(info.dtypes(kind=("bool", "real floating"))) == {"bool", "float32", "float64"}
     assert len(info.dtypes()) == 13

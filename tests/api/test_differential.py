@@ -9,7 +9,6 @@ from differential.run import check
 
 import pyarray as pa
 from pyarray.api.quick import METHODS
-from pyarray.dtypes import DType
 
 # What is drawn here is a part, as each function needs kernels of its own; `make differential` runs more.
 CALLS, EVERY = 700, 20
@@ -22,8 +21,7 @@ def public():
         names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
         for name in names:
             thing = getattr(module, name)
-            skipped = inspect.isclass(thing) or inspect.ismodule(thing) or isinstance(thing, DType)
-            if callable(thing) and not skipped:
+            if callable(thing) and not inspect.isclass(thing):
                 yield prefix + name
     yield from (f"ufunc.{method}" for method in METHODS)
     plain = set(dir(object)) - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}

@@ -81,7 +81,7 @@ def test_lower_types_are_lifted(device):
         ("bfloat16", "complex64"),
     ):
         assert pa.fft.fft(pa.ones(4, dtype=kind, device=device)).dtype == expected
-    assert pa.fft.irfft(pa.ones(4, dtype="float32", device=device)).dtype is pa.float32
+    assert pa.fft.irfft(pa.ones(4, dtype="float32", device=device)).dtype == pa.float32
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8])
@@ -90,7 +90,7 @@ def test_frequencies(n):
         np.testing.assert_array_equal(pa.asnumpy(ours(n)), theirs(n))
         np.testing.assert_array_equal(pa.asnumpy(ours(n, 0.1)), theirs(n, 0.1))
         found = ours(n, d=2.0, dtype=pa.float32)
-        assert found.dtype is pa.float32
+        assert found.dtype == pa.float32
         np.testing.assert_array_equal(pa.asnumpy(found), theirs(n, 2.0).astype(np.float32))
 
 

@@ -19,7 +19,7 @@ def test_save_and_load(x):
     pa.save(file, pa.asarray(x))
     file.seek(0)
     back = pa.load(file)
-    assert back.dtype.numpy == x.dtype
+    assert back.dtype == x.dtype
     assert back.shape == x.shape
     np.testing.assert_array_equal(back.get().astype(complex), x.astype(complex))
 
@@ -40,11 +40,11 @@ def test_archives(tmp_path, write, device):
     with pa.load(tmp_path / "all.npz", device=device) as archive:
         assert sorted(archive) == sorted(archive.files) == ["arr_0", "arr_1", "z"]
         assert len(archive) == 3
-        assert archive["arr_0"].dtype is pa.bfloat16
+        assert archive["arr_0"].dtype == pa.bfloat16
         assert archive["arr_0"].device == x.device
         assert archive["arr_0"].tolist() == [1.0, 2.0]
         assert archive["z"].tolist() == 2.0
-        assert archive["arr_1"].dtype is pa.int64
+        assert archive["arr_1"].dtype == pa.int64
         with pytest.raises(KeyError):
             archive["nothing"]
 

@@ -9,16 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
+from pyarray import dtypes
 from pyarray.kernels import axis_split
 from pyarray.kernels.axis_split import spread
 from tests.strategies import numpy_views
 
 FEW = settings(deadline=None, max_examples=20)
-DTYPES = (pa.bool, pa.int8, pa.uint8, pa.int64, pa.uint64, pa.float16, pa.float32, pa.float64, pa.complex128)
+DTYPES = [
+    row
+    for row in dtypes.ALL
+    if row.name not in ("int16", "int32", "uint16", "uint32", "bfloat16", "complex64")
+]
 EXACT = {
     "+": operator.add, "-": lambda x, y: x - y if pa.bool not in (x.dtype, y.dtype) else x + y,
     "*": operator.mul, "==": operator.eq, "where": lambda x, y: pa.where(x == y, x, y),
-    "square": lambda x, y: (x + y) ** 2 if x.dtype is not pa.bool else x * y,
+    "square": lambda x, y: (x + y) ** 2 if x.dtype != pa.bool else x * y,
     "weak": lambda x, y: x * 2 + y, "cast": lambda x, y: (x + y).astype(pa.complex128),
     "all": lambda x, y: pa.all(x == y, axis=-1, keepdims=True) & (x == x),
 }  # fmt: skip
@@ -88,7 +93,7 @@ def test_what_is_drawn_is_what_the_function_gives_by_itself(data):
 REDUCTIONS = (pa.sum, pa.prod, pa.min, pa.max, pa.mean, pa.any, pa.all)
 
 
-@pytest.mark.parametrize("dtype", [pa.float32, pa.float64], ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
 def test_functions_that_round_by_strides_differ_in_the_last_places(dtype):
     x = pa.linspace(0.01, 3, 60 * 41, dtype=dtype).reshape(60, 41)
     fused = pa.fuse(lambda x: (pa.sin(x), pa.cos(x), pa.exp(x), pa.log(x), x**1.7, pa.sqrt(x) / (x + 1) - x))
@@ -225,7 +230,7 @@ def test_where_axes_dont_fit_an_operand_is_copied():
 # ---- numbers, captured values, static parameters
 
 
-@pytest.mark.parametrize("dtype", [pa.float32, pa.int8, pa.complex64, pa.bfloat16])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int8, dtypes.complex64, dtypes.bfloat16])
 def test_numbers_are_weak_and_passed_at_the_launch(dtype):
     fused = pa.fuse(lambda x, t: x * t + (t + 1) * 2 - x**2)
     for t in (3, 5, 7):

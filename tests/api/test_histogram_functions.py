@@ -15,7 +15,7 @@ FEW = settings(deadline=None, max_examples=20)
 def same(ours, theirs):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     if theirs.dtype.kind in "fc":
         np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6 if theirs.itemsize < 8 else 1e-12)
     else:

@@ -14,7 +14,7 @@ VIEWS = numpy_views(dtype=pa.float32)
 
 
 def same(a: pa.ndarray, expected: np.ndarray) -> None:
-    assert a.dtype.numpy == expected.dtype
+    assert a.dtype == expected.dtype
     assert a.shape == expected.shape
     np.testing.assert_array_equal(pa.asnumpy(a), expected)
 
@@ -65,7 +65,7 @@ def test_where(x, data):
     other = data.draw(numpy_views(dtype=pa.int32, shape=x.shape).filter(lambda y: y.shape == x.shape))
     condition = x > 3
     a, b, c = pa.asarray(x), pa.asarray(other), pa.asarray(condition)
-    kind = pa.result_type(a, b).numpy
+    kind = pa.result_type(a, b)
     same(pa.where(c, a, b), np.where(condition, x, other).astype(kind))
     same(pa.where(c, a, 7), np.where(condition, x, np.float32(7)))
     same(pa.where(a, 1.5, a), np.where(x, np.float32(1.5), x))

@@ -29,7 +29,7 @@ def definite(shape, dtype):
 def close(ours, theirs):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     tolerance = 2e-4 if theirs.dtype.itemsize == 4 or theirs.dtype == np.complex64 else 1e-9
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=tolerance, atol=tolerance)
 
@@ -145,8 +145,8 @@ def test_types_are_lifted_and_promoted():
     ):
         assert pa.linalg.inv(pa.eye(2, dtype=kind)).dtype == expected
         assert pa.linalg.vector_norm(pa.ones(2, dtype=kind)).dtype == expected
-    assert pa.linalg.solve(pa.eye(2, dtype="float32"), pa.ones(2, dtype="complex64")).dtype is pa.complex64
-    assert pa.linalg.solve(pa.eye(2, dtype="float32"), pa.ones(2)).dtype is pa.float64
+    assert pa.linalg.solve(pa.eye(2, dtype="float32"), pa.ones(2, dtype="complex64")).dtype == pa.complex64
+    assert pa.linalg.solve(pa.eye(2, dtype="float32"), pa.ones(2)).dtype == pa.float64
 
 
 def test_no_copy_goes_to_lapack():

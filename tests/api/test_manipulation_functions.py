@@ -13,7 +13,7 @@ VIEWS = numpy_views(dtype=pa.float32)
 
 
 def same(a: pa.ndarray, expected: np.ndarray) -> None:
-    assert a.dtype.numpy == expected.dtype
+    assert a.dtype == expected.dtype
     assert a.shape == expected.shape
     np.testing.assert_array_equal(pa.asnumpy(a), expected)
 
@@ -96,11 +96,11 @@ def test_concat_and_stack(data, dtype):
     second = data.draw(numpy_views(dtype=dtype, shape=first.shape).filter(lambda y: y.shape == first.shape))
     pair, ours = (first, second), (pa.asarray(first), pa.asarray(second))
     for axis in range(-first.ndim, first.ndim):
-        same(pa.concat(ours, axis=axis), np.concatenate(pair, axis=axis).astype(pa.result_type(*ours).numpy))
-    flat = np.concatenate(pair, axis=None).astype(pa.result_type(*ours).numpy)
+        same(pa.concat(ours, axis=axis), np.concatenate(pair, axis=axis).astype(pa.result_type(*ours)))
+    flat = np.concatenate(pair, axis=None).astype(pa.result_type(*ours))
     same(pa.concat(ours, axis=None), flat)
     for axis in range(-first.ndim - 1, first.ndim + 1):
-        same(pa.stack(ours, axis=axis), np.stack(pair, axis=axis).astype(pa.result_type(*ours).numpy))
+        same(pa.stack(ours, axis=axis), np.stack(pair, axis=axis).astype(pa.result_type(*ours)))
 
 
 def test_joining_errors():

@@ -15,7 +15,7 @@ FEW = settings(deadline=None, max_examples=20)
 def same(ours, theirs, rtol=1e-6):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     rtol = {2: 2e-2, 4: max(rtol, 1e-5)}.get(theirs.dtype.itemsize, rtol)
     wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
     np.testing.assert_allclose(pa.asnumpy(ours).astype(wide), theirs.astype(wide), rtol=rtol, atol=1e-9)
@@ -27,8 +27,8 @@ def test_every_dtype(dtype):
     z = x + x[::-1] * dtype.numpy.type(1j) if dtype.kind == "c" else x
     for name in ("var", "std"):
         found = getattr(pa, name)(pa.asarray(z))
-        real = {"complex64": pa.float32, "complex128": pa.float64}.get(dtype.name, dtype)
-        assert found.dtype is (pa.float64 if dtype.kind in "biu" else real)
+        real = {"complex64": pa.float32, "complex128": pa.float64}.get(dtype.name, dtype.numpy)
+        assert found.dtype == (pa.float64 if dtype.kind in "biu" else real)
         wide = z.astype(np.complex128 if dtype.kind == "c" else np.float64)
         np.testing.assert_allclose(
             found.item(), getattr(np, name)(wide), rtol=1e-2 if dtype.itemsize == 2 else 1e-6

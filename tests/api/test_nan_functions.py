@@ -16,7 +16,7 @@ NAMES = ["nansum", "nanprod", "nanmin", "nanmax", "nanmean", "nanvar", "nanstd"]
 def same(ours, theirs):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     rtol = 1e-5 if theirs.dtype.itemsize < 8 or theirs.dtype.name == "complex64" else 1e-12
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol, atol=1e-12)
 
@@ -101,7 +101,7 @@ def test_corners():
     out = pa.zeros(())
     assert pa.nanmax(nan, out=out) is out
     assert out.item() == np.inf
-    assert pa.nansum(pa.asarray([1, 2], dtype=pa.uint8), dtype=pa.float32).dtype is pa.float32
+    assert pa.nansum(pa.asarray([1, 2], dtype=pa.uint8), dtype=pa.float32).dtype == pa.float32
     with pa.debug():
         assert pa.nansum(pa.asarray([1.0, np.nan])).item() == 1.0
 

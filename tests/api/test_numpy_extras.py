@@ -17,7 +17,7 @@ FEW = settings(deadline=None, max_examples=15)
 def same(ours, theirs, rtol=0.0):
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol, atol=rtol)
 
 
@@ -373,7 +373,7 @@ def test_kinds_of_dtypes():
     assert pa.issubdtype(pa.bfloat16, pa.floating)
     assert not pa.issubdtype(pa.bfloat16, pa.integer)
     for number in (0, 255, 256, -1, -129, 1.5, True):
-        assert pa.min_scalar_type(number).numpy == np.min_scalar_type(number)
+        assert pa.min_scalar_type(number) == np.min_scalar_type(number)
     assert (pa.single, pa.double, pa.intp) == (pa.float32, pa.float64, pa.int64)
     assert pa.common_type(np.float16([1]), np.int8([1])) == np.common_type(np.float16([1]), np.int8([1]))
     with pytest.raises(TypeError, match="got bool"):

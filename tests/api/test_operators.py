@@ -51,10 +51,10 @@ def test_floats(name):
     x, y = np.array([1.5, 2.0, 0.25], np.float32), np.array([0.5, 3.0, 1.25], np.float32)
     a, b = pa.asarray(x), pa.asarray(y)
     for ours, theirs in ((do(a, b), do(x, y)), (do(a, 2.5), do(x, 2.5)), (do(2.5, a), do(2.5, x))):
-        assert ours.dtype is pa.float32
+        assert ours.dtype == pa.float32
         np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6)
-    assert do(a, np.float64(2)).dtype is pa.float64
-    assert do(np.float64(2), a).dtype is pa.float64
+    assert do(a, np.float64(2)).dtype == pa.float64
+    assert do(np.float64(2), a).dtype == pa.float64
 
 
 @pytest.mark.parametrize("name", [n for n in INTEGER if n != "truediv"])

@@ -15,7 +15,7 @@ MODES = (
 
 
 def same(ours, theirs):
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     # reflections through an end subtract again and again, so errors are those of the largest number
     scale = np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs)) if theirs.dtype.kind in "fc" else 0
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6, atol=1e-9 + 1e-5 * float(scale))

@@ -160,7 +160,7 @@ def test_parameters_that_are_arrays(device):
     assert y.shape == (2, 2)
     assert y[1].tolist() == [0.0, 1000.0]
     assert abs(y[0, 1].item() - 1000) < 9
-    assert g.normal(loc, 1.0, size=(4, 2), dtype="float32").dtype is pa.float32
+    assert g.normal(loc, 1.0, size=(4, 2), dtype="float32").dtype == pa.float32
     assert g.poisson(pa.asarray([0.0, 1e6], device=device)).tolist()[0] == 0
     assert g.binomial([5, 7], [[0.0], [1.0]]).tolist() == [[0, 0], [5, 7]]
     assert g.exponential([0.0, 1.0])[0].item() == 0.0

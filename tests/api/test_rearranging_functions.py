@@ -18,7 +18,7 @@ def same(ours, theirs):
             same(a, b)
         return
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_array_equal(pa.asnumpy(ours).astype(complex), theirs.astype(complex))
 
 

@@ -15,7 +15,7 @@ FEW = settings(deadline=None, max_examples=25)
 
 def same(ours, theirs, rtol=1e-6):
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     if theirs.dtype.kind in "fc":
         rtol = rtol if theirs.dtype.itemsize > 2 else 2e-2
         np.testing.assert_allclose(

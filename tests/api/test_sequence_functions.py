@@ -19,7 +19,7 @@ def same(ours, theirs, rtol=0.0):
         return
     theirs = np.asarray(theirs)
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol)
 
 

@@ -23,7 +23,7 @@ def pairs(draw):
 
 def same(ours, theirs):
     assert ours.shape == theirs.shape
-    assert ours.dtype.numpy == theirs.dtype
+    assert ours.dtype == theirs.dtype
     np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
 

@@ -54,7 +54,7 @@ def test_functions(name, device):
         near_roots = name in ("digamma", "psi", "gammaln")
         least = 1.0 if near_roots else 1e-9 if dtype == "float64" and name in LOOSE else 1e-30
         np.testing.assert_allclose(found[keep], expected[keep], rtol=tolerance, atol=least * tolerance)
-    assert ours(*[pa.ones(2, "int8", device=device)] * count).dtype is pa.float64
+    assert ours(*[pa.ones(2, "int8", device=device)] * count).dtype == pa.float64
     assert ours(*[pa.ones((0, 2), device=device)] * count).shape == (0, 2)
 
 

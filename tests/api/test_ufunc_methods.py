@@ -19,7 +19,7 @@ TYPES = {
 
 def agrees(found, expected):
     expected = np.asarray(expected)
-    assert found.dtype.numpy == expected.dtype
+    assert found.dtype == expected.dtype
     assert found.shape == expected.shape
     np.testing.assert_allclose(found.get(), expected, rtol=1e-5 if expected.dtype.itemsize > 2 else 2e-3)
 

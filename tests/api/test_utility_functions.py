@@ -34,7 +34,7 @@ def test_out_and_types():
     out = pa.zeros(2, dtype=pa.bool)
     assert pa.any(a, axis=1, out=out) is out
     assert out.tolist() == [True, False]
-    assert pa.all(pa.asarray([1j, 2])).dtype is pa.bool
+    assert pa.all(pa.asarray([1j, 2])).dtype == pa.bool
     with pytest.raises(ValueError, match="shape"):
         pa.all(a, out=out)
 
@@ -60,5 +60,5 @@ def test_extremes_and_truth_of_integers(data):
     for axis in (None, *range(x.ndim)):
         for name in ("any", "all", "argmin", "argmax"):
             ours, theirs = getattr(pa, name)(a, axis=axis), getattr(np, name)(x, axis=axis)
-            assert ours.dtype.numpy == theirs.dtype
+            assert ours.dtype == theirs.dtype
             np.testing.assert_array_equal(pa.asnumpy(ours), theirs)

@@ -108,7 +108,7 @@ def test_elements(data):
     assert asnumpy(data)[7] == 0
     assert len(view) == 4
     assert [float(item) for item in view] == [4, 5, 6, 0]
-    assert view.dtype is dtypes.float32
+    assert view.dtype is np.dtype("float32")
     assert type(view.copy()) is ndarray
     assert view.copy().base is None
 

@@ -63,3 +63,74 @@ def test_annotated_ones_may_be_left_out(device):
         assert out.tolist() == expected
     with pytest.raises(TypeError, match="'w' must be a 1-D contiguous array of float64, got str"):
         annotated(out, "w")
+
+
+@pa.kernel
+def converted(out: pa.ndarray[np.float64, 1], x: np.float32, kind, wanted: pa.constexpr):
+    for i in range(out.size):
+        if out.dtype == wanted:
+            out[i] = kind(x) + out.dtype.type(1)
+        elif wanted == "float32" or out.dtype != np.float64:
+            out[i] = -1
+        else:
+            out[i] = out.dtype(x) + pa.int8(x)
+
+
+WIDE = pa.int8
+
+
+@pa.kernel
+def through(out: pa.BufferView, x: float):
+    for i in range(out.size):
+        y: WIDE = x
+        out[i] = y
+
+
+def test_types_are_constants_by_whichever_name(device):
+    out = on(device, np.zeros(2))
+    before = converted.cache_info()["variants"]
+    for kind, expected in ((pa.int8, 4), (pa.float32, 4.75), (pa.bfloat16, 4.75), (pa.bool, 2)):
+        for name in (kind, np.dtype(kind)):
+            for wanted in (pa.float64, np.dtype("float64")):
+                converted(out, 3.75, name, wanted)
+                assert out.tolist() == [expected] * 2
+        converted(out, 3.75, kind, np.int32)
+        assert out.tolist() == [6.75] * 2
+    # a dtype and its class are arguments of two classes, but one value of a constexpr
+    assert converted.cache_info()["variants"] - before == 4 * (2 + 1)
+    assert converted.explain_miss(out, 3.75, pa.int8, np.dtype("int32")) is None
+    assert "int64, there" in converted.explain_miss(out, 3.75, pa.int64, pa.int32)
+    assert [row.dtype for row in converted.signature.values()] == [np.float64, np.float32]
+
+
+def test_a_captured_type_that_changes_is_compiled_anew(device, monkeypatch):
+    out = on(device, np.zeros(2))
+    for kind, expected in ((pa.int8, 3), (np.dtype("float32"), 3.75), (pa.float32, 3.75), (pa.bool, 1)):
+        monkeypatch.setitem(globals(), "WIDE", kind)
+        through(out, 3.75)
+        assert out.tolist() == [expected] * 2
+
+
+def test_types_in_errors_have_their_names(device):
+    @pa.kernel(on_global_change="raise")
+    def fixed(out):
+        for i in range(out.size):
+            out[i] = kind(1)
+
+    out, kind = on(device, np.zeros(2)), pa.float32
+    fixed(out)
+    kind = np.dtype("int8")
+    with pytest.raises(RuntimeError, match="kind = float32, which is now int8;"):
+        fixed(out)
+
+    @pa.kernel
+    def added(out):
+        for i in range(out.size):
+            out[i] = pa.float32 + 1
+
+    with pytest.raises(pa.CompileError, match="expected a number, got the dtype float32"):
+        added(out)
+    with pytest.raises(TypeError, match="'x' must be a number of type float32, got str"):
+        converted(out, "x", pa.int8, pa.int8)
+    with pytest.raises(TypeError, match="must be a 1-D array of float64, got an array of float32"):
+        converted(out.astype(np.float32), 1, pa.int8, pa.int8)

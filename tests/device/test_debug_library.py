@@ -44,7 +44,7 @@ def _short(x, axis):
     shape = [n - (k == axis) for k, n in enumerate(x.shape)]
     flat = np.empty(np.prod(shape, dtype=int) * x.dtype.itemsize + 2 * GUARD * 16, np.uint8)
     flat[:] = GUARD
-    inner = flat[16 * GUARD : -16 * GUARD].view(x.dtype.numpy).reshape(shape)
+    inner = flat[16 * GUARD : -16 * GUARD].view(x.dtype).reshape(shape)
     whole = tuple(slice(n) for n in shape)
     inner[...] = pa.asnumpy(x)[whole]
     return inner, flat

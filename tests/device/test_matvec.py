@@ -30,7 +30,7 @@ def drawn(shape, dtype, seed):
         return x > 3
     if dtype.startswith("complex"):
         return (x + 1j * rng.integers(-4, 5, shape)).astype(dtype)
-    return x.astype(pa.bfloat16.numpy if dtype == "bfloat16" else dtype)
+    return x.astype(pa.bfloat16 if dtype == "bfloat16" else dtype)
 
 
 LAYOUTS = {

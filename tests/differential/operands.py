@@ -98,7 +98,7 @@ class Run:
 
     def _memory(self, m: Memory, host: np.ndarray) -> Any:
         if m.dtype == "bfloat16":
-            return pa.array(host.astype(pa.bfloat16.numpy), device=self.device)
+            return pa.array(host.astype(pa.bfloat16), device=self.device)
         if m.foreign and self.device == "cpu":
             return pa.asarray(host.copy(), copy=False)
         return pa.array(host, device=self.device)
@@ -148,7 +148,7 @@ class Run:
 def _as_numpy(view: np.ndarray, given: str, dtype: str) -> np.ndarray:
     """A copy of NumPy's in its own memory, laid out as the operand is asked to be."""
     if dtype == "bfloat16":
-        view = view.astype(pa.bfloat16.numpy)
+        view = view.astype(pa.bfloat16)
     elif given == "swapped":
         return view.astype(view.dtype.newbyteorder())
     if given == "unaligned":

@@ -79,5 +79,3 @@ def test_sparse_matrices_of_scipy():
     for matrix in (sparse.eye(3), sparse.csr_matrix(np.eye(3))):
         assert (matrix @ a).tolist() == [1, 2, 3]
         assert (matrix @ pa.ones((3, 2))).tolist() == np.ones((3, 2)).tolist()
-    assert [d.char for d in (pa.float32, pa.int8, pa.bool)] == ["f", "b", "?"]
-    assert (pa.float32.num, pa.float32.type, pa.complex64.alignment) == (11, np.float32, 4)

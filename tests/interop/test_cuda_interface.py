@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray import cuda_interface
+from pyarray import cuda_interface, dtypes
 from pyarray.array import root
 from pyarray.driver.base import KINDS, Device
 from pyarray.driver.null import NullDriver
@@ -71,9 +71,9 @@ def test_layouts(null):
         assert pa.asarray(Foreign(version=version, stream=...)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("row", [row for row in pa.dtypes.ALL if row is not pa.bfloat16], ids=str)
+@pytest.mark.parametrize("row", [row for row in pa.dtypes.ALL if row is not pa.dtypes.bfloat16], ids=str)
 def test_dtypes(row, null):
-    assert pa.asarray(Foreign(typestr=row.numpy.str)).dtype is row
+    assert pa.asarray(Foreign(typestr=row.numpy.str)).dtype is row.numpy
 
 
 def test_the_producers_stream_comes_first(null, monkeypatch):
@@ -169,7 +169,7 @@ def on_kind(kind, stream=1):
     device = Device(KINDS[kind], 0)
     device._driver = driver = NullDriver(0)
     driver.stream = lambda: stream
-    return root(Buffer.wrap(device, 4096, 64, driver), 4096, (2, 4), (32, 8), pa.float64, True)
+    return root(Buffer.wrap(device, 4096, 64, driver), 4096, (2, 4), (32, 8), dtypes.float64, True)
 
 
 def test_what_consumers_see():

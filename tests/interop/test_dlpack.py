@@ -39,7 +39,7 @@ def test_numpy_both_ways(row):
     x = np.arange(12).reshape(3, 4).astype(row.numpy)
     a = from_dlpack(x)
     assert a._ptr == address(x)
-    assert a.dtype is row
+    assert a.dtype is row.numpy
     assert asarray(a).tolist() == x.tolist()
     back = np.from_dlpack(a[:, ::2])
     assert back.dtype == x.dtype
@@ -371,7 +371,7 @@ def test_torch_both_ways(torch):
         t = torch.arange(6).reshape(2, 3).to(kind)
         a = from_dlpack(t)
         assert a._ptr == t.data_ptr()
-        assert a.dtype is row
+        assert a.dtype is row.numpy
         u = torch.from_dlpack(a[:, 1:])
         assert u.dtype == kind
         assert u.data_ptr() == a[:, 1:]._ptr

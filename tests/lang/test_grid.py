@@ -91,13 +91,13 @@ def test_library_kernels(compiled, monkeypatch):
     fresh(maps._map_kernel, reduce._kernel)
     monkeypatch.setattr(reduce, "on_grid", lambda x: True)
     a = pa.asarray(np.ones((70, 60), np.float32))
-    maps.launch_map(ROWS["add"].op, a.dtype, pa.empty((70, 60), dtype="float32"), (a, a))
+    maps.launch_map(ROWS["add"].op, a._dtype, pa.empty((70, 60), dtype="float32"), (a, a))
     for op in (reduce.SUM, reduce.MAX):
-        reduce.reduce_into(op, pa.empty(60, dtype="float32"), a, (0,), a.dtype)
+        reduce.reduce_into(op, pa.empty(60, dtype="float32"), a, (0,), a._dtype)
     z = a.astype("complex64")
-    reduce.reduce_into(reduce.SUM, pa.empty(70, dtype="complex64"), z, (1,), z.dtype)
+    reduce.reduce_into(reduce.SUM, pa.empty(70, dtype="complex64"), z, (1,), z._dtype)
     assert compiled["add", False].endswith("=1x4")
-    copy = maps._map_kernel(maps.COPY, a.dtype.code, 2, ((0, 1),), True, True)
+    copy = maps._map_kernel(maps.COPY, a._dtype.code, 2, ((0, 1),), True, True)
     copy(pa.empty((70, 60), dtype="bfloat16"), a)
     fresh(maps._map_kernel, reduce._kernel)
 

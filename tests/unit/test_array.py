@@ -16,7 +16,7 @@ from tests.strategies import numpy_views
 @given(numpy_views())
 def test_asarray_shares_memory(x):
     a = asarray(x)
-    assert a.dtype.numpy == x.dtype
+    assert a.dtype == x.dtype
     assert (a.shape, a.size, a.ndim, a.nbytes, a.itemsize) == (x.shape, x.size, x.ndim, x.nbytes, x.itemsize)
     back = asnumpy(a)
     assert back.dtype == x.dtype

@@ -190,9 +190,7 @@ def test_a_compiler_that_hangs_at_its_version(tmp_path, monkeypatch):
     """A process that a script has started holds the pipes."""
     monkeypatch.setattr(cc, "ANSWER", 0.3)
     monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "cc", "sleep 100\n"))
-    with pytest.raises(
-        DeviceError, match=r"does not answer to --version: it ran for 0.3 s; name anoth"
-    ):
+    with pytest.raises(DeviceError, match=r"does not answer to --version: it ran for 0.3 s; name anoth"):
         cc.toolchain()
 
 

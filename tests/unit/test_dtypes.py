@@ -3,11 +3,15 @@
 import itertools
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import pyarray as pa
 from pyarray import dtypes
 from pyarray.dtypes import promote, promote_scalar, result_type
+from pyarray.lang.ir import static_key
+from pyarray.tune import key as tune_key
 
 INTEGERS = [row for row in dtypes.ALL if row.kind in "iu"]
 FLOATING = [row for row in dtypes.ALL if row.kind in "fc" and row.name not in ("float16", "bfloat16")]
@@ -80,13 +84,83 @@ def test_result_type():
 
 def test_names_and_identity():
     for row in dtypes.ALL:
-        assert dtypes.asdtype(row.name) is dtypes.asdtype(row.numpy) is row
-        assert row == row.name
+        for name in (
+            row,
+            row.name,
+            row.numpy,
+            row.numpy.type,
+            row.numpy.str if row.name != "bfloat16" else row,
+        ):
+            assert dtypes.asdtype(name) is row
+        assert np.dtype(row) is row.numpy
         assert pickle.loads(pickle.dumps(row)) is row
         assert row(1).dtype == row.numpy
-    for bad in ("object", "datetime64[s]", object, None, np.dtype("U3"), np.dtype("V2")):
+    for bad in ("object", "datetime64[s]", object, None, np.dtype("U3"), np.dtype("V2"), 3, [1], np.ones(2)):
         with pytest.raises(TypeError, match="is not supported"):
             dtypes.asdtype(bad)
+
+
+PUBLIC = [(row, getattr(pa, row.name)) for row in dtypes.ALL]
+
+
+@pytest.mark.parametrize(("row", "public"), PUBLIC, ids=str)
+def test_public_types_are_numpys(row, public):
+    owner = ml_dtypes if row.name == "bfloat16" else np
+    assert public is getattr(owner, "bool_" if row.name == "bool" else row.name)
+    a = pa.zeros(2, dtype=public)
+    assert a._dtype is row
+    assert isinstance(a.dtype, np.dtype)
+    for name in (public, row.name, row.numpy, np.zeros(1, public).dtype):
+        assert a.dtype == name
+        assert pa.zeros(2, dtype=name).dtype is a.dtype
+        assert a.astype(name).dtype is a.dtype
+    assert a.dtype != ("int8" if row.name != "int8" else "int16")
+    assert np.dtype(a.dtype) is a.dtype
+    assert np.zeros(2, dtype=public).dtype == a.dtype
+    assert type(public(1)) is public
+    assert isinstance(public(1), np.generic)
+    assert hash(a.dtype) == hash(np.dtype(public))
+
+
+def test_answers_about_types_are_numpys():
+    for row, public in PUBLIC:
+        for other, also in PUBLIC:
+            try:
+                expected = promote(row, other).numpy
+            except TypeError:
+                with pytest.raises(TypeError, match="astype"):
+                    pa.result_type(public, also)
+                continue
+            found = pa.result_type(public, np.dtype(also))
+            assert isinstance(found, np.dtype)
+            assert found is expected
+            assert pa.promote_types(public, other.name) is expected
+        assert pa.isdtype(np.dtype(public), public)
+        assert pa.can_cast(np.dtype(public), public)
+    assert pa.result_type(pa.ones(2, dtype="int8"), 1.5) == np.float64
+    assert pa.common_type(pa.ones(2, dtype="float32")) is np.float32
+    assert pa.finfo(pa.complex64).dtype == np.float32
+    assert all(isinstance(d, np.dtype) for d in pa.__array_namespace_info__().dtypes().values())
+    assert all(isinstance(d, np.dtype) for d in pa.__array_namespace_info__().default_dtypes().values())
+    assert pa.dtype is np.dtype
+
+
+@pytest.mark.parametrize(("row", "public"), PUBLIC, ids=str)
+def test_a_type_is_one_constant_by_whichever_name(row, public):
+    key = static_key(public)
+    assert static_key(np.dtype(public)) == static_key(row) == key
+    assert all(static_key(other) != key for _, other in PUBLIC if other is not public)
+    assert static_key(row.name) != key  # a text
+    assert dtypes.shown(public) == dtypes.shown(np.dtype(public)) == row.name
+    assert tune_key.plain(public) == tune_key.plain(np.dtype(public)) == ["dtype", row.name]
+
+
+def test_annotations_take_any_name_of_a_type():
+    for row, public in PUBLIC:
+        for name in (public, row.name, row.numpy):
+            assert repr(pa.BufferView[name]) == f"BufferView[{row}]"
+            assert repr(pa.In[pa.ndarray[name, 2]]) == f"In[ndarray[{row}, 2]]"
+    assert repr(pa.In[pa.float32]) == "In[float32]"
 
 
 def test_can_cast():
