@@ -23,7 +23,7 @@ from .reduce import MAX, MIN, ReduceOp, on_grid, pieces_of, reduce_into
 from .scratch import scratch
 
 CHUNK = 256  # elements among which the place is looked for one by one
-FIRST = 64  # the same of the first chunk of bools, which often end there; those after it double
+FIRST = 32  # the same of the first chunk of bools, which often end there; those after it double
 BYTES = 1 << 12  # of a chunk of narrow integers in a long line
 
 _SCOPE = {"ndrange": ndrange, "unordered": unordered}
