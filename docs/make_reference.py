@@ -54,7 +54,12 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def first_sentence(thing: Any) -> str:
     """The first sentence of a docstring, on one line."""
-    paragraph = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return sentence(inspect.getdoc(thing))
+
+
+def sentence(text: str | None) -> str:
+    """The first of a text, on one line."""
+    paragraph = " ".join((text or "").split("\n\n")[0].split())
     return re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph)[0].rstrip(".:") + "." if paragraph else ""
 
 
@@ -107,12 +112,30 @@ def functions() -> str:
         parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]
     own = {n: v for n, v in vars(pa.random.Generator).items() if not n.startswith("_")}
     parts += ["A `Generator` has:", table(("name", "what it is"), _members(pa.random.Generator, own))]
+    parts += ["## `pyarray.torch`", table(("name", "what it is"), _torch_rows())]
     further = [(f"`{_further(n)}`", first_sentence(getattr(pa, n))) for n in FURTHER]
     parts += ["## Arrays, kernels and devices", table(("name", "what it is"), further)]
     parts += ["## What an array has", table(("name", "what it is"), _members(pa.ndarray))]
     own = {n: v for n, v in vars(pa.BufferView).items() if not n.startswith("_")}
     parts += ["A `BufferView` has beyond that:", table(("name", "what it is"), _members(pa.BufferView, own))]
     return "\n\n".join(parts)
+
+
+def _torch_rows() -> list[tuple[str, str]]:
+    """What `pyarray.torch` has, read from its text: importing it would take torch."""
+    folder = Path(pa.__file__).parent / "torch"
+    rows = []
+    for node in ast.parse((folder / "__init__.py").read_text()).body:
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        module = ast.parse((folder / f"{node.module}.py").read_text())
+        found = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
+        for function in (found[alias.name] for alias in node.names if alias.name in found):
+            given = function.args
+            for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+                argument.annotation = None
+            rows.append((f"`{function.name}({ast.unparse(given)})`", sentence(ast.get_docstring(function))))
+    return sorted(rows)
 
 
 def _row(name: str, thing: Any) -> tuple[str, str]:

@@ -37,7 +37,7 @@ def is_recorded(x: Any) -> bool:
 
 def check_values(x: Any) -> None:
     """Raises `BufferError` for a tensor that exports memory which isn't its values, or drops a gradient."""
-    if x.is_neg() or _is_dual(x):
+    if x.is_neg() or is_dual(x):
         raise refused(x, None)
 
 
@@ -76,7 +76,8 @@ def gpu_stream(x: Any) -> tuple[tuple[int, int], int] | None:
     return (2 if torch.version.hip is None else 10, index), ask(index)
 
 
-def _is_dual(x: Any) -> bool:
+def is_dual(x: Any) -> bool:
+    """Whether a tensor carries a forward gradient."""
     forward = sys.modules.get("torch.autograd.forward_ad")
     if forward is None or getattr(forward, "_current_level", -1) < 0:
         return False

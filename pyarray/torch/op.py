@@ -94,7 +94,7 @@ def _made(
     run, fake = op_calls.functions(name, kernel, arguments, results, changes)
     runs = run, op_calls.on_gpu(run)
     autograd = op_gradient.at_autograd(name, overload, runs, backward, setup_context)
-    _rules[name] = vmap or op_batch.loop(name, overload, taken, len(results))
+    _rules[name] = vmap or op_batch.loop(name, overload, fake, taken, len(results))
     _register(name, runs, fake, autograd, again)
     return overload
 

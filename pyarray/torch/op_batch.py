@@ -10,9 +10,11 @@ import torch
 from .op_schema import Argument
 
 
-def loop(op: str, overload: Any, taken: Sequence[Argument], results: int) -> Callable[..., Any]:
+def loop(
+    op: str, overload: Any, fake: Callable[..., Any], taken: Sequence[Argument], results: int
+) -> Callable[..., Any]:
     """The rule of an operator without one of its own, as torch.library.register_vmap takes it. What is
-    written must have the batch's dimension; results have it first."""
+    written must have the batch's dimension; results have it first. `fake` makes them and computes nothing."""
 
     def rule(info: Any, in_dims: Any, *args: Any, **kwargs: Any) -> Any:
         rows = []
@@ -27,8 +29,11 @@ def loop(op: str, overload: Any, taken: Sequence[Argument], results: int) -> Cal
             made.append(overload(*(x if moved is None else moved[k] for x, moved in rows), **kwargs))
         if results == 0:
             return None, None
-        if results == 1:
-            return torch.stack(made), 0
-        return tuple(map(torch.stack, zip(*made, strict=True))), (0,) * results
+        if not made:
+            one = (x if moved is None else moved.new_empty(moved.shape[1:]) for x, moved in rows)
+            made.append(fake(*one, **kwargs))
+        each = [made] if results == 1 else list(zip(*made, strict=True))
+        stacked = tuple(torch.stack(list(r))[: info.batch_size] for r in each)
+        return (stacked[0], 0) if results == 1 else (stacked, (0,) * results)
 
     return rule

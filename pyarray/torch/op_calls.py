@@ -19,6 +19,7 @@ from .op_schema import MISSING, WRITTEN, Argument
 
 _memory = getattr(torch._C, "_to_dlpack_versioned", None)  # what __dlpack__ calls after its questions
 _torch_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_shares: Any = torch._C._is_alias_of
 _devices: dict[int, Device] = {}  # a memo, by torch's index: get_device takes a text
 
 
@@ -42,10 +43,12 @@ class Fresh:
 
     def asked(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         made = self.given(*args, **kwargs)
-        if isinstance(made, torch.Tensor):
-            return made
-        what = f"the function in out for {self.argument.name!r} gives a new tensor"
-        raise TypeError(f"op {self.op!r}: {what}, got {type(made).__name__}")
+        what = f"op {self.op!r}: the function in out for {self.argument.name!r} gives a new tensor"
+        if not isinstance(made, torch.Tensor):
+            raise TypeError(f"{what}, got {type(made).__name__}")
+        if any(isinstance(x, torch.Tensor) and _shares(made, x) for x in args):
+            raise ValueError(f"{what}, and this is the memory of an argument; copy it")
+        return made
 
 
 class Changes:
@@ -78,24 +81,24 @@ def functions(
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(what runs on memory, what runs without it), with the operator's parameters."""
     scope: dict[str, Any] = {
-        "_kernel": kernel, "_array": array, "_changes": changes, "_counts": changes.kernel.counts,
-        "_written": torch.autograd.graph.increment_version,
+        "_pa_kernel": kernel, "_pa_array": array, "_pa_changes": changes, "_pa_counts": changes.kernel.counts,
+        "_pa_written": torch.autograd.graph.increment_version,
     }  # fmt: skip
     taken = [a for a in arguments if a.name not in out]
     passed = ", ".join(f"{a.name}={a.name}" if a.keyword_only else a.name for a in taken)
     made = []
     for name, given in out.items():
         fresh = Fresh(op, next(a for a in arguments if a.name == name), given)
-        scope[f"_new_{name}"] = fresh.like if isinstance(given, str) else fresh.asked
-        made.append(f"{name} = _new_{name}({given if isinstance(given, str) else passed})")
+        scope[f"_pa_new_{name}"] = fresh.like if isinstance(given, str) else fresh.asked
+        made.append(f"{name} = _pa_new_{name}({given if isinstance(given, str) else passed})")
     head = _parameters(taken, scope)
     result = f"return {', '.join(out)}" if out else "return None"
     launch = ", ".join(f"{a.name}={_value(a, out)}" if a.keyword_only else _value(a, out) for a in arguments)
     run = [
         *made,
         *_told([a for a in taken if a.written]),
-        f"_kernel({launch})",
-        "if _counts['misses'] != _changes.seen: _changes.check()",
+        f"_pa_kernel({launch})",
+        "if _pa_counts['misses'] != _pa_changes.seen: _pa_changes.check()",
         result,
     ]
     return _defined(op, "run", head, run, scope), _defined(op, "fake", head, [*made, result], scope)
@@ -105,7 +108,7 @@ def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
     """`run` in torch's current stream of the device that the tensors are on."""
 
     def run_in_stream(*args: Any, **kwargs: Any) -> Any:
-        index = next(x.get_device() for x in args if isinstance(x, torch.Tensor))
+        index = next(x.get_device() for x in args if isinstance(x, torch.Tensor) and x.is_cuda)
         device = _devices.get(index) or _device(index)
         handle = _torch_stream(index)
         if device.driver.current_stream() == handle:
@@ -128,8 +131,8 @@ def _parameters(taken: Sequence[Argument], scope: dict[str, Any]) -> str:
             parts.append("*")
         has_default = a.default is not MISSING
         if has_default:
-            scope[f"_default_{a.name}"] = a.default
-        parts.append(f"{a.name}=_default_{a.name}" if has_default else a.name)
+            scope[f"_pa_default_{a.name}"] = a.default
+        parts.append(f"{a.name}=_pa_default_{a.name}" if has_default else a.name)
     return ", ".join(parts)
 
 
@@ -137,13 +140,13 @@ def _value(a: Argument, out: Mapping[str, Any]) -> str:
     if a.direction is None:
         return a.name
     maybe = a.optional and a.name not in out
-    return f"None if {a.name} is None else _array({a.name})" if maybe else f"_array({a.name})"
+    return f"None if {a.name} is None else _pa_array({a.name})" if maybe else f"_pa_array({a.name})"
 
 
 def _told(written: Sequence[Argument]) -> list[str]:
     sure = ", ".join(a.name for a in written if not a.optional)
-    lines = [f"_written(({sure},))"] if sure else []
-    return lines + [f"if {a.name} is not None: _written({a.name})" for a in written if a.optional]
+    lines = [f"_pa_written(({sure},))"] if sure else []
+    return lines + [f"if {a.name} is not None: _pa_written({a.name})" for a in written if a.optional]
 
 
 def _defined(

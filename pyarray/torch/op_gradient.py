@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 from torch._library.autograd import Info, make_autograd_impl
+from torch.autograd import forward_ad
+
+from pyarray.tensors import is_dual
 
 from .op_schema import Argument
 
@@ -28,6 +31,8 @@ def at_autograd(
     mutable = overload._schema.is_mutable
 
     def autograd(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        if forward_ad._current_level >= 0:
+            _refuse_forward(op, overload, args)
         if torch.is_grad_enabled() and _any_requires_grad(*args):
             if backward is None:
                 raise ValueError(_no_backward(op, overload, args, mutable))
@@ -40,6 +45,15 @@ def at_autograd(
         return theirs(keys, *args, **kwargs)
 
     return autograd
+
+
+def _refuse_forward(op: str, overload: Any, args: Sequence[Any]) -> None:
+    """Raises `ValueError` for a tensor with a forward gradient, which would be lost."""
+    for a, x in zip(overload._schema.arguments, args, strict=False):
+        if isinstance(x, torch.Tensor) and is_dual(x):
+            what = f"{a.name!r} carries a forward gradient, as under torch.func.jvp, which no op has"
+            instead = "its primal, torch.autograd.forward_ad.unpack_dual(x).primal"
+            raise ValueError(f"{op}(): {what}; pass {instead}, or take gradients by backward()")
 
 
 def _no_backward(op: str, overload: Any, args: Sequence[Any], mutable: bool) -> str:
@@ -116,7 +130,8 @@ class Backward:
 
     def __call__(self, ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         values = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True)) | ctx.numbers
-        values |= {n: g.contiguous() for n, g in zip(self.incoming, grads, strict=True)}
+        for name, grad in zip(self.incoming, grads, strict=True):
+            values[name] = None if grad is None else grad.contiguous()
         for name, like in ctx.like.items():
             make = torch.empty if self.outgoing[name].direction == "OUT" else torch.zeros
             values[name] = None if like is None else make(like[0], dtype=like[1], device=like[2])

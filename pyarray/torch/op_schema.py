@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,6 @@ class Argument:
     default: Any
     keyword_only: bool
     dtype: DType | None = None
-    view: bool = field(default=False)
 
     @property
     def written(self) -> bool:
@@ -120,9 +119,8 @@ def _argument(name: str, p: Parameter, example: Any, direction: str | None) -> A
         if p.keyword_only:
             what = "is an array and keyword-only, which torch's operators don't take"
             raise TypeError(f"{where} {what}; make it positional")
-        dtype, view = (annotation.dtype, annotation.view) if annotation else (None, False)
-        how = direction or "UNUSED"
-        return Argument(p.name, how, "Tensor", p.default, False, dtype, view)
+        how, dtype = direction or "UNUSED", annotation.dtype if annotation else None
+        return Argument(p.name, how, "Tensor", p.default, False, dtype)
     if isinstance(example, str):
         kind = "str"
     elif isinstance(example, np.generic) or type(example) in PYTHON_KIND:

@@ -132,6 +132,25 @@ def test_written_tensors_of_other_kinds():
     assert (leaf._version, leaf.tolist()) == (1, [2, 2, 2])
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_tensors_that_require_grad_are_taken_where_no_gradient_is_recorded(mode):
+    leaf = torch.nn.Parameter(torch.ones(3))
+    with mode():
+        double(leaf)
+        add_to(leaf, OWN[:3])
+        a = pa.asarray(leaf)
+        assert (pa.from_dlpack(leaf) + leaf).tolist() == [6, 6, 6]
+        fused(leaf, out=pa.from_dlpack(leaf))
+    assert (leaf.tolist(), leaf.requires_grad, leaf._version) == ([7, 7, 7], True, 3)
+    y = (leaf * leaf).sum()
+    a[0] = 1  # which is told, too
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+    for take in (double, lambda x: OWN[:3] + x, pa.asarray):
+        with pytest.raises((BufferError, ValueError), match=r"requires grad.*torch.no_grad\(\)"):
+            take(leaf)
+
+
 def test_tensors_live_as_long_as_arrays_on_them():
     w = torch.ones(3)
     gone = weakref.ref(w)

@@ -30,6 +30,28 @@ def fused(x):
     return x * 2 + 1
 
 
+@pa.kernel
+def add_to(o, v, n: int):
+    for i in range(n):
+        o[i] += v[i]
+
+
+@pa.func
+def half(x):
+    return x / 2
+
+
+class Model:
+    by = 3
+
+    @pa.kernel
+    def apply(self, v):
+        for i in range(v.size):
+            v[i] = self.by * v[i]
+
+
+squares = pa.ElementwiseKernel("T x", "T y", "y = x * x", "squares")
+WEIGHT = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
 OWN = pa.arange(3, dtype="float64")
 
 
@@ -54,7 +76,42 @@ def _out(x):
     return torch.from_dlpack(out) + x
 
 
+def _parameter(x):
+    y = torch.zeros(3, dtype=torch.float64)
+    with torch.no_grad():
+        add_to(y, WEIGHT, y.shape[0])
+    return y * x
+
+
+def _in_place(x):
+    a = OWN.copy()
+    a *= x + 1
+    return torch.from_dlpack(a) + x
+
+
+def _checked(x):
+    y = x + 1
+    with pa.debug():
+        double(y)
+    return y * 2
+
+
+def _of_a_method(x):
+    y = x + 1
+    Model().apply(y)
+    return y * 2
+
+
 CASES = {
+    "kernel of a parameter": _parameter,
+    "kernel in a with": _checked,
+    "kernel as a method": _of_a_method,
+    "function for kernels": lambda x: half(x + 1) + 1,
+    "elementwise kernel": lambda x: torch.from_dlpack(squares(pa.asarray(x + 1))) + x,
+    "method with a tensor": lambda x: torch.from_dlpack(OWN.dot(x + 1)) + x,
+    "in-place operator with a tensor": _in_place,
+    "random": lambda x: torch.from_dlpack(pa.random.default_rng(3).random(3)) + x,
+    "several": lambda x: torch.from_dlpack(pa.stack(pa.meshgrid(x + 1, OWN))) + x,
     "kernel": _written,
     "asarray": lambda x: torch.from_dlpack(pa.asarray(x + 1)) + 1,
     "from_dlpack": lambda x: torch.from_dlpack(pa.from_dlpack(x + 1)) + 1,

@@ -1,4 +1,4 @@
-"""Kernels as operators of torch: schemas, results, gradients, graphs, batches, and what is refused."""
+"""Kernels as operators of torch: schemas, results, and what is refused."""
 
 import numpy as np
 import pytest
@@ -8,96 +8,25 @@ from hypothesis import strategies as st
 import pyarray as pa
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-F32, F64 = pa.float32, pa.float64
-
-
-@pa.kernel
-def scale(x: pa.BufferView[F32], factor: float, y: pa.BufferView[F32]):
-    for i in range(y.size):
-        y[i] = x[i] * factor
-
-
-@pa.kernel
-def scale_backward(grad_y: pa.BufferView[F32], factor: float, grad_x: pa.BufferView[F32]):
-    for i in range(grad_x.size):
-        grad_x[i] = grad_y[i] * factor
-
-
-@pa.kernel
-def affine(y, x, a, b):
-    for i in range(y.size):
-        y[i] = x[i] * a + b
-
-
-@pa.kernel
-def affine_2d(y, x, a, b):
-    for i, j in pa.ndrange(y.shape[0], y.shape[1]):
-        y[i, j] = x[i, j] * a + b
-
-
-@pa.kernel
-def affine_0d(y, x, a, b):
-    y[()] = x[()] * a + b
-
-
-@pa.kernel
-def split(x: pa.ndarray[F64, 1], low: pa.ndarray[F64, 1], high: pa.ndarray[pa.int64, 1]):
-    for i in range(low.size):
-        low[i] = x[i] - math_floor(x[i])
-    for i in range(high.size):
-        high[i] = pa.int64(math_floor(x[i]))
-
-
-@pa.func
-def math_floor(x):
-    return pa.floor(x)
-
-
-@pa.kernel
-def weighted(x: pa.ndarray[F64, 1], w: pa.ndarray[F64, 1], total: pa.ndarray[F64, 0], power: int = 1):
-    for i in range(x.size):
-        pa.atomic_add(total, (), x[i] ** power * w[i])
-
-
-@pa.kernel
-def weighted_backward(
-    grad_total: pa.ndarray[F64, 0],
-    x: pa.ndarray[F64, 1],
-    w: pa.ndarray[F64, 1],
-    grad_x: pa.ndarray[F64, 1],
-    grad_w: pa.ndarray[F64, 1],
-    power: int,
-):
-    for i in range(grad_x.size):
-        grad_x[i] = grad_total[()] * w[i] * power * x[i] ** (power - 1)
-    for i in range(grad_w.size):
-        grad_w[i] = grad_total[()] * x[i] ** power
-
-
-@pa.kernel
-def masked(x: pa.ndarray[F32, 1], mask: pa.ndarray[pa.bool, 1] = None, shift: pa.float32 = 1.0):
-    for i in range(x.size):
-        if mask is None or mask[i]:
-            x[i] += shift
-
-
-@pa.autotune(configs=[pa.Config(TILE=1), pa.Config(TILE=2)])
-@pa.kernel
-def tuned(x: pa.BufferView[F32], y: pa.BufferView[F32], TILE: pa.constexpr):
-    for i in range(y.size):
-        y[i] = 3 * x[i] + 0 * TILE
-
-
-scaled = pa.torch.op(scale, "tests::scaled", out={"y": "x"}, backward=scale_backward)
-scale_into = pa.torch.op(scale, "tests::scale_into")
-both = pa.torch.op(split, "tests::split", out={"high": "x", "low": "x"})
-dot = pa.torch.op(
-    weighted, "tests::dot", out={"total": lambda x, w, power=1: x.new_zeros(())}, backward=weighted_backward
+from torch_ops import (  # noqa: E402
+    F32,
+    add_masked,
+    affine,
+    affine_0d,
+    affine_2d,
+    both,
+    dot,
+    scale,
+    scale_backward,
+    scale_into,
+    scaled,
+    split,
+    tripled,
 )
-add_masked = pa.torch.op(masked, "tests::masked")
-tripled = pa.torch.op(tuned, "tests::tripled", out={"y": "x"})
+
+from pyarray.torch import op_calls  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 # ---- schemas
@@ -250,167 +179,6 @@ def test_wrong_arguments_are_told_as_kernels_and_operators_tell(call, error, tex
         call()
 
 
-# ---- gradients
-
-
-def test_gradients_of_a_kernel():
-    x, w = (torch.rand(5, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    for power in (1, 2, 3):
-        assert torch.autograd.gradcheck(lambda x, w, p=power: dot(x, w, p), (x, w))
-    assert torch.autograd.gradcheck(lambda x: dot(x, w.detach()), (x,))
-    y = torch.ones(4, requires_grad=True)
-    scaled(y, 3.0).sum().backward()  # whose gradient is expanded
-    assert y.grad.tolist() == [3, 3, 3, 3]
-
-
-def test_gradients_of_a_function():
-    def setup_context(ctx, inputs, output):
-        ctx.factor = inputs[1]
-
-    def backward(ctx, grad):
-        return scaled_by_function(grad.contiguous(), ctx.factor), None
-
-    scaled_by_function = pa.torch.op(
-        scale, "tests::by_function", out={"y": "x"}, backward=backward, setup_context=setup_context
-    )
-    x = torch.ones(3, requires_grad=True)
-    (grad,) = torch.autograd.grad(scaled_by_function(x, 2.0).sum(), x, create_graph=True)
-    assert grad.tolist() == [2, 2, 2]
-
-
-def test_without_backward_a_tensor_that_requires_grad_is_refused_where_gradients_are_recorded():
-    x, y = torch.ones(3, requires_grad=True), torch.zeros(3)
-    with pytest.raises(
-        ValueError, match=r"tests::scale_into\(\): 'x' is a tensor that requires grad.*detach"
-    ):
-        scale_into(x, 2.0, y)
-    with pytest.raises(ValueError, match=r"tests::tripled\(\): 'x' .* no backward; .*torch.no_grad\(\)"):
-        tripled(x)
-    with pytest.raises(RuntimeError, match="'x' is a tensor that requires grad"):
-        torch.compile(lambda x: tripled(x), backend="aot_eager")(x)
-    for mode in (torch.no_grad, torch.inference_mode):
-        with mode():
-            scale_into(x, 2.0, y)
-            assert (y.tolist(), tripled(x).tolist(), scaled(x, 3.0).tolist()) == ([2] * 3, [3] * 3, [3] * 3)
-    with torch.no_grad():
-        before = x._version
-        scale_into(torch.ones(3), 5.0, x)
-        assert (x.tolist(), x._version > before, x.requires_grad) == ([5, 5, 5], True, True)
-
-
-def test_an_argument_without_a_gradient_is_named():
-    @pa.kernel
-    def only_x(grad_total: pa.ndarray[F64, 0], w: pa.ndarray[F64, 1], grad_x: pa.ndarray[F64, 1]):
-        for i in range(grad_x.size):
-            grad_x[i] = grad_total[()] * w[i]
-
-    out = {"total": lambda x, w, power=1: x.new_zeros(())}
-    made = pa.torch.op(weighted, "tests::only_x", out=out, backward=only_x)
-    x, w = (torch.ones(2, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    made(x, w.detach()).backward()
-    assert x.grad.tolist() == [1, 1]
-    with pytest.raises(ValueError, match=r"'w' is a tensor that requires grad, .* has no 'grad_w'"):
-        made(x, w)
-
-
-# ---- graphs
-
-CALLS = {
-    "result": (scaled, lambda: (torch.rand(5), 2.0)),
-    "gradient": (scaled, lambda: (torch.rand(5, requires_grad=True), 2.0)),
-    "written": (scale_into, lambda: (torch.rand(5), 2.0, torch.zeros(5))),
-    "two results": (both, lambda: (torch.rand(4, dtype=torch.float64),)),
-    "made by a function": (dot, lambda: tuple(torch.rand(2, 4, dtype=torch.float64)) + (2,)),
-    "two gradients": (dot, lambda: tuple(torch.rand(4, dtype=torch.float64).requires_grad_() for _ in "ab")),
-    "left out": (add_masked, lambda: (torch.rand(3),)),
-    "optional": (add_masked, lambda: (torch.rand(3), torch.tensor([True, False, True]))),
-    "tuned": (tripled, lambda: (torch.rand(3),)),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_operators_pass_torchs_own_checks(name):
-    op, make = CALLS[name]
-    found = torch.library.opcheck(op, make())
-    assert set(found.values()) == {"SUCCESS"}
-
-
-def _chain(x, n):
-    y = torch.zeros_like(x)
-    scale_into(x + 1, float(n), y)
-    add_masked(y)
-    return scaled(y, 3.0) * tripled(x.detach()), y
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-def test_compiled_functions_keep_them_in_one_graph(backend):
-    torch._dynamo.reset()
-    compiled = torch.compile(_chain, backend=backend, fullgraph=True, dynamic=True)
-    for size in (3, 5, 1):
-        x = torch.rand(size)
-        for a, b in zip(compiled(x, 2), _chain(x, 2), strict=True):
-            assert torch.equal(a, b)
-    x = torch.rand(4, requires_grad=True)
-    torch.compile(lambda x: scaled(x * 2, 3.0).sum(), backend=backend, fullgraph=True)(x).backward()
-    assert x.grad.tolist() == [6, 6, 6, 6]
-    torch._dynamo.reset()
-
-
-def test_exported_programs_hold_them():
-    class Module(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.rand(1, dtype=torch.float64))
-
-        def forward(self, x):
-            return dot(x * self.weight, x), both(x)
-
-    size, module = torch.export.Dim("size", min=2), Module()
-    x = torch.rand(6, dtype=torch.float64)
-    program = torch.export.export(module, (x,), dynamic_shapes=({0: size},))
-    assert {str(n.target) for n in program.graph.nodes} >= {"tests.dot.default", "tests.split.default"}
-    again = torch.rand(9, dtype=torch.float64)
-    found, expected = program.module()(again), module(again)
-    assert torch.equal(found[0], expected[0])
-    assert all(map(torch.equal, found[1], expected[1]))
-
-
-# ---- batches
-
-
-@pytest.mark.parametrize("dim", [0, 1])
-def test_batches(dim):
-    x = torch.rand(4, 4)
-    rows = x.movedim(dim, 0)
-    expected = torch.stack([scaled(row.contiguous(), 2.0) for row in rows])
-    assert torch.equal(torch.vmap(scaled, in_dims=(dim, None))(x, 2.0), expected)
-    d = x.double()
-    high, low = torch.vmap(both, in_dims=dim)(d)
-    assert torch.equal(high + low, d.movedim(dim, 0))
-
-
-def test_batches_of_what_is_written():
-    def f(x, y):
-        scale_into(x, 2.0, y)
-        return y + 1
-
-    x, y = torch.rand(3, 4), torch.zeros(3, 4)
-    assert torch.equal(torch.vmap(f)(x, y), 2 * x + 1)
-    assert torch.equal(y, 2 * x)
-    with pytest.raises(ValueError, match=r"'y' is written for each element of the batch"):
-        torch.vmap(f, in_dims=(0, None))(x, y[0])
-
-
-def test_a_rule_for_batches_of_ones_own():
-    def rule(info, in_dims, x, factor):
-        assert in_dims == (0, None)
-        return flat(x.reshape(-1), factor).reshape(x.shape), 0
-
-    flat = pa.torch.op(scale, "tests::flat", out={"y": "x"}, vmap=rule)
-    x = torch.rand(3, 4)
-    assert torch.equal(torch.vmap(flat, in_dims=(0, None))(x, 2.0), 2 * x)
-
-
 # ---- definitions
 
 
@@ -513,7 +281,36 @@ def test_definitions_that_are_refused(given_, named, error, text):
     assert not hasattr(torch.ops.tests, "a")
 
 
-def test_a_function_that_makes_no_tensor_is_told():
+def test_functions_that_make_no_new_tensor_are_told():
     made = pa.torch.op(scale, "tests::no_result", out={"y": lambda x, factor: np.empty(3)})
     with pytest.raises(TypeError, match="the function in out for 'y' gives a new tensor, got ndarray"):
         made(torch.ones(3), 1.0)
+    made = pa.torch.op(scale, "tests::no_result", out={"y": lambda x, factor: x[:2]})
+    x = torch.ones(3)
+    with pytest.raises(ValueError, match="and this is the memory of an argument; copy it"):
+        made(x, 2.0)
+    assert x.tolist() == [1, 1, 1]
+
+
+# ---- streams
+
+
+def test_kernels_run_in_torchs_current_stream(monkeypatch):
+    """The device without memory stands for a GPU, whose streams are entered and left."""
+    device, seen = pa.get_device("null"), []
+    driver = device.driver
+    monkeypatch.setattr(driver, "enter_stream", lambda stream: seen.append(("in", stream)))
+    monkeypatch.setattr(driver, "leave_stream", lambda stream, before: seen.append(("out", stream)))
+
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+        def get_device(self):
+            return 5
+
+    monkeypatch.setitem(op_calls._devices, 5, device)
+    run = op_calls.on_gpu(lambda *args: seen.append("run"))
+    for handle in (driver.current_stream(), 77):
+        monkeypatch.setattr(op_calls, "_torch_stream", lambda index, h=handle: h if index == 5 else None)
+        run(torch.ones(2), torch.ones(2).as_subclass(OnGpu), 3)
+    assert seen == ["run", ("in", 77), "run", ("out", 77)]
