@@ -311,8 +311,9 @@ class Races:
         op, left, right = condition.op if truth else _NEGATED[condition.op], condition.a, condition.b
         if isinstance(left, Const):
             op, left, right, a = MIRRORED.get(op, op), right, left, b
-        if op in ("lt", "le", "gt", "ge") and type(getattr(right, "value", None)) is int:
-            return self.limited(op, left, right.value, a)
+        bound = right.value if isinstance(right, Const) else None
+        if op in ("lt", "le", "gt", "ge") and isinstance(bound, int):
+            return self.limited(op, left, bound, a)
         same = (condition.op, truth) in (("eq", True), ("ne", False))
         return (a.one or b.one) if same and not a.deps & b.deps else NONE
 
