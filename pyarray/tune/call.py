@@ -140,8 +140,8 @@ def make_call(
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
     What isn't found, and a value that doesn't fit, is for `otherwise`."""
     p = prefix(tuple(q.name for q in written.parameters))
-    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ, "int": int}
-    scope |= {"otherwise": otherwise, "struct_error": struct.error, "long_axes": long_axes}
+    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
+    scope |= dict[str, Any](otherwise=otherwise, struct_error=struct.error, long_axes=long_axes, int=int)
     args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in written.ordered)
     every = "(" + "".join(f"{q.name}, " for q in written.ordered) + ")"
     tests = [f"{name} is {p}CHOSEN" for name in written.tuned]
