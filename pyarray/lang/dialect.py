@@ -113,6 +113,18 @@ PA_FN bool pa_aligned(const void *p, int64_t size)
     return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;
 }
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pa_vector { T v[N]; };
+/* past the first-level cache, which keeps what is read more often */
+template <typename V> PA_FN V pa_load_past(const void *p)
+{
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+    return *(const V *)p;
+#else
+    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
+    if (sizeof(V) % 16) return *(const V *)p;
+    for (int k = 0; k < (int)(sizeof(V) / 16); ++k) u.words[k] = __ldcg((const uint4 *)p + k);
+    return u.value;
+#endif
+}
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {

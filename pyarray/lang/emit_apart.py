@@ -31,7 +31,7 @@ def apart_arrays(code: Code, kernel: Function, loop: For) -> Arrays:
 
 def separation(arrays: Arrays, written: frozenset[str]) -> str:
     """Statements of the entry that set `env.apart`: no bytes of an array that is written are another's."""
-    text = "".join(_extent(cname(name), kind) for name, kind in arrays)
+    text = "".join(extent(cname(name), kind) for name, kind in arrays)
     names = [name for name, _ in arrays]
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :] if a in written or b in written]
     ends = [(cname(a), cname(b)) for a, b in pairs]
@@ -40,7 +40,7 @@ def separation(arrays: Arrays, written: frozenset[str]) -> str:
     return f"{text}    env.apart = {joined};\n"
 
 
-def _extent(name: str, kind: ArrayType) -> str:
+def extent(name: str, kind: ArrayType) -> str:
     """The bytes between `low` and `high` hold all elements of the array; none if it is empty."""
     size = f"(int64_t)sizeof({kind.dtype.ctype})"
     text = f"    const char *low_{name} = (const char *){name}.data, *high_{name} = low_{name};\n"

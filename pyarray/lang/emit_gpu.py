@@ -10,7 +10,6 @@ second part of the result lists the kernels as `symbol=slots`, which driver/gpu.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import int64
@@ -31,6 +30,7 @@ from .emit_loop import (
     unpack,
     walked,
 )
+from .emit_row import BLOCKS
 from .emit_team import GridCode, by_teams, changes
 from .emit_tile import ROWS, in_tiles, tile_loop
 from .emit_wide import filled, share, wide_arrays, wide_loop
@@ -46,7 +46,6 @@ from .ir import (
     Local,
     ScalarType,
     Size,
-    Stmt,
     Store,
     Tree,
     assigned,
@@ -124,10 +123,13 @@ class _Grid:
                 lines += [f"    int64_t {name};\n" for name, _ in _held(s)]
         return f"__device__ struct {{\n{''.join(lines) or '    int64_t unused;'}}} {_FRAME};\n\n"
 
-    def open(self, name: str, factors: str, loop: int) -> str:
-        """Head of a kernel: the arguments as locals, and in debug mode where we are."""
+    def open(self, name: str, factors: str, loop: int, blocks: int = 0) -> str:
+        """Head of a kernel: the arguments as locals, and in debug mode where we are. Registers are
+        for so many `blocks` of a processor, if given."""
         self.launches.append(f"{name}={factors}")
         text = self.code.dialect.entry.format(symbol=name, slots=f"{self.symbol}_slots")
+        if blocks:
+            text = text.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
         for param, kind in self.kernel.params:
             text += f"    {ctype(kind)} {cname(param)};\n"
             text += unpack(cname(param), kind, self.code.debug).replace("    env.", "    ")
@@ -167,10 +169,10 @@ class _Grid:
             known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in assigned(*loop.body)}
             code.hoisted, lines = self.hoist.loop(loop, known)
         code.sites = sites_of(loop.body)
+        code.keeps = False
         ways, how = self.ways(loop)
-        text = self.open(
-            f"{self.symbol}_{number}", ("*" if self.framed else self.factors(loop)) + how, number
-        )
+        factors = ("*" if self.framed else self.factors(loop)) + how
+        text = self.open(f"{self.symbol}_{number}", factors, number, BLOCKS if code.keeps else 0)
         if self.framed:
             text += self.load()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
@@ -210,7 +212,7 @@ class _Grid:
         leave most of the device idle, else a warp."""
         sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
-        body = self.iteration(loop, self.code.iteration_of_team)
+        body = self.iteration(loop, self.code.iteration_of_team(self.kernel, loop, 2))
         return f"""\
     const int64_t most = {most};
     const bool whole = count < most / {_BLOCKS_WORTH} || (count <= {_FEW} && count < most / {_FEW_WORTH});
@@ -224,11 +226,11 @@ class _Grid:
         """An iteration for each thread, and more where there are more."""
         return (
             "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
-            + self.iteration(loop, self.code.block)
+            + self.iteration(loop, self.code.block(loop.body, 2))
             + "    }\n"
         )
 
-    def iteration(self, loop: For, write: Callable[[tuple[Stmt, ...], int], str]) -> str:
+    def iteration(self, loop: For, body: str) -> str:
         code, inner = self.code, assigned(*loop.body)
         text = ""
         if code.debug:
@@ -237,7 +239,7 @@ class _Grid:
             )
         text += self.places(loop)
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
-        return text + write(loop.body, 2)
+        return text + body
 
     def count(self, loop: For, place: str = "") -> str:
         """Number of iterations; what `bounds` hold is read from `place`."""

@@ -8,9 +8,12 @@ still have to store: `pa_team_sync` stands between.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .emit_code import Code, cname, start_of
+from .emit_row import Place, Row, chunks, filled_places, find_row, loaded, prepare
 from .ir import Atomic, For, Function, Invoke, Load, Local, Stmt, Store, walk
 
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
@@ -54,11 +57,20 @@ class GridCode(Code):
 
     team = False
     read = False  # whether a thread of the team may have read memory since they last met
+    row: Row | None = None  # that is kept in registers, in the text at hand
+    keeps = False  # whether the loop at hand has such a row
+    fills: Mapping[Place, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
-    def iteration_of_team(self, body: tuple[Stmt, ...], indent: int) -> str:
+    def iteration_of_team(self, kernel: Function, loop: For, indent: int) -> str:
         self.team, self.read = True, False
-        text = self.block(body, indent)
+        text = self.block(loop.body, indent)
+        row = find_row(self, kernel, loop, shared_loops(loop.body, self.pure))
+        if row is not None:
+            self.row, self.read, self.keeps, pad = row, False, True, "    " * indent
+            kept = prepare(self, kernel, row, pad) + f"{pad}if (wide) {{\n{self.block(loop.body, indent)}"
+            text = f"{kept}{pad}}} else {{\n{text}{pad}}}\n"
+            self.row = None
         self.team = False
         return text
 
@@ -80,6 +92,9 @@ class GridCode(Code):
         return text
 
     def write_Store(self, s: Store, pad: str, indent: int) -> str:
+        place = getattr(s.array, "name", ""), tuple(getattr(i, "name", "") for i in s.index)
+        if place in self.fills:
+            return f"{pad}{self.fills[place]} = {self.expr(s.value)};\n"
         text = super().write_Store(s, pad, indent)
         if not self.team:
             return text
@@ -92,31 +107,42 @@ class GridCode(Code):
 
     def shared(self, s: For, pad: str, indent: int) -> str:
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
-        (variable,), (reach,) = s.variables, s.ranges
         nodes = [n for st in s.body for n in walk(st)]
         types = {n.name: n.type for n in nodes if isinstance(n, Local)}
         stores = _effects(s.body, self.pure)
-        start = self.expr(reach.start) if reach.start is not None else "0"
-        stop = self.expr(reach.stop)  # type: ignore[arg-type]
-        self.counters += 1
-        k, inner = f"k{self.counters}", pad + "    "
-        text = (self.met(pad) if stores else "") + f"{pad}{{\n{inner}const int64_t {k}_stop = {stop};\n"
+        inner = pad + "    "
+        text = (self.met(pad) if stores else "") + f"{pad}{{\n"
         lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         for acc, op in s.reductions:
             dtype = types[acc].dtype
             text += f"{inner}{dtype.ctype} {lanes[acc]} = {start_of(acc, op, dtype)};\n"
         saved = dict(self.renamed)
         self.renamed |= lanes
-        loads = sum(isinstance(n, Load) for n in nodes)
-        text += f"{inner}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
-        text += f"{inner}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
         self.team = False
-        text += f"{inner}    const int64_t {cname(variable)} = {k};\n{self.block(s.body, indent + 2)}"
+        if self.row is not None and any(s is x for x in self.row.loops):
+            self.at, self.fills = loaded(self.row, s), filled_places(self.row, s)
+            text += chunks(self.row, s, self.block(s.body, indent + 5), inner)
+            self.at, self.fills = {}, {}
+        else:
+            text += self.strided_loop(s, inner, indent + 1)
         self.team = True
-        text += f"{inner}}}\n{self.joined(s, lanes, types, inner) if s.reductions else ''}"
+        text += self.joined(s, lanes, types, inner) if s.reductions else ""
         self.renamed = saved
         self.read = False  # for who has an other's part of a reduction has waited for its reads
         return f"{text}{pad}}}\n" + (f"{pad}pa_team_sync(whole);\n" if stores else "")
+
+    def strided_loop(self, s: For, pad: str, indent: int) -> str:
+        """Single elements: neighbouring threads have neighbours."""
+        (variable,), (reach,) = s.variables, s.ranges
+        start = self.expr(reach.start) if reach.start is not None else "0"
+        stop = self.expr(reach.stop)  # type: ignore[arg-type]
+        self.counters += 1
+        k, loads = f"k{self.counters}", sum(isinstance(n, Load) for st in s.body for n in walk(st))
+        text = f"{pad}const int64_t {k}_stop = {stop};\n"
+        text += f"{pad}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
+        text += f"{pad}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
+        text += f"{pad}    const int64_t {cname(variable)} = {k};\n"
+        return f"{text}{self.block(s.body, indent + 1)}{pad}}}\n"
 
     def joined(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
         """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""

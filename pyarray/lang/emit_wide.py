@@ -82,7 +82,7 @@ def own_loads(code: Code, kernel: Function, loop: For) -> dict[tuple[str, tuple[
     """(parameter, its index) → type, of elements that every iteration reads, come what may, at places made of
     the loop's variables alone."""
     kinds, found = dict(kernel.params), {}
-    for n in (n for s in loop.body for n in _always(s)):
+    for n in (n for s in loop.body for n in always(s)):
         if (
             isinstance(n, Load)
             and isinstance(n.array, Local)
@@ -192,7 +192,7 @@ def body(code: Code, kernel: Function, loop: For, place: str | None, held: dict[
     return text
 
 
-def _always(node: Any) -> Iterator[Any]:
+def always(node: Any) -> Iterator[Any]:
     """`node` and what is evaluated whenever it is."""
     yield node
     below: list[Any]
@@ -203,4 +203,4 @@ def _always(node: Any) -> Iterator[Any]:
     else:
         below = list(node.ranges if isinstance(node, For) else children(node))
     for child in below:
-        yield from _always(child)
+        yield from always(child)

@@ -49,9 +49,9 @@ def _refuse_reads(
 
 def _own(store: Store, load: Load, variable: str, changing: set[str]) -> bool:
     """Whether an iteration reads what it stores itself, or what no iteration stores."""
-    if _shape(store.array) != _shape(load.array):
+    if key_of(store.array) != key_of(load.array):
         return False
-    pairs = [(a, _shape(a) == _shape(b)) for a, b in zip(store.index, load.index, strict=True)]
+    pairs = [(a, key_of(a) == key_of(b)) for a, b in zip(store.index, load.index, strict=True)]
     return all(same for _, same in pairs) or any(
         same and _determines(a, variable, changing) for a, same in pairs
     )
@@ -68,10 +68,10 @@ def _determines(e: Any, variable: str, changing: set[str]) -> bool:
     return (found[0] and fixed[1]) or (fixed[0] and found[1])
 
 
-def _shape(node: Any) -> Any:
+def key_of(node: Any) -> Any:
     """An expression without the places where it stands in the source: equal ones compute the same."""
     if isinstance(node, tuple):
-        return tuple(map(_shape, node))
+        return tuple(map(key_of, node))
     if not is_dataclass(node) or not hasattr(node, "loc"):
         return node
-    return type(node), tuple(_shape(getattr(node, f.name)) for f in fields(node) if f.name != "loc")
+    return type(node), tuple(key_of(getattr(node, f.name)) for f in fields(node) if f.name != "loc")

@@ -12,7 +12,7 @@ from kernel_tools import agree, launch, on
 import pyarray as pa
 from pyarray.lang.markers import unordered
 
-WIDTHS = [0, 1, 2, 31, 32, 33, 64, 257, 1000, 1024, 5000]
+WIDTHS = [0, 1, 2, 31, 32, 33, 64, 257, 1000, 1024, 5000, 17000]
 DTYPES = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 
 
@@ -206,3 +206,56 @@ def test_failures_of_shared_loops_are_recorded(device, width):
         softmax(narrow, there[2])
     assert (found.value.tid, found.value.argument, found.value.index) == (0, "out", width - 2)
     close(pa.asnumpy(narrow), plain[:, :-2], 1e-6)
+
+
+@pa.kernel
+def normalized(mean, out, scaled, x):
+    for i in range(out.shape[0]):
+        s = pa.float32(0)
+        for r in unordered(range(x.shape[1])):
+            s = s + x[i, r]
+        mean[i, 0] = s / x.shape[1]
+        q = pa.float32(0)
+        for r in unordered(range(out.shape[1])):
+            out[i, r] = x[i, r] - mean[i, 0]
+            q = q + x[i, r] * x[i, r]
+        for r in unordered(range(x.shape[1])):
+            scaled[i, r] = x[i, r] / (1 + q) + out[i, r]
+
+
+@pytest.mark.parametrize("width", [32, 500, 4096, 9000])
+def test_a_row_is_read_again_after_a_store_that_may_change_it(device, width):
+    x = np.random.default_rng(width).integers(-4, 5, (3, width)).astype(np.float32)
+    zeros = [np.zeros((3, width), np.float32) for _ in range(3)]
+    got = launch(normalized, device, *zeros, x)
+    s, q = x.sum(1, keepdims=True), (x * x).sum(1, keepdims=True)
+    close(got[0][:, :1], s / width, 1e-5)
+    close(got[1], x - s / width, 1e-5)
+    close(got[2], x / (1 + q) + x - s / width, 1e-5)
+    changed = x.copy()
+    changed[:, :1] = s / width  # the mean becomes an element of the row
+    q = (changed * changed).sum(1, keepdims=True)
+    out = on(device, zeros[0].copy())
+    scaled = on(device, zeros[0].copy())
+    there = on(device, x.copy())
+    normalized(there, out, scaled, there)
+    close(pa.asnumpy(there), changed, 1e-5)
+    close(pa.asnumpy(out), changed - s / width, 1e-5)
+    close(pa.asnumpy(scaled), changed / (1 + q) + changed - s / width, 1e-5)
+
+
+@pa.kernel
+def twice(out, x):
+    for i in range(out.shape[0]):
+        s = x[i, 0] * 0
+        for r in unordered(range(x.shape[1])):
+            s = s + x[i, r]
+        for r in unordered(range(x.shape[1])):
+            out[i, r] = x[i, r] + s
+            y = out[i, r]
+            out[i, r] = y * 2
+
+
+def test_what_an_iteration_stores_it_reads(device):
+    x = np.arange(3 * 64).reshape(3, 64)
+    agree(twice, device, np.zeros((3, 64), np.int64), x)

@@ -43,6 +43,18 @@ PA_FN bool pa_aligned(const void *p, int64_t size)
     return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;
 }
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pa_vector { T v[N]; };
+/* past the first-level cache, which keeps what is read more often */
+template <typename V> PA_FN V pa_load_past(const void *p)
+{
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+    return *(const V *)p;
+#else
+    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
+    if (sizeof(V) % 16) return *(const V *)p;
+    for (int k = 0; k < (int)(sizeof(V) / 16); ++k) u.words[k] = __ldcg((const uint4 *)p + k);
+    return u.value;
+#endif
+}
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {
@@ -71,7 +83,7 @@ typedef struct {
     int64_t s1_v_x;
 } kernel_centre_slots;
 
-extern "C" __global__ void __launch_bounds__(256) kernel_centre_0(const kernel_centre_slots memory)
+extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
     (void)slots;
@@ -98,11 +110,97 @@ extern "C" __global__ void __launch_bounds__(256) kernel_centre_0(const kernel_c
         const int64_t v_i = t;
         float v_first = 0;
         float v_s = 0;
+        const int64_t row_low = 0;
+        const int64_t row_size = v_x.n1 - row_low;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const bool wide = row_size % 4 == 0
+            && v_x.s1 == (int64_t)sizeof(float)
+            && pa_aligned(row0, sizeof(float) * 4)
+            && v_out.s1 == (int64_t)sizeof(float)
+            && pa_aligned(row1, sizeof(float) * 4);
+        const bool again = row_size > team * 16;
+        float keep0[16];
+        if (wide) {
         v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
         v_s = 0.0f;
         {
-            const int64_t k1_stop = v_x.n1;
             float lane_v_s = 0.0f;
+            for (int64_t piece = 0; piece < row_size; piece += team * 16) {
+                const int left = (int)pa_less(row_size - piece, team * 16);
+                #pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < left) {
+                        const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + piece + first);
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) keep0[c * 4 + j] = take0.v[j];
+                    }
+                }
+                #pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < left) {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + piece + first + j;
+                            lane_v_s = (lane_v_s + keep0[c * 4 + j]);
+                        }
+                    }
+                }
+            }
+            for (int d = warpSize / 2; d > 0; d /= 2) {
+                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            }
+            if (whole) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                __syncthreads(); /* the ones before have been read */
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[0];
+                for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            for (int64_t piece = 0; piece < row_size; piece += team * 16) {
+                const int left = (int)pa_less(row_size - piece, team * 16);
+                if (again)
+                #pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < left) {
+                        const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + piece + first);
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) keep0[c * 4 + j] = take0.v[j];
+                    }
+                }
+                #pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < left) {
+                        pa_vector<float, 4> give1;
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + piece + first + j;
+                            give1.v[j] = ((keep0[c * 4 + j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        *(pa_vector<float, 4> *)(row1 + piece + first) = give1;
+                    }
+                }
+            }
+        }
+        pa_team_sync(whole);
+        } else {
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = 0.0f;
+            const int64_t k1_stop = v_x.n1;
             #pragma unroll 8
             for (int64_t k1 = 0 + rank; k1 < k1_stop; k1 += team) {
                 const int64_t v_j = k1;
@@ -134,6 +232,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel_centre_0(const kernel_c
             }
         }
         pa_team_sync(whole);
+        }
     }
 }
 

@@ -1,0 +1,258 @@
+"""A team's iteration that runs over one row several times: what several of its unordered loops load is loaded
+once, in vectors of 16 bytes, and kept in registers.
+
+Each thread has the same elements of the row in every loop. Rows that are too long for the registers are
+loaded piece by piece, anew in each loop; those that aren't dense or aligned take the text of every team.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from . import emit_views as views
+from .emit_apart import extent
+from .emit_code import Code, cname
+from .emit_wide import always
+from .ir import Atomic, For, Function, Invoke, Load, Local, Store, While, assigned, children, walk
+from .unordered import key_of
+
+SLOTS = 16  # elements of a row that a thread keeps: a block of 256 has rows of 4096
+BLOCKS = 4  # of a processor at a time: 64 registers for a thread
+_BYTES = 128  # of all that a thread keeps: half of them
+
+Place = tuple[str, tuple[str, ...]]  # an array and the variables of an index; "" is that of the row's loop
+
+
+@dataclass(frozen=True)
+class Row:
+    """`loops` run over the row; `uses` are the elements that each loads whatever comes, `stores` those that
+    it fills. What is `kept` is first loaded by the loop of that number. The arrays in `late` are read after
+    those in `early` are written, so they must not share memory."""
+
+    loops: tuple[For, ...]
+    kept: dict[Place, int]
+    uses: tuple[tuple[Place, ...], ...]
+    stores: tuple[tuple[Place, ...], ...]
+    kinds: dict[Place, Any]
+    early: tuple[str, ...]
+    late: tuple[str, ...]
+    slots: int
+
+    @property
+    def share(self) -> int:
+        """Elements of a vector."""
+        return min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), 8)
+
+
+def find_row(code: Code, kernel: Function, loop: For, shared: list[For]) -> Row | None:
+    """What a parallel loop's iteration keeps of its row; None where it keeps nothing."""
+    loops = [s for s in loop.body if any(s is x for x in shared) and isinstance(s, For) and _plain(s, loop)]
+    nodes = [n for s in loop.body for n in walk(s)]
+    if len(loops) < 2 or any(isinstance(n, Atomic) for n in nodes):
+        return None
+    order = [n for s in loop.body for n in _order(s, loops)]
+    first = next((k for k, n in enumerate(order) if isinstance(n, Store)), len(order))
+    written = {n.array.name if isinstance(n.array, Local) else "" for n in order if isinstance(n, Store)}
+    params = {n: k for n, k in kernel.params if n not in assigned(*kernel.body)}
+    known = written <= params.keys()
+    before = {id(n) for n in order[:first]}
+    kinds, late = dict[Place, Any](), set[str]()
+    found, refused = list[set[Place]](), set[Place]()
+    for s in loops:
+        sure = {id(n) for st in s.body for n in always(st)}
+        own = set()
+        for n in (n for st in s.body for n in walk(st) if isinstance(n, Load)):
+            place = _place(code, n, s, loop, params)
+            if place is None:
+                continue
+            if id(n) not in before and (not known or place[0] in written):
+                refused.add(place)
+            elif id(n) in sure:
+                own.add(place)
+                kinds[place] = n.array.type
+                late |= set() if id(n) in before else {place[0]}
+        found.append(own)
+    found = [own - refused for own in found]
+    times = Counter(place for own in found for place in own)
+    kept = {p: next(k for k, own in enumerate(found) if p in own) for p, n in times.items() if n > 1}
+    slots = SLOTS
+    while slots * sum(kinds[p].dtype.itemsize for p in kept) > _BYTES:
+        slots //= 2
+    if not kept or slots < 8:
+        return None
+    uses = tuple(tuple(sorted(own)) for own in found)
+    stores = []
+    for s, own in zip(loops, found, strict=True):
+        last = _last_stores(code, s, loop, params, own) if known else ()
+        places = {p: n.array.type for n, p in last}
+        kinds |= places
+        stores.append(tuple(places))
+    kinds = {p: k for p, k in kinds.items() if p in times or any(p in places for places in stores)}
+    late &= {p[0] for p in times}
+    early = tuple(sorted(written)) if late else ()
+    return Row(tuple(loops), kept, uses, tuple(stores), kinds, early, tuple(sorted(late)), slots)
+
+
+def _plain(s: For, loop: For) -> bool:
+    """Whether the bounds of a loop are the same throughout an iteration."""
+    changing, parts = (
+        assigned(*loop.body),
+        [x for x in (s.ranges[0].start, s.ranges[0].stop) if x is not None],
+    )
+    nodes = [n for x in parts for n in walk(x)]
+    names = {n.name for n in nodes if isinstance(n, Local)}
+    return not names & changing and not any(isinstance(n, (Load, Invoke, Atomic)) for n in nodes)
+
+
+def _order(node: Any, loops: list[For]) -> Iterator[Any]:
+    """Loads, calls and stores as they come. What a loop stores comes before what it loads, but in one over
+    the row, whose iterations have nothing to do with each other."""
+    nodes = [n for n in walk(node) if isinstance(n, (For, While)) and not any(n is x for x in loops)]
+    if nodes and nodes[0] is node:
+        stores = [n for n in walk(node) if isinstance(n, Store)]
+        yield from stores
+        yield from (n for n in walk(node) if isinstance(n, (Load, Invoke)))
+        return
+    if isinstance(node, Store):
+        yield from (
+            n for part in (node.value, *node.index) for n in walk(part) if isinstance(n, (Load, Invoke))
+        )
+        yield node
+        return
+    if isinstance(node, (Load, Invoke)):
+        yield from (n for n in walk(node) if isinstance(n, (Load, Invoke)))
+        return
+    for part in getattr(node, "body", ()) if isinstance(node, For) else children(node):
+        yield from _order(part, loops)
+
+
+def _place(code: Code, n: Load | Store, s: For, loop: For, params: dict[str, Any]) -> Place | None:
+    """The place of an access to a parameter's row, if it is known to be inside."""
+    if not isinstance(n.array, Local) or n.array.name not in params:
+        return None
+    if n.site is not None and n.site not in code.hoisted:
+        return None
+    inner = {v for st in loop.body for x in walk(st) if isinstance(x, For) for v in x.variables}
+    changing, (variable,) = assigned(*loop.body) | inner, s.variables
+    names = [i.name if isinstance(i, Local) else None for i in n.index]
+    if None in names or names.count(variable) != 1 or set(names) - {variable} & changing:
+        return None
+    return n.array.name, tuple("" if name == variable else str(name) for name in names)
+
+
+def _last_stores(
+    code: Code, s: For, loop: For, params: dict[str, Any], own: set[Place]
+) -> Iterator[tuple[Store, Place]]:
+    """The stores that end a loop's body, each the only one into its array, behind which nothing is read but
+    what is loaded already."""
+    stores = Counter(n.array.name for st in s.body for n in walk(st) if isinstance(n, Store))  # type: ignore[union-attr]
+    for st in reversed(s.body):
+        if not isinstance(st, Store) or st.marks:
+            return
+        place = _place(code, st, s, loop, params)
+        if place is None or stores[place[0]] > 1:
+            return
+        yield st, place
+        reads = [n for part in (st.value, *st.index) for n in walk(part) if isinstance(n, (Load, Invoke))]
+        if not all(isinstance(n, Load) and _place(code, n, s, loop, params) in own for n in reads):
+            return
+
+
+# ---- text
+
+
+def index_of(place: Place, variable: str) -> tuple[str, ...]:
+    return tuple(name or variable for name in place[1])
+
+
+def prepare(code: Code, kernel: Function, row: Row, pad: str) -> str:
+    """Whether the row is kept, and where its elements are."""
+    (reach,) = row.loops[0].ranges
+    text = f"{pad}const int64_t row_low = {code.expr(reach.start) if reach.start is not None else '0'};\n"
+    text += f"{pad}const int64_t row_size = {code.expr(reach.stop)} - row_low;\n"  # type: ignore[arg-type]
+    tests = [f"row_size % {row.share} == 0"]
+    seen = {key_of((reach.start, reach.stop))}
+    for s in row.loops[1:]:
+        (other,) = s.ranges
+        if key_of((other.start, other.stop)) not in seen:
+            seen.add(key_of((other.start, other.stop)))
+            low = code.expr(other.start) if other.start is not None else "0"
+            tests.append(f"{low} == row_low && {code.expr(other.stop)} - row_low == row_size")  # type: ignore[arg-type]
+    for number, (place, kind) in enumerate(row.kinds.items()):
+        element, name = kind.dtype.ctype, cname(place[0])
+        index = ["row_low" if not v else code.renamed.get(v) or cname(v) for v in place[1]]
+        text += f"{pad}{element} *const row{number} = {views.address(kind, name, index)};\n"
+        step = views.stride(kind, name, place[1].index(""))
+        tests.append(f"{step} == (int64_t)sizeof({element})")
+        tests.append(f"pa_aligned(row{number}, sizeof({element}) * {row.share})")
+    if row.late:
+        kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.early}
+        text += "".join(extent(cname(n), kinds[n]) for n in sorted({*row.early, *row.late}))
+        for a in row.late:
+            for b in (b for b in row.early if b != a):
+                tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
+    joined = f"\n{pad}    && ".join(tests)
+    text += f"{pad}const bool wide = {joined};\n{pad}const bool again = row_size > team * {row.slots};\n"
+    for place in row.kept:
+        text += f"{pad}{row.kinds[place].dtype.ctype} keep{_number(row, place)}[{row.slots}];\n"
+    return text
+
+
+def _number(row: Row, place: Place) -> int:
+    return list(row.kinds).index(place)
+
+
+def loaded(row: Row, s: For) -> dict[Place, str]:
+    """What the loop's body finds in registers: array and variables → C text."""
+    k = next(k for k, x in enumerate(row.loops) if x is s)
+    (variable,) = s.variables
+    texts = {
+        p: f"keep{_number(row, p)}[c * {row.share} + j]" if p in row.kept else f"take{_number(row, p)}.v[j]"
+        for p in row.uses[k]
+    }
+    return {(p[0], index_of(p, variable)): text for p, text in texts.items()}
+
+
+def filled_places(row: Row, s: For) -> dict[Place, str]:
+    """What it fills: array and variables → C text."""
+    k = next(k for k, x in enumerate(row.loops) if x is s)
+    (variable,) = s.variables
+    return {(p[0], index_of(p, variable)): f"give{_number(row, p)}.v[j]" for p in row.stores[k]}
+
+
+def chunks(row: Row, s: For, body: str, pad: str) -> str:
+    """The loop over a thread's elements around the text of one, which is indented by sixteen more."""
+    k = next(k for k, x in enumerate(row.loops) if x is s)
+    (variable,), share, inner = s.variables, row.share, f"{pad}            "
+
+    def vector(place: Place) -> str:
+        return f"pa_vector<{row.kinds[place].dtype.ctype}, {share}>"
+
+    head = f"{pad}    #pragma unroll\n{pad}    for (int c = 0; c < {row.slots // share}; ++c) {{\n"
+    head += f"{pad}        const int first = (c * team + rank) * {share};\n"
+    head += f"{pad}        if (first < left) {{\n"
+    tail = f"{pad}        }}\n{pad}    }}\n"
+    text = f"{pad}for (int64_t piece = 0; piece < row_size; piece += team * {row.slots}) {{\n"
+    text += f"{pad}    const int left = (int)pa_less(row_size - piece, team * {row.slots});\n"
+    for place in (p for p in row.kept if p in row.uses[k]):  # all of it is on its way at once
+        n, new = _number(row, place), row.kept[place] == k
+        load = f"pa_load_past<{vector(place)}>(row{n} + piece + first)"
+        text += ("" if new else f"{pad}    if (again)\n") + head
+        text += f"{inner}const {vector(place)} take{n} = {load};\n{inner}#pragma unroll\n"
+        text += f"{inner}for (int j = 0; j < {share}; ++j) keep{n}[c * {share} + j] = take{n}.v[j];\n{tail}"
+    text += head
+    for place in row.uses[k]:
+        if place not in row.kept:
+            n = _number(row, place)
+            load = f"*(const {vector(place)} *)(row{n} + piece + first)"
+            text += f"{inner}const {vector(place)} take{n} = {load};\n"
+    text += "".join(f"{inner}{vector(p)} give{_number(row, p)};\n" for p in row.stores[k])
+    text += f"{inner}#pragma unroll\n{inner}for (int j = 0; j < {share}; ++j) {{\n"
+    text += f"{inner}    const int64_t {cname(variable)} = row_low + piece + first + j;\n{body}{inner}}}\n"
+    for place in row.stores[k]:
+        n = _number(row, place)
+        text += f"{inner}*({vector(place)} *)(row{n} + piece + first) = give{n};\n"
+    return f"{text}{tail}{pad}}}\n"
