@@ -91,11 +91,14 @@ def _run(kind: str, x: ndarray, out: ndarray, sizes: Sequence[int], direction: i
 def _last(x: ndarray, axes: Sequence[int]) -> tuple[ndarray, list[int]]:
     """`x` with `axes` at the end, in memory without gaps, and the order of axes that takes it back."""
     order = [k for k in range(x.ndim) if k not in axes] + list(axes)
-    moved = permute_dims(x, order)
-    packed: ndarray = operation("contiguous")(moved)
+    packed: ndarray = operation("contiguous")(_moved(x, order))
     if packed._ptr % ALIGNED:
         packed = packed.copy()
     return packed, sorted(range(x.ndim), key=order.__getitem__)
+
+
+def _moved(x: ndarray, order: list[int]) -> ndarray:
+    return x if order == list(range(x.ndim)) else permute_dims(x, order)
 
 
 def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
@@ -105,7 +108,7 @@ def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
         packed, back = _last(x, some)
         out = empty(packed._shape, x._dtype, x.device)
         _run("c2c", packed, out, packed._shape[-len(some) :], direction)
-        x = permute_dims(out, back)
+        x = _moved(out, back)
     return x
 
 
@@ -117,7 +120,7 @@ def _of_real(x: ndarray, axes: Sequence[int]) -> ndarray:
     half = packed._shape[-1] // 2 + 1
     out = empty((*packed._shape[:-1], half), kind, x.device)
     _run("r2c", packed, out, packed._shape[-len(some) :], FORWARD)
-    return _complex(permute_dims(out, back), axes[:-TOGETHER], FORWARD)
+    return _complex(_moved(out, back), axes[:-TOGETHER], FORWARD)
 
 
 def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:
@@ -130,7 +133,7 @@ def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:
     kind = asdtype(np.empty(0, x._dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
     out = empty((*packed._shape[:-1], points), kind, x.device)
     _run("c2r", packed, out, (points,), INVERSE)
-    return permute_dims(out, back)
+    return _moved(out, back)
 
 
 def _resized(x: ndarray, axes: Sequence[int], sizes: Sequence[int]) -> ndarray:
