@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..array import WATCHED
 from ..driver.base import Device, get_device
 from ..dtypes import named_dtype, shown
@@ -18,7 +20,7 @@ from ..lang.pipeline import Program
 from ..lang.record import leaves
 from . import compile as compiler
 from .binding import Bound
-from .forms import Struct
+from .forms import Struct, fixed_class
 from .signature import is_readonly
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -83,6 +85,8 @@ def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
     for item in bound.form.items:
         if isinstance(item, Struct):
             yield f"{item.name}.class", item.kind
+        elif (kind := fixed_class(item)) is not None and issubclass(kind, (type, np.dtype)):
+            yield f"{item.name}.given", "a class" if issubclass(kind, type) else "a dtype"
     types = (pair for name, kind in bound.types() for pair in leaves(name, kind))
     for (parameter, argument), (path, leaf) in zip(bound.pairs, types, strict=True):
         if isinstance(leaf, ArrayType):

@@ -103,6 +103,19 @@ def test_types_are_constants_by_whichever_name(device):
     assert [row.dtype for row in converted.signature.values()] == [np.float64, np.float32]
 
 
+def test_a_class_and_its_dtype_are_told_apart(device):
+    @pa.kernel
+    def filled(out, kind):
+        for i in range(out.size):
+            out[i] = kind(3.75)
+
+    out = on(device, np.zeros(2))
+    filled(out, pa.int8)
+    assert filled.explain_miss(out, pa.int8) is None
+    told = filled.explain_miss(out, np.dtype("int8"))
+    assert told.endswith("of its 1 variant:\n  kind.given: a dtype, there a class")
+
+
 def test_a_captured_type_that_changes_is_compiled_anew(device, monkeypatch):
     out = on(device, np.zeros(2))
     for kind, expected in ((pa.int8, 3), (np.dtype("float32"), 3.75), (pa.float32, 3.75), (pa.bool, 1)):
