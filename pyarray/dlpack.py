@@ -22,7 +22,7 @@ from pyarray.array_convert import plain
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.touch import touch
-from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, refused
+from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
@@ -179,6 +179,8 @@ def _from_tensor(x: Any, target: Device | None, copy: bool | None) -> tuple[ndar
     copied, asked, capsule = False, None, None
     try:
         if target is None and copy is None and _in_order(x):
+            if (export := plain_export(x)) is not None:
+                return _import(export(x), counter(x)), False
             try:
                 capsule = x.__dlpack__(stream=-1, max_version=VERSION)
             except TypeError:  # a torch that knows no versions

@@ -157,6 +157,8 @@ class Kernel(Importable):
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
         captured value may have changed, somebody observes launches."""
+        if (shared := transfer.on_memory(self.parameters, args)) is not None:
+            return self._dispatch(*shared)
         bound = self.bind(args)
         misses = self.counts["misses"]
         variant = self._variant(bound, self._checked())
@@ -256,11 +258,10 @@ class Kernel(Importable):
         changed = [(c, value) for c, value in now if static_key(value) != static_key(c.value)]
         if changed and self.on_global_change == "raise":
             capture, value = changed[0]
-            name = capture.shown(self.__module__)
             was, is_now = shown(capture.value), "nothing" if value is Capture else shown(value)
             raise RuntimeError(
-                f"kernel {self.__name__!r} was compiled with {name} = {was}, which is now {is_now}; "
-                "pass it as a parameter, or use on_global_change='recompile'"
+                f"kernel {self.__name__!r} was compiled with {capture.shown(self.__module__)} = {was}, "
+                f"which is now {is_now}; pass it as a parameter, or use on_global_change='recompile'"
             )
         if changed:
             self._variants.clear()

@@ -69,6 +69,31 @@ class Copied:
             _count("download", packed.nbytes)
 
 
+def on_memory(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any] | None:
+    """The arguments with arrays on the CPU in place of its tensors, for the quick way in. None where there is
+    no tensor, where anything else is among them than tensors, arrays and numbers that are there, and where
+    tensors alone go to a default device that is a GPU."""
+    found, tensors, here = list(args), 0, False
+    for k, value in enumerate(args):
+        if type(value) in _NUMBERS:
+            continue
+        if isinstance(value, ndarray) and value.device.code == 0:
+            here = True
+            continue
+        p = parameters[k]
+        there = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
+        if not there or p.constant or p.structure or isinstance(p.annotation, Unread):
+            return None
+        try:
+            found[k] = imported(value)
+        except (BufferError, RuntimeError, TypeError, ValueError):  # told with its name, the slow way
+            return None
+        tensors += 1
+    if not tensors or any(p.keyword_only for p in parameters):
+        return None
+    return found if here or get_device(None).code == 0 else None
+
+
 def taken(
     kernel: str, leaves: Sequence[Parameter], values: Sequence[Any]
 ) -> tuple[tuple[Any, ...], tuple[Copied, ...]]:

@@ -19,7 +19,7 @@ from .op_schema import MISSING, WRITTEN, Argument
 
 _memory = getattr(torch._C, "_to_dlpack_versioned", None)  # what __dlpack__ calls after its questions
 _torch_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-_shares: Any = torch._C._is_alias_of
+_shares: Any = getattr(torch._C, "_is_alias_of")  # noqa: B009  (typed nowhere)
 _devices: dict[int, Device] = {}  # a memo, by torch's index: get_device takes a text
 
 

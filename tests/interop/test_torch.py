@@ -151,6 +151,32 @@ def test_tensors_that_require_grad_are_taken_where_no_gradient_is_recorded(mode)
             take(leaf)
 
 
+def test_calls_with_tensors_find_what_was_compiled():
+    @pa.kernel
+    def shifted(o, v, by, *, again=1):
+        for i in range(o.size):
+            o[i] = v[i] + by * again
+
+    for call in (
+        lambda n: shifted(torch.zeros(n), torch.ones(n), 2),
+        lambda n: shifted(torch.zeros(n), torch.ones(2 * n)[::2], 2, again=2),
+        lambda n: shifted(pa.zeros(n, dtype="float32"), torch.ones(n), 2),
+        lambda n: shifted(torch.zeros(n), np.ones(n, np.float32), 2),
+        lambda n: add_to(torch.zeros(n), torch.ones(n)),
+    ):
+        call(3)
+        before = [k.cache_info() for k in (shifted, add_to)]
+        for n in (3, 0, 5):
+            call(n)
+        after = [k.cache_info() for k in (shifted, add_to)]
+        assert [a["misses"] - b["misses"] for a, b in zip(after, before, strict=True)] == [0, 0]
+        assert sum(a["hits"] - b["hits"] for a, b in zip(after, before, strict=True)) == 3
+    o = torch.zeros(3)
+    shifted(o, torch.arange(3.0), 2)
+    shifted(o, o, 2, again=2)
+    assert (o.tolist(), o._version) == ([6, 7, 8], 2)
+
+
 def test_tensors_live_as_long_as_arrays_on_them():
     w = torch.ones(3)
     gone = weakref.ref(w)
