@@ -152,7 +152,7 @@ NO_KERNEL = {
     *("BufferView", "broadcast_to", "empty", "ones", "zeros", "from_dlpack", "asnumpy"),
     *("default_device", "get_default_device", "get_device", "set_default_device", "Stream", "synchronize"),
     *("cache_info", "debug", "dump", "dump_tag", "get_default_memory_pool", "load_dump", "show_config"),
-    *("transfer_info", "default_rng", "Generator"),
+    *("transfer_info", "default_rng", "Generator", "finfo", "isdtype", "issubdtype"),
 }
 THE_USERS = {  # whose text is the user's own
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "fuse", "kernel", "load_kernel"),
