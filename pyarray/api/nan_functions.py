@@ -196,17 +196,14 @@ def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 
 
 @repeatable
-def nanmean(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
-) -> ndarray:
-    """`mean` of the elements that are not NaN; NaN where there are none. With `dtype` elements are cast to
-    that first. Raises `TypeError` for one that isn't floating.
+def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+    """`mean` of the elements that are not NaN; NaN where there are none.
 
     >>> import pyarray as pa
     >>> pa.nanmean(pa.asarray([1.0, float("nan"), 3.0])).item()
     2.0
     """
-    x = statistical.cast_floating("nanmean", x, dtype)
+    x = as_operand("nanmean", x, "biufc")
     if x._dtype.kind not in "fc":
         return statistical.mean(x, axis=axis, keepdims=keepdims, out=out)
     axes = shapes.normalize_axes(axis, x.ndim)
@@ -222,7 +219,6 @@ def nanvar(
     x: Any,
     /,
     axis: Any = None,
-    dtype: Any = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -235,7 +231,6 @@ def nanvar(
     >>> pa.nanvar(pa.asarray([1.0, float("nan"), 3.0])).item()
     1.0
     """
-    x = statistical.cast_floating("nanvar", x, dtype)
     return _spread("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
@@ -244,7 +239,6 @@ def nanstd(
     x: Any,
     /,
     axis: Any = None,
-    dtype: Any = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -257,7 +251,6 @@ def nanstd(
     >>> pa.nanstd(pa.asarray([1.0, float("nan"), 3.0])).item()
     1.0
     """
-    x = statistical.cast_floating("nanstd", x, dtype)
     return _spread("nanstd", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
@@ -283,9 +276,8 @@ _LAST = {
 }
 
 
-def _spread(
-    name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None
-) -> ndarray:
+def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out: ndarray | None) -> ndarray:
+    x = as_operand(name, x, "biufc")
     if x._dtype.kind not in "fc":
         plain = var if name == "nanvar" else std
         return plain(x, axis, correction=correction, keepdims=keepdims, out=out)

@@ -9,4 +9,6 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError("pyarray.torch needs torch, which isn't installed: pip install torch") from None
 
+from .explain import Explanation as Explanation
+from .explain import explain as explain
 from .op import op as op

@@ -1,0 +1,62 @@
+"""`torch.compile(f, backend="pyarray")`: found by the entry point `torch_dynamo_backends`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import GraphModule
+
+from .decompositions import decompositions
+from .fusion import Fusion
+from .program import Program
+from .sizes import hints_of
+
+_log = logging.getLogger("pyarray.torch")
+Watch = Callable[[Program], None]
+
+
+def compile_graph(
+    module: GraphModule, inputs: Sequence[Any], check: Sequence[str] = (), watch: Watch | None = None
+) -> Callable[[list[Any]], Any]:
+    """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
+    inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
+    """
+    program = Program(module, Fusion(module.graph, hints_of(inputs)).run(), check)
+    _log.debug("%s", program.text)
+    if watch is not None:
+        watch(program)
+    return program.call
+
+
+def watching(watch: Watch | None) -> Callable[..., Any]:
+    """A backend that tells `watch` of each program that it makes."""
+
+    def forward(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(module, inputs, watch=watch)
+
+    def backward(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(module, inputs, ("tangents",), watch)
+
+    made: Callable[..., Any] = aot_autograd(
+        fw_compiler=forward,
+        bw_compiler=backward,
+        inference_compiler=forward,
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    return made
+
+
+def pyarray(
+    module: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, mode: Any = None
+) -> Callable[..., Any]:
+    """The backend: a graph of Dynamo's as a function of its inputs. Raises `TypeError` for options."""
+    if options or mode:
+        names = ", ".join(map(repr, options or (mode,)))
+        raise TypeError(f"torch.compile(backend='pyarray') takes no options, got {names}; leave them out")
+    made: Callable[..., Any] = watching(None)(module, inputs)
+    return made

@@ -1,0 +1,60 @@
+"""Which operators kernels here compute, and why the others stay torch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from .operators import CREATIONS, REDUCTIONS, argument, reduced_axes, row_of, tensor, text_of
+from .sizes import expression
+
+CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default}
+
+
+def refusal(node: Node) -> str | None:
+    """Why a node stays an operator of torch; None where a kernel of ours computes it."""
+    value = tensor(node)
+    operands = [x.meta["val"] for x in node.all_input_nodes]
+    tensors = [x for x in (value, *operands) if isinstance(x, torch.Tensor)]
+    known = node.target in CREATIONS or node.target in REDUCTIONS or text_of(node) is not None
+    if not known:
+        return "no kernel here computes it"
+    for x in tensors:
+        if x.layout != torch.strided or x.is_sparse or x.is_quantized or x.is_neg() or x.is_conj():
+            return f"a tensor is {x.layout}, quantized or lazily changed"
+        if row_of(x.dtype) is None:
+            return f"no kernel here computes with {x.dtype}"
+        if x.device != value.device:
+            return f"it reads from {x.device} and writes to {value.device}"
+        if x.device.type not in ("cpu", "cuda"):
+            return f"its tensors are on {x.device}"
+        if any(expression(n) == 0 for n in x.shape):
+            return "a tensor is empty"
+    if node.target in REDUCTIONS:
+        if value.dtype.is_complex or argument(node, 3, "dtype") not in (None, value.dtype):
+            return "its dtype"
+        if not reduced_axes(node):
+            return "it reduces no axis"
+    if node.target in CREATIONS and node.target in _RANGES:
+        start, step = range_of(node)
+        if any(isinstance(x, float) for x in (start, step)):
+            return "a range of floats"
+    return None
+
+
+_RANGES = {
+    torch.ops.aten.arange.start_step, torch.ops.aten.arange.default, torch.ops.aten.arange.start,
+    torch.ops.prims.iota.default,
+}  # fmt: skip
+
+
+def range_of(node: Node) -> tuple[Any, Any]:
+    """First element and step of a range."""
+    if node.target is torch.ops.prims.iota.default:
+        return node.kwargs.get("start", 0), node.kwargs.get("step", 1)
+    if node.target is torch.ops.aten.arange.default:
+        return 0, 1
+    step = argument(node, 2, "step", 1) if node.target is torch.ops.aten.arange.start_step else 1
+    return node.args[0], step

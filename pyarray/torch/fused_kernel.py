@@ -1,0 +1,214 @@
+"""A kernel of a graph at run time: one artifact, launched for any values of the size symbols."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from .. import shapes
+from ..array import fresh, ndarray, type_key
+from ..driver.base import Device, get_device
+from ..dtypes import BY_NAME
+from ..jit.bounded import Bounded
+from ..jit.kernel import Kernel, from_text
+from ..jit.launch import make_walk
+from ..jit.mode import mode
+from ..kernels.reduce import pieces_of
+from ..locks import new_lock
+from ..memory.buffer import Buffer
+from .sizes import python
+from .writer import Array, KernelText
+
+MOST = 1024  # kernels and launches that are kept
+Run = Callable[..., None]
+
+# By text, which has all but the arrays' types; those are the kernel's own variants. Graphs share kernels.
+_kernels: Bounded[tuple[str, bool], Kernel] = Bounded(MOST)
+_lock = new_lock()
+
+
+def kernel_of(made: KernelText, grid: bool) -> Kernel:
+    """The kernel of a text, the same for equal texts."""
+    with _lock:
+        found = _kernels.get((made.text, grid))
+        return found or _kernels.add((made.text, grid), from_text(made.name, made.text, dict(made.scope)))
+
+
+def compiles() -> int:
+    """How often a compiler has run for kernels of graphs, in this process."""
+    return sum(kernel.counts["compiles"] for kernel in _kernels.values())
+
+
+def device_of(device: torch.device) -> Device:
+    """The library's device of torch's."""
+    if device.type == "cpu":
+        return get_device("cpu")
+    kind = "cuda" if torch.version.hip is None else "hip"
+    return get_device(f"{kind}:{device.index or 0}")
+
+
+class FusedKernel:
+    """Launches the kernel of `text`. `symbols` are the size symbols that it depends on, in the order of
+    `key`: what is computed from them is kept per key, and addresses are passed."""
+
+    def __init__(self, text: KernelText, device: torch.device):
+        self.text, self.place = text, device
+        self.device = device_of(device)
+        self.grid: bool = self.device.driver.grid
+        self.kernel = kernel_of(text, self.grid)
+        arrays = [*text.outputs, *text.partials, *text.inputs]
+        self._arrays = arrays
+        self._rows = [BY_NAME[a.kind] for a in arrays]
+        expressions = [x for a in (*text.outputs, *text.inputs) for x in _parts(a)]
+        expressions += [
+            *text.numbers,
+            *text.loops,
+            *([text.pieces, text.row] if text.pieces is not None else []),
+        ]  # type: ignore[list-item]
+        names = set[Any]().union(*(x.free_symbols for x in expressions))
+        self.symbols: tuple[sympy.Symbol, ...] = tuple(sorted(names, key=str))
+        self._facts = self._compiled()
+        # By the values of all symbols that shapes, strides, offsets and numbers are computed from.
+        self._runs: Bounded[Any, Run | None] = Bounded(MOST)
+
+    def _compiled(self) -> Callable[..., Any]:
+        """Function of the symbols' values: (shape, strides and offset in bytes) per array, numbers, loops,
+        and what a reduction is cut by."""
+        text = self.text
+        parts = []
+        for array in (*text.outputs, *text.inputs):
+            assert array.window is not None
+            size = BY_NAME[array.kind].itemsize
+            shape = "".join(f"{python(n)}, " for n in array.window.sizes)
+            strides = "".join(f"({python(s)}) * {size}, " for s in array.window.strides)
+            parts.append(f"(({shape}), ({strides}), ({python(array.window.offset)}) * {size})")
+        numbers, loops = ("".join(f"{python(x)}, " for x in xs) for xs in (text.numbers, text.loops))
+        cut = (
+            f"({python(text.pieces)}, {python(text.row)})"
+            if text.pieces is not None and text.row is not None
+            else "None"
+        )
+        given = ", ".join(map(str, self.symbols))
+        source = f"lambda {given}: ([{', '.join(parts)}], ({numbers}), ({loops}), {cut})"
+        made: Callable[..., Any] = eval(source, {"math": math})
+        return made
+
+    def __call__(self, key: tuple[int, ...], *addresses: int) -> None:
+        """Launch on the current stream."""
+        checked = mode.key
+        place = (checked, key)
+        if place in self._runs:
+            run = self._runs[place]
+        else:
+            run = self._prepared(key) if checked is False else self._observed(key)
+            self._runs.add(place, run)  # type: ignore[arg-type]
+        if run is not None:
+            run(*addresses)
+
+    def _layout(self, key: tuple[int, ...]) -> tuple[list[Any], tuple[Any, ...], int, bool]:
+        """Shape, strides and offset of every array, the numbers, bytes of partial results, and whether there
+        is nothing to do."""
+        given, numbers, loops, cut = self._facts(*key)
+        outputs = len(self.text.outputs)
+        partials: list[Any] = []
+        if cut is not None:
+            count = max(cut[0], 1)
+            pieces = pieces_of(
+                count, max(shapes.size(loops), 1), shapes.size(loops) * max(cut[1], 1), self.grid
+            )
+            columns = self.text.form == "columns"
+            shape = (*loops[:-1], pieces, loops[-1]) if columns else (*loops, pieces)
+            for row in self._rows[outputs : outputs + len(self.text.partials)]:
+                partials.append((shape, shapes.contiguous_strides(shape, row.itemsize), 0))
+        nbytes = sum(
+            -(-shapes.size(s) * r.itemsize // 256) * 256
+            for (s, _, _), r in zip(partials, self._rows[outputs:], strict=False)
+        )
+        return [*given[:outputs], *partials, *given[outputs:]], numbers, nbytes, 0 in loops
+
+    def _window(self, number: int, shape: Any, strides: Any, buffer: Buffer) -> ndarray:
+        array, row = self._arrays[number], self._rows[number]
+        strided = array.strided
+        if strided is None:
+            strided = array.window is not None and not array.window.contiguous
+        key = type_key(row, len(shape), strided, True, self.device)
+        return fresh(buffer, shape, strides, shapes.size(shape), row, key)
+
+    def _prepared(self, key: tuple[int, ...]) -> Run | None:
+        layouts, numbers, nbytes, empty = self._layout(key)
+        if empty:
+            return None
+        buffer = Buffer.allocate(self.device, 1)  # only types are read
+        windows = [self._window(k, s, t, buffer) for k, (s, t, _) in enumerate(layouts)]
+        variant = self.kernel.variant((*windows, *numbers), checked=False)
+        walk = make_walk(variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)])
+        return self._runner(walk, layouts, numbers, nbytes)
+
+    def _runner(
+        self, walk: Callable[..., Any], layouts: list[Any], numbers: tuple[Any, ...], nbytes: int
+    ) -> Run:
+        """A function of the addresses of outputs and inputs, as text: offsets and numbers are known."""
+        outputs, partials = len(self.text.outputs), len(self.text.partials)
+        given, passed = list[str](), list[str]()
+        place = 0
+        for k, (shape, _, offset) in enumerate(layouts):
+            if outputs <= k < outputs + partials:
+                passed.append(f"scratch + {place}")
+                place += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+            else:
+                given.append(f"a{k}")
+                passed.append(f"a{k} + {offset}" if offset else f"a{k}")
+        scope: dict[str, Any] = {
+            "walk": walk,
+            "empty": torch.empty,
+            "uint8": torch.uint8,
+            "device": self.place,
+        }
+        lines = (
+            [f"block = empty({nbytes}, dtype=uint8, device=device)", "scratch = block.data_ptr()"]
+            if partials
+            else []
+        )
+        for k, x in enumerate(numbers):
+            scope[f"n{k}"] = x
+            passed.append(f"n{k}")
+        lines.append(f"walk({', '.join(passed)})")
+        text = f"def run({', '.join(given)}):\n" + "".join(f"    {line}\n" for line in lines)
+        exec(compile(text, f"<pyarray {self.kernel.__name__}>", "exec"), scope)
+        run: Run = scope["run"]
+        return run
+
+    def _observed(self, key: tuple[int, ...]) -> Run | None:
+        """With bounds checks, or under observers: the kernel's own call."""
+        layouts, numbers, nbytes, empty = self._layout(key)
+        if empty:
+            return None
+        outputs, partials = len(self.text.outputs), len(self.text.partials)
+
+        def run(*addresses: int) -> None:
+            rest, place, windows = iter(addresses), 0, list[ndarray]()
+            block = torch.empty(nbytes, dtype=torch.uint8, device=self.place) if partials else None
+            for k, (shape, strides, offset) in enumerate(layouts):
+                extent = (
+                    sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + self._rows[k].itemsize
+                )
+                if outputs <= k < outputs + partials:
+                    assert block is not None
+                    start = block.data_ptr() + place
+                    place += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                else:
+                    start = next(rest) + offset
+                buffer = Buffer.wrap(self.device, start, extent if 0 not in shape else 0, self)
+                windows.append(self._window(k, shape, strides, buffer))
+            self.kernel(*windows, *numbers)
+
+        return run
+
+
+def _parts(array: Array) -> Sequence[sympy.Expr]:
+    assert array.window is not None
+    return (*array.window.sizes, *array.window.strides, array.window.offset)

@@ -1,0 +1,166 @@
+"""Which nodes of a graph one kernel computes.
+
+Nodes come in the graph's order. A node joins the group of an operand where every element that it reads there
+is the one that the same iteration computes, and where no operand from outside the group needs the group's
+results. Reductions join what they reduce, and what needs their results joins them where a row fits in a
+cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Graph, Node
+
+from . import views
+from .eligible import CASTS, refusal
+from .group import Group
+from .index import Digits
+from .joining import MOST_NODES, Absorbing, Joining
+from .operators import CREATIONS, REDUCTIONS, tensor
+from .sizes import same_shape
+
+
+@dataclass(eq=False)
+class Fusion:
+    """The groups of a graph. `eager` says why nodes stay torch's own."""
+
+    graph: Graph
+    hints: dict[sympy.Symbol, int]
+    groups: list[Group] = field(default_factory=list)
+    of: dict[Node, Group] = field(default_factory=dict)
+    inlined: set[Node] = field(default_factory=set)
+    eager: dict[Node, str] = field(default_factory=dict)
+    order: dict[Node, int] = field(default_factory=dict)
+
+    def run(self) -> Fusion:
+        """Decide for every node."""
+        self.order = {node: k for k, node in enumerate(self.graph.nodes)}
+        for node in self.graph.nodes:
+            if node.op != "call_function" or views.is_view(node):
+                continue
+            if not isinstance(node.meta.get("val"), torch.Tensor):
+                continue
+            why = refusal(node)
+            if why is not None:
+                self.eager[node] = why
+            elif self._inline(node):
+                self.inlined.add(node)
+            else:
+                self._place(node)
+        self._merge_producers()
+        return self
+
+    def base(self, node: Node) -> Node:
+        """What a chain of views shows."""
+        while views.is_view(node):
+            node = views.source_of(node)
+        return node
+
+    def _inline(self, node: Node) -> bool:
+        """Whether each kernel that needs it computes it anew: constants, ranges, what is made of them alone,
+        and wider copies."""
+        operands = [x for x in node.all_input_nodes if isinstance(x.meta.get("val"), torch.Tensor)]
+        if node.target in REDUCTIONS:
+            return False
+        if node.target in CREATIONS or all(self.base(x) in self.inlined for x in operands):
+            return True
+        if node.target in CASTS and len(operands) == 1:
+            return (
+                self.base(operands[0]) not in self.of
+                and tensor(operands[0]).itemsize <= tensor(node).itemsize
+            )
+        return False
+
+    # ---- groups
+
+    def _place(self, node: Node) -> None:
+        for group in self._candidates(node):
+            trial = Joining(self, group, node)
+            if trial.fits():
+                trial.commit()
+                return
+        self._start(node)
+
+    def _candidates(self, node: Node) -> list[Group]:
+        found: list[Group] = []
+        for x in node.all_input_nodes:
+            group = self.of.get(self.base(x))
+            if group is not None and group not in found:
+                found.append(group)
+        found.sort(key=lambda g: -g.number)
+        shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
+        bases = {self.base(x) for x in node.all_input_nodes}
+        for group in reversed(self.groups[-8:]):  # others that read the same
+            if group not in found and same_shape(group.shape, shape):
+                read = {self.base(x) for n in group.nodes for x in n.all_input_nodes}
+                if bases & read:
+                    found.append(group)
+        return found
+
+    def _start(self, node: Node) -> None:
+        shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
+        digits = Digits()
+        canonical = tuple(digits.add(n) for n in shape)
+        group = Group(len(self.groups), digits, shape, canonical, tensor(node).device)
+        self.groups.append(group)
+        trial = Joining(self, group, node)
+        if not trial.fits():
+            raise AssertionError(f"{node} doesn't fit a kernel of its own: {trial.why}")
+        trial.commit()
+
+    def depends(self, node: Node, group: Group) -> bool:
+        """Whether `node` needs a result of `group`, through nodes outside of it."""
+        first = self.order[group.nodes[0]] if group.nodes else len(self.order)
+        seen: set[Any] = set()
+        rest = [node]
+        while rest:
+            x = rest.pop()
+            unit = self.of.get(x)
+            if unit is group:
+                return True
+            key = unit if unit is not None else x
+            if key in seen:
+                continue
+            seen.add(key)
+            members = unit.nodes if unit is not None else [x]
+            if max(self.order[m] for m in members) < first:
+                continue
+            rest += [p for m in members for p in m.all_input_nodes]
+        return False
+
+    def _merge_producers(self) -> None:
+        """An elementwise group that one reduction alone reads becomes part of its kernel."""
+        for group in self.groups:
+            if group.inner is None or not group.nodes:
+                continue
+            for other in {
+                id(g): g
+                for n in group.nodes
+                for x in n.all_input_nodes
+                if (g := self.of.get(self.base(x))) is not None and g is not group
+            }.values():
+                if other.inner is None and self._only_for(other, group):
+                    self._absorb(group, other)
+
+    def _only_for(self, other: Group, group: Group) -> bool:
+        members = set(other.nodes)
+        rest = [u for n in other.nodes for u in n.users]
+        while rest:
+            user = rest.pop()
+            if user in members:
+                continue
+            if views.is_view(user):
+                rest += list(user.users)
+            elif self.of.get(user) is not group:
+                return False
+        return len(other.nodes) + len(group.nodes) <= MOST_NODES
+
+    def _absorb(self, group: Group, other: Group) -> None:
+        """Computes the nodes of `other` where the reductions of `group` read them, if that is one place."""
+        trial = Absorbing(self, group, other)
+        if trial.fits():
+            trial.commit()

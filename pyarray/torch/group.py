@@ -1,0 +1,62 @@
+"""The nodes that one kernel computes, and the element of each that an iteration has to do with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+
+from .index import Digits, Index, Shape
+
+
+@dataclass(eq=False)
+class Group:
+    """The nodes of one kernel. `index` has the element that an iteration computes of each, `source` that
+    which a reduction reads; `inner` are the digits of reductions. `canonical` is the index into an array of
+    `shape`."""
+
+    number: int
+    digits: Digits
+    shape: Shape
+    canonical: Index
+    device: torch.device
+    nodes: list[Node] = field(default_factory=list)
+    index: dict[Node, Index] = field(default_factory=dict)
+    source: dict[Node, Index] = field(default_factory=dict)
+    level: dict[Node, int] = field(default_factory=dict)  # of reductions: how many follow each other
+    rows: set[Node] = field(default_factory=set)  # nodes with an element per row
+    inner: tuple[sympy.Symbol, ...] | None = None
+    columns: bool = False  # the reduced axes aren't the nearest ones
+
+    def current(self) -> None:
+        """Bring all indices up to the digits that there are now."""
+        self.canonical = self.digits.current(self.canonical)
+        for table in (self.index, self.source):
+            for node, index in table.items():
+                table[node] = self.digits.current(index)
+        if self.inner is not None:
+            found = set().union(*(self.digits.current((d,))[0].free_symbols for d in self.inner))
+            self.inner = tuple(d for d in self.digits.sizes if d in found)
+
+    def state(self) -> tuple[Any, ...]:
+        """All that a split of digits changes."""
+        digits = self.digits
+        return (
+            dict(digits.sizes),
+            dict(digits.replaced),
+            self.canonical,
+            dict(self.index),
+            dict(self.source),
+            self.inner,
+        )
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Back to what it was."""
+        self.digits.sizes, self.digits.replaced, self.canonical, self.index, self.source, self.inner = state
+
+    def reductions(self) -> list[Node]:
+        """Those among its nodes."""
+        return [n for n in self.nodes if n in self.source]

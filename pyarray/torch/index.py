@@ -1,0 +1,164 @@
+"""Indices as expressions of loop indices: what a view reads, what a reshape becomes.
+
+A loop over an axis is one *digit* at first. An index that a reshape merges from several axes, or cuts in
+several, stays a sum of digits times factors as long as the factors fit: a digit is split where a factor of
+the new shape lies inside it. Where factors don't divide each other the index is written with `//` and `%`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod
+
+from .sizes import ONE, ZERO, product, quotient, same
+
+Index = tuple[sympy.Expr, ...]
+Shape = tuple[sympy.Expr, ...]
+
+
+@dataclass(eq=False)
+class Digits:
+    """The loops of a kernel: symbols with their sizes, slowest first. `split` replaces one by two."""
+
+    sizes: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
+    replaced: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
+
+    def add(self, size: sympy.Expr) -> sympy.Symbol:
+        """A loop over `size`, inside the others."""
+        digit = sympy.Symbol(f"i{len(self.sizes) + 2 * len(self.replaced)}", integer=True, nonnegative=True)
+        self.sizes[digit] = size
+        return digit
+
+    def split(self, digit: sympy.Symbol, inner: sympy.Expr) -> None:
+        """Two loops for one: the inner one has `inner` steps."""
+        outer = quotient(self.sizes[digit], inner)
+        assert outer is not None
+        count = len(self.sizes) + 2 * len(self.replaced)
+        high, low = (sympy.Symbol(f"i{count + k}", integer=True, nonnegative=True) for k in range(2))
+        self.replaced[digit] = high * inner + low
+        found: dict[sympy.Symbol, sympy.Expr] = {}
+        for known, size in self.sizes.items():
+            found |= {high: outer, low: inner} if known is digit else {known: size}
+        self.sizes = found
+
+    def current(self, index: Sequence[sympy.Expr]) -> Index:
+        """An index with the digits that there are now."""
+        found = tuple(index)
+        while any(x.free_symbols & self.replaced.keys() for x in found):
+            found = tuple(sympy.expand(x.xreplace(self.replaced)) for x in found)
+        return found
+
+    def linear(self, x: sympy.Expr) -> tuple[dict[sympy.Symbol, sympy.Expr], sympy.Expr] | None:
+        """The factor of each digit, and the rest; None where it isn't a sum of digits times factors."""
+        x, factors = sympy.expand(x), dict[sympy.Symbol, sympy.Expr]()
+        for digit in [d for d in self.sizes if d in x.free_symbols]:
+            factor = x.coeff(digit, 1)
+            x = sympy.expand(x - factor * digit)
+            if digit in x.free_symbols or factor.free_symbols & self.sizes.keys():
+                return None
+            factors[digit] = factor
+        return factors, x
+
+
+def reshaped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index:
+    """The index into an array of shape `target` of the element that `index` means in one of shape `shape`,
+    both in C order. Splits digits."""
+    found: list[sympy.Expr] = []
+    for source, wanted in _groups(shape, target):
+        part = digits.current(index[source])
+        if len(part) == 1 and len(target[wanted]) == 1:
+            found += part
+        else:
+            found += _regrouped(digits, part, shape[source], target[wanted])
+    return digits.current(found)
+
+
+def _groups(shape: Shape, target: Shape) -> list[tuple[slice, slice]]:
+    """Runs of axes with the same number of elements on both sides."""
+    found: list[tuple[slice, slice]] = []
+    a = b = first_a = first_b = 0
+    while a < len(shape) or b < len(target):
+        left, right = product(shape[first_a:a]), product(target[first_b:b])
+        if same(left, right) and (a > first_a or b > first_b):
+            found.append((slice(first_a, a), slice(first_b, b)))
+            first_a, first_b = a, b
+        elif a < len(shape) and (a == first_a or b >= len(target) or quotient(right, left) is not None):
+            a += 1
+        elif b < len(target):
+            b += 1
+        else:
+            a += 1
+    if first_a < len(shape) or first_b < len(target):
+        found.append((slice(first_a, len(shape)), slice(first_b, len(target))))
+    return found
+
+
+def _regrouped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index:
+    """As `reshaped`, of axes that are merged and cut."""
+    inner = [product(target[k + 1 :]) for k in range(len(target))]
+    while True:
+        flat = sum((x * product(shape[k + 1 :]) for k, x in enumerate(index)), ZERO)
+        linear = digits.linear(flat)
+        made = None if linear is None or linear[1] != 0 else _cut(digits, linear[0], target, inner)
+        if made is None:  # factors that don't fit
+            wide = sympy.expand(flat)
+            last = [
+                x if k == 0 else Mod(x, n)
+                for k, (x, n) in enumerate(
+                    (FloorDiv(wide, low) if low != 1 else wide, n)
+                    for low, n in zip(inner, target, strict=True)
+                )
+            ]
+            return tuple(last)
+        if isinstance(made, tuple):
+            return made
+        digits.split(*made)
+        index = digits.current(index)
+
+
+def _cut(
+    digits: Digits, factors: dict[sympy.Symbol, sympy.Expr], target: Shape, inner: Sequence[sympy.Expr]
+) -> Any:
+    """The index where each digit lies inside one axis (a tuple), a digit to split and where (a list), or
+    None."""
+    found = [ZERO] * len(target)
+    for digit, factor in factors.items():
+        reach = sympy.expand(factor * digits.sizes[digit])
+        for k, low in enumerate(inner):
+            within = quotient(factor, low)
+            if within is None:
+                cut = quotient(low, factor)
+                if (
+                    cut is not None
+                    and quotient(digits.sizes[digit], cut) is not None
+                    and not same(cut, digits.sizes[digit])
+                ):
+                    return [digit, cut]
+                continue
+            high = product(target[k:])
+            if k == 0 or quotient(high, reach) is not None:
+                found[k] += within * digit
+                break
+            cut = quotient(high, factor)
+            if cut is None or quotient(digits.sizes[digit], cut) is None:
+                return None
+            return [digit, cut]
+        else:
+            return None
+    return tuple(found)
+
+
+# ---- views
+
+
+def broadcast(index: Index, shape: Shape, source: Shape) -> Index:
+    """Into an array of shape `source` that is broadcast to `shape`."""
+    lead = len(shape) - len(source)
+    return tuple(
+        ZERO if n == 1 and not same(m, ONE) else i
+        for i, m, n in zip(index[lead:], shape[lead:], source, strict=True)
+    )

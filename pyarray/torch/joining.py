@@ -1,0 +1,282 @@
+"""Whether a node fits the kernel of a group."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import sympy
+import torch
+from torch.fx import Node
+
+from . import operators, views
+from .group import Group
+from .index import Index, Shape, broadcast, reshaped
+from .operators import REDUCTIONS, reduced_axes, tensor
+from .sizes import ZERO, expression, hint, product, same_shape
+
+MOST_NODES = 96  # of a kernel
+ROW_FITS = 1 << 16  # elements of a row that is read again after its reduction
+
+
+class Owners(Protocol):
+    """What is decided so far: the groups of nodes, the graph's order, the sizes that were traced."""
+
+    of: dict[Node, Group]
+    order: dict[Node, int]
+    hints: dict[sympy.Symbol, int]
+
+    def base(self, node: Node) -> Node:
+        """What a chain of views shows."""
+        ...
+
+    def depends(self, node: Node, group: Group) -> bool:
+        """Whether `node` needs a result of `group`, through nodes outside of it."""
+        ...
+
+
+class Refused(Exception):
+    """Why a node doesn't join a group."""
+
+
+class Joining:
+    """Whether `node` can join `group`, and what becomes of the group then."""
+
+    def __init__(self, fusion: Owners, group: Group, node: Node):
+        self.fusion, self.group, self.node = fusion, group, node
+        self.why = ""
+        self.index: Index | None = None
+        self.source: Index | None = None
+        self.inner = group.inner
+        self.row = False
+
+    def fits(self) -> bool:
+        """Try; `why` says why not."""
+        before = self.group.state()
+        try:
+            self._try()
+        except Refused as reason:
+            self.why = str(reason)
+            self.group.restore(before)
+            return False
+        return True
+
+    def _try(self) -> None:
+        group, node, fusion = self.group, self.node, self.fusion
+        if len(group.nodes) >= MOST_NODES:
+            raise Refused("the kernel is long enough")
+        if group.nodes and tensor(node).device != group.device:
+            raise Refused("another device")
+        for x in node.all_input_nodes:
+            base = fusion.base(x)
+            if fusion.of.get(base) is not group and group.nodes and fusion.depends(base, group):
+                raise Refused("it needs a result of the kernel through another one")
+        if node.target in REDUCTIONS:
+            self._reduction()
+        else:
+            self._pointwise()
+
+    def _chains(self) -> list[tuple[list[Node], Node]]:
+        """Views from the node down to each operand, nearest first."""
+        found: list[tuple[list[Node], Node]] = []
+        for x in self.node.all_input_nodes:
+            if not isinstance(x.meta.get("val"), torch.Tensor):
+                continue
+            chain: list[Node] = []
+            while views.is_view(x):
+                chain.append(x)
+                x = views.source_of(x)
+            found.append((chain, x))
+        return found
+
+    def _index(self, shape: Shape) -> Index:
+        """The element that an iteration has to do with, of an array of `shape`."""
+        group = self.group
+        for chain, base in self._chains():  # where the operands lead
+            if self.fusion.of.get(base) is not group or base in group.rows:
+                continue
+            index: Index | None = group.digits.current(group.index[base])
+            for view in reversed(chain):
+                index = views.push(view, group.digits, index) if index is not None else None
+            if index is not None and len(index) == len(shape) and self._whole(index, shape):
+                return group.digits.current(index)
+        if same_shape(shape, group.shape):
+            return group.digits.current(group.canonical)
+        if product(shape) == product(group.shape):
+            return reshaped(group.digits, group.canonical, group.shape, shape)
+        raise Refused("another number of elements")
+
+    def _whole(self, index: Index, shape: Shape) -> bool:
+        # an operand of fewer elements, that is broadcast
+        return product(shape) == product(self.group.shape)
+
+    def _pointwise(self) -> None:
+        group, node = self.group, self.node
+        shape = views.shape_of(node)
+        if group.reductions() and (row := self._row_index(shape)) is not None:
+            self.index, self.row = row, True
+        else:
+            self.index = self._index(shape)
+            if group.reductions():
+                self._stays_near()
+        self._reads_here(self.index, shape)
+
+    def _row_index(self, shape: Shape) -> Index | None:
+        """Of a node with an element per row: as its operands in the group have it."""
+        group = self.group
+        for chain, base in self._chains():
+            if base not in group.rows:
+                continue
+            index: Index | None = group.digits.current(group.index[base])
+            for view in reversed(chain):
+                index = views.push(view, group.digits, index) if index is not None else None
+            if (
+                index is not None
+                and len(index) == len(shape)
+                and all((x == 0) == (n == 1) or x != 0 for x, n in zip(index, shape, strict=True))
+                and product(shape) == product(group.digits.sizes[d] for d in self._outer())
+            ):
+                return index
+        return None
+
+    def _outer(self) -> list[sympy.Symbol]:
+        self.group.current()
+        return [d for d in self.group.digits.sizes if d not in (self.group.inner or ())]
+
+    def _stays_near(self) -> None:
+        """A node with all elements, in a kernel that reduces: it comes after, in the same row."""
+        group = self.group
+        group.current()
+        if group.columns:
+            raise Refused("the reduction is by columns")
+        row = product(group.digits.sizes[d] for d in group.inner or ())
+        if hint(row, self.fusion.hints) > ROW_FITS:
+            raise Refused("a row doesn't fit in the cache")
+
+    def _reads_here(self, index: Index, shape: Shape) -> None:
+        """Refused where an operand in the group is another iteration's."""
+        group = self.group
+        for chain, base in self._chains():
+            if self.fusion.of.get(base) is not group:
+                continue
+            first = chain[0] if chain else base
+            found = broadcast(index, shape, views.shape_of(first))
+            for view in chain:
+                found = views.pull(view, group.digits, found)
+            mine = group.digits.current(group.index[base])
+            found = group.digits.current(found)
+            if any(sympy.expand(a - b) != 0 for a, b in zip(found, mine, strict=True)):
+                raise Refused("it reads another iteration's element")
+
+    def _reduction(self) -> None:
+        group, node = self.group, self.node
+        read = node.args[0]
+        assert isinstance(read, Node)
+        shape, axes = views.shape_of(read), reduced_axes(node)
+        index = self._index(shape)
+        self._reads_here(index, shape)
+        index = group.digits.current(index)
+        inner = set().union(*(index[k].free_symbols for k in axes)) & group.digits.sizes.keys()
+        outer = set().union(*(x.free_symbols for k, x in enumerate(index) if k not in axes))
+        if inner & outer:
+            raise Refused("an iteration's axes are cut by the reduction")
+        if inner != set(group.digits.sizes) - outer:
+            raise Refused("other axes")
+        ordered = tuple(d for d in group.digits.sizes if d in inner)
+        group.current()
+        if group.inner is not None and set(group.inner) != inner:
+            raise Refused("another reduction")
+        by_columns = self._by_columns(read, axes)
+        if group.nodes and group.inner is not None and by_columns != group.columns:
+            raise Refused("another form of reduction")
+        if by_columns and any(n not in group.source and n not in group.rows for n in group.nodes):
+            raise Refused("elements would be stored by columns")
+        if by_columns and any(self.fusion.of.get(base) is group for _, base in self._chains()):
+            raise Refused("a reduction by columns of another")
+        kept = [x if k not in axes else ZERO for k, x in enumerate(index)]
+        if not operators.keeps_axes(node):
+            kept = [x for k, x in enumerate(kept) if k not in axes]
+        self.source, self.index, self.row, self.inner = index, tuple(kept), True, ordered
+        self.columns = by_columns
+
+    def _by_columns(self, read: Node, axes: tuple[int, ...]) -> bool:
+        steps = [
+            (hint(expression(s), self.fusion.hints), k)
+            for k, s in enumerate(tensor(read).stride())
+            if expression(tensor(read).shape[k]) != 1
+        ]
+        nearest = min(steps, default=(0, axes[-1]))[1]
+        return nearest not in axes
+
+    def commit(self) -> None:
+        """The node is one of the group's."""
+        group, node = self.group, self.node
+        assert self.index is not None
+        group.nodes.append(node)
+        group.index[node] = self.index
+        levels = [group.level.get(base, 0) for _, base in self._chains() if self.fusion.of.get(base) is group]
+        group.level[node] = max(levels, default=0) + (self.source is not None)
+        if self.source is not None:
+            group.source[node] = self.source
+            group.inner, group.columns = self.inner, self.columns
+        if self.row:
+            group.rows.add(node)
+        self.fusion.of[node] = group
+        group.current()
+
+
+class Absorbing:
+    """Whether a kernel's reductions can compute what an elementwise group computes for them."""
+
+    def __init__(self, fusion: Owners, group: Group, other: Group):
+        self.fusion, self.group, self.other = fusion, group, other
+        self.index: dict[Node, Index] = {}
+
+    def fits(self) -> bool:
+        """Whether every element is asked for by one iteration."""
+        before = self.group.state()
+        if self._one_place():
+            return True
+        self.group.restore(before)
+        return False
+
+    def _one_place(self) -> bool:
+        group, other, fusion = self.group, self.other, self.fusion
+        if other.device != group.device or not all(
+            product(views.shape_of(n)) == product(group.shape) for n in other.nodes
+        ):
+            return False
+        users = [n for n in group.nodes if n not in other.nodes]
+        for node in reversed([*other.nodes, *users]):
+            place = group.source.get(node) or group.index.get(node) or self.index.get(node)
+            if place is None:
+                return False
+            top = views.shape_of(node.args[0] if node in group.source else node)  # type: ignore[arg-type]
+            for x in node.all_input_nodes:
+                if (
+                    not isinstance(x.meta.get("val"), torch.Tensor)
+                    or fusion.of.get(fusion.base(x)) is not other
+                ):
+                    continue
+                found = broadcast(group.digits.current(place), top, views.shape_of(x))
+                while views.is_view(x):
+                    found = views.pull(x, group.digits, found)
+                    x = views.source_of(x)
+                found, known = group.digits.current(found), self.index.get(x)
+                if known is not None and any(
+                    sympy.expand(a - b) != 0 for a, b in zip(group.digits.current(known), found, strict=True)
+                ):
+                    return False
+                self.index[x] = found
+        return all(n in self.index for n in other.nodes)
+
+    def commit(self) -> None:
+        """Nodes of the other group are this one's."""
+        group, other = self.group, self.other
+        for node in other.nodes:
+            group.index[node] = self.index[node]
+            group.level[node] = 0
+            self.fusion.of[node] = group
+        group.nodes[:0] = other.nodes
+        group.nodes.sort(key=self.fusion.order.__getitem__)
+        other.nodes = []
+        group.current()

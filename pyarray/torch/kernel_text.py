@@ -1,0 +1,65 @@
+"""A group of nodes → the text of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch.fx import Node
+
+from ..kernels.map import nest
+from . import reduction_text
+from .fusion import Fusion
+from .group import Group
+from .layout import ordered, window
+from .writer import Array, KernelText, Writer
+
+
+def write(fusion: Fusion, group: Group, realized: Sequence[Node], grid: bool) -> KernelText:
+    """The kernel of a group, of which others need the nodes `realized`; `grid`: for a GPU."""
+    writer = Writer(fusion, group, realized, grid)
+    return reduction_text.write(writer) if group.reductions() else _elementwise(writer)
+
+
+def _elementwise(w: Writer) -> KernelText:
+    group = w.group
+    stores = []
+    for array, node in zip(w.outputs, w.realized, strict=True):
+        found, _ = w.value(node, group.index[node])
+        stores.append(f"{array.name}[<{array.name}>] = {found}")
+    w.locate()
+    order = ordered(list(group.digits.sizes), w.outputs[0].factors, w.fusion.hints)
+    w._settle([order])
+    ndim = len(w.axes)
+    tiled = ndim >= 2 and any(_walks_across(a, ndim) for a in w.inputs)
+    if tiled:
+        fast = next(k for a in w.inputs if _walks_across(a, ndim) for k in _unit(a))
+        w.axes = [*(x for k, x in enumerate(w.axes[:-1]) if k != fast), w.axes[fast], w.axes[-1]]
+        for array in (*w.outputs, *w.inputs):
+            if array.flat is None:
+                array.window = window(array.factors, array.offset, w.axes, group.digits)
+    raw = [*w.row.lines, *stores]
+    (w.axes,), tiled = w.adopt([w.axes], tiled, raw)
+    ndim = len(w.axes)
+    lines = w._named([*w.row.lines, *stores], [f"i{k}" for k in range(ndim)])
+    name = w.name()
+    loops = nest(ndim, tiled, w.grid, lines)
+    for k in range(ndim):
+        loops = loops.replace(f"out.shape[{k}]", w.size(k))
+    text = w._head(name, []) + loops
+    return KernelText(
+        name, text, w.scope, w.outputs, [], w.inputs, w.numbers, tuple(a.size for a in w.axes), "elementwise"
+    )
+
+
+def _unit(array: Array) -> list[int]:
+    assert array.window is not None
+    pairs = zip(array.window.axes, array.window.strides, strict=False)
+    return [k for k, s in pairs if s == 1] if array.flat is None else []
+
+
+def _walks_across(array: Array, ndim: int) -> bool:
+    """Whether an operand's nearest elements are another loop's than the innermost one's."""
+    found = _unit(array)
+    return (
+        bool(found) and found[-1] != ndim - 1 and array.window is not None and ndim - 1 in array.window.axes
+    )

@@ -1,0 +1,168 @@
+"""The arrays of a kernel along its loops: neighbouring loops become one where every array allows it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from .index import Digits
+from .sizes import ONE, ZERO, hint, product, same
+
+Factors = Mapping[sympy.Symbol, sympy.Expr]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Digits that one loop walks, slowest first."""
+
+    digits: tuple[sympy.Symbol, ...]
+    size: sympy.Expr
+
+
+@dataclass(frozen=True)
+class Window:
+    """An array as a kernel sees it: elements from its start to the first one, and the axes that it has with
+    their strides in elements."""
+
+    offset: sympy.Expr
+    axes: tuple[int, ...]
+    sizes: tuple[sympy.Expr, ...]
+    strides: tuple[sympy.Expr, ...]
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it is C-contiguous for all values of the symbols."""
+        step: sympy.Expr = ONE
+        for n, s in zip(reversed(self.sizes), reversed(self.strides), strict=True):
+            if n == 1:
+                continue
+            if not same(s, step):
+                return False
+            step = step * n
+        return True
+
+
+def ordered(
+    digits: Sequence[sympy.Symbol], factors: Factors, hints: Mapping[sympy.Symbol, int]
+) -> list[sympy.Symbol]:
+    """Digits in the order of an array's strides, longest first; those it lacks stay in front."""
+
+    def step(digit: sympy.Symbol) -> float:
+        factor = factors.get(digit, ZERO)
+        return -hint(factor, hints) if factor != 0 else float("-inf")
+
+    return sorted(digits, key=step)
+
+
+def merged(
+    digits: Digits, order: Sequence[sympy.Symbol], arrays: Sequence[Factors], alone: set[sympy.Symbol]
+) -> list[Axis]:
+    """The fewest loops over `order`; those of `alone` stay as they are."""
+    axes: list[Axis] = []
+    for digit in order:
+        size = digits.sizes[digit]
+        if (
+            axes
+            and digit not in alone
+            and not alone & set(axes[-1].digits)
+            and all(_joins(f, axes[-1], digit, size, digits) for f in arrays)
+        ):
+            axes[-1] = Axis((*axes[-1].digits, digit), product((axes[-1].size, size)))
+        else:
+            axes.append(Axis((digit,), size))
+    return axes
+
+
+def _joins(factors: Factors, axis: Axis, digit: sympy.Symbol, size: sympy.Expr, digits: Digits) -> bool:
+    if axis.size == 1 or size == 1:  # a stride of one element's axis says nothing
+        return True
+    return same(stride_of(factors, axis, digits), factors.get(digit, ZERO) * size)
+
+
+def stride_of(factors: Factors, axis: Axis, digits: Digits) -> sympy.Expr:
+    """An array's stride along an axis: that of its fastest digit with more than one step."""
+    for digit in reversed(axis.digits):
+        if digits.sizes[digit] != 1:
+            return factors.get(digit, ZERO)
+    return factors.get(axis.digits[-1], ZERO)
+
+
+def window(factors: Factors, offset: sympy.Expr, axes: Sequence[Axis], digits: Digits) -> Window:
+    """An array along these axes."""
+    steps = [stride_of(factors, axis, digits) for axis in axes]
+    kept = tuple(k for k, s in enumerate(steps) if s != 0)
+    return Window(offset, kept, tuple(axes[k].size for k in kept), tuple(steps[k] for k in kept))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The loops and arrays of a kernel that was written: how many loops each part has, the axes of each array
+    and whether it is contiguous, and whether the loops are tiled."""
+
+    counts: tuple[int, ...]
+    patterns: tuple[tuple[int, ...], ...]
+    contiguous: tuple[bool, ...]
+    tiled: bool
+
+
+def recipe_of(parts: Sequence[Sequence[Axis]], windows: Sequence[Window], tiled: bool) -> Recipe:
+    """That of a kernel."""
+    return Recipe(
+        tuple(map(len, parts)),
+        tuple(w.axes for w in windows),
+        tuple(w.contiguous for w in windows),
+        tiled,
+    )
+
+
+def adopted(
+    recipe: Recipe, parts: Sequence[Sequence[Axis]], windows: Sequence[Window]
+) -> tuple[list[list[Axis]], list[Window]] | None:
+    """The same loops and arrays in a known kernel's form, with loops of one step where it has more; None
+    where they don't fit it. So a size of 1, with which axes merge that otherwise don't, needs no kernel of
+    its own."""
+    choices = [
+        itertools.combinations(range(count), len(part))
+        for count, part in zip(recipe.counts, parts, strict=True)
+        if len(part) <= count
+    ]
+    if len(choices) < len(parts):
+        return None
+    for chosen in itertools.product(*choices):
+        found = _placed(recipe, parts, windows, chosen)
+        if found is not None:
+            return found
+    return None
+
+
+def _placed(
+    recipe: Recipe,
+    parts: Sequence[Sequence[Axis]],
+    windows: Sequence[Window],
+    chosen: Sequence[tuple[int, ...]],
+) -> tuple[list[list[Axis]], list[Window]] | None:
+    target: list[int] = []  # the known kernel's axis of each of ours
+    made: list[list[Axis]] = []
+    first = 0
+    for places, count, part in zip(chosen, recipe.counts, parts, strict=True):
+        target += [first + k for k in places]
+        by_place = dict(zip(places, part, strict=True))
+        made.append([by_place.get(k, Axis((), ONE)) for k in range(count)])
+        first += count
+    sizes = [axis.size for part in made for axis in part]
+    result: list[Window] = []
+    for window_, pattern, contiguous in zip(windows, recipe.patterns, recipe.contiguous, strict=True):
+        steps = {target[k]: s for k, s in zip(window_.axes, window_.strides, strict=True)}
+        if any(k not in pattern and sizes[k] != 1 for k in steps):
+            return None
+        kept = tuple(sizes[k] for k in pattern)
+        natural = [product(kept[n + 1 :]) for n in range(len(pattern))]
+        strides = tuple(natural[n] if sizes[k] == 1 else steps.get(k, ZERO) for n, k in enumerate(pattern))
+        new = Window(window_.offset, pattern, kept, strides)
+        if contiguous and not new.contiguous:
+            return None
+        result.append(new)
+    return made, result

@@ -1,0 +1,285 @@
+"""Torch's operators as expressions of the kernel language: one row each.
+
+A row's text names its operands `{0}`, `{1}` ..., cast to the type it computes in: float32 for halves, as in
+torch's own kernels. The result is rounded to the operator's dtype, so that a fused kernel gives what the
+operators one by one give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+from torch.fx import Node
+
+from ..dtypes import BY_NAME, DType
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+_NAMES = {getattr(torch, name): name for name in BY_NAME if hasattr(torch, name) and "complex" not in name}
+
+
+def row_of(dtype: torch.dtype) -> DType | None:
+    """The library's row of a torch dtype; None for one that kernels here don't compute with."""
+    name = _NAMES.get(dtype)
+    return BY_NAME[name] if name else None
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type that elements of `dtype` are computed in."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """`text` of the result. `kind` says what operands are cast to: "result" (the result's type), "common"
+    (the operands' common one) or "bool"."""
+
+    text: str | Callable[[Node], str | None]
+    kind: str = "result"
+
+
+def tensor(node: Any) -> torch.Tensor:
+    """What a node stands for while it is traced."""
+    value: torch.Tensor = node.meta["val"]
+    return value
+
+
+def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
+    """An argument by position or name."""
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
+def computed_in(node: Node, row: Pointwise) -> torch.dtype:
+    """The type that a row's operands are cast to."""
+    if row.kind == "bool":
+        return torch.bool
+    if row.kind == "common":
+        given = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
+        kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
+        return elementwise_dtypes(*given, type_promotion_kind=kind)[0]
+    return wide(tensor(node).dtype)
+
+
+def _scaled(sign: str) -> Callable[[Node], str]:
+    def text(node: Node) -> str:
+        alpha = argument(node, 2, "alpha", 1)
+        return f"{{0}} {sign} {{1}}" if alpha == 1 else f"{{0}} {sign} {{alpha}} * {{1}}"
+
+    return text
+
+
+def _divided(node: Node) -> str | None:
+    mode = argument(node, 2, "rounding_mode")
+    if not tensor(node).dtype.is_floating_point:
+        return None  # a division by 0 is an error there
+    return {None: "{0} / {1}", "trunc": "trunc({0} / {1})", "floor": "{0} // {1}"}[mode]
+
+
+def _power(node: Node) -> str | None:
+    exponent = node.args[1]
+    if not tensor(node).dtype.is_floating_point:
+        return "{0} * {0}" if exponent == 2 else None
+    plain: dict[Any, str] = {
+        2: "{0} * {0}",
+        3: "{0} * {0} * {0}",
+        0.5: "sqrt({0})",
+        1: "{0}",
+        -1: "{one} / {0}",
+        -0.5: "{one} / sqrt({0})",
+    }
+    if isinstance(exponent, (int, float)) and exponent in plain:
+        return plain[exponent]
+    return "{0} ** {1}"
+
+
+def _clamped(node: Node) -> str | None:
+    low, high = argument(node, 1, "min"), argument(node, 2, "max")
+    text = "{0}" if low is None else "max({0}, {low})"
+    return text if high is None else f"min({text}, {{high}})"
+
+
+def _gelu(node: Node) -> str:
+    if node.kwargs.get("approximate", "none") == "tanh":
+        inner = "0.7978845608028654 * ({0} + 0.044715 * ({0} * {0} * {0}))"
+        return f"{{half}} * {{0}} * ({{one}} + tanh({inner}))"
+    return "{half} * {0} * ({one} + erf({0} * 0.7071067811865476))"
+
+
+def _floats_only(text: str) -> Callable[[Node], str | None]:
+    return lambda node: text if tensor(node).dtype.is_floating_point else None
+
+
+def _not_bool(text: str) -> Callable[[Node], str | None]:
+    return lambda node: text if tensor(node).dtype != torch.bool else None
+
+
+def _either(text: str, of_bools: str) -> Callable[[Node], str]:
+    return lambda node: of_bools if tensor(node).dtype == torch.bool else text
+
+
+def _overloads(name: str, *overloads: str) -> list[Any]:
+    packet = getattr(aten, name)
+    return [getattr(packet, o) for o in overloads if o in packet.overloads()]
+
+
+_FUNCTIONS = (  # the same name, one operand, floats
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "erf", "erfc",
+)  # fmt: skip
+_BOTH = ("Tensor", "Scalar")
+
+POINTWISE: dict[Any, Pointwise] = {}
+
+
+def _row(names: str, text: Any, kind: str = "result", overloads: tuple[str, ...] = ("default",)) -> None:
+    for name in names.split():
+        for op in _overloads(name, *overloads):
+            POINTWISE[op] = Pointwise(text, kind)
+
+
+for _name in _FUNCTIONS:
+    _row(_name, f"{_name}({{0}})")
+for _name, _text in {"add": "+", "sub": "-"}.items():
+    _row(
+        _name,
+        (lambda scaled: lambda node: scaled(node) if tensor(node).dtype != torch.bool else None)(
+            _scaled(_text)
+        ),
+        overloads=_BOTH,
+    )
+_row("mul", _either("{0} * {1}", "{0} & {1}"), overloads=_BOTH)
+_row("div", _divided, overloads=("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"))
+_row("pow", _power, overloads=("Tensor_Scalar", "Tensor_Tensor"))
+_row("rsqrt", "{one} / sqrt({0})")
+_row("reciprocal", "{one} / {0}")
+_row("sigmoid", "{one} / ({one} + exp(-{0}))")
+_row("neg", _not_bool("-{0}"))
+_row("abs", _not_bool("abs({0})"))
+for _name in ("floor", "ceil", "trunc", "round"):
+    _row(_name, _floats_only(f"{_name}({{0}})"))
+_row("sign", _floats_only("sign({0})"))
+_row("relu", _not_bool("max({0}, {zero})"))
+_row("gelu", _gelu)
+_row("maximum", _not_bool("max({0}, {1})"))
+_row("minimum", _not_bool("min({0}, {1})"))
+_row("clamp hardtanh", _clamped)
+_row("clamp", _clamped, overloads=("Tensor",))
+_row("clamp_min", "max({0}, {1})", overloads=("default", "Tensor"))
+_row("clamp_max", "min({0}, {1})", overloads=("default", "Tensor"))
+_row("leaky_relu", lambda node: f"({{0}} if {{0}} > {{zero}} else {{0}} * {argument(node, 1, 's', 0.01)!r})")
+_row(
+    "elu",
+    lambda node: (
+        None
+        if len(node.args) > 2
+        else f"({{0}} if {{0}} > {{zero}} else expm1({{0}}) * {argument(node, 1, 'alpha', 1.0)!r})"
+    ),
+)
+_row("atan2", "atan2({0}, {1})")
+_row("copysign", _floats_only("copysign({0}, {1})"), overloads=_BOTH)
+_row("hypot", "hypot({0}, {1})")
+_row("remainder", _floats_only("{0} % {1}"), overloads=_BOTH)
+_row("fmod", _floats_only("fmod({0}, {1})"), overloads=_BOTH)
+for _name, _text in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    _row(_name, f"{{0}} {_text} {{1}}", "common", overloads=_BOTH)
+_row("isnan", "isnan({0})", "common")
+_row("isinf", "isinf({0})", "common")
+_row("logical_not", "not {0}", "bool")
+_row("logical_and", "{0} & {1}", "bool")
+_row("logical_or", "{0} | {1}", "bool")
+_row("logical_xor", "{0} ^ {1}", "bool")
+_row("bitwise_not", _either("~{0}", "not {0}"))
+for _name, _text in {"and": "&", "or": "|", "xor": "^"}.items():
+    _row(f"bitwise_{_name}", f"{{0}} {_text} {{1}}", overloads=_BOTH)
+_row("where", "({1} if {c} else {2})", overloads=("self",))
+_row("clone", "{0}")
+_row("_to_copy", "{0}")
+POINTWISE[prims.convert_element_type.default] = Pointwise("{0}")
+CREATIONS = {
+    aten.full.default, aten.full_like.default, aten.scalar_tensor.default, aten.zeros_like.default,
+    aten.ones_like.default, aten.zeros.default, aten.ones.default, aten.arange.start_step,
+    aten.arange.default,
+    aten.arange.start, prims.iota.default,
+}  # fmt: skip
+
+
+def text_of(node: Node) -> str | None:
+    """The text of a pointwise node; None where it has none here."""
+    row = POINTWISE.get(node.target)
+    if row is None:
+        return None
+    return row.text if isinstance(row.text, str) else row.text(node)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """`update` of an accumulator `{0}` by an element `{1}`; `start` by type. `flag`: of truth values.
+    `mean`: divided by the count."""
+
+    update: str
+    start: Callable[[DType], str]
+    flag: bool = False
+    mean: bool = False
+
+
+def _least(dtype: DType) -> str:
+    if dtype.kind == "f":
+        return "-inf"
+    return "0" if dtype.kind in "ub" else str(-(1 << (8 * dtype.itemsize - 1)))
+
+
+def _most(dtype: DType) -> str:
+    if dtype.kind == "f":
+        return "inf"
+    bits = 8 * dtype.itemsize
+    return str((1 << bits) - 1 if dtype.kind == "u" else (1 << (bits - 1)) - 1)
+
+
+_SUM = Reduction("{0} + {1}", lambda _: "0")
+_MEAN = Reduction("{0} + {1}", lambda _: "0", mean=True)
+_MAX, _MIN = Reduction("max({0}, {1})", _least), Reduction("min({0}, {1})", _most)
+_ANY = Reduction("max({0}, {1})", lambda _: "0", flag=True)
+_ALL = Reduction("min({0}, {1})", lambda _: "1", flag=True)
+_PROD = Reduction("{0} * {1}", lambda _: "1")
+REDUCTIONS: dict[Any, Reduction] = {
+    **dict.fromkeys(_overloads("sum", "default", "dim_IntList"), _SUM),
+    **dict.fromkeys(_overloads("mean", "default", "dim"), _MEAN),
+    **dict.fromkeys(_overloads("amax", "default") + _overloads("max", "default"), _MAX),
+    **dict.fromkeys(_overloads("amin", "default") + _overloads("min", "default"), _MIN),
+    **dict.fromkeys(_overloads("any", "default", "dim", "dims"), _ANY),
+    **dict.fromkeys(_overloads("all", "default", "dim", "dims"), _ALL),
+    **dict.fromkeys(_overloads("prod", "default", "dim_int"), _PROD),
+}
+
+
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """The axes that a reduction takes away."""
+    rank = tensor(node.args[0]).dim()
+    given = argument(node, 1, "dim") if node.target not in _WHOLE else None
+    if given is None or given == []:
+        return tuple(range(rank))
+    listed = [given] if isinstance(given, int) else list(given)
+    return tuple(sorted(k + rank if k < 0 else k for k in listed))
+
+
+_WHOLE = {
+    aten.sum.default, aten.mean.default, aten.max.default, aten.min.default, aten.any.default,
+    aten.all.default, aten.prod.default,
+}  # fmt: skip
+
+
+def keeps_axes(node: Node) -> bool:
+    """Whether reduced axes stay, with size 1."""
+    return node.target not in _WHOLE and bool(argument(node, 2, "keepdim", False))
+
+
+def number_text(value: float | bool) -> str:
+    """A Python number in the kernel language, whose scope has `inf` and `nan`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return repr(value)

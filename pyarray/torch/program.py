@@ -1,0 +1,288 @@
+"""A graph as a Python function: allocations, launches of fused kernels, and calls of torch's operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import GraphModule, Node
+
+from ..driver.stream import Stream
+from . import views
+from .fused_kernel import FusedKernel, device_of
+from .fusion import Fusion
+from .group import Group
+from .kernel_text import write
+from .schedule import Schedule, Unit, is_size
+from .sizes import expression, expressions, python
+
+_ALLOCATE = {
+    "cpu": getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None),
+    "cuda": getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None),
+}
+
+
+def _empty(kind: str, device: torch.device) -> Callable[..., torch.Tensor]:
+    """A function of shape, strides and dtype."""
+    quick = _ALLOCATE.get(kind)
+    if quick is not None:
+        made: Callable[..., torch.Tensor] = quick
+        return made
+    return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+
+class Program:
+    """`call` runs a graph; `lines` is its text, `kernels` the fused kernels by their names in it."""
+
+    def __init__(self, module: GraphModule, fusion: Fusion, check: Sequence[str] = ()):
+        self.module, self.fusion = module, fusion
+        self.schedule = Schedule(fusion).run()
+        self.kernels: dict[str, FusedKernel] = {}
+        self.groups: dict[str, Group] = {}
+        self.eager: list[Node] = []
+        self._scope: dict[str, Any] = {"math": math, "torch": torch}
+        self._bound: set[sympy.Symbol] = set()
+        self._lines: list[str] = []
+        self._constants: dict[int, str] = {}
+        self._check = tuple(check)
+        self._roots: dict[Node, set[Node]] = {}
+        self._free: dict[Any, list[str]] = {}
+        self._names: dict[Node, str] = {}
+        self.devices: set[torch.device] = set()
+        self.text = self._text()
+        exec(compile(self.text, "<pyarray graph>", "exec"), self._scope)
+        self.call = self._on_current_streams(self._scope["call"])
+
+    # ---- text
+
+    def _text(self) -> str:
+        placeholders = [n for n in self.module.graph.nodes if n.op == "placeholder"]
+        given = ", ".join(n.name for n in placeholders)
+        if placeholders:
+            self._lines += [f"{given}{',' if len(placeholders) == 1 else ''} = args", "args.clear()"]
+        for node in placeholders:
+            self._roots[node] = {node}
+            self._bind(node)
+        for node in placeholders:
+            if any(node.name.startswith(prefix) for prefix in self._check):
+                self._checked(node)
+        output = next(n for n in self.module.graph.nodes if n.op == "output")
+        returned = set(output.all_input_nodes)
+        units = self.schedule.units
+        last = self._last_uses(units, returned)
+        for k, unit in enumerate(units):
+            if isinstance(unit, Group):
+                self._launch(unit)
+            else:
+                self._eager(unit)
+            self._release(last.get(k, []))
+        self._lines.append(f"return {self._argument(output.args[0])}")
+        return "def call(args):\n" + "".join(f"    {line}\n" for line in self._lines)
+
+    def _bind(self, node: Node) -> None:
+        """Size symbols that a value brings."""
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt):
+            self._bind_one(expression(value), node.name)
+        elif isinstance(value, torch.Tensor):
+            for k, n in enumerate(value.shape):
+                self._bind_one(expression(n), f"{node.name}.size({k})")
+            if value.layout == torch.strided:
+                for k, n in enumerate(value.stride()):
+                    self._bind_one(expression(n), f"{node.name}.stride({k})")
+
+    def _bind_one(self, x: sympy.Expr, text: str) -> None:
+        if x.is_Symbol and x not in self._bound:
+            self._bound.add(x)
+            self._lines.append(f"{x} = {text}")
+
+    def _checked(self, node: Node) -> None:
+        """A tensor that torch made: kernels rely on its strides as they were when the graph was traced."""
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.dim():
+            return
+        self._scope["as_traced"] = as_traced
+        strides = "".join(f"{python(s)}, " for s in expressions(value.stride()))
+        self._lines.append(
+            f"if {node.name}.stride() != ({strides}): {node.name} = as_traced({node.name}, ({strides}))"
+        )
+
+    def _argument(self, x: Any) -> str:
+        if isinstance(x, Node):
+            value = x.meta.get("val")
+            if is_size(x) and set(expression(value).free_symbols) <= self._bound:
+                return python(expression(value))
+            if x.op == "get_attr":
+                return self._constant(_attribute(self.module, str(x.target)))
+            return self._names.get(x, x.name)
+        if isinstance(x, (list, tuple)):
+            inner = "".join(f"{self._argument(y)}, " for y in x)
+            return f"[{inner}]" if isinstance(x, list) else f"({inner})"
+        if x is None or isinstance(x, (bool, int, str)) or (isinstance(x, float) and math.isfinite(x)):
+            return repr(x)
+        if isinstance(x, dict):
+            return "{" + "".join(f"{k!r}: {self._argument(v)}, " for k, v in x.items()) + "}"
+        if isinstance(x, slice):
+            return f"slice({self._argument(x.start)}, {self._argument(x.stop)}, {self._argument(x.step)})"
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> str:
+        name = f"c{len(self._constants)}"
+        if id(x) not in self._constants:
+            self._constants[id(x)] = name
+            self._scope[name] = x
+        return self._constants[id(x)]
+
+    def _eager(self, node: Node) -> None:
+        target = self._constant(node.target)
+        args = [self._argument(x) for x in node.args]
+        args += [f"{name}={self._argument(x)}" for name, x in node.kwargs.items()]
+        self._lines.append(f"{node.name} = {target}({', '.join(args)})")
+        self._roots[node] = self._aliased(node)
+        if not views.is_view(node) and isinstance(node.meta.get("val"), torch.Tensor):
+            self._checked(node)
+        if (
+            node.target is not _getitem
+            and not views.is_view(node)
+            and not isinstance(
+                node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
+            )
+        ):
+            self.eager.append(node)
+        self._bind(node)
+
+    def _aliased(self, node: Node) -> set[Node]:
+        """The values whose memory a result may be part of."""
+        target = node.target
+        if isinstance(target, torch._ops.OpOverload) and not any(
+            r.alias_info for r in target._schema.returns
+        ):
+            return {node}
+        return {node}.union(*(self._roots.get(x, {x}) for x in node.all_input_nodes))
+
+    def _launch(self, group: Group) -> None:
+        realized = [n for n in group.nodes if n in self.schedule.realized]
+        grid = device_of(group.device).driver.grid
+        text = write(self.fusion, group, realized, grid)
+        kernel = FusedKernel(text, group.device)
+        name = f"k{len(self.kernels)}"
+        self.kernels[name], self.groups[name] = kernel, group
+        self._scope[name] = kernel
+        self.devices.add(group.device)
+        for node in realized:
+            self._allocate(node)
+        key = "".join(f"{s}, " for s in kernel.symbols)
+        addresses = [f"{self._argument(a.node)}.data_ptr()" for a in (*text.outputs, *text.inputs)]
+        self._lines.append(f"{name}(({key}), {', '.join(addresses)})")
+
+    def _allocate(self, node: Node) -> None:
+        value: torch.Tensor = node.meta["val"]
+        shape, strides = (
+            f"({''.join(f'{python(n)}, ' for n in expressions(x))})" for x in (value.shape, value.stride())
+        )
+        self._roots[node] = {node}
+        kind = (shape, strides, value.dtype, value.device)
+        if self._free.get(kind):
+            self._lines.append(f"{node.name} = {self._free[kind].pop()}")
+            return
+        allocate = f"empty_{value.device.type}_{value.device.index or 0}"
+        self._scope[allocate] = _empty(value.device.type, value.device)
+        self._lines.append(f"{node.name} = {allocate}({shape}, {strides}, {self._constant(value.dtype)})")
+
+    # ---- memory
+
+    def _last_uses(self, units: Sequence[Unit], returned: set[Node]) -> dict[int, list[Node]]:
+        """Nodes that nothing needs after a unit, by its number."""
+        uses: dict[Node, int] = {}
+        for k, unit in enumerate(units):
+            read = self.schedule.operands(unit) if isinstance(unit, Group) else unit.all_input_nodes
+            made = (
+                [n for n in unit.nodes if n in self.schedule.realized] if isinstance(unit, Group) else [unit]
+            )
+            for node in (*read, *made):
+                uses[node] = k
+        found: dict[int, list[Node]] = {}
+        for node, k in uses.items():
+            if (
+                node not in returned
+                and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
+                and node.op != "get_attr"
+            ):
+                found.setdefault(k, []).append(node)
+        self._returned = returned
+        return found
+
+    def _release(self, nodes: Sequence[Node]) -> None:
+        """Let memory go, or keep it for the next result of that size."""
+        gone = set(nodes)
+        names = []
+        for node in nodes:
+            value = node.meta.get("val")
+            self._dead.add(node)
+            holders = [n for n, roots in self._roots.items() if node in roots and n not in self._dead]
+            ours = self.fusion.of.get(node) is not None and node.op == "call_function"
+            shared = any(node in self._roots.get(n, ()) for n in self._roots if n is not node)
+            if ours and not holders and not shared and isinstance(value, torch.Tensor):
+                shape, strides = (
+                    f"({''.join(f'{python(n)}, ' for n in expressions(x))})"
+                    for x in (value.shape, value.stride())
+                )
+                self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
+            else:
+                names.append(node.name)
+        if names:
+            self._lines.append(f"del {', '.join(names)}")
+        del gone
+
+    @property
+    def _dead(self) -> set[Node]:
+        found: set[Node] = self.__dict__.setdefault("_dead_nodes", set())
+        return found
+
+    # ---- streams
+
+    def _on_current_streams(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, whose kernels go where torch's operators go."""
+        gpus = [(d, device_of(d)) for d in self.devices if d.type == "cuda"]
+
+        def run(args: list[Any]) -> Any:
+            return call(args)
+
+        for place, device in gpus:
+            run = _on_stream(run, place.index or 0, device)
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+
+def _on_stream(run: Callable[..., Any], index: int, device: Any) -> Callable[..., Any]:
+    current, driver = torch._C._cuda_getCurrentRawStream, device.driver
+
+    def on_stream(args: list[Any]) -> Any:
+        handle = current(index)
+        if handle == driver.current_stream():
+            return run(args)
+        with Stream.of(handle, device):
+            return run(args)
+
+    return on_stream
+
+
+def as_traced(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """A tensor with the strides that the graph was traced with: itself where only axes of one element differ,
+    else a copy."""
+    if all(n == 1 or s == t for n, s, t in zip(x.shape, x.stride(), strides, strict=True)):
+        return x
+    made = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device)
+    return made.copy_(x)
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module
+
+
+_getitem = views._getitem

@@ -1,0 +1,326 @@
+"""Kernels that reduce. A *row* kernel runs through a row once for each reduction that follows another, and
+once more for what it stores of every element. Reductions alone are cut into pieces, whose results a second
+loop of the same kernel puts together; *columns* are those whose neighbours in memory belong to different
+results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+from torch.fx import Node
+
+from .index import Index
+from .layout import Axis, ordered
+from .operators import REDUCTIONS, Reduction, row_of, tensor, wide
+from .sizes import ONE, product
+from .writer import CHUNK, COLUMNS, Array, KernelText, Section, Writer
+
+
+def write(w: Writer) -> KernelText:
+    """The text of a group with reductions."""
+    if w.group.columns or (not w.full and max(w.group.level[r] for r in w.group.reductions()) == 1):
+        return _in_pieces(w)
+    return _rows(w)
+
+
+def _accumulator(w: Writer, node: Node) -> tuple[Reduction, str, str]:
+    """The reduction's row, the type of its accumulator, and what it starts with."""
+    row = REDUCTIONS[node.target]
+    kind = row_of(wide(tensor(node).dtype))
+    assert kind is not None
+    name = "int32" if row.flag else kind.name
+    start = row.start(kind)
+    return row, name, f"{w._type(name)}({start})"
+
+
+def _element(w: Writer, node: Node, index: Index, kind: str, flag: bool) -> str:
+    source = node.args[0]
+    assert isinstance(source, Node)
+    found, own = w.value(source, index)
+    if flag:
+        found = found if own == "bool" else f"({found} != {w._type(own)}(0))"
+    return found if own == kind else f"{w._type(kind)}({found})"
+
+
+def _finished(w: Writer, node: Node, acc: str, count: sympy.Expr) -> str:
+    """The result from the accumulator."""
+    out = row_of(tensor(node).dtype)
+    assert out is not None
+    row = REDUCTIONS[node.target]
+    if row.flag:
+        return f"{acc} != 0"
+    if row.mean:
+        kind = row_of(wide(tensor(node).dtype))
+        assert kind is not None
+        acc = f"{acc} / {w._type(kind.name)}({w.extent('count', count)})"
+    return f"{w._type(out.name)}({acc})"
+
+
+def _orders(w: Writer) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
+    """Outer and inner digits, in the order of the arrays that have most of them."""
+    group = w.group
+    w.locate()
+    inner = [d for d in group.digits.sizes if d in w.inner]
+    outer = [d for d in group.digits.sizes if d not in w.inner]
+    arrays = [a for a in (*w.outputs, *w.inputs) if a.flat is None]
+    main = max(arrays, key=lambda a: sum(f != 0 for f in a.factors.values()), default=None)
+    if main is None:
+        return outer, inner
+    return ordered(outer, main.factors, w.fusion.hints), ordered(inner, main.factors, w.fusion.hints)
+
+
+def _indent(lines: Sequence[str], depth: int) -> str:
+    return "".join(f"{'    ' * depth}{line}\n" for line in lines)
+
+
+def _over(variables: Sequence[str], sizes: Sequence[str]) -> str:
+    if not variables:
+        return "for once in range(1):"
+    if len(variables) == 1:
+        return f"for {variables[0]} in range({sizes[0]}):"
+    return f"for {', '.join(variables)} in ndrange({', '.join(sizes)}):"
+
+
+def _rows(w: Writer) -> KernelText:
+    group = w.group
+    inside = w.inner
+    count = product(group.digits.sizes[d] for d in inside)
+    last = max(group.level[r] for r in group.reductions())
+    parts: list[tuple[list[str], Section | None, list[str]]] = []
+    accumulators = 0
+    for level in range(1, last + 1):
+        section, starts, updates, ends = Section(), list[str](), list[str](), list[str]()
+        w.section = section
+        for node in (r for r in group.reductions() if group.level[r] == level):
+            row, kind, start = _accumulator(w, node)
+            element = _element(w, node, group.source[node], kind, row.flag)
+            acc = f"acc{accumulators}"
+            accumulators += 1
+            starts.append(f"{acc} = {start}")
+            updates.append(f"{acc} = {row.update.format(acc, element)}")
+            name = w._fresh()
+            ends.append(f"{name} = {_finished(w, node, acc, count)}")
+            w.row.known[node] = name
+        parts.append((w.row.lines + starts, section, updates))
+        w.row.lines = ends
+    section, stores, more = _row_stores(w)
+    parts.append((w.row.lines, section if stores else None, stores))
+    raw = [
+        line
+        for before, block, updates in parts
+        for line in (*before, *(block.lines if block is not None else ()), *updates)
+    ]
+    (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), False, [*raw, *more])
+    variables = [f"i{k}" for k in range(len(outer))] + [f"j{k}" for k in range(len(inner))]
+    js = variables[len(outer) :]
+    sizes = [w.extent(k, axis.size) for k, axis in enumerate((*outer, *inner))]
+    text = f"    {_over(variables[: len(outer)], sizes[: len(outer)])}\n"
+    for before, block, updates in parts:
+        text += _indent(w._named(before, variables), 2)
+        if block is not None:
+            lines = w._named([*block.lines, *updates], variables)
+            text += _inner(w, js, sizes[len(outer) :], lines, 2)
+    text += _indent(w._named(more, variables), 2)
+    name = w.name()
+    return KernelText(
+        name,
+        w._head(name, []) + text,
+        w.scope,
+        w.outputs,
+        [],
+        w.inputs,
+        w.numbers,
+        tuple(a.size for a in outer),
+        "rows",
+    )
+
+
+def _row_stores(w: Writer) -> tuple[Section, list[str], list[str]]:
+    """What is stored of every element, with what that takes, and what is stored once per row."""
+    group = w.group
+    section, stores = Section(), list[str]()
+    w.section = section
+    for array, node in zip(w.outputs, w.realized, strict=True):
+        if node not in group.rows:
+            stores.append(f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}")
+    w.section, more = w.row, list[str]()
+    for array, node in zip(w.outputs, w.realized, strict=True):
+        if node in group.rows:
+            more.append(f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}")
+    return section, stores, more
+
+
+def _inner(
+    w: Writer, variables: Sequence[str], sizes: Sequence[str], lines: Sequence[str], depth: int
+) -> str:
+    """Loops over a row; the last one in any order."""
+    text = ""
+    for j, n in zip(variables[:-1], sizes[:-1], strict=True):
+        text += _indent([f"for {j} in range({n}):"], depth)
+        depth += 1
+    if not variables:
+        return text + _indent(["for once in range(1):"], depth) + _indent(lines, depth + 1)
+    text += _indent([f"for {variables[-1]} in unordered(range({sizes[-1]})):"], depth)
+    return text + _indent(lines, depth + 1)
+
+
+def _in_pieces(w: Writer) -> KernelText:
+    group = w.group
+    inside = w.inner
+    count = product(group.digits.sizes[d] for d in inside)
+    section, updates, starts = Section(), list[str](), list[str]()
+    w.section = section
+    partials: list[Array] = []
+    second: list[str] = []
+    combined: list[str] = []
+    results: list[tuple[Node, str]] = []
+    for k, node in enumerate(group.reductions()):
+        row, kind, start = _accumulator(w, node)
+        element = _element(w, node, group.source[node], kind, row.flag)
+        partials.append(Array(f"part{k}", None, kind))
+        starts.append(f"acc{k} = {start}")
+        updates.append(f"acc{k} = {row.update.format(f'acc{k}', element)}")
+        combined.append(f"acc{k} = {row.update.format(f'acc{k}', f'part{k}[<part>]')}")
+        results.append((node, f"acc{k}"))
+    first, w.row.lines = w.row.lines, []
+    w.row.known.clear()
+    for node, acc in results:
+        name = w._fresh()
+        second.append(f"{name} = {_finished(w, node, acc, count)}")
+        w.row.known[node] = name
+    w.section = w.row
+    stores = [
+        f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
+        for array, node in zip(w.outputs, w.realized, strict=True)
+    ]
+    block = [*first, *section.lines]
+    raw = [*block, *updates, *second, *w.row.lines, *stores]
+    (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), group.columns, raw)
+    form = _columns if group.columns else _row_pieces
+    body = form(w, outer, inner, starts, block, updates, len(partials))
+    variables = [f"i{k}" for k in range(len(outer))]
+    sizes = [w.extent(k, axis.size) for k, axis in enumerate(outer)]
+    lead, last = (variables[:-1], variables[-1:]) if group.columns else (variables, [])
+    place = ", ".join([*lead, "piece", *last])
+    pieces = f"part0.shape[{len(lead)}]"
+    body += f"    {_over(variables, sizes)}\n{_indent(starts, 2)}"
+    body += _indent(
+        [f"for piece in {f'range({pieces})' if group.columns else f'unordered(range({pieces}))'}:"], 2
+    )
+    body += _indent([line.replace("<part>", place) for line in combined], 3)
+    body += _indent(w._named([*second, *w.row.lines, *stores], variables + [""] * len(inner)), 2)
+    name = w.name()
+    return KernelText(
+        name, w._head(name, partials) + body, w.scope, w.outputs, partials, w.inputs, w.numbers,
+        tuple(a.size for a in outer), "columns" if group.columns else "pieces",
+        inner[0].size if inner else ONE, product(a.size for a in inner),
+    )  # fmt: skip
+
+
+def _cut(w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> tuple[str, list[str]]:
+    """The step between pieces, and the bounds of one."""
+    n = w.extent(len(outer), inner[0].size) if inner else "1"
+    return f"step = ({n} + part0.shape[{lead}] - 1) // part0.shape[{lead}]", [
+        f"low = min(piece * step, {n})",
+        f"high = min(low + step, {n})",
+    ]
+
+
+def _row_pieces(
+    w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
+    updates: list[str], count: int,
+) -> str:  # fmt: skip
+    variables = [f"i{k}" for k in range(len(outer))]
+    js = [f"j{k}" for k in range(len(inner))]
+    step, bounds = _cut(w, outer, inner, len(outer))
+    sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
+    text = f"    {step}\n    {_over([*variables, 'piece'], sizes)}\n{_indent([*bounds, *starts], 2)}"
+    lines = w._named([*block, *updates], [*variables, *js])
+    depth = 2
+    if not inner:
+        text += _indent(["for once in unordered(range(low, high)):"], depth) + _indent(lines, depth + 1)
+    else:
+        ranges = [
+            ("low", "high"),
+            *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1)),
+        ]
+        for j, (low, high) in zip(js[:-1], ranges[:-1], strict=True):
+            text += _indent([f"for {j} in range({low}, {high}):"], depth)
+            depth += 1
+        low, high = ranges[-1]
+        if w.grid:
+            text += _indent([f"for {js[-1]} in unordered(range({low}, {high})):"], depth)
+            text += _indent(lines, depth + 1)
+        else:
+            text += _chunked(js[-1], low, high, lines, starts, updates, depth)
+    stores = [f"part{k}[{', '.join([*variables, 'piece'])}] = acc{k}" for k in range(count)]
+    return text + _indent(stores, 2)
+
+
+def _chunked(
+    j: str, low: str, high: str, lines: list[str], starts: list[str], updates: list[str], depth: int
+) -> str:
+    """Sums of short runs, which are then added up: a long one in few accumulators loses digits."""
+    inside = [line.replace("acc", "run") for line in lines]
+    text = _indent([f"for c in range({low}, {high}, {CHUNK}):"], depth)
+    text += _indent([s.replace("acc", "run") for s in starts], depth + 1)
+    text += _indent([f"for {j} in unordered(range(c, min(c + {CHUNK}, {high}))):"], depth + 1)
+    text += _indent(inside, depth + 2)
+    joins = []
+    for update in updates:  # acc = op(acc, element) with the run in the element's place
+        name = update.partition(" = ")[0]
+        joins.append((name, update))
+    return text + _indent([_join(name, update) for name, update in joins], depth + 1)
+
+
+def _join(name: str, update: str) -> str:
+    operation = update.partition(" = ")[2]
+    run = name.replace("acc", "run")
+    for form in ("max(", "min("):
+        if operation.startswith(form):
+            return f"{name} = {form}{name}, {run})"
+    sign = "*" if operation.startswith(f"{name} *") else "+"
+    return f"{name} = {name} {sign} {run}"
+
+
+def _columns(
+    w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
+    updates: list[str], count: int,
+) -> str:  # fmt: skip
+    variables = [f"i{k}" for k in range(len(outer))]
+    lead, last = variables[:-1], variables[-1]
+    js = [f"j{k}" for k in range(len(inner))]
+    step, bounds = _cut(w, outer, inner, len(lead))
+    sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
+    lines = w._named([*block, *updates], [*variables, *js])
+    place = ", ".join([*lead, "piece", last])
+    text = f"    {step}\n"
+    ranges = [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]
+    if w.grid:
+        text += f"    {_over([*lead, 'piece', last], sizes)}\n{_indent([*bounds, *starts], 2)}"
+        depth = 2
+        for j, (low, high) in zip(js, ranges, strict=True):
+            text += _indent([f"for {j} in range({low}, {high}):"], depth)
+            depth += 1
+        text += _indent(lines, depth)
+        return text + _indent([f"part{k}[{place}] = acc{k}" for k in range(count)], 2)
+    blocks = f"({sizes[-1]} + {COLUMNS - 1}) // {COLUMNS}"
+    text += f"    {_over([*lead, 'piece', 'block'], [*sizes[:-1], blocks])}\n{_indent(bounds, 2)}"
+    reach = f"for {last} in range(block * {COLUMNS}, min(block * {COLUMNS} + {COLUMNS}, {sizes[-1]})):"
+    text += _indent([reach], 2)
+    text += _indent([f"part{k}[{place}] = {s.partition(' = ')[2]}" for k, s in enumerate(starts)], 3)
+    depth = 2
+    for j, (low, high) in zip(js, ranges, strict=True):
+        text += _indent([f"for {j} in range({low}, {high}):"], depth)
+        depth += 1
+    text += _indent([reach], depth)
+    inside = []
+    for line in lines:
+        for k in range(count):
+            if line.startswith(f"acc{k} = "):
+                line = line.replace(f"acc{k} = ", f"part{k}[{place}] = ", 1).replace(
+                    f"acc{k}", f"part{k}[{place}]"
+                )
+        inside.append(line)
+    return text + _indent(inside, depth + 1)

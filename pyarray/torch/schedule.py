@@ -1,0 +1,140 @@
+"""The order of a graph's kernels and of the operators that stay torch's, and which nodes need memory."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from . import views
+from .fusion import Fusion
+from .group import Group
+from .index import Digits
+from .sizes import expression
+
+Unit = Group | Node
+
+
+@dataclass(eq=False)
+class Schedule:
+    """`units` in the order in which they run; `realized` are the nodes of groups that others need."""
+
+    fusion: Fusion
+    units: list[Unit] = field(default_factory=list)
+    realized: set[Node] = field(default_factory=set)
+    _needed: set[Node] = field(default_factory=set)  # nodes that are run by torch
+    _groups: dict[int, Group] = field(default_factory=dict)
+
+    def run(self) -> Schedule:
+        """Find out."""
+        graph = self.fusion.graph
+        rest = [n for n in graph.nodes if n.op == "output" or (n.op == "call_function" and n.is_impure())]
+        while rest:
+            node = rest.pop()
+            if node in self._needed:
+                continue
+            group = self._group_of(node)
+            if group is not None:
+                self.realized.add(node)
+                if group.number not in self._groups:
+                    self._groups[group.number] = group
+                    rest += self.operands(group)
+                continue
+            self._needed.add(node)
+            rest += [x for x in node.all_input_nodes if not is_size(x)]
+        self._order()
+        return self
+
+    def _group_of(self, node: Node) -> Group | None:
+        """The group that computes a node; a constant that is needed as a tensor gets one of its own."""
+        fusion = self.fusion
+        if node in fusion.inlined and node not in fusion.of:
+            digits = Digits()
+            shape = views.shape_of(node)
+            canonical = tuple(digits.add(n) for n in shape)
+            group = Group(len(fusion.groups), digits, shape, canonical, node.meta["val"].device, [node])
+            group.index[node] = canonical
+            fusion.groups.append(group)
+            fusion.of[node] = group
+        return fusion.of.get(node)
+
+    def operands(self, group: Group) -> list[Node]:
+        """What a group's kernel reads from memory, without the views of it."""
+        found: dict[Node, None] = {}
+        rest, seen = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
+        while rest:
+            x = rest.pop()
+            if x in seen or not isinstance(x.meta.get("val"), torch.Tensor):
+                continue
+            seen.add(x)
+            base = self.fusion.base(x)
+            if self.fusion.of.get(base) is group:
+                continue
+            if base in self.fusion.inlined:
+                rest += base.all_input_nodes
+            else:
+                found[base] = None
+        return list(found)
+
+    def _order(self) -> None:
+        order = self.fusion.order
+        units: list[Unit] = [*self._groups.values(), *(n for n in self._needed if n.op == "call_function")]
+        units.sort(key=lambda u: max(map(order.__getitem__, u.nodes)) if isinstance(u, Group) else order[u])
+        places = {id(u): k for k, u in enumerate(units)}
+        before: list[set[int]] = [set() for _ in units]
+        random: int | None = None
+        for k, unit in enumerate(units):
+            inputs = self.operands(unit) if isinstance(unit, Group) else unit.all_input_nodes
+            for x in inputs:
+                source = self.fusion.of.get(x) if x in self.fusion.of else x
+                if source is not None and id(source) in places and places[id(source)] != k:
+                    before[k].add(places[id(source)])
+            if isinstance(unit, Node) and _is_random(unit):
+                before[k] |= {random} if random is not None else set()
+                random = k
+            if isinstance(unit, Node) and _changes_memory(unit):
+                first = order[unit]
+                before[k] |= {j for j, u in enumerate(units) if j != k and _first(u, order) < first}
+        after: list[list[int]] = [[] for _ in units]
+        for k, earlier in enumerate(before):
+            for j in earlier:
+                after[j].append(k)
+        waiting = [len(b) for b in before]
+        ready = [k for k, n in enumerate(waiting) if not n]
+        heapq.heapify(ready)
+        while ready:
+            k = heapq.heappop(ready)
+            self.units.append(units[k])
+            for j in after[k]:
+                waiting[j] -= 1
+                if not waiting[j]:
+                    heapq.heappush(ready, j)
+        assert len(self.units) == len(units), "kernels wait for each other"
+
+
+def _first(unit: Unit, order: dict[Node, int]) -> int:
+    return min(map(order.__getitem__, unit.nodes)) if isinstance(unit, Group) else order[unit]
+
+
+def is_size(node: Node) -> bool:
+    """Whether a node is an integer of size symbols that are known without it."""
+    value: Any = node.meta.get("val")
+    if node.op != "call_function" or not isinstance(value, (int, torch.SymInt)) or isinstance(value, bool):
+        return False
+    if isinstance(value, torch.SymInt) and torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(value):
+        return not expression(value).is_Symbol
+    return True
+
+
+def _is_random(node: Node) -> bool:
+    return (
+        isinstance(node.target, torch._ops.OpOverload)
+        and torch.Tag.nondeterministic_seeded in node.target.tags
+    )
+
+
+def _changes_memory(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable

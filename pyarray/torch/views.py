@@ -1,0 +1,206 @@
+"""Torch's view operators as maps of indices: `pull` from the view's index to its source's, `push` back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from .index import Digits, Index, broadcast, reshaped
+from .sizes import ZERO, expression, expressions, same_shape
+
+aten = torch.ops.aten
+_getitem = operator.getitem
+
+_RESHAPES = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+_SAME = (aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default)
+
+
+def source_of(node: Node) -> Node:
+    """What a view is a view of: of a part of a split, what was split."""
+    source = node.args[0]
+    assert isinstance(source, Node)
+    return source.args[0] if node.target is _getitem and isinstance(source.args[0], Node) else source  # type: ignore[return-value]
+
+
+def shape_of(node: Node) -> Index:
+    """The sizes of a node's tensor."""
+    return expressions(node.meta["val"].shape)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node only renames elements, in a way that is known here."""
+    if node.op != "call_function":
+        return False
+    if node.target is _getitem:
+        split = node.args[0]
+        return isinstance(split, Node) and split.target is aten.split_with_sizes.default
+    return node.target in _PULL
+
+
+def pull(node: Node, digits: Digits, index: Index) -> Index:
+    """The index into the source of the element that `index` means in the view. Splits digits."""
+    return digits.current(_PULL[node.target](node, digits, index))
+
+
+def push(node: Node, digits: Digits, index: Index) -> Index | None:
+    """The index into the view of the element that `index` means in the source; None where the view lacks
+    elements or repeats them. Splits digits."""
+    made = _PUSH.get(node.target)
+    found = made(node, digits, index) if made is not None else None
+    return None if found is None else digits.current(found)
+
+
+def _getitem_pull(node: Node, digits: Digits, index: Index) -> Index:
+    split, part = node.args
+    assert isinstance(split, Node)
+    assert isinstance(part, int)
+    axis = _axis(split, 2, len(index))
+    before = sum((expression(n) for n in _sizes(split.args[1])[:part]), ZERO)
+    return tuple(x + before if k == axis else x for k, x in enumerate(index))
+
+
+def _sizes(items: Any) -> list[Any]:
+    return [x.meta["val"] if isinstance(x, Node) else x for x in items]
+
+
+def _argument(node: Node, place: int, name: str, default: Any) -> Any:
+    value = node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+    return value.meta["val"] if isinstance(value, Node) else value
+
+
+def _axis(node: Node, place: int, rank: int, name: str = "dim") -> int:
+    axis = _argument(node, place, name, 0)
+    return axis + rank if axis < 0 else axis
+
+
+def _pull_reshape(node: Node, digits: Digits, index: Index) -> Index:
+    return reshaped(digits, index, shape_of(node), shape_of(source_of(node)))
+
+
+def _push_reshape(node: Node, digits: Digits, index: Index) -> Index:
+    return reshaped(digits, index, shape_of(source_of(node)), shape_of(node))
+
+
+def _order(node: Node) -> list[int]:
+    rank = len(shape_of(node))
+    if node.target is aten.permute.default:
+        return [k + rank if k < 0 else k for k in node.args[1]]  # type: ignore[union-attr, operator, misc]
+    order = list(range(rank))
+    if rank >= 2:
+        a, b = (
+            (0, 1) if node.target is aten.t.default else (_axis(node, 1, rank), _axis(node, 2, rank, "dim1"))
+        )
+        order[a], order[b] = order[b], order[a]
+    return order
+
+
+def _pull_permute(node: Node, digits: Digits, index: Index) -> Index:
+    order = _order(node)
+    return tuple(index[order.index(k)] for k in range(len(order)))
+
+
+def _push_permute(node: Node, digits: Digits, index: Index) -> Index:
+    return tuple(index[k] for k in _order(node))
+
+
+def _squeezed(node: Node) -> list[int]:
+    shape = shape_of(source_of(node))
+    if node.target is aten.squeeze.default:
+        return [k for k, n in enumerate(shape) if n == 1]
+    axes: Any = node.args[1]
+    axes = [axes] if isinstance(axes, int) else axes
+    axes = [k + len(shape) if k < 0 else k for k in axes]
+    return [k for k in axes if shape[k] == 1]
+
+
+def _pull_squeeze(node: Node, digits: Digits, index: Index) -> Index:
+    rest, gone = iter(index), _squeezed(node)
+    return tuple(ZERO if k in gone else next(rest) for k in range(len(shape_of(source_of(node)))))
+
+
+def _push_squeeze(node: Node, digits: Digits, index: Index) -> Index:
+    gone = _squeezed(node)
+    return tuple(x for k, x in enumerate(index) if k not in gone)
+
+
+def _pull_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
+    axis = _axis(node, 1, len(index))
+    return tuple(x for k, x in enumerate(index) if k != axis)
+
+
+def _push_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
+    axis = _axis(node, 1, len(index) + 1)
+    return (*index[:axis], ZERO, *index[axis:])
+
+
+def _pull_expand(node: Node, digits: Digits, index: Index) -> Index:
+    return broadcast(index, shape_of(node), shape_of(source_of(node)))
+
+
+def _push_expand(node: Node, digits: Digits, index: Index) -> Index | None:
+    return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
+
+
+def _pull_select(node: Node, digits: Digits, index: Index) -> Index:
+    source = shape_of(source_of(node))
+    axis = _axis(node, 1, len(source))
+    place = expression(_argument(node, 2, "index", 0))
+    if place.is_negative:
+        place += source[axis]
+    return (*index[:axis], place, *index[axis:])
+
+
+def slice_start(node: Node) -> Any:
+    """The first index of a slice as an expression; None where its bounds aren't plain."""
+    source = shape_of(source_of(node))
+    axis = _axis(node, 1, len(source))
+    start = expression(_argument(node, 2, "start", None) or 0)
+    if start.is_negative:
+        start = start + source[axis]
+        return start if start.is_nonnegative else None
+    step = expression(_argument(node, 4, "step", 1))
+    if start == 0:
+        return start
+    # what torch clamps is a start beyond the end, which leaves nothing
+    return start if shape_of(node)[axis] != 0 and step.is_Integer else None
+
+
+def _pull_slice(node: Node, digits: Digits, index: Index) -> Index:
+    axis = _axis(node, 1, len(index))
+    start, step = slice_start(node), expression(_argument(node, 4, "step", 1))
+    return tuple(start + step * x if k == axis else x for k, x in enumerate(index))
+
+
+def _push_slice(node: Node, digits: Digits, index: Index) -> Index | None:
+    return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
+
+
+def _same(node: Node, digits: Digits, index: Index) -> Index:
+    return index
+
+
+Map = Callable[[Node, Digits, Index], Any]
+_PULL: dict[Any, Map] = {
+    **dict.fromkeys(_RESHAPES, _pull_reshape),
+    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _pull_permute),
+    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _pull_squeeze),
+    aten.unsqueeze.default: _pull_unsqueeze,
+    aten.expand.default: _pull_expand,
+    aten.select.int: _pull_select,
+    aten.slice.Tensor: _pull_slice,
+    _getitem: _getitem_pull,
+}
+_PUSH: dict[Any, Map] = {
+    **dict.fromkeys(_RESHAPES, _push_reshape),
+    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _push_permute),
+    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _push_squeeze),
+    aten.unsqueeze.default: _push_unsqueeze,
+    aten.expand.default: _push_expand,
+    aten.slice.Tensor: _push_slice,
+}

@@ -1,0 +1,376 @@
+"""The values of a kernel as statements of the kernel language, and the arrays and numbers that it is launched
+with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+
+from ..dtypes import BY_NAME
+from ..jit.bounded import Bounded
+from ..lang.markers import known, ndrange, unordered
+from . import operators, views
+from .eligible import range_of
+from .fusion import Fusion
+from .group import Group
+from .index import Index, broadcast
+from .layout import Axis, Factors, Recipe, Window, adopted, merged, recipe_of, window
+from .operators import CREATIONS, POINTWISE, number_text, row_of, tensor
+from .sizes import ZERO, expression, expressions, python
+
+CHUNK = 2048  # elements of a sum in sixteen accumulators before they are added up
+COLUMNS = 1024  # of a block: their accumulators stay in the first-level cache
+
+
+@dataclass(eq=False)
+class Array:
+    """An array parameter. `node` is what it holds and `index` the element of an iteration; None for partial
+    results of a reduction. `place` is that element's in memory: along the digits it has the strides `factors`
+    from `offset` on, in elements. `flat`: the text computes the place, of as many elements."""
+
+    name: str
+    node: Node | None
+    kind: str
+    index: Index = ()
+    place: sympy.Expr = ZERO
+    factors: Factors = field(default_factory=dict)
+    offset: sympy.Expr = ZERO
+    flat: sympy.Expr | None = None
+    window: Window | None = None
+    strided: bool | None = None  # the layout class that its artifact was compiled for
+
+
+# The forms of kernels by their statements, marks in the place of indices, and the types of their arrays.
+_recipes: Bounded[Any, list[Recipe]] = Bounded(1024)
+
+
+@dataclass(eq=False)
+class Section:
+    """Statements that run together, and the variables that they have computed."""
+
+    lines: list[str] = field(default_factory=list)
+    known: dict[Any, str] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class KernelText:
+    """What a kernel computes: `text` for CPUs or GPUs (`grid`), `scope` its names, `outputs` and `partials`
+    before `inputs` among the parameters, then `numbers`. `loops` are the sizes of its outer loops, `row` that
+    of a reduction, cut into pieces along `pieces`."""
+
+    name: str
+    text: str
+    scope: dict[str, Any]
+    outputs: list[Array]
+    partials: list[Array]
+    inputs: list[Array]
+    numbers: list[sympy.Expr]
+    loops: tuple[sympy.Expr, ...]
+    form: str
+    pieces: sympy.Expr | None = None
+    row: sympy.Expr | None = None
+
+
+class Writer:
+    """Writes the text of one group."""
+
+    def __init__(self, fusion: Fusion, group: Group, realized: Sequence[Node], grid: bool):
+        self.fusion, self.group, self.grid = fusion, group, grid
+        self.realized = [n for n in group.nodes if n in realized]
+        self.full = [n for n in self.realized if n not in group.rows]
+        self.inputs: list[Array] = []
+        self.numbers: list[sympy.Expr] = []
+        self.places: dict[Any, int] = {}  # of numbers, by what they are
+        self.floats: set[sympy.Expr] = set()
+        self.scope: dict[str, Any] = {
+            "inf": float("inf"),
+            "nan": float("nan"),
+            "ndrange": ndrange,
+            "unordered": unordered,
+        }
+        self.loads: dict[Any, Array] = {}
+        self.alone: set[sympy.Symbol] = set()
+        self.count = 0
+        self.row = Section()
+        self.section = self.row
+        self.written: list[sympy.Expr] = []  # expressions of indices that the text computes
+        self.splits = -1
+        self.outputs = [self._array(f"out{k}", n, group.index[n]) for k, n in enumerate(self.realized)]
+        self.axes: list[Axis] = []
+        self.names: dict[sympy.Symbol, str] = {}
+
+    @property
+    def inner(self) -> set[sympy.Symbol]:
+        """The digits of the reductions."""
+        if self.splits != len(self.group.digits.replaced):
+            self.group.current()
+            self.splits = len(self.group.digits.replaced)
+        return set(self.group.inner or ())
+
+    # ---- arrays
+
+    def _array(self, name: str, node: Node, index: Index) -> Array:
+        kind = row_of(tensor(node).dtype)
+        assert kind is not None
+        return Array(name, node, kind.name, index)
+
+    def _locate(self, array: Array) -> None:
+        """Where an array's elements are, along the digits that there are in the end."""
+        digits, node = self.group.digits, array.node
+        assert node is not None
+        sizes, strides = expressions(tensor(node).shape), expressions(tensor(node).stride())
+        index = digits.current(array.index)
+        array.place = sympy.expand(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
+        linear = digits.linear(array.place)
+        if linear is not None:
+            array.factors, array.offset = linear
+            return
+        extent = sum(((n - 1) * s for n, s in zip(sizes, strides, strict=True)), sympy.Integer(1))
+        array.flat = sympy.expand(extent)
+        self.alone |= array.place.free_symbols & digits.sizes.keys()
+
+    def _type(self, name: str) -> str:
+        self.scope[f"{name}_t"] = BY_NAME[name]
+        return f"{name}_t"
+
+    def _fresh(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
+    def _number(self, x: sympy.Expr) -> str:
+        if x.is_Integer:
+            return str(int(x))
+        return self._parameter(x, x)
+
+    def _parameter(self, key: Any, x: sympy.Expr) -> str:
+        if key not in self.places:
+            self.places[key] = len(self.numbers)
+            self.numbers.append(x)
+        return f"n{self.places[key]}"
+
+    def extent(self, axis: int | str, size: sympy.Expr) -> str:
+        """The number of steps of an axis, or a product of them. It is passed, whatever is known of it, so
+        that graphs of other sizes have the same kernel."""
+        return self._parameter(("extent", axis), size)
+
+    def _given(self, x: torch.SymInt | torch.SymFloat) -> str:
+        """A number that a launch gets."""
+        if isinstance(x, torch.SymFloat):
+            self.floats.add(x.node.expr)
+        return self._number(x.node.expr)
+
+    def _symbolic(self, x: sympy.Expr) -> str:
+        """An index as text: digits are loop variables, size symbols numbers."""
+        text = {
+            d: sympy.Symbol(f"<{d.name}>", integer=True, nonnegative=True) for d in self.group.digits.sizes
+        }
+        sizes = {
+            s: sympy.Symbol(self._number(s), integer=True, positive=True)
+            for s in x.free_symbols
+            if s not in text
+        }
+        return f"({python(x.xreplace(text | sizes))})"
+
+    # ---- values
+
+    def value(self, node: Node, index: Index) -> tuple[str, str]:
+        """Variable and dtype of an element of a node."""
+        while views.is_view(node):
+            index = views.pull(node, self.group.digits, index)
+            node = views.source_of(node)
+        index = self.group.digits.current(index)
+        kind = row_of(tensor(node).dtype)
+        assert kind is not None, node
+        mine = self.fusion.of.get(node) is self.group
+        place = node if mine else (node, index)
+        section = self._section(node, index, mine)
+        if place not in section.known:
+            if mine:
+                assert node not in self.group.source, f"{node} isn't reduced yet"
+                made = self._computed(node, index)
+            elif node in self.fusion.inlined:
+                made = self._computed(node, index)
+            else:
+                made = self._loaded(node, index)
+            name = self._fresh()
+            section.lines.append(f"{name} = {made}")
+            section.known[place] = name
+        return section.known[place], kind.name
+
+    def _section(self, node: Node, index: Index, mine: bool) -> Section:
+        if self.section is self.row:
+            return self.row
+        if mine:
+            return self.row if node in self.group.rows else self.section
+        used = set().union(*(x.free_symbols for x in index)) if index else set()
+        return self.section if used & self.inner else self.row
+
+    def _loaded(self, node: Node, index: Index) -> str:
+        key = node, index
+        if key not in self.loads:
+            self.loads[key] = self._array(f"x{len(self.inputs)}", node, index)
+            self.inputs.append(self.loads[key])
+        return "{0}[<{0}>]".format(self.loads[key].name)
+
+    def _operand(self, node: Node, x: Any, index: Index, kind: str) -> str:
+        """An operand cast to `kind`."""
+        cast = self._type(kind)
+        if isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor):
+            found, own = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
+            return found if own == kind else f"{cast}({found})"
+        if isinstance(x, Node):
+            x = x.meta["val"]
+        if isinstance(x, (torch.SymInt, torch.SymFloat)):
+            return f"{cast}({self._given(x)})"
+        return f"{cast}({number_text(x)})"
+
+    def _computed(self, node: Node, index: Index) -> str:
+        out = row_of(tensor(node).dtype)
+        assert out is not None
+        cast = self._type(out.name)
+        if node.target in CREATIONS:
+            return f"{cast}({self._created(node, index)})"
+        row = POINTWISE[node.target]
+        text = operators.text_of(node)
+        assert text is not None
+        kind = row_of(operators.computed_in(node, row))
+        assert kind is not None
+        given = {f"a{k}": x for k, x in enumerate(node.args)}
+        named = {
+            "alpha": operators.argument(node, 2, "alpha", 1),
+            "low": operators.argument(node, 1, "min"),
+            "high": operators.argument(node, 2, "max"),
+            "one": 1.0,
+            "zero": 0.0,
+            "half": 0.5,
+        }
+        values: dict[str, str] = {}
+        positional: list[str] = []
+        for k, x in enumerate(given.values()):
+            used = f"{{{k}}}" in text
+            positional.append(self._operand(node, x, index, kind.name) if used else "")
+        for name, x in named.items():
+            if f"{{{name}}}" in text:
+                x = int(x) if kind.kind in "iu" and isinstance(x, float) and x == int(x) else x
+                values[name] = self._operand(node, x, index, kind.name)
+        if "{c}" in text:
+            values["c"] = self._operand(node, node.args[0], index, "bool")
+        for name in _called(text):
+            self.scope[name] = getattr(known, name)
+        return f"{cast}({text.format(*positional, **values)})"
+
+    def _created(self, node: Node, index: Index) -> str:
+        name = node.target.name().rpartition("::")[2]  # type: ignore[union-attr]
+        if name.startswith(("arange", "iota")):
+            start, step = (expression(x.meta["val"] if isinstance(x, Node) else x) for x in range_of(node))
+            self.written.append(sympy.expand(start + step * index[0]))
+            return f"<e{len(self.written) - 1}>"
+        if name.startswith(("zeros", "ones")):
+            return str(int(name.startswith("ones")))
+        value = node.args[0] if name.startswith("scalar_tensor") else node.args[1]
+        if isinstance(value, Node):
+            value = value.meta["val"]
+        if isinstance(value, (torch.SymInt, torch.SymFloat)):
+            return self._given(value)
+        return number_text(value)  # type: ignore[arg-type]
+
+    # ---- loops
+
+    def locate(self) -> None:
+        """To be called when all values are written: no digit is split from here on."""
+        for array in (*self.outputs, *self.inputs):
+            self._locate(array)
+
+    def _settle(self, order: list[list[sympy.Symbol]]) -> list[list[Axis]]:
+        """Axes from the digits of each part of `order`; windows of all arrays along them."""
+        self.written = list(self.group.digits.current(self.written))
+        for x in self.written:
+            self.alone |= x.free_symbols & self.group.digits.sizes.keys()
+        arrays = [a.factors for a in (*self.outputs, *self.inputs) if a.flat is None]
+        parts = [merged(self.group.digits, digits, arrays, self.alone) for digits in order]
+        self.axes = [axis for part in parts for axis in part]
+        for array in (*self.outputs, *self.inputs):
+            if array.flat is None:
+                array.window = window(array.factors, array.offset, self.axes, self.group.digits)
+            else:
+                array.window = Window(ZERO, (), (array.flat,), (sympy.Integer(1),))
+        return parts
+
+    def adopt(
+        self, parts: list[list[Axis]], tiled: bool, lines: Sequence[str]
+    ) -> tuple[list[list[Axis]], bool]:
+        """The loops of a kernel that was written before with these lines, where ours fit them."""
+        arrays = [*self.outputs, *self.inputs]
+        if self.alone or any(a.flat is not None for a in arrays):
+            return parts, tiled
+        key = (*lines, tuple(a.kind for a in arrays), self.grid, len(parts))
+        windows = [a.window for a in arrays if a.window is not None]
+        recipes = _recipes.get(key) or _recipes.add(key, [])
+        for recipe in recipes:
+            found = adopted(recipe, parts, windows)
+            if found is not None:
+                for array, window in zip(arrays, found[1], strict=True):
+                    array.window = window
+                    array.strided = not recipe.contiguous[arrays.index(array)]
+                self.axes = [axis for part in found[0] for axis in part]
+                return found[0], recipe.tiled
+        recipes.append(recipe_of(parts, windows, tiled))
+        return parts, tiled
+
+    def _named(self, lines: Sequence[str], variables: Sequence[str]) -> list[str]:
+        """Lines with indices in the place of marks."""
+        marks = {}
+        for array in (*self.outputs, *self.inputs):
+            assert array.window is not None
+            index = ", ".join(variables[k] for k in array.window.axes) or "()"
+            marks[f"<{array.name}>"] = index if array.flat is None else self._symbolic(array.place)
+        marks |= {f"<e{k}>": self._symbolic(x) for k, x in enumerate(self.written)}
+        for k, axis in enumerate(self.axes):
+            if len(axis.digits) == 1:
+                marks[f"<{axis.digits[0].name}>"] = variables[k]
+        return [_replaced(line, marks) for line in lines]
+
+    def size(self, axis: int) -> str:
+        """The number of steps of an axis, of an array that has it."""
+        for array in (*self.outputs, *self.inputs):
+            if array.flat is None and array.window is not None and axis in array.window.axes:
+                return f"{array.name}.shape[{array.window.axes.index(axis)}]"
+        return self.extent(axis, self.axes[axis].size)
+
+    def _head(self, name: str, partials: Sequence[Array]) -> str:
+        arrays = [a.name for a in (*self.outputs, *partials, *self.inputs)]
+        types = [self._type("float64" if x in self.floats else "int64") for x in self.numbers]
+        numbers = [f"n{k}: {kind}" for k, kind in enumerate(types)]
+        return f"def {name}({', '.join([*arrays, *numbers])}):\n"
+
+    def name(self) -> str:
+        """What the kernel is called: by what it computes."""
+        names = [n.target.name().rpartition("::")[2].partition(".")[0].strip("_") for n in self.group.nodes]  # type: ignore[union-attr]
+        return "fused_" + "_".join(dict.fromkeys(n for n in names if n not in ("clone", "to_copy")))[
+            :60
+        ].rstrip("_")
+
+
+def _called(text: str) -> list[str]:
+    return [name for name in _FUNCTION_NAMES if f"{name}(" in text]
+
+
+_FUNCTION_NAMES = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+    "atan2",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "erf", "erfc", "floor", "ceil", "trunc",
+    "round",
+    "sign", "copysign", "hypot", "fmod", "isnan", "isinf",
+)  # fmt: skip
+
+
+def _replaced(line: str, marks: dict[str, str]) -> str:
+    for mark, text in marks.items():
+        if mark in line:
+            line = line.replace(mark, text)
+    return line
