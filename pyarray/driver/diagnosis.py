@@ -21,8 +21,9 @@ from ..errors import DeviceError
 class Needs:
     """A row of `NEEDS`. `ask_version` and `start` are calls to the vendor's library; `node` is the file
     through which it reaches its devices, with the commands that make it (`module`), let a container have it
-    and let a user have it (`access`); `packages` of the binding, one is enough. `driver` and `compiler` are
-    modules: one gives `library_path()`, the other `version()`."""
+    and let a user have it (`access`); `packages` of the binding, one is enough; `libraries` is the package of
+    what `linalg` and `fft` call. `driver` and `compiler` are modules: one gives `library_path()`, the other
+    `version()`."""
 
     maker: str
     pci: str  # the vendor's number
@@ -35,6 +36,7 @@ class Needs:
     container: str
     access: str
     packages: tuple[str, ...]
+    libraries: str
     compiler: str
     install: str
     compiler_comes_with_driver: bool
@@ -56,6 +58,7 @@ NEEDS = {
         "docker run --gpus all ...",
         "sudo chmod a+rw /dev/nvidia*",
         ("cuda-bindings",),
+        "nvmath-python",
         "pyarray.driver.nvrtc",
         "pip install 'pyarray-kernels[cuda]'",
         compiler_comes_with_driver=False,
@@ -77,6 +80,7 @@ NEEDS = {
         "docker run --device=/dev/kfd --device=/dev/dri ...",
         "sudo usermod -aG render,video $USER  # and log in again",
         ("hip-python", "rocm-bindings-hip"),
+        "rocm-bindings-libraries",
         "pyarray.driver.hiprtc",
         "pip install 'pyarray-kernels[hip]'",
         compiler_comes_with_driver=True,
@@ -101,7 +105,7 @@ def parts(kind: str, works: bool = False) -> list[Part]:
     """What a kind of `NEEDS` needs, from the hardware up. `works`: there are devices, so that only versions
     are asked for."""
     needs = NEEDS[kind]
-    return [_hardware(needs), _driver(needs, works), _binding(needs), _compiler(needs)]
+    return [_hardware(needs), _driver(needs, works), _binding(needs), _compiler(needs), _libraries(needs)]
 
 
 def missing(kind: str) -> str:
@@ -176,6 +180,14 @@ def _binding(needs: Needs) -> Part:
     if found:
         return Part("binding", ", ".join(found))
     return Part("binding", f"the package {needs.packages[0]} is not installed", needs.install)
+
+
+def _libraries(needs: Needs) -> Part:
+    version = _installed(needs.libraries)
+    if version:
+        return Part("libraries", f"{needs.libraries} {version}")
+    said = f"no linalg and no fft there, since the package {needs.libraries} is not installed"
+    return Part("libraries", said, needs.install)
 
 
 def _installed(package: str) -> str | None:

@@ -68,6 +68,7 @@ def machine(monkeypatch):
 
 CUDA, HIP = {"libcuda.so.1": Library(13000)}, {"libamdhip64.so": Library(60342134)}
 BOUND = {"cuda-bindings": "13.0.1", "hip-python": "7.1"}
+ALL = BOUND | {"nvmath-python": "1.0", "rocm-bindings-libraries": "10.0"}
 CASES = [
     # kind, machine, the part that is to be fixed, what is said of it, the command
     ("cuda", {}, "driver", "no libcuda.so.1, the library of NVIDIA's", "sudo apt-get install nvidia-driver"),
@@ -94,6 +95,10 @@ CASES = [
         "cuda", {"libraries": CUDA, "files": ["/dev/nvidiactl"], "packages": BOUND, "compiles": False},
         "compiler", "no nvrtc (it is not there)", "pip install 'pyarray-kernels[cuda]'",
     ),
+    (
+        "cuda", {"libraries": CUDA, "files": ["/dev/nvidiactl"], "packages": BOUND},
+        "libraries", "the package nvmath-python is not installed", "pip install 'pyarray-kernels[cuda]'",
+    ),
     ("hip", {}, "driver", "no libamdhip64.so", "sudo apt-get install amdrocm-runtime"),
     ("hip", {"distribution": "fedora"}, "driver", "AMD's driver", "see https://rocm.docs.amd.com"),
     ("hip", {"libraries": HIP}, "driver", ".so 6.3.42134, but no /dev/kfd", "sudo modprobe amdgpu"),
@@ -119,16 +124,17 @@ def test_what_is_missing_and_what_fixes_it(kind, there, name, said, fix, machine
     assert first.name == name
     assert said in first.found
     assert first.fix.startswith(fix)
-    assert str(first) in diagnosis.missing(kind)
-    assert "(two GPUs)" in diagnosis.missing(kind)
+    if name != "libraries":  # without which there is a device
+        assert str(first) in diagnosis.missing(kind)
+    assert "two GPUs" in diagnosis.missing(kind)
 
 
 def test_nothing_is_missing(machine):
-    machine(CUDA, ["/dev/nvidiactl"], BOUND)
+    machine(CUDA, ["/dev/nvidiactl"], ALL)
     found = {part.name: str(part) for part in diagnosis.parts("cuda")}
     assert found == {
         "hardware": "two GPUs", "driver": "libcuda.so.1 13.0", "binding": "cuda-bindings 13.0.1",
-        "compiler": "nvrtc 13.5",
+        "compiler": "nvrtc 13.5", "libraries": "nvmath-python 1.0",
     }  # fmt: skip
     assert diagnosis.missing("cuda") == "two GPUs"
 
@@ -164,7 +170,7 @@ def test_a_gpu_without_a_compiler(monkeypatch):
         for use in (lambda: nvrtc.Nvrtc("sm_90").compile(""), lambda: nvrtc.Nvrtc("sm_90").fingerprint):
             with pytest.raises(pa.DeviceError, match=r"NVRTC: pip install 'pyarray-kernels\[cuda\]'"):
                 use()
-        assert "pip install 'pyarray-kernels[cuda]'" in str(diagnosis.parts("cuda")[-1])
+        assert "pip install 'pyarray-kernels[cuda]'" in str(diagnosis.parts("cuda")[-2])  # the compiler
     finally:
         nvrtc._nvrtc.cache_clear()
 

@@ -20,6 +20,7 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...driver.base import Device
+from ...driver.diagnosis import NEEDS
 from ...driver.hiprtc import binding as hip_python
 from ...errors import DeviceError
 
@@ -66,8 +67,8 @@ def _answer(found: tuple[Any, ...]) -> Any:
 
 VENDORS = {
     "cuda": Vendor(
-        package="nvmath-python",
-        install="pip install 'pyarray-kernels[cuda]'",
+        package=NEEDS["cuda"].libraries,
+        install=NEEDS["cuda"].install,
         libraries={
             "blas": ("cuBLAS", "cublas", ""),
             "solver": ("cuSOLVER", "cusolverDn", ""),
@@ -85,7 +86,7 @@ VENDORS = {
     ),
     "hip": Vendor(
         package="hip-python[libraries]",
-        install="pip install 'pyarray-kernels[hip]'",
+        install=NEEDS["hip"].install,
         libraries={
             "blas": ("hipBLAS", "hipblas", "hipblas"),
             "solver": ("hipSOLVER", "hipsolver", "hipsolverDn"),
