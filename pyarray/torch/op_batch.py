@@ -22,7 +22,7 @@ def loop(
             if a.written and dim is None and x is not None:
                 what = f"{a.name!r} is written for each element of the batch and has no dimension for it"
                 raise ValueError(f"{op}() under torch.vmap: {what}; expand and copy it, and name its in_dim")
-            moved = None if dim is None else x.movedim(dim, 0)
+            moved = None if dim is None or x is None else x.movedim(dim, 0)
             rows.append((x, moved if moved is None or a.written else moved.contiguous()))
         made = []
         for k in range(info.batch_size):

@@ -25,8 +25,11 @@ _devices: dict[int, Device] = {}  # a memo, by torch's index: get_device takes a
 
 def array(x: torch.Tensor) -> Any:
     """An array on the memory of a dense tensor, whatever it requires. Nothing is put in order, and autograd
-    is not told of writes."""
-    return dlpack.from_dlpack(x.detach() if _memory is None else _memory(x))
+    is not told of writes. What can't be an array stays a tensor: the kernel says why, with its name."""
+    try:
+        return dlpack.from_dlpack(x.detach() if _memory is None else _memory(x))
+    except BufferError:
+        return x
 
 
 class Fresh:

@@ -135,6 +135,9 @@ def _argument(name: str, p: Parameter, example: Any, direction: str | None) -> A
 def schema(name: str, arguments: Sequence[Argument], results: int) -> str:
     """The schema of an operator with these arguments, without its name's namespace."""
     parts, optional_before = [], ""
+    if {"self", "input"} <= {a.name for a in arguments}:
+        what = "'self' and 'input' are one name to torch's inductor, which calls both 'input'"
+        raise TypeError(f"op {name!r}: {what}; rename a parameter")
     for k, a in enumerate(arguments):
         if a.keyword_only and "*" not in parts:
             parts.append("*")

@@ -85,7 +85,8 @@ def tensors(dtype, ndim):
     return st.builds(build, shapes, st.integers(1, 2), kinds)
 
 
-DTYPES = [torch.float32, torch.float64, torch.int32, torch.complex64]
+HALF = torch.complex32  # which arrays don't have
+DTYPES = [torch.float32, torch.bfloat16, torch.int32, torch.complex64]
 NAMES = {0: affine_0d, 1: affine, 2: affine_2d}
 EXAMPLES = {n: (torch.ones((1,) * n), torch.ones((1,) * n), 1, 1) for n in NAMES}
 AFFINE = {n: pa.torch.op(k, f"tests::affine_{n}", args=EXAMPLES[n]) for n, k in NAMES.items()}
@@ -159,6 +160,11 @@ def test_a_failing_kernel_names_the_line_of_the_call():
         (lambda: scaled(torch.ones(2, 2), 1.0), TypeError, "2-D array of shape"),
         (lambda: scaled(torch.ones(4)[::2], 1.0), TypeError, "BufferView, which is contiguous"),
         (lambda: scaled(torch.ones(2)), RuntimeError, "missing value for argument 'factor'"),
+        (
+            lambda: NEW_AFFINE[1](torch.ones(2).to(torch.complex32), 1, 1),
+            ValueError,
+            "'x' is a Tensor that can't",
+        ),
         (lambda: scaled(torch.ones(2), 1.0, factr=2), RuntimeError, "expected at most 2 argument"),
         (lambda: scaled(torch.ones(2), "a"), RuntimeError, "type 'float' for argument 'factor'"),
         (lambda: scaled(torch.eye(2).to_sparse(), 1.0), NotImplementedError, "SparseCPU"),
@@ -250,7 +256,14 @@ def no_rank(x: pa.ndarray[F32]):
         x[i] = 1
 
 
+@pa.kernel
+def one_name(self: pa.ndarray[F32, 1], input: pa.ndarray[F32, 1]):
+    for i in range(self.size):
+        self[i] = input[i]
+
+
 REFUSED = [
+    ((one_name, "tests::a"), {}, TypeError, "'self' and 'input' are one name to torch's inductor"),
     ((scale, "scaled"), {}, ValueError, "name of an op is 'namespace::name', got 'scaled'"),
     ((lambda x: x, "tests::a"), {}, TypeError, "expected what pa.kernel or pa.autotune makes, got function"),
     ((with_pair, "tests::a"), {}, TypeError, "'t' is a structure, .*; write a kernel that takes its fields"),

@@ -140,6 +140,29 @@ def test_compiled_functions_keep_them_in_one_graph(backend):
     torch._dynamo.reset()
 
 
+@pa.kernel
+def of_constants(x: pa.ndarray[pa.float32, 1], n: int, c: pa.complex64, *, T: pa.constexpr, s="a"):
+    for i in range(x.size):
+        x[i] = x[i] * n + abs(c) + T
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_compiled_functions_take_all_kinds_of_numbers(backend):
+    op = pa.torch.op(of_constants, "tests::of_constants", args={"T": 1})
+
+    def f(x, t):
+        y = x + 1
+        op(y, x.shape[0], 1j, T=t)
+        return y * 2
+
+    torch._dynamo.reset()
+    compiled = torch.compile(f, backend=backend, fullgraph=True, dynamic=True)
+    for n, t in ((3, 2), (4, 2), (5, 3)):
+        x = torch.rand(n)
+        assert torch.equal(compiled(x, t), f(x, t))
+    torch._dynamo.reset()
+
+
 def test_exported_programs_hold_them():
     class Module(torch.nn.Module):
         def __init__(self):
