@@ -83,10 +83,12 @@ $(VENV)/with-demo $(VENV)/with-dev: $(VENV)/with-%: $(VENV)/%.txt
 	$(PIP) --requirement $<
 	touch $@
 
-# torch, dask, scipy and scikit-learn only widen the tests, which skip what is absent.
+# These only widen the tests, which skip what is absent.
 $(VENV)/with-test: $(VENV)/test.txt
 	$(PIP) --requirement $<
 	$(PIP) torch==2.13.0 'dask[array]' scipy scikit-learn array-api-compat || echo 'not all of torch, dask, scipy and scikit-learn here: their tests will be skipped'
+	$(PIP) distributed xarray || echo 'no distributed or no xarray here: their tests will be skipped'
+	$(PIP) mpi4py mpich || echo 'no mpi4py or no MPI here: its tests will be skipped'
 	touch $@
 
 # Where one of the peers can't be had, the others alone: the page says which is missing.

@@ -93,7 +93,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     program = Program(tmp_path / f"{page.stem.lower()}.py")
     for code, stated in blocks_of(text):
-        for library in ("torch", "dask.array"):
+        for library in ("torch", "dask.array", "xarray"):
             if f"import {library}" in code:
                 pytest.importorskip(library)
         program.run(code, stated)
