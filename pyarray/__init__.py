@@ -87,7 +87,7 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
-from .interop import torch_compile as _torch_compile
+from .interop import libraries as _libraries
 from .jit.inventory import cache_info as cache_info
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
@@ -170,12 +170,13 @@ for _module in (globals(), linalg.__dict__, fft.__dict__, random.__dict__, speci
 for _public in (linalg, fft, random, special, lib, lib.stride_tricks, testing):
     _absent.list_public(_public)
 _keywords.install_methods(random.Generator)
+_keywords.install_methods(random.RandomState)
 _numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )
-_torch_compile.leave_untraced()
+_libraries.install()
 
 if not _typing.TYPE_CHECKING:  # which would take any name for one of the package's
 

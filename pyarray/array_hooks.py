@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from pyarray.keywords import INSTEAD
+from pyarray.keywords import INSTEAD, placed
 
 operations: dict[str, Callable[..., Any]] = {}
 numpy_functions: dict[str, Callable[..., Any]] = {}
@@ -55,8 +55,15 @@ class StandInNumber(StandIn):
     """What stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
 
 
+# functions of NumPy that come here for their like= alone
+_MADE_LIKE = frozenset({
+    "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "arange", "empty", "eye", "full",
+    "identity", "ones", "tri", "zeros",
+})  # fmt: skip
 # what NumPy may pass on to methods of ufuncs
 _OPTIONS = {
+    "__call__": ("dtype", "casting", "where", "subok"),
+    "outer": ("dtype", "casting"),
     "reduce": ("axis", "dtype", "keepdims", "initial", "where"),
     "accumulate": ("axis", "dtype"),
     "reduceat": ("axis", "dtype"),
@@ -115,8 +122,39 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
     if refused:
         what = INSTEAD.get(refused[0], "it takes out= and no other keyword")
         raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {what}")
-    result = function(*given, **options)
-    return result if out is None else _store_out(out, result)
+    if method not in ("__call__", "outer"):
+        result = function(*given, **options)
+        return result if out is None else _store_out(out, result)
+    where = options.get("where", True)
+    if where is not True and out is None:
+        raise TypeError(
+            f"numpy.{full} of pyarray arrays takes where= with out= alone, whose other elements stay; else "
+            "choose with pyarray.where(mask, result, other)"
+        )
+    if "dtype" in options:
+        given, results = _cast(ufunc, given, options["dtype"], options.get("casting", "same_kind"))
+        result = function(*given)
+        if isinstance(result, tuple):
+            result = tuple(operation("astype")(x, kind) for x, kind in zip(result, results, strict=True))
+        elif result.dtype != results[0]:
+            result = operation("astype")(result, results[0])
+    else:
+        result = function(*given)
+    return result if out is None else _store_out(out, result, where)
+
+
+def _cast(ufunc: Any, given: list[Any], dtype: Any, casting: str) -> tuple[list[Any], list[Any]]:
+    """The operands as NumPy casts them for a result of `dtype`, and the dtypes of the results. Raises
+    `TypeError` where `casting` doesn't allow it."""
+    asarray = operation("asarray")
+    kinds = [type(x) if type(x) in (int, float, complex) else asarray(x)._dtype.numpy for x in given]
+    chosen = ufunc.resolve_dtypes(
+        (*kinds, *(None,) * ufunc.nout),
+        signature=(*(None,) * ufunc.nin, *(np.dtype(dtype),) * ufunc.nout),
+        casting=casting,
+    )
+    cast = [asarray(x, kind) for x, kind in zip(given, chosen, strict=False)]
+    return cast, list(chosen[ufunc.nin :])
 
 
 def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -127,8 +165,12 @@ def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], k
     name = f"{module}.{function.__name__}" if module in ("linalg", "fft") else function.__name__
     if name not in numpy_functions:
         raise _missing(name, "function")
-    out = kwargs.pop("out", None)
-    result = numpy_functions[name](*args, **kwargs)
+    ours, out = numpy_functions[name], kwargs.pop("out", None)
+    if name in _MADE_LIKE and kwargs.get("device") is None:
+        kwargs["device"] = self.device
+    if kwargs:
+        args, kwargs = placed(ours, function, args, kwargs)
+    result = ours(*args, **kwargs)
     return result if out is None else _store_out(out, result)
 
 
@@ -142,9 +184,9 @@ def _on_device(self: Any, item: Any) -> Any:
     )
 
 
-def _store_out(out: Any, result: Any) -> Any:
+def _store_out(out: Any, result: Any, where: Any = True) -> Any:
     target = operation("asarray")(out, copy=False) if isinstance(out, np.ndarray) else out
-    target[...] = result
+    numpy_functions["copyto"](target, result, where=where)
     return out
 
 

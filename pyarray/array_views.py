@@ -130,7 +130,7 @@ def view(a: Any, dtype: Any = None) -> ndarray:
     shape, strides = a._shape, a._strides
     old, new = a._dtype.itemsize, kind.itemsize
     if old != new:
-        if not shape or (strides[-1] != old and shape[-1] != 1):
+        if not shape or (strides[-1] != old and shape[-1] != 1 and a._size):
             raise ValueError(f"a view as {kind} needs a contiguous last axis, got strides {strides}; copy")
         if shape[-1] * old % new:
             raise ValueError(f"the last axis has {shape[-1] * old} bytes, no multiple of the {new} of {kind}")

@@ -37,6 +37,7 @@ CHECKED = "__pyarray_keywords__"  # marks what refuses unknown keywords already
 _MADE = "__pyarray_checked__"  # on a function, what `checked` gave for it: both go together
 _signatures: dict[types.CodeType, inspect.Signature] = {}  # of functions that differ in closures only
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_ORDERED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def refuse(function: Callable[..., Any], options: Iterable[str], skip: int = 0) -> None:
@@ -76,6 +77,40 @@ def _message(name: str, option: str, known: list[str], parameters: Iterable[insp
     if near or len(known) > 1:
         return f"{what}; did you mean {known[distances[0][1]]!r}? {taken[0].upper()}{taken[1:]}"
     return f"{what}; {taken}"
+
+
+def placed(
+    ours: Callable[..., Any], theirs: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of NumPy's function as those of ours, whose parameters have other names, or none for callers.
+
+    >>> import numpy
+    >>> placed(lambda x, q, /: None, numpy.quantile, ([1, 2],), {"q": 0.5})
+    (([1, 2], 0.5), {})
+    """
+    args, options = (*args,), dict(options)
+    for place, (name, own) in enumerate(_names(ours, theirs)):
+        if name in options and own is not None:
+            options[own] = options.pop(name)
+        elif name in options and place == len(args):
+            args += (options.pop(name),)
+    return args, options
+
+
+@functools.cache
+def _names(ours: Callable[..., Any], theirs: Callable[..., Any]) -> tuple[tuple[str, str | None], ...]:
+    """For each place NumPy's name of the parameter, and what we call it: None where it is given by
+    position."""
+    try:
+        both = [list(inspect.signature(f).parameters.values()) for f in (theirs, ours)]
+    except ValueError:  # a function in C without a signature
+        return ()
+    known = {p.name for p in both[1] if p.kind in _NAMED}
+    ordered = [[p for p in listed if p.kind in _ORDERED] for listed in both]
+    return tuple(
+        (a.name, a.name if a.name in known else b.name if b.kind in _NAMED else None)
+        for a, b in zip(*ordered, strict=False)
+    )
 
 
 def _distance(a: str, b: str) -> int:

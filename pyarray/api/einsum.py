@@ -9,6 +9,8 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes, shapes
 from ..array import empty, ndarray
 from ..jit.repeat import repeatable
@@ -103,14 +105,23 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
 
 
 @repeatable
-def einsum(subscripts: str, /, *operands: Any, out: ndarray | None = None, optimize: Any = True) -> ndarray:
+def einsum(
+    subscripts: str,
+    /,
+    *operands: Any,
+    out: ndarray | None = None,
+    dtype: Any = None,
+    casting: str = "safe",
+    optimize: Any = True,
+) -> ndarray:
     """Sum of products by Einstein's convention, as NumPy's: a letter names an axis, letters that the result
     lacks are summed over, and "..." stands for axes that broadcast.
 
     Pairs of arrays are multiplied in the order that keeps results small, or from left to right with
-    `optimize=False`. What only picks or reorders axes of one array is a view. The dtype is the common one.
-    Raises `ValueError` for subscripts that don't fit the operands or say nothing, `TypeError` for dtypes
-    without a common one.
+    `optimize=False`. What only picks or reorders axes of one array is a view. The dtype is the common one, or
+    `dtype`, to which operands are cast first if `casting` ("no", "equiv", "safe", "same_kind" or "unsafe", as
+    in NumPy) allows it. Raises `ValueError` for subscripts that don't fit the operands or say nothing,
+    `TypeError` for dtypes without a common one, or that may not be cast.
 
     >>> import pyarray as pa
     >>> pa.einsum("ij,kj->ik", pa.ones((2, 3)), pa.ones((4, 3))).shape
@@ -120,7 +131,7 @@ def einsum(subscripts: str, /, *operands: Any, out: ndarray | None = None, optim
         raise TypeError(
             f"einsum() takes subscripts as text, such as 'ij,jk->ik', got {type(subscripts).__name__}"
         )
-    arrays = _operands("einsum", operands)
+    arrays = _operands("einsum", operands, dtype, casting)
     terms, result = _parse(subscripts, arrays)
     sizes = _sizes(subscripts, terms, arrays)
     parts = [_named(a, term, sizes) for a, term in zip(arrays, terms, strict=True)]
@@ -139,13 +150,17 @@ def einsum(subscripts: str, /, *operands: Any, out: ndarray | None = None, optim
     return delivered("einsum", found, out)
 
 
-def _operands(name: str, given: Sequence[Any]) -> list[ndarray]:
-    """Arrays of their common dtype, on one device."""
+def _operands(name: str, given: Sequence[Any], dtype: Any = None, casting: str = "safe") -> list[ndarray]:
+    """Arrays of `dtype`, or of their common one, on one device."""
     if not given:
         raise ValueError(f"{name}() needs at least one array, got none")
     arrays = [as_operand(name, x, "biufc") for x in operands_of(name, given)]
     common_device(name, arrays, [f"operand {n + 1}" for n in range(len(arrays))])
-    kind = dtypes.result_type(*arrays)
+    kind = dtypes.result_type(*arrays) if dtype is None else dtypes.asdtype(dtype)
+    for x in arrays:
+        if not np.can_cast(x._dtype.numpy, kind.numpy, casting):  # type: ignore[arg-type]
+            rule = f"{x._dtype} isn't cast to {kind} by casting={casting!r}"
+            raise TypeError(f"{name}(): {rule}; cast the operand with astype, or give casting='unsafe'")
     return [a.astype(kind, copy=False) for a in arrays]
 
 

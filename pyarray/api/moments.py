@@ -16,7 +16,7 @@ from ..kernels.spread import squares_into
 from .elementwise import ROWS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from .linear_algebra import matmul
 from .manipulation import broadcast_to, concat
-from .statistical import as_operand, chosen_count, mask_of, mean, reduction
+from .statistical import as_operand, cast_floating, chosen_count, mask_of, mean, reduction
 from .statistical import max as largest
 from .statistical import min as smallest
 from .statistical import sum as total
@@ -31,6 +31,7 @@ def var(
     x: Any,
     /,
     axis: Any = None,
+    dtype: Any = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -42,13 +43,15 @@ def var(
     mean, divided by the number of elements less `correction` (NumPy's name: `ddof`); of the elements where
     `where` is true.
 
-    Of integers and bools in float64, of complex numbers their real component type. NaN where nothing is left
-    to divide by.
+    Of integers and bools in float64, of complex numbers their real component type; with `dtype` elements are
+    cast to that first. NaN where nothing is left to divide by.
+    Raises `TypeError` for a `dtype` that isn't floating.
 
     >>> import pyarray as pa
     >>> pa.var(pa.asarray([1, 2, 3, 4])).item(), pa.var(pa.asarray([1.0, 3.0]), correction=1).item()
     (1.25, 2.0)
     """
+    x = cast_floating("var", x, dtype)
     return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
@@ -57,6 +60,7 @@ def std(
     x: Any,
     /,
     axis: Any = None,
+    dtype: Any = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -70,13 +74,13 @@ def std(
     >>> pa.std(pa.asarray([1.0, 3.0])).item()
     1.0
     """
+    x = cast_floating("std", x, dtype)
     return _spread("std", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
 def _spread(
-    name: str, x: Any, axis: Any, correction: float, keepdims: bool, out: ndarray | None, where: Any
+    name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None, where: Any
 ) -> ndarray:
-    x = as_operand(name, x, "biufc")
     if where is not True:
         return _spread_of_chosen(name, x, axis, correction, keepdims, out, mask_of(name, x, where))
     axes = shapes.normalize_axes(axis, x.ndim)

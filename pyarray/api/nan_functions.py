@@ -196,14 +196,17 @@ def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 
 
 @repeatable
-def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
-    """`mean` of the elements that are not NaN; NaN where there are none.
+def nanmean(
+    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
+    """`mean` of the elements that are not NaN; NaN where there are none. With `dtype` elements are cast to
+    that first. Raises `TypeError` for one that isn't floating.
 
     >>> import pyarray as pa
     >>> pa.nanmean(pa.asarray([1.0, float("nan"), 3.0])).item()
     2.0
     """
-    x = as_operand("nanmean", x, "biufc")
+    x = statistical.cast_floating("nanmean", x, dtype)
     if x._dtype.kind not in "fc":
         return statistical.mean(x, axis=axis, keepdims=keepdims, out=out)
     axes = shapes.normalize_axes(axis, x.ndim)
@@ -219,6 +222,7 @@ def nanvar(
     x: Any,
     /,
     axis: Any = None,
+    dtype: Any = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -231,6 +235,7 @@ def nanvar(
     >>> pa.nanvar(pa.asarray([1.0, float("nan"), 3.0])).item()
     1.0
     """
+    x = statistical.cast_floating("nanvar", x, dtype)
     return _spread("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
@@ -239,6 +244,7 @@ def nanstd(
     x: Any,
     /,
     axis: Any = None,
+    dtype: Any = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -251,6 +257,7 @@ def nanstd(
     >>> pa.nanstd(pa.asarray([1.0, float("nan"), 3.0])).item()
     1.0
     """
+    x = statistical.cast_floating("nanstd", x, dtype)
     return _spread("nanstd", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
@@ -276,8 +283,9 @@ _LAST = {
 }
 
 
-def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool, out: ndarray | None) -> ndarray:
-    x = as_operand(name, x, "biufc")
+def _spread(
+    name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None
+) -> ndarray:
     if x._dtype.kind not in "fc":
         plain = var if name == "nanvar" else std
         return plain(x, axis, correction=correction, keepdims=keepdims, out=out)

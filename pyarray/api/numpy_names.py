@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..array import ndarray
+from ..array_convert import asarray
 from ..array_hooks import numpy_functions
 from ..keywords import checked
 from . import (
@@ -44,6 +46,24 @@ from . import (
     utility,
 )
 
+
+def _made_like(
+    x: Any,
+    dtype: Any = None,
+    order: str = "K",
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    subok: bool = False,
+    ndmin: int = 0,
+) -> ndarray:
+    """`numpy.asarray(x, like=a)` and its like, with the keywords that they have."""
+    made = asarray(x, dtype, copy=copy, device=device)
+    if order in ("C", "F") and not made.flags[f"{order}_CONTIGUOUS"]:
+        made = made.copy(order)
+    return made[(None,) * (ndmin - made.ndim)] if made.ndim < ndmin else made
+
+
 _CHAPTERS = (
     aliases, along_axis, bits, calculus, chains, choosing, comparing, creation, einsum, elementwise, facts,
     float_parts, further_elementwise, grids, histograms, histograms_nd, linear_algebra, manipulation, moments,
@@ -57,6 +77,10 @@ _SINGLE: dict[str, Any] = {
     "ndim": lambda a: a.ndim, "shape": lambda a: a.shape,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     "copy": lambda a, order="K", subok=False: a.copy(order),
+    "asarray": _made_like, "asanyarray": _made_like,
+    "ascontiguousarray": lambda x, dtype=None, **options: _made_like(x, dtype, "C", ndmin=1, **options),
+    "asfortranarray": lambda x, dtype=None, **options: _made_like(x, dtype, "F", ndmin=1, **options),
+    "array": lambda x, dtype=None, *, copy=True, **options: _made_like(x, dtype, copy=copy, **options),
 }  # fmt: skip
 
 

@@ -43,8 +43,8 @@ _EXACT = ("step", "even", "lower", "higher", "nearest")  # the result is an elem
 @repeatable
 def quantile(
     x: Any,
-    q: Any,
     /,
+    q: Any,
     axis: Any = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
@@ -69,8 +69,8 @@ def quantile(
 @repeatable
 def percentile(
     x: Any,
-    q: Any,
     /,
+    q: Any,
     axis: Any = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
@@ -108,8 +108,8 @@ def median(
 @repeatable
 def nanquantile(
     x: Any,
-    q: Any,
     /,
+    q: Any,
     axis: Any = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
@@ -128,8 +128,8 @@ def nanquantile(
 @repeatable
 def nanpercentile(
     x: Any,
-    q: Any,
     /,
+    q: Any,
     axis: Any = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,

@@ -198,6 +198,18 @@ def as_operand(name: str, x: Any, kinds: str) -> ndarray:
     return x
 
 
+def _floating(name: str, dtype: Any) -> DType:
+    if (kind := asdtype(dtype)).kind not in "fc":
+        raise TypeError(f"{name}(): the result is of a floating type, got dtype {kind}; round the result")
+    return kind
+
+
+def cast_floating(name: str, x: Any, dtype: Any) -> ndarray:
+    """The operand, cast to `dtype` where one is given. Raises `TypeError` for one that isn't floating."""
+    x = as_operand(name, x, "biufc")
+    return x if dtype is None else x.astype(_floating(name, dtype), copy=False)
+
+
 def total_dtype(x: ndarray, dtype: Any) -> DType:
     """The type in which elements are added up: 64 bits for integers, as the standard asks."""
     if dtype is not None:
@@ -332,10 +344,7 @@ def mean(
     3.0
     """
     x = as_operand("mean", x, "biufc")
-    if dtype is None:
-        dtype = x._dtype if x._dtype.kind in "fc" else float64
-    elif (dtype := asdtype(dtype)).kind not in "fc":
-        raise TypeError(f"mean(): a mean is of a floating type, got dtype {dtype}; round the result")
+    dtype = (x._dtype if x._dtype.kind in "fc" else float64) if dtype is None else _floating("mean", dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
     count = math.prod(x._shape[k] for k in axes)
     wide = SUM.accumulator(dtype)

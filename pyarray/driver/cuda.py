@@ -121,6 +121,21 @@ class CudaDriver(GpuDriver):
         self._plain("cuMemPoolSetAttribute", pool, threshold, cu.cuuint64_t(KEEP_ALL))
         return pool
 
+    def _meet(self, other: GpuDriver) -> None:
+        assert isinstance(other, CudaDriver)
+        cu = self._cu
+        for reader, owner in ((self, other), (other, self)):
+            if owner._memory is None or not self._plain(
+                "cuDeviceCanAccessPeer", reader._device, owner._device
+            ):
+                continue
+            access = cu.CUmemAccessDesc()
+            access.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+            access.location.id = int(reader._device)
+            access.flags = cu.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+            # without it copies are right as well, by way of the host
+            owner._plain("cuMemPoolSetAccess", owner._memory, [access], 1)
+
     def _place(self) -> Any:
         return self._context
 

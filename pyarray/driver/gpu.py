@@ -60,6 +60,7 @@ class GpuDriver(GpuCalls):
         self._left: set[int] = set()  # streams that may be gone; their last event stands for them
         self._waited: dict[int, int] = {}  # work of all streams that a stream has waited for
         self._followed: dict[tuple[int, int], int] = {}  # and how much of it was another's
+        self._met: set[int] = set()  # devices that copies have come from
         self._lock = new_lock()
         self._staging = Staging(self)
         self._turns = Turns(self)
@@ -141,6 +142,9 @@ class GpuDriver(GpuCalls):
         if type(other) is not type(self):
             return False
         assert isinstance(other, GpuDriver)
+        if other.index not in self._met:
+            self._met.add(other.index)
+            self._meet(other)
         there = other.current_stream()
         other.before_access(source, nbytes, False)
         with self._enqueuing(ptr, nbytes, True) as here:
@@ -149,6 +153,9 @@ class GpuDriver(GpuCalls):
             other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
         other.after_access(source, nbytes, False)
         return True
+
+    def _meet(self, other: GpuDriver) -> None:
+        """Before the first copy from `other`: lets the two reach each other's memory, where they can."""
 
     @abstractmethod
     def _place(self) -> Any:

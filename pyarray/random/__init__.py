@@ -14,6 +14,7 @@ as arrays are multiplied and added as operators do.
 from .bit_generator import Philox4x3210
 from .generator import Generator, default_rng
 from .legacy import (
+    RandomState,
     choice,
     exponential,
     normal,
@@ -30,6 +31,7 @@ from .legacy import (
 )
 
 __all__ = [
-    "Generator", "Philox4x3210", "choice", "default_rng", "exponential", "normal", "permutation", "rand",
-    "randint", "randn", "random", "random_sample", "seed", "shuffle", "standard_normal", "uniform",
+    "Generator", "Philox4x3210", "RandomState", "choice", "default_rng", "exponential", "normal",
+    "permutation", "rand", "randint", "randn", "random", "random_sample", "seed", "shuffle",
+    "standard_normal", "uniform",
 ]  # fmt: skip

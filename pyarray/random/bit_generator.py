@@ -28,7 +28,7 @@ class Philox4x3210:
     def __init__(self, seed: Any = None):
         sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         low, high, stream = (int(word) for word in sequence.generate_state(3, np.uint32))
-        self.seed_seq = sequence
+        self.seed_seq = self._seed_seq = sequence  # NumPy has both names, and dask reads the second
         self._place = rng.Place(high * _WORD + low, 0, stream)
         self._lock = new_lock()
 

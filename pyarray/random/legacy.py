@@ -1,5 +1,5 @@
-"""NumPy's older functions, which share one generator; CuPy has them too. New code is better off with
-`default_rng`.
+"""NumPy's older names: `RandomState`, and functions that share one; CuPy has them too. New code is better off
+with `default_rng`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,61 @@ from typing import Any
 from ..array import ndarray
 from ..dtypes import int64
 from ..locks import new_lock
-from .generator import Generator, default_rng
+from .bit_generator import Philox4x3210
+from .generator import Generator
+
+_MOST = (1 << 63) - 1
+
+
+class RandomState(Generator):
+    """A `Generator` with the names that the methods of NumPy's `RandomState` have. `seed` is as for
+    `Philox4x3210`; the numbers are those of `default_rng(seed)`, not NumPy's.
+
+    >>> RandomState(1).randint(3, size=2).shape
+    (2,)
+    """
+
+    def __init__(self, seed: Any = None):
+        super().__init__(Philox4x3210(seed))
+
+    def seed(self, seed: Any = None) -> None:
+        """Starts anew, from the operating system for None."""
+        self.bit_generator = Philox4x3210(seed)
+
+    def rand(self, *sizes: int) -> ndarray:
+        """Uniform variates in [0, 1), of the shape `sizes`."""
+        return self.random(sizes)
+
+    def randn(self, *sizes: int) -> ndarray:
+        """Standard normal variates, of the shape `sizes`."""
+        return self.standard_normal(sizes)
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64) -> ndarray:
+        """Integers from `low` up to, but without, `high`: `Generator.integers`."""
+        return self.integers(low, high, size, dtype)
+
+    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
+        """Integers from `low` up to and with `high`; from 1 up to `low` where only that is given."""
+        first, last = (1, low) if high is None else (low, high)
+        return self.integers(first, last, size, endpoint=True)
+
+    def random_sample(self, size: Any = None) -> ndarray:
+        """Uniform variates in [0, 1)."""
+        return self.random(size)
+
+    def tomaxint(self, size: Any = None) -> ndarray:
+        """Integers from 0 to 2**63 - 1."""
+        return self.integers(0, _MOST, size, endpoint=True)
+
 
 _lock = new_lock()
-_shared: list[Generator] = []
+_shared: list[RandomState] = []
 
 
-def _generator() -> Generator:
+def _generator() -> RandomState:
     with _lock:
         if not _shared:
-            _shared.append(default_rng())
+            _shared.append(RandomState())
         return _shared[0]
 
 
@@ -29,7 +74,7 @@ def seed(seed: Any = None) -> None:
     >>> seed(3); rand(2).tolist() == first
     True
     """
-    made = default_rng(seed)
+    made = RandomState(seed)
     with _lock:
         _shared[:] = [made]
 
@@ -40,7 +85,7 @@ def rand(*sizes: int) -> ndarray:
     >>> rand(2, 3).shape
     (2, 3)
     """
-    return _generator().random(sizes)
+    return _generator().rand(*sizes)
 
 
 def randn(*sizes: int) -> ndarray:
@@ -49,7 +94,7 @@ def randn(*sizes: int) -> ndarray:
     >>> randn(2, 3).shape
     (2, 3)
     """
-    return _generator().standard_normal(sizes)
+    return _generator().randn(*sizes)
 
 
 def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int64) -> ndarray:
@@ -58,7 +103,7 @@ def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int64) ->
     >>> randint(1, size=2).tolist()
     [0, 0]
     """
-    return _generator().integers(low, high, size, dtype)
+    return _generator().randint(low, high, size, dtype)
 
 
 def random(size: Any = None) -> ndarray:

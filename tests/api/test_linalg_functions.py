@@ -2,6 +2,7 @@
 layouts, errors, and the ways of GPUs."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -373,6 +374,20 @@ def test_calls_are_on_the_current_stream(gpu):
         spectrum = pa.fft.fft(product)
     np.testing.assert_allclose(product.get(), np.eye(64), atol=1e-12)
     np.testing.assert_allclose(spectrum.get(), np.fft.fft(np.eye(64)), atol=1e-12)
+
+
+def test_threads_dont_share_handles_and_plans(device):
+    x = definite((6, 6), np.float64)
+
+    def work(k):
+        a = pa.asarray(x * (k + 1), device=device)
+        for _ in range(5):
+            close(pa.linalg.inv(a), np.linalg.inv(x) / (k + 1))
+            close(pa.fft.ifft(pa.fft.fft(a)), (x * (k + 1)).astype(complex))
+        return k
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(work, range(8))) == list(range(8))
 
 
 def test_arguments_are_left_as_they_are(device):

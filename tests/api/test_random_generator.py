@@ -226,6 +226,23 @@ def test_errors(call, error, words):
         call(default_rng(1))
 
 
+def test_names_of_a_random_state():
+    draws = {
+        "rand": (2, 3), "randn": (2, 3), "randint": (10, None, 4), "random_sample": (4,),
+        "normal": (0.0, 1.0, 4), "random_integers": (2, None, 40), "tomaxint": (4,), "choice": (5, 3),
+        "permutation": (5,),
+    }  # fmt: skip
+    state = pa.random.RandomState(3)
+    for name, args in draws.items():
+        state.seed(3)
+        first = getattr(state, name)(*args)
+        assert first.tolist() == getattr(pa.random.RandomState(3), name)(*args).tolist()
+        assert len(set(first.ravel().tolist())) > 1
+    assert set(state.random_integers(2, size=40).tolist()) == {1, 2}
+    assert state.random_sample(3).tolist() != state.random_sample(3).tolist()
+    assert pa.random.RandomState(4).rand(3).tolist() == default_rng(4).random(3).tolist()
+
+
 def test_the_shared_generator():
     functions = {
         "rand": (2, 3), "randn": (2, 3), "randint": (10,), "random": ((2,),), "random_sample": (2,),

@@ -187,7 +187,7 @@ def handle(device: Device, part: str) -> Iterator[Any]:
             found = call(device, part, "create")
         call(device, part, "set_stream", found, stream)
         yield found
-        free.append(found)
+        free.append(found)  # not after an error, which may have been the handle's
 
 
 @contextmanager

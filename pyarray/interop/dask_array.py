@@ -1,0 +1,117 @@
+"""dask.array with chunks of ours: what dask looks up by a chunk's type, and the backend `"pyarray"`, which
+`dask.config.set({"array.backend": "pyarray"})` finds by the entry point `dask.array.backends`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask import config
+from dask.array import dispatch
+from dask.array.backends import ArrayBackendEntrypoint, percentile
+from dask.array.chunk_types import register_chunk_type
+from dask.utils import Dispatch
+
+from .. import random, shapes
+from ..api.creation import empty, full
+from ..api.einsum import einsum, tensordot
+from ..api.elementwise import isnan, logical_not
+from ..api.indexing import take
+from ..api.manipulation import concat
+from ..api.statistical import sum as total
+from ..array import ndarray
+from ..array_convert import asarray, asnumpy
+
+to_pyarray = Dispatch("to_pyarray")
+
+
+def register(backends: Any) -> None:
+    """Arrays of ours may be chunks, and what dask calls on chunks is ours for them. `backends` is
+    `dask.array.backends`."""
+    register_chunk_type(ndarray)
+    dispatch.concatenate_lookup.register(ndarray, concat)
+    dispatch.take_lookup.register(ndarray, take)
+    dispatch.tensordot_lookup.register(ndarray, tensordot)
+    dispatch.einsum_lookup.register(ndarray, einsum)
+    dispatch.empty_lookup.register(ndarray, empty)
+    dispatch.percentile_lookup.register(ndarray, percentile)
+    dispatch.numel_lookup.register(ndarray, count)
+    dispatch.nannumel_lookup.register(ndarray, count_numbers)
+    dispatch.to_numpy_dispatch.register(ndarray, asnumpy)
+    to_pyarray.register(np.ndarray, asarray)
+    # by its entry point where the package is installed; from a checkout, too
+    backends.array_creation_dispatch.register_backend("pyarray", Backend())
+
+
+def count(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = np.float64) -> ndarray:
+    """How many elements of `x` each element of a reduction over `axis` is made of."""
+    axes = shapes.normalize_axes(axis, x.ndim)
+    kept, whole = shapes.reduced(x.shape, axes)
+    return full(whole if keepdims else kept, math.prod(x.shape[k] for k in axes), dtype, device=x.device)
+
+
+def count_numbers(x: ndarray, **options: Any) -> ndarray:
+    """The same without NaN."""
+    return total(logical_not(isnan(x)), **options)
+
+
+class Backend(ArrayBackendEntrypoint):
+    """Collections whose chunks are made as arrays of ours, on the default device of the process that makes
+    them."""
+
+    @classmethod
+    def to_backend_dispatch(cls) -> Any:
+        """What turns another library's chunk into ours."""
+        return to_pyarray
+
+    @classmethod
+    def to_backend(cls, data: Any, **options: Any) -> Any:
+        """The collection with chunks of ours: itself if it has such."""
+        if isinstance(data._meta, ndarray):
+            return data
+        return data.map_blocks(cls.to_backend_dispatch(), **options)
+
+    @property
+    def RandomState(self) -> Any:
+        """What draws a chunk of `dask.array.random.RandomState`."""
+        return random.RandomState
+
+    @property
+    def default_bit_generator(self) -> Any:
+        """The state behind `dask.array.random.default_rng`."""
+        return random.Philox4x3210
+
+    @staticmethod
+    def ones(*args: Any, **options: Any) -> Any:
+        """`dask.array.ones`."""
+        return _made("ones", "meta", args, options)
+
+    @staticmethod
+    def zeros(*args: Any, **options: Any) -> Any:
+        """`dask.array.zeros`."""
+        return _made("zeros", "meta", args, options)
+
+    @staticmethod
+    def empty(*args: Any, **options: Any) -> Any:
+        """`dask.array.empty`."""
+        return _made("empty", "meta", args, options)
+
+    @staticmethod
+    def full(*args: Any, **options: Any) -> Any:
+        """`dask.array.full`."""
+        return _made("full", "meta", args, options)
+
+    @staticmethod
+    def arange(*args: Any, **options: Any) -> Any:
+        """`dask.array.arange`."""
+        return _made("arange", "like", args, options)
+
+
+def _made(name: str, like: str, args: Any, options: dict[str, Any]) -> Any:
+    """dask's own function, to which the keyword `like` names the type of the chunks."""
+    if options.get(like) is None:
+        options[like] = empty(())
+    with config.set({"array.backend": "numpy"}):  # else it would call this again
+        return getattr(da, name)(*args, **options)

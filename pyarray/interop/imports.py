@@ -1,0 +1,49 @@
+"""Calls that wait until another library is imported, so that `import pyarray` imports none of them.
+
+An entry point of the other library would do where it has one, and would cost all who import that library the
+import of pyarray, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+def when_imported(name: str, call: Callable[[ModuleType], object]) -> None:
+    """`call(module)` as soon as the module `name` has been imported: now, where it is already."""
+    module = sys.modules.get(name)
+    if module is None:
+        sys.meta_path.insert(0, _Waiting(name, call))
+    else:
+        call(module)
+
+
+class _Waiting(MetaPathFinder):
+    """Finds one module as it would be found without it, and is gone."""
+
+    def __init__(self, name: str, call: Callable[[ModuleType], object]):
+        self.name, self._call = name, call
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        with suppress(ValueError):  # another thread was faster
+            sys.meta_path.remove(self)
+        found = (finder.find_spec(fullname, path, target) for finder in list(sys.meta_path))
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def run_and_call(module: ModuleType) -> None:
+                run(module)
+                self._call(module)
+
+            spec.loader.exec_module = run_and_call  # type: ignore[method-assign]
+        return spec
