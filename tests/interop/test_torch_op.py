@@ -85,7 +85,6 @@ def tensors(dtype, ndim):
     return st.builds(build, shapes, st.integers(1, 2), kinds)
 
 
-HALF = torch.complex32  # which arrays don't have
 DTYPES = [torch.float32, torch.bfloat16, torch.int32, torch.complex64]
 NAMES = {0: affine_0d, 1: affine, 2: affine_2d}
 EXAMPLES = {n: (torch.ones((1,) * n), torch.ones((1,) * n), 1, 1) for n in NAMES}
@@ -163,7 +162,7 @@ def test_a_failing_kernel_names_the_line_of_the_call():
         (
             lambda: NEW_AFFINE[1](torch.ones(2).to(torch.complex32), 1, 1),
             ValueError,
-            "'x' is a Tensor that can't",
+            "'y' is a Tensor that can't be used",
         ),
         (lambda: scaled(torch.ones(2), 1.0, factr=2), RuntimeError, "expected at most 2 argument"),
         (lambda: scaled(torch.ones(2), "a"), RuntimeError, "type 'float' for argument 'factor'"),
