@@ -95,6 +95,8 @@ class GpuDriver(GpuCalls):
         if code == self.OUT_OF_MEMORY:
             self.trim()  # what the pool keeps may be in pieces that don't fit
             code, ptr = self._allocate(nbytes)
+            if code == self.OUT_OF_MEMORY:
+                self.trim()  # the attempt may have left the driver's pool with what there was
         if code and code != self.OUT_OF_MEMORY:
             self.fail("an allocation", code)
         return 0 if code else int(ptr)
