@@ -132,7 +132,7 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
             "choose with pyarray.where(mask, result, other)"
         )
     if "dtype" in options:
-        given, results = _cast(ufunc, given, options["dtype"], options.get("casting", "same_kind"))
+        given, results = _cast(ufunc, given, options["dtype"], str(options.get("casting", "same_kind")))
         result = function(*given)
         if isinstance(result, tuple):
             result = tuple(operation("astype")(x, kind) for x, kind in zip(result, results, strict=True))

@@ -1,7 +1,10 @@
 """dask.array over chunks of ours gives NumPy's results, and its chunks stay ours to the end."""
 
+import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,6 +207,32 @@ def test_created_by_the_backend(name):
     assert isinstance(made._meta, pa.ndarray)
     assert_same(made, CREATION[name](np))
     assert made.compute().dtype == CREATION[name](np).dtype
+
+
+def test_the_entry_point_is_enough(tmp_path):
+    """A process that has imported nothing of pyarray, and finds it installed."""
+    root = Path(__file__).resolve().parents[2]
+    groups = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
+    ((name, target),) = groups["dask.array.backends"].items()
+    installed = tmp_path / "pyarray_kernels-0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: pyarray-kernels\nVersion: 0\n")
+    (installed / "entry_points.txt").write_text(f"[dask.array.backends]\n{name} = {target}\n")
+    code = """
+import sys, dask, dask.array as da
+assert "pyarray" not in sys.modules
+with dask.config.set({"array.backend": "pyarray"}):
+    print(type(da.ones(4, chunks=2).compute()).__module__)
+"""
+    paths = os.pathsep.join(map(str, (tmp_path, root)))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "pyarray.array\n", done.stderr
 
 
 def test_empty_of_the_backend():
