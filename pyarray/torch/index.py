@@ -97,59 +97,75 @@ def _groups(shape: Shape, target: Shape) -> list[tuple[slice, slice]]:
     return found
 
 
+Term = tuple[sympy.Expr, sympy.Expr, sympy.Expr]  # an index, its factor, and how many values it has
+
+
 def _regrouped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index:
     """As `reshaped`, of axes that are merged and cut."""
     inner = [product(target[k + 1 :]) for k in range(len(target))]
+    factors = [product(shape[k + 1 :]) for k in range(len(shape))]
     while True:
-        flat = sum((x * product(shape[k + 1 :]) for k, x in enumerate(index)), ZERO)
-        linear = digits.linear(flat)
-        made = None if linear is None or linear[1] != 0 else _cut(digits, linear[0], target, inner)
-        if made is None:  # factors that don't fit
-            wide = sympy.expand(flat)
-            last = [
-                x if k == 0 else Mod(x, n)
-                for k, (x, n) in enumerate(
-                    (FloorDiv(wide, low) if low != 1 else wide, n)
-                    for low, n in zip(inner, target, strict=True)
-                )
-            ]
-            return tuple(last)
+        terms: list[Term] = list(zip(index, factors, shape, strict=True))
+        made = _fitted(digits, terms, target, inner)
         if isinstance(made, tuple):
             return made
+        if made is None:
+            flat = sympy.expand(sum((x * factor for x, factor, _ in terms), ZERO))
+            return _divided(flat, target, inner)
         digits.split(*made)
         index = digits.current(index)
 
 
-def _cut(
-    digits: Digits, factors: dict[sympy.Symbol, sympy.Expr], target: Shape, inner: Sequence[sympy.Expr]
-) -> Any:
-    """The index where each digit lies inside one axis (a tuple), a digit to split and where (a list), or
-    None."""
-    found = [ZERO] * len(target)
-    for digit, factor in factors.items():
-        reach = sympy.expand(factor * digits.sizes[digit])
-        for k, low in enumerate(inner):
-            within = quotient(factor, low)
-            if within is None:
-                cut = quotient(low, factor)
-                if (
-                    cut is not None
-                    and quotient(digits.sizes[digit], cut) is not None
-                    and not same(cut, digits.sizes[digit])
-                ):
-                    return [digit, cut]
-                continue
-            high = product(target[k:])
-            if k == 0 or quotient(high, reach) is not None:
-                found[k] += within * digit
-                break
-            cut = quotient(high, factor)
-            if cut is None or quotient(digits.sizes[digit], cut) is None:
-                return None
-            return [digit, cut]
-        else:
+def _divided(flat: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]) -> Index:
+    """With `//` and `%`, where factors don't fit."""
+    found = [FloorDiv(flat, low) if low != 1 else flat for low in inner]
+    return tuple(x if k == 0 else Mod(x, n) for k, (x, n) in enumerate(zip(found, target, strict=True)))
+
+
+def _fitted(digits: Digits, terms: list[Term], target: Shape, inner: Sequence[sympy.Expr]) -> Any:
+    """The index where each term lies inside one axis (a tuple), a digit to split and where (a list), or None.
+    A term that doesn't is taken apart into digits first."""
+    found, rest = [ZERO] * len(target), list(terms)
+    while rest:
+        x, factor, extent = rest.pop()
+        if x == 0 or extent == 1:
+            continue
+        place = _axis_of(factor, extent, target, inner)
+        if place is not None:
+            found[place[0]] += place[1] * x
+            continue
+        linear = digits.linear(x)
+        if linear is None or linear[1] != 0:
             return None
+        if len(linear[0]) == 1 and x in linear[0]:
+            cut = _cut(factor, extent, target, inner)
+            return None if cut is None else [x, cut]
+        rest += [(d, sympy.expand(factor * f), digits.sizes[d]) for d, f in linear[0].items()]
     return tuple(found)
+
+
+def _axis_of(
+    factor: sympy.Expr, extent: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]
+) -> tuple[int, sympy.Expr] | None:
+    """The axis that a term stays in, and its factor there."""
+    reach = sympy.expand(factor * extent)
+    for k, low in enumerate(inner):
+        within = quotient(factor, low)
+        if within is not None:
+            fits = k == 0 or quotient(product(target[k:]), reach) is not None
+            return (k, within) if fits else None
+    return None
+
+
+def _cut(
+    factor: sympy.Expr, extent: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]
+) -> sympy.Expr | None:
+    """Where a digit crosses from one axis into the next."""
+    for low in inner:
+        cut = quotient(low, factor)
+        if cut is not None and cut != 1 and not same(cut, extent) and quotient(extent, cut) is not None:
+            return cut
+    return None
 
 
 # ---- views

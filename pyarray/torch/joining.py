@@ -199,12 +199,9 @@ class Joining:
         self.columns = by_columns
 
     def _by_columns(self, read: Node, axes: tuple[int, ...]) -> bool:
-        steps = [
-            (hint(expression(s), self.fusion.hints), k)
-            for k, s in enumerate(tensor(read).stride())
-            if expression(tensor(read).shape[k]) != 1
-        ]
-        nearest = min(steps, default=(0, axes[-1]))[1]
+        # of axes with equal strides, one of which has one element, the last is meant
+        steps = [(hint(expression(s), self.fusion.hints), -k) for k, s in enumerate(tensor(read).stride())]
+        nearest = -min((x for x in steps if x[0]), default=(0, -axes[-1]))[1]
         return nearest not in axes
 
     def commit(self) -> None:
