@@ -17,7 +17,8 @@ FLOATS = [d for d in ALL if d.kind == "f"]
 
 
 def sort_stably(x, axis=-1):
-    """NumPy's, which for bfloat16 goes by way of float32."""
+    """NumPy's, which for bfloat16 goes by way of float32. Its unstable sort of float16 leaves a few numbers
+    out of place where AVX-512 computes it and there are NaNs of many bits."""
     wide = x.astype(np.float32) if x.dtype.kind == "V" or x.dtype.name == "bfloat16" else x
     return np.take_along_axis(x, np.argsort(wide, axis, kind="stable"), axis)
 
@@ -345,11 +346,11 @@ def test_sort_complex_of_special_values(device):
 
 def is_partitioned(found, ordered, kth):
     """Whether what a sort puts at `kth` is there, and the rest on the right sides of it; each NaN is one."""
-    np.testing.assert_array_equal(np.sort(found), ordered)
+    np.testing.assert_array_equal(sort_stably(found), ordered)
     np.testing.assert_array_equal(found[list(kth)], ordered[list(kth)])
     for k in kth:
         for part, whole in ((found[:k], ordered[:k]), (found[k + 1 :], ordered[k + 1 :])):
-            np.testing.assert_array_equal(np.sort(part), whole)
+            np.testing.assert_array_equal(sort_stably(part), whole)
 
 
 DTYPES = ["float32", "float64", "int32", "int64", "uint32", "uint64", "float16", "int16", "uint16"]
@@ -394,7 +395,7 @@ def test_vectors(data):
     x = pattern(dtype, n, data.draw(st.sampled_from(PATTERNS)))
     if data.draw(st.booleans()):
         x = np.repeat(x, 2)[::-2]
-    checked, ordered = data.draw(st.booleans()) and n < 3000, np.sort(x)
+    checked, ordered = data.draw(st.booleans()) and n < 3000, sort_stably(x)
     kth = data.draw(st.lists(st.integers(-n, n - 1), min_size=1, max_size=4))
     places = [k % n for k in kth]
     with pa.debug(checked):
@@ -419,8 +420,8 @@ def test_partition_of_rows(dtype, device):
         found, at = pa.asnumpy(pa.partition(a, kth, axis=axis)), pa.argpartition(a, kth, axis=axis)
         flat = x.reshape(-1) if axis is None else x
         places = np.atleast_1d(kth)
-        wanted = np.take(np.sort(flat, axis=axis or 0), places, axis=axis or 0)
+        wanted = np.take(sort_stably(flat, axis or 0), places, axis=axis or 0)
         np.testing.assert_array_equal(np.take(found, places, axis=axis or 0), wanted)
         taken = np.take_along_axis(flat, pa.asnumpy(at), axis=axis or 0)
         np.testing.assert_array_equal(np.take(taken, places, axis=axis or 0), wanted)
-        np.testing.assert_array_equal(np.sort(found, axis=axis or 0), np.sort(flat, axis=axis or 0))
+        np.testing.assert_array_equal(sort_stably(found, axis or 0), sort_stably(flat, axis or 0))

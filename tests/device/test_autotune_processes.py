@@ -204,7 +204,7 @@ def test_scripts_that_end_themselves_or_fail_have_tuned(start, tmp_path):
     assert "idle was not called: run a script that does, or give autotune cases=..." in out
     assert "never has no artifact_name, so nothing of it is shipped" in out
     assert "never, of the case {'w': " in err
-    assert "TypeError: never() got an unexpected keyword argument 'w'" in err
+    assert "TypeError: never() has no keyword 'w'; did you mean 'v'? It takes v, b" in err
     for arguments, told in ((("--", "--fail"), "ValueError: oh"), (("3",), "ends.py ended with '3'")):
         code, out, err = ended(start(*command, *arguments))
         assert code == 1
