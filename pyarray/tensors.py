@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 _DETACHED = ".detach(), or call this under torch.no_grad()"
 # a test that a tensor has a state in which its memory isn't its values -> what to write, and why
@@ -24,7 +24,7 @@ _STATES: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
 )
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: Any) -> TypeGuard[Any]:
     """Whether it is a tensor of torch."""
     kind = getattr(sys.modules.get("torch"), "Tensor", None)
     return kind is not None and isinstance(x, kind)

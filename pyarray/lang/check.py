@@ -150,6 +150,6 @@ def _tested(node: For | Bound, launched: set[int]) -> str | None:
     """What is tested of a loop, or of a bound; the launch tests the sizes of the loops `launched`."""
     if isinstance(node, Bound):
         return None if node.far else "bound"
-    if len(node.ranges) > 1:  # which have no steps
+    if len(node.ranges) != 1:  # several have no steps
         return None if node.loop is None or node.loop in launched else "sizes"
     return None if isinstance(node.ranges[0].step, (Const, NoneType)) else "step"

@@ -3,7 +3,7 @@ to be one that kernels here compute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -45,7 +45,7 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def _moments(x: torch.Tensor, axes: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor, Any]:
+def _moments(x: torch.Tensor, axes: list[int]) -> tuple[torch.Tensor, torch.Tensor, Any]:
     """Mean, sum of squared distances from it, and count, along axes that stay with size 1."""
     mean = torch.mean(x, axes, True)
     count: Any = 1

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.utils import _pytree
 
 from .backend import watching
 from .fused_kernel import FusedKernel, compiles
@@ -109,9 +110,9 @@ def explain(
     backend = watching(found.programs.append)
     result = torch.compile(function, backend=backend, dynamic=dynamic)(*args, **kwargs)
     leaves = [
-        x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad
+        x for x in _pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad
     ]
-    inputs = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    inputs = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     if isinstance(function, torch.nn.Module):
         inputs += list(function.parameters())
     wanted = [x for x in inputs if x.requires_grad and x.is_leaf]

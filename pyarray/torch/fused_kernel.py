@@ -68,7 +68,7 @@ class FusedKernel:
             *text.numbers,
             *text.loops,
             *([text.pieces, text.row] if text.pieces is not None else []),
-        ]  # type: ignore[list-item]
+        ]
         names = set[Any]().union(*(x.free_symbols for x in expressions))
         self.symbols: tuple[sympy.Symbol, ...] = tuple(sorted(names, key=str))
         self._facts = self._compiled()
@@ -105,7 +105,7 @@ class FusedKernel:
             run = self._runs[place]
         else:
             run = self._prepared(key) if checked is False else self._observed(key)
-            self._runs.add(place, run)  # type: ignore[arg-type]
+            self._runs.add(place, run)
         if run is not None:
             run(*addresses)
 

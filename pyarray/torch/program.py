@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch._C._dynamo import guards
 from torch.fx import GraphModule, Node
 
 from ..driver.stream import Stream
@@ -20,8 +21,8 @@ from .schedule import Schedule, Unit, is_size
 from .sizes import expression, expressions, python
 
 _ALLOCATE = {
-    "cpu": getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None),
-    "cuda": getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None),
+    "cpu": getattr(guards, "_empty_strided_cpu", None),
+    "cuda": getattr(guards, "_empty_strided_cuda", None),
 }
 
 

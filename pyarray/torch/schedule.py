@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import views
 from .fusion import Fusion
@@ -124,7 +125,7 @@ def is_size(node: Node) -> bool:
     value: Any = node.meta.get("val")
     if node.op != "call_function" or not isinstance(value, (int, torch.SymInt)) or isinstance(value, bool):
         return False
-    if isinstance(value, torch.SymInt) and torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(value):
+    if isinstance(value, torch.SymInt) and free_unbacked_symbols(value):
         return not expression(value).is_Symbol
     return True
 

@@ -23,7 +23,7 @@ def source_of(node: Node) -> Node:
     """What a view is a view of: of a part of a split, what was split."""
     source = node.args[0]
     assert isinstance(source, Node)
-    return source.args[0] if node.target is _getitem and isinstance(source.args[0], Node) else source  # type: ignore[return-value]
+    return source.args[0] if node.target is _getitem and isinstance(source.args[0], Node) else source
 
 
 def shape_of(node: Node) -> Index:
