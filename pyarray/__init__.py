@@ -68,6 +68,7 @@ from .array_convert import array as array
 from .array_convert import asnumpy as asnumpy
 from .array_hooks import operations as _operations
 from .buffer_view import BufferView as BufferView
+from .debug.cost_analysis import cost_analysis as cost_analysis
 from .debug.dump import dump as dump
 from .debug.environment import show_config as show_config
 from .debug.load import load_dump as load_dump

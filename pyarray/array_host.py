@@ -12,6 +12,7 @@ import numpy as np
 from pyarray import shapes
 from pyarray.array_hooks import operation
 from pyarray.dtypes import BY_NAME, bfloat16
+from pyarray.errors import DeviceError
 from pyarray.memory.buffer import GivenOut
 from pyarray.memory.touch import touch
 
@@ -54,6 +55,23 @@ def numpy_view(a: Any) -> np.ndarray[Any, Any]:
 def host(a: Any) -> np.ndarray[Any, Any]:
     """`a` as a NumPy array: its own memory on the CPU, a copy of any other device's."""
     return numpy_view(a) if on_host(a) else operation("asnumpy")(a)
+
+
+def need_data(a: Any, what: str) -> None:
+    """Raises `DeviceError` where nothing is computed, for `what` depends on the elements of `a`."""
+    device = a._buffer.device
+    if not device.driver.computes:
+        raise DeviceError(
+            f"{what} depends on the elements of an array on {device}, where nothing is computed: leave this "
+            "call out, or make it on another device"
+        )
+
+
+def result_size(counts: Any) -> int:
+    """The last of `counts`, which is the size of a result. Waits for the device. Raises `DeviceError` where
+    nothing is computed."""
+    need_data(counts, "the size of the result")
+    return int(host(counts[-1:])[0])
 
 
 def before_use(a: Any) -> None:

@@ -360,3 +360,8 @@ def _as_index(item: Any) -> int:
             "an index is an integer, slice, `...`, newaxis (`None`), or an integer or boolean array, "
             f"got {type(item).__name__} {item!r}"
         ) from None
+
+
+def stored_shape(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The shape without repetition: an axis of stride 0 shows the same elements again and again."""
+    return tuple(1 if n and not step else n for n, step in zip(shape, strides, strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import operation
+from ..array_host import need_data
 from ..dtypes import complex128, float64, int64
 from ..jit.repeat import repeatable
 from ..kernels.histogram import count_into
@@ -50,6 +51,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
         raise ValueError(f"bincount(): minlength must not be negative, got {minlength}")
     weight = None if weights is None else _weights("bincount", x, weights).astype(float64, copy=False)
     if x._size:
+        need_data(x, "the size of what bincount() returns")
         low, high = int(smallest(x)), int(largest(x))
         if low < 0:
             raise ValueError(f"bincount() takes natural numbers, got {low}")

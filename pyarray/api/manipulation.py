@@ -17,6 +17,7 @@ from .. import shapes
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import StandIn, on_several_devices, operation
+from ..array_host import need_data
 from ..dtypes import asdtype, result_type
 from ..jit.repeat import repeatable
 from ..kernels.join import join, joins
@@ -321,6 +322,8 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
 
 def _counts(repeats: Any, size: int) -> Any:
     """One count as an int, or a NumPy array of `size` counts."""
+    if isinstance(repeats, ndarray):
+        need_data(repeats, "the size of what repeat() returns")
     counts = asnumpy(repeats) if not isinstance(repeats, int) else np.asarray(repeats)
     if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"repeat(): counts are integers, got {counts.dtype}")

@@ -83,11 +83,6 @@ def blocks(arrays: Sequence[ndarray]) -> tuple[list[Block], list[int]]:
     return runs, number
 
 
-def stored_shape(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The shape without repetition: an axis of stride 0 shows the same elements again and again."""
-    return tuple(1 if n and not step else n for n, step in zip(shape, strides, strict=True))
-
-
 def words_of(kind: DType) -> np.dtype[Any]:
     """Elements of `kind` as they are stored: bits, which no conversion touches."""
     return np.dtype(f"<c{kind.itemsize}" if kind.kind == "c" else f"<u{kind.itemsize}")
@@ -97,7 +92,7 @@ def read(a: ndarray) -> np.ndarray[Any, Any]:
     """The elements of `stored_shape` in C order, as `words_of` the dtype: on the CPU the memory itself where
     it is contiguous. Launches nothing."""
     kind, words = a._dtype, words_of(a._dtype)
-    shape, native = stored_shape(a._shape, a._strides), words.newbyteorder("=")
+    shape, native = shapes.stored_shape(a._shape, a._strides), words.newbyteorder("=")
     if not a._size:
         return np.empty(shape, words)
     if on_host(a):

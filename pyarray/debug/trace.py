@@ -8,12 +8,16 @@ import math
 import os
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
+from .. import shapes
 from ..api import products
 from ..array import ndarray
+from ..jit.cost import Cost, cost_of, layouts, total
 from ..jit.mode import Launch, add_observer, remove_observer
 from ..lang.ir import ArrayType
 from . import record
@@ -37,6 +41,12 @@ class TracedLaunch:
     start: float
     duration: float
     error: str | None = None
+    _counted: Callable[[], Cost] = field(default=Cost, repr=False, compare=False)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What it did, counted when it is first asked for: operations, bytes, loads and stores."""
+        return self._counted()
 
 
 @overload
@@ -65,9 +75,9 @@ def trace(
 
     Of an array it is NumPy's function: the sum of the diagonal `offset` of the matrices in two axes.
 
-    `t.launches` lists them, `t.summary()` is a table by kernel, `t.save(path)` writes JSON for
-    chrome://tracing and ui.perfetto.dev. Times are those of the launch with the device's work; compiling
-    isn't in them, nor is a `dump` that runs at the same time.
+    `t.launches` lists them, `t.summary()` is a table by kernel, `t.cost` what all did, `t.save(path)` writes
+    JSON for chrome://tracing and ui.perfetto.dev. Times are those of the launch with the device's work;
+    compiling isn't in them, nor is a `dump` that runs at the same time.
 
     >>> import pyarray as pa
     >>> a = pa.ones(1000)
@@ -118,17 +128,21 @@ class Trace:
 
     def _add(self, launch: Launch, number: int, start: int, end: int, error: str | None) -> None:
         sizes, moved = {}, {"IN": 0, "OUT": 0, "INOUT": 0, "UNUSED": 0}
+        directions, live = {}, {}
         for g in (*record.arguments(launch), *record.results(launch, 0)):
+            live[g.name], directions[g.name] = g.value, g.direction
             if isinstance(g.type, ArrayType):
                 sizes[g.name] = g.value._shape
-                shown = record.stored_shape(g.value._shape, g.value._strides)
+                shown = shapes.stored_shape(g.value._shape, g.value._strides)
                 moved[g.direction] += math.prod(shown) * g.value._dtype.itemsize
+        counted = getattr(launch.variant.program, "counted", None)
+        cost = partial(cost_of, launch.kernel, counted, layouts(live), directions)
         thread, began = threading.current_thread(), self._began or 0
         self.launches.append(
             TracedLaunch(
                 number, launch.kernel, launch.variant.artifact.key, str(launch.variant.device), thread.name,
                 thread.ident or 0, sizes, moved["IN"] + moved["INOUT"], moved["OUT"] + moved["INOUT"],
-                (start - began) / 1e9, (end - start) / 1e9, error,
+                (start - began) / 1e9, (end - start) / 1e9, error, cost,
             )
         )  # fmt: skip
 
@@ -156,18 +170,25 @@ class Trace:
             )  # fmt: skip
         Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
 
+    @property
+    def cost(self) -> Cost:
+        """What all launches did."""
+        return total(row.cost for row in self.launches)
+
     def summary(self) -> str:
-        """A line per kernel, the one with the most time first."""
+        """A line per kernel, the one with the most time first. Operations that aren't exact have a `~`."""
         rows: dict[str, list[TracedLaunch]] = {}
         for row in self.launches:
             rows.setdefault(row.kernel, []).append(row)
-        lines = [["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s"]]
+        lines = [["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s", "operations"]]
         for name, found in sorted(rows.items(), key=lambda item: -sum(r.duration for r in item[1])):
-            total = sum(r.duration for r in found)
+            seconds = sum(r.duration for r in found)
             read, written = sum(r.bytes_read for r in found), sum(r.bytes_written for r in found)
-            speed = (read + written) / total / 1e9 if total else 0.0
-            numbers = total * 1e3, total / len(found) * 1e6, read / 1e6, written / 1e6, speed
-            lines.append([name, str(len(found)), *(f"{x:.3f}" for x in numbers)])
+            speed = (read + written) / seconds / 1e9 if seconds else 0.0
+            numbers = seconds * 1e3, seconds / len(found) * 1e6, read / 1e6, written / 1e6, speed
+            cost = total(row.cost for row in found)
+            operations = f"{'' if cost.exact else '~'}{cost.operations}"
+            lines.append([name, str(len(found)), *(f"{x:.3f}" for x in numbers), operations])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
             "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines

@@ -113,6 +113,7 @@ class Driver(ABC):
 
     kind: ClassVar[str]
     grid: ClassVar[bool] = False  # whether an iteration is a thread of a grid: many more of them run at once
+    computes: ClassVar[bool] = True  # whether memory holds what was computed
 
     def __init__(self, index: int):
         self.index = index

@@ -1,4 +1,5 @@
-"""A device that records what it is told and computes nothing: for tests without compiler and hardware."""
+"""A device that records what it is told and computes nothing: for tests without compiler and hardware, and
+for what a program would launch."""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ class NullDriver(Driver):
     """
 
     kind = "null"
+    computes = False
     memory = 1 << 30
 
     def __init__(self, index: int):

@@ -8,7 +8,6 @@ costs and can't be stale.
 from __future__ import annotations
 
 import itertools
-import linecache
 import sys
 import weakref
 from collections import Counter
@@ -23,13 +22,14 @@ from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.markers import constexpr
-from ..lang.parse import Capture, FunctionSource, attributes_read, source_of
+from ..lang.parse import Capture, FunctionSource, attributes_read, defined, source_of
 from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
 from . import explain, saved, transfer
 from .binding import Bound
 from .calls import MISSING, Binder
+from .cost import Cost, cost_analysis
 from .counts import counts_of, retire_counts
 from .forms import Form, read
 from .functions import Func as Func
@@ -340,6 +340,12 @@ class Kernel(Importable):
         they differ from the nearest one. Neither compiles nor launches."""
         return explain.explain_miss(self, explain.arguments(self, args, kwargs))
 
+    def cost_analysis(self, /, *args: Any, **kwargs: Any) -> Cost:
+        """What a launch with these arguments does, counted in the typed tree at their sizes: `Cost`. Neither
+        compiles nor launches; the arguments may be on any device, `null:0` too. Raises what a launch raises
+        for arguments that don't fit."""
+        return cost_analysis(self, explain.arguments(self, args, kwargs))
+
     def manifest(self) -> dict[str, Any]:
         """What `save` writes of the variants compiled so far, without texts and binaries: names, types,
         directions and slots of the parameters, target, hashes. For JSON. Raises `RuntimeError` before the
@@ -438,13 +444,4 @@ def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...
     return Kernel(source_of(defined(name, text, scope)), None, False, flags, on_global_change=None)
 
 
-def defined(name: str, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    """The function that a text defines, whose source is found."""
-    path = f"<pyarray kernel {name}>"
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    exec(compile(text, path, "exec"), scope)
-    made: Callable[..., Any] = scope[name]
-    return made
-
-
-__all__ = ["Func", "Kernel", "Variant", "defined", "from_text", "func", "kernel"]
+__all__ = ["Func", "Kernel", "Variant", "from_text", "func", "kernel"]

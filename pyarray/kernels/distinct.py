@@ -29,7 +29,7 @@ def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarr
     block = max(BLOCK, -(-x._size // BLOCKS))
     found = scratch((-(-x._size // block) + 1,), int64, x.device)
     _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
-    total = int(array_host.host(found[-1:])[0])
+    total = array_host.result_size(found)
     values = scratch((total,), x._dtype, x.device)
     target = values if source is x else bits(values)
     if not counted:
@@ -84,7 +84,7 @@ def _first_kernel() -> Kernel:
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
     """`distinct` on a grid; `source` is `x` or its bits."""
     found = grid_text.count(source, test)
-    total = int(array_host.host(found[-1:])[0])
+    total = array_host.result_size(found)
     values = scratch((total,), x._dtype, x.device)
     grid_text.chosen_into(values if source is x else bits(values), source, source, found, test)
     if not counted:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..dtypes import DType, complex128, float32, float64, int64, uint16
-from ..jit.kernel import Kernel, defined, from_text, func
+from ..jit.kernel import Kernel, from_text, func
 from ..lang.markers import ndrange, unordered
+from ..lang.parse import defined
 from .map import nest
 from .reduce_text import ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 

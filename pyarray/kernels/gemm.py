@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import shapes
@@ -22,7 +23,7 @@ from ..tune.key import digest_of
 from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
 from .gemm_last import Addends, Last, last_text, slots_of
 from .gemm_mma import Tile, in_chunks, tile_for
-from .gemm_types import macros
+from .gemm_types import counted, macros
 from .gemv import gemv
 from .map import apart
 
@@ -183,7 +184,9 @@ def _program(key: Any, target: str, debug: bool) -> Program:
         text, entry = _text(dtype, nb, params, last, debug)
     else:
         text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
-    return Program("matmul", text, entry, tuple(params), directions, sites, captures=())
+    return Program(
+        "matmul", text, entry, tuple(params), directions, sites, counted=partial(counted, last is not None)
+    )
 
 
 def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+from functools import partial
 from typing import Any
 
 from ..array import ndarray
@@ -14,7 +15,7 @@ from ..lang.check import Site
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.pipeline import Program
 from .gemm_last import slots_of
-from .gemm_types import macros
+from .gemm_types import counted, macros
 from .scratch import scratch
 
 THREADS = 256  # of a block
@@ -103,7 +104,8 @@ typedef struct {{
     here = Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
-    return Program("matmul", text, "kernel_gemv=0;kernel_gemv_total=1", tuple(params), directions, sites)
+    entry = "kernel_gemv=0;kernel_gemv_total=1"
+    return Program("matmul", text, entry, tuple(params), directions, sites, counted=partial(counted, False))
 
 
 _KERNEL = TextKernel("matvec", _program)

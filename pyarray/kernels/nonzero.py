@@ -73,11 +73,7 @@ def _counted(flat: ndarray) -> tuple[ndarray, int]:
     block = _block(flat._size)
     found = empty(-(-flat._size // block) + 1, int64, flat.device)
     _count_kernel()(found, flat, block)
-    return found, _last(found)
-
-
-def _last(counts: ndarray) -> int:
-    return int(array_host.host(counts[-1:])[0])
+    return found, array_host.result_size(found)
 
 
 def chosen(a: ndarray, mask: ndarray) -> ndarray:
@@ -87,7 +83,7 @@ def chosen(a: ndarray, mask: ndarray) -> ndarray:
         return empty(0, a._dtype, a.device)
     flat = _flat_bits(mask)
     counts = grid_text.count(flat)
-    out = empty(_last(counts), a._dtype, a.device)
+    out = empty(array_host.result_size(counts), a._dtype, a.device)
     if out._size:
         grid_text.chosen_into(bits(out), bits(operation("contiguous")(a).reshape(a._size)), flat, counts)
     return out
@@ -100,7 +96,7 @@ def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
     flat = _flat_bits(a)
     if on_grid(flat):
         counts = grid_text.count(flat)
-        out = empty((len(shape), _last(counts)), int64, a.device)
+        out = empty((len(shape), array_host.result_size(counts)), int64, a.device)
         if out._size:
             grid_text.positions_into(out, flat, counts, shape)
         return tuple(out[k] for k in range(len(shape)))

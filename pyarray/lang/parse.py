@@ -369,3 +369,12 @@ class Capture:
             return getattr(self.owner, self.name)
         except (LookupError, ValueError, AttributeError):
             return Capture
+
+
+def defined(name: str, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    """The function that a text defines, whose source is found."""
+    path = f"<pyarray kernel {name}>"
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), scope)
+    made: Callable[..., Any] = scope[name]
+    return made

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .check import Site, check
+from .count import Count, count
 from .dialect import DIALECTS
 from .directions import directions, enforce, unread
 from .emit import emit
@@ -31,7 +32,7 @@ class Program:
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
     values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
     launched with a grid of the caller's. `unread` are known to be written and never read. `extents` are those
-    of loops that a launch tests."""
+    of loops that a launch tests. `counted` says what a launch does, by numbers and shapes of parameters."""
 
     name: str
     text: str
@@ -44,6 +45,7 @@ class Program:
     raw: bool = False
     unread: frozenset[str] = frozenset()
     extents: tuple[Extents, ...] = ()
+    counted: Callable[[Mapping[str, Any]], Count] | None = field(default=None, compare=False, repr=False)
 
 
 def lower(
@@ -56,15 +58,7 @@ def lower(
 ) -> Program:
     """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path.
     Raises `CompileError` for what is outside the language, or does what a direction excludes."""
-    pins: dict[str, Pins] = {}
-
-    def without_pins(path: str, kind: Any) -> Any:
-        if not isinstance(kind, ArrayType) or not kind.pins:
-            return kind
-        pins[path] = kind.pins
-        return replace(kind, pins=())
-
-    plain = [(name, transform(name, kind, without_pins)) for name, kind in params]
+    plain, pins = _apart(params)
     tree, captures, sources = infer(source, plain, wraparound)
     refute(verify(tree), pins, sources)
     said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
@@ -83,7 +77,38 @@ def lower(
     text, entry = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
     tested = tuple(x for x in extents(tree.kernel) if not in_memory(x, facts))
     params = tree.kernel.params
-    return Program(source.name, text, entry, params, facts, sites, captures, pins, False, kept, tested)
+    counted = counter(source, plain, wraparound)
+    return Program(
+        source.name, text, entry, params, facts, sites, captures, pins, False, kept, tested, counted
+    )
+
+
+def counter(
+    source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
+) -> Callable[[Mapping[str, Any]], Count]:
+    """What counts a launch by numbers and shapes of its parameters. The tree is made when it is first asked
+    for: variants outlive it."""
+    made: list[Tree] = []
+
+    def counted(values: Mapping[str, Any]) -> Count:
+        if not made:
+            made.append(infer(source, _apart(params)[0], wraparound)[0])
+        return count(made[0], values)
+
+    return counted
+
+
+def _apart(params: Sequence[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, Pins]]:
+    """The types without their promises, and those by path."""
+    pins: dict[str, Pins] = {}
+
+    def without_pins(path: str, kind: Any) -> Any:
+        if not isinstance(kind, ArrayType) or not kind.pins:
+            return kind
+        pins[path] = kind.pins
+        return replace(kind, pins=())
+
+    return [(name, transform(name, kind, without_pins)) for name, kind in params], pins
 
 
 def _without_unused(tree: Tree) -> Tree:

@@ -14,7 +14,7 @@ from tune_tools import Clock, configs, own_store, tuned  # noqa: F401  (a fixtur
 
 import pyarray as pa
 from pyarray import config
-from pyarray.jit.kernel import defined
+from pyarray.lang.parse import defined
 from pyarray.tune import artifact as tune_artifact
 from pyarray.tune import key as tune_key
 from pyarray.tune import store as tune_store

@@ -14,7 +14,7 @@ import pyarray as pa
 from pyarray.jit import mode as module
 from pyarray.jit.mode import OBSERVED, mode
 
-HEAD = ["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s"]
+HEAD = ["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s", "operations"]
 
 
 @pa.kernel

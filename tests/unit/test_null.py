@@ -4,6 +4,7 @@ import pytest
 
 import pyarray as pa
 from pyarray.driver import get_device
+from pyarray.errors import DeviceError
 from pyarray.memory import Buffer
 
 
@@ -73,8 +74,8 @@ CALLS = {
     "assigned": lambda a, m, i: [a.__setitem__(key, 1) for key in (0, slice(1, 4), i, ...)],
     "reduced": lambda a, m, i: [pa.sum(a), pa.max(m, axis=0), pa.any(a > 0), pa.argmax(a), pa.median(a)],
     "products": lambda a, m, i: [m @ m, m @ m[0], m[0] @ m[1], m[None] @ m[None], m.astype("int32") @ m.T],
-    "sorted": lambda a, m, i: [pa.sort(a), pa.argsort(a), pa.searchsorted(a, a), pa.unique_values(a)],
-    "scanned": lambda a, m, i: [pa.cumulative_sum(a), pa.nonzero(a), a[a > 0]],
+    "sorted": lambda a, m, i: [pa.sort(a), pa.argsort(a), pa.searchsorted(a, a)],
+    "scanned": lambda a, m, i: [pa.cumulative_sum(a), pa.count_nonzero(a)],
     "gathered": lambda a, m, i: [pa.take(a, i), a[i], m[i % 4]],
     "arranged": lambda a, m, i: [pa.concat([a, a]), pa.stack([a, a]), m.T.copy(), a.astype("int32")],
     "moved": lambda a, m, i: [a.to_device("cpu"), a.to_device("null:1"), a.get(), repr(a), a[0].item()],
@@ -98,3 +99,27 @@ def test_launches_are_recorded_and_compute_nothing(name, checked):
         a += 1
     assert "launch" in [method for method, _ in driver.calls]
     assert a.tolist() == [0] * 6
+
+
+SIZED_BY_DATA = {
+    "nonzero": lambda a, i: pa.nonzero(a),
+    "where": lambda a, i: pa.where(a > 0),
+    "mask": lambda a, i: a[a > 0],
+    "compress": lambda a, i: pa.compress(a > 0, a),
+    "unique_values": lambda a, i: pa.unique_values(a),
+    "unique_counts": lambda a, i: pa.unique_counts(a),
+    "unique_inverse": lambda a, i: pa.unique_inverse(a),
+    "repeat": lambda a, i: pa.repeat(a, i),
+    "trim_zeros": lambda a, i: pa.trim_zeros(a),
+    "bincount": lambda a, i: pa.bincount(i),
+    "intersect1d": lambda a, i: pa.intersect1d(a, a),
+    "setdiff1d": lambda a, i: pa.setdiff1d(a, a),
+    "union1d": lambda a, i: pa.union1d(a, a),
+}
+
+
+@pytest.mark.parametrize("name", SIZED_BY_DATA)
+def test_a_size_that_depends_on_data_is_an_error(name):
+    a, i = pa.empty(6, device="null:0"), pa.zeros(6, dtype="int64", device="null:0")
+    with pytest.raises(DeviceError, match="depends on the elements of an array on null:0, where nothing"):
+        SIZED_BY_DATA[name](a, i)

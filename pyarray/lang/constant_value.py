@@ -1,0 +1,122 @@
+"""Values of expressions that follow from sizes, numbers and loop variables: Python numbers, vectors of them
+(one per iteration that is told apart), or None, where they aren't known."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import ir
+
+_BINARY = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "shl": operator.lshift, "shr": operator.rshift,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+}  # fmt: skip
+_COMPARE = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+_BUILTIN = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
+
+
+@dataclass(frozen=True)
+class View:
+    """An array or a part of it: the parameter that it is of, and its sizes."""
+
+    root: str
+    shape: tuple[Any, ...]
+
+    def sliced(self, parts: Sequence[Any]) -> View:
+        """`parts`: per axis 0 (dropped), (start, stop, step), or None (kept, of unknown size). Further axes
+        are kept."""
+        shape: list[Any] = []
+        for extent, part in zip(self.shape, parts, strict=False):
+            if part is None or extent is None:
+                shape.append(None)
+            elif part != 0:
+                shape.append(_clamped(extent, *part))
+        return View(self.root, (*shape, *self.shape[len(parts) :]))
+
+
+def kept(value: Any, points: Any) -> Any:
+    """A value at these points."""
+    if isinstance(value, View):
+        return View(value.root, tuple(kept(n, points) for n in value.shape))
+    return value[points] if isinstance(value, np.ndarray) else value
+
+
+def length(start: Any, stop: Any, step: Any) -> Any:
+    """Iterations of `range(start, stop, step)`.
+
+    >>> length(0, 10, 3), length(5, 0, -2), length(3, 1, 1), length(0, None, 1)
+    (4, 3, 0, None)
+    """
+    if start is None or stop is None or step is None:
+        return None
+    if not any(isinstance(x, np.ndarray) for x in (start, stop, step)):
+        return len(range(int(start), int(stop), int(step))) if step else None
+    return np.where(np.equal(step, 0), 0, np.maximum(-((start - stop) // step), 0))
+
+
+def _clamped(extent: Any, start: Any, stop: Any, step: Any) -> Any:
+    """The size of a slice of an axis."""
+    if not any(isinstance(x, np.ndarray) for x in (extent, start, stop, step)):
+        return len(range(*slice(start, stop, step).indices(int(extent))))
+    if isinstance(step, np.ndarray) or (step is not None and step < 1):
+        return None
+
+    def end(value: Any, default: Any) -> Any:
+        value = default if value is None else value
+        return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)
+
+    return length(end(start, 0), end(stop, extent), 1 if step is None else step)
+
+
+def evaluate(node: Any, parts: Sequence[Any]) -> Any:
+    """The value of an expression from those of its parts."""
+    if isinstance(node, ir.Const):
+        return node.value
+    if any(x is None or isinstance(x, View) for x in parts):
+        return None
+    try:
+        return _operate(node, parts)
+    except (ArithmeticError, TypeError, ValueError):
+        return None  # the kernel's own arithmetic says what becomes of it
+
+
+def _operate(node: Any, parts: Sequence[Any]) -> Any:
+    match node:
+        case ir.Unary(op="neg"):
+            return -parts[0]
+        case ir.Unary(op="not"):
+            return np.logical_not(parts[0]) if isinstance(parts[0], np.ndarray) else not parts[0]
+        case ir.Unary(op="invert"):
+            return ~parts[0]
+        case ir.Binary(op=op) if op in _BINARY:
+            return _BINARY[op](*parts)
+        case ir.Compare(op=op):
+            return _COMPARE[op](*parts)
+        case ir.Builtin(name=name) if name in _BUILTIN:
+            return _plain(_BUILTIN[name](*parts))
+        case ir.Cast(type=kind):
+            return _cast(kind.dtype.kind, parts[0])
+        case ir.Bound():
+            return parts[0]
+        case ir.Pack():
+            return tuple(parts)
+        case ir.Item(number=number):
+            return parts[0][number]
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, np.ndarray) else value.item()
+
+
+def _cast(kind: str, value: Any) -> Any:
+    convert = {"b": bool, "i": int, "u": int, "f": float}.get(kind)
+    if convert is None:
+        return None
+    return value.astype(convert) if isinstance(value, np.ndarray) else convert(value)
