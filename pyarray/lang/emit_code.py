@@ -6,6 +6,7 @@ from typing import Any
 
 from ..dtypes import DType
 from . import emit_views as views
+from .emit_digits import digits, why_not
 from .emit_value import Values, constant
 from .emit_value import cname as cname
 from .emit_value import ctype as ctype
@@ -32,6 +33,7 @@ from .ir import (
     walk,
 )
 from .scalar import binary, call
+from .split import unit_step
 from .written import grain
 
 LANES = (
@@ -106,9 +108,28 @@ class Code(Values):
             return self.write_unordered(s, pad, indent)
         if len(s.ranges) > 1:
             return self.write_product(s, pad, indent)
+        if (split := self.split_loop(s, pad, indent)) is not None:
+            return split
         (variable,), (reach,) = s.variables, s.ranges  # pyright: ignore[reportAssignmentType]
-        head = self.loop_head(s, variable, reach, pad)
+        head = why_not(self, s, indent) + self.loop_head(s, variable, reach, pad)
         return f"{head}{self.block(s.body, indent + 1)}{pad}}}\n"
+
+    def split_loop(self, s: For, pad: str, indent: int) -> str | None:
+        """A loop that counts the digits of its variable; None of others."""
+        reach = s.ranges[0]
+        if not unit_step(reach) or isinstance(reach.stop, Const):
+            return None  # loops of a constant length unroll, and fold their divisions
+        first, last = f"k{self.counters + 1}_first", f"k{self.counters + 1}_stop"  # `digits` counts one up
+
+        def body(head: str, depth: int) -> str:
+            return f"{head}{self.block(s.body, depth)}{'    ' * (depth - 1)}}}\n"
+
+        text = digits(self, s, first, last, indent + 1, body)
+        if text is None:
+            return None
+        start = self.expr(reach.start) if reach.start is not None else "0"
+        bounds = f"{pad}    const int64_t {first} = {start}, {last} = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
+        return f"{pad}{{\n{bounds}{text}{pad}}}\n"
 
     def write_product(self, s: For, pad: str, indent: int) -> str:
         """Nested loops, whose bounds are all evaluated before the first."""
@@ -127,7 +148,7 @@ class Code(Values):
         name, k = cname(variable), f"k{self.counters}"
         start = self.expr(reach.start) if reach.start is not None else "0"
         stop = self.expr(reach.stop)  # type: ignore[arg-type]
-        if reach.step is None or (isinstance(reach.step, Const) and reach.step.value == 1):
+        if unit_step(reach):
             hoisted = ""
             if not isinstance(reach.stop, Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"

@@ -9,6 +9,7 @@ from . import emit_views as views
 from .emit_apart import apart_arrays, apart_call, apart_way
 from .emit_code import Code, cname, ctype, iteration, sites_of
 from .emit_collect import collected, collecting, users
+from .emit_digits import digits, why_not
 from .extents import extents
 from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
@@ -273,9 +274,19 @@ def _single(code: Code, loop: For) -> str:
         None if x is None else f"env->{field}" if field in fields else code.expr(x)
         for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
     )
+    if step is None:
+
+        def body(head: str, depth: int) -> str:
+            return f"{head}{code.block(loop.body, depth)}{'    ' * (depth - 1)}}}\n"
+
+        text = digits(code, loop, "first", "last", 1, body)
+        if text is not None:
+            ends = [walked(t, first, None) for t in ("begin", "end")]
+            return f"    const int64_t first = {ends[0]}, last = {ends[1]};\n{text}"
     value = walked("t", first, step)
     at = f"        {iteration('t')}\n" if code.debug else ""
-    text = f"    for (int64_t t = begin; t < end; ++t) {{\n{at}        const int64_t {name} = {value};\n"
+    text = why_not(code, loop, 1)
+    text += f"    for (int64_t t = begin; t < end; ++t) {{\n{at}        const int64_t {name} = {value};\n"
     return text + code.block(loop.body, 2) + "    }\n"
 
 
@@ -294,12 +305,22 @@ def _product(code: Code, loop: For) -> str:
     text += f"    for (int64_t t = begin; t < end;) {{\n        const int64_t first = at_{inner};\n"
     text += f"        const int64_t row = size_{inner} - first < end - t ? size_{inner} - first : end - t;\n"
     text += "".join(f"        const int64_t row_{n} = at_{n};\n" for n in names[:last])
-    text += (
-        f"        for (int64_t k = first; k < first + row; ++k) {{\n            const int64_t {inner} = k;\n"
-    )
-    text += "".join(f"            const int64_t {n} = row_{n};\n" for n in names[:last])
-    text += f"            {iteration('t + (k - first)')}\n" if code.debug else ""
-    text += code.block(loop.body, 3) + f"        }}\n        t += row;\n        at_{inner} = 0;\n"
+    held = [f"const int64_t {n} = row_{n};\n" for n in names[:last]]
+
+    def body(head: str, depth: int) -> str:
+        pad = "    " * depth
+        at = [f"{iteration('t + (k - first)')}\n"] if code.debug else []
+        lines = "".join(pad + line for line in (*held, *at))
+        return f"{head}{lines}{code.block(loop.body, depth)}{pad[4:]}}}\n"
+
+    split = digits(code, loop, "first", "past", 2, body)
+    if split is None:
+        text += why_not(code, loop, 2)
+        head = "        for (int64_t k = first; k < first + row; ++k) {\n"
+        text += body(f"{head}            const int64_t {inner} = k;\n", 3)
+    else:
+        text += f"        const int64_t past = first + row;\n{split}"
+    text += f"        t += row;\n        at_{inner} = 0;\n"
     for depth, n in enumerate(reversed(names[:last])):
         pad = "        " + "    " * depth
         text += f"{pad}if (++at_{n} == size_{n}) {{\n{pad}    at_{n} = 0;\n"

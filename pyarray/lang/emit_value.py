@@ -128,6 +128,7 @@ class Values:
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
+        self.digits: dict[Any, str] = {}  # divisions of a loop's variable, which rows have counted
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
         self.collected: frozenset[str] = frozenset()  # arrays that are a block's own, in the text at hand
@@ -162,6 +163,8 @@ class Values:
     # ---- expressions
 
     def expr(self, e: Expr) -> str:
+        if self.digits and isinstance(e, Binary) and e in self.digits:
+            return self.digits[e]
         text: str = getattr(self, f"emit_{type(e).__name__}")(e)
         return text
 

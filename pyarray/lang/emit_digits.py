@@ -1,0 +1,144 @@
+"""C text of a loop whose variable is divided (`split.py`): rows in which the last digit counts, and the
+digits before it like an odometer. There are rows whatever the bounds are: the first and the last one are cut.
+
+A place that isn't positive when the loop runs, a product of more than 64 bits, and a negative start take the
+loop as it was written, as rows of one iteration do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from .emit_value import Values, cname
+from .ir import For
+from .split import Product, Split, find_split
+
+_PAD = "    "
+_SHORT = 2  # iterations of a row that are cheaper than their division
+
+
+Body = Callable[[str, int], str]  # the loop whose `for` is given, and its body at that depth
+
+
+def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Body) -> str | None:
+    """Iterations [first, last) of a loop's last variable, both C names; None where it isn't split."""
+    split = _find(code, loop)
+    if not isinstance(split, Split):
+        return None
+    code.counters += 1
+    return _Rows(code, split, loop.variables[-1], first, last, body).text(depth)
+
+
+def why_not(code: Values, loop: For, depth: int) -> str:
+    """A comment that says why a loop is not split whose variable is divided."""
+    reason = _find(code, loop)
+    if not isinstance(reason, str):
+        return ""
+    return f"{_PAD * depth}/* not split: {_comment(loop.variables[-1])}: {reason} */\n"
+
+
+def _find(code: Values, loop: For) -> Split | str | None:
+    """Each thread of a GPU has iterations of its own, and no rows."""
+    return None if code.debug or not code.dialect.blocks else find_split(loop)
+
+
+class _Rows:
+    """One split loop. Digits are numbered from 1, the fastest; `q` are the quotients above them."""
+
+    def __init__(self, code: Values, split: Split, variable: str, first: str, last: str, body: Body):
+        self.code, self.split, self.variable = code, split, variable
+        self.first, self.last, self.body, self.tag = first, last, body, f"{code.counters}_"
+        self.sizes: list[Product] = []
+        for low, high in itertools.pairwise(split.points):
+            size = high.over(low)
+            assert size is not None
+            self.sizes.append(size)
+
+    def n(self, k: int) -> str:
+        return f"n{self.tag}{k}"
+
+    def r(self, k: int) -> str:
+        return f"r{self.tag}{k}"
+
+    def q(self, k: int) -> str:
+        return f"q{self.tag}{k}"
+
+    def text(self, depth: int) -> str:
+        code, pad, ok, name = self.code, _PAD * depth, f"digits{self.tag}", cname(self.variable)
+        whole = ", of which the range is a multiple" if self.split.whole else ""
+        rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
+        cuts = " | ".join(str(p) for p in self.split.points)
+        text = f"{pad}{{ /* split: {_comment(self.variable)} at {_comment(cuts)}{whole}{rest} */\n"
+        text += self.head(ok, pad + _PAD) + f"{pad}    if ({ok}) {{\n"
+        outer = code.digits
+        code.digits = {node: self.value(*pair) for node, pair in self.split.terms.items()}
+        text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
+        code.digits = outer
+        head = f"{pad}        for (int64_t {name} = {self.first}; {name} < {self.last}; ++{name}) {{\n"
+        return f"{text}{pad}    }} else {{\n{self.body(head, depth + 3)}{pad}    }}\n{pad}}}\n"
+
+    def head(self, ok: str, pad: str) -> str:
+        """The sizes of the digits, and whether the loop can run over them."""
+        symbols = sorted({s for size in self.sizes for s in size.symbols})
+        names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
+        text = ""
+        for symbol, name in names.items():
+            text += f"{pad}const int64_t {name} = {self.code.expr(self.split.symbols[symbol.name])};\n"
+        tests = [f"{self.first} >= 0", *(f"{name} > 0" for name in names.values())]
+        text += f"{pad}bool {ok} = {' && '.join(tests)};\n"
+        for k, size in enumerate(self.sizes, 1):
+            parts = [names[s] for s in size.symbols]
+            made = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)], ok)
+            text += f"{pad}const int64_t {self.n(k)} = {made};\n"
+        if len(self.sizes) > 1:
+            text += f"{pad}(void){self.product([self.n(k + 1) for k in range(len(self.sizes))], ok)};\n"
+        return text + f"{pad}{ok} = {ok} && {self.n(1)} >= {_SHORT};\n"
+
+    def product(self, parts: list[str], ok: str) -> str:
+        """Which clears `ok` where 64 bits don't hold it."""
+        made = parts[0]
+        for part in parts[1:]:
+            made = f"pa_bound_mul({made}, {part}, &{ok})"
+        return made
+
+    def start(self, pad: str) -> str:
+        """The digits of the first iteration."""
+        text, rest = "", self.first
+        for k in range(1, len(self.sizes) + 1):
+            text += f"{pad}int64_t {self.r(k)} = {rest} % {self.n(k)}, {self.q(k)} = {rest} / {self.n(k)};\n"
+            rest = self.q(k)
+        return text
+
+    def rows(self, depth: int) -> str:
+        tag, r, n, last, pad = self.tag, self.r(1), self.n(1), self.last, _PAD * depth
+        t, name = f"at{tag}", cname(self.variable)
+        text = f"{pad}for (int64_t {t} = {self.first}; {t} < {last};) {{\n"
+        text += f"{pad}    const int64_t row{tag} = {n} - {r} < {last} - {t} ? {n} - {r} : {last} - {t};\n"
+        text += f"{pad}    const int64_t base{tag} = {t} - {r}, end{tag} = {r} + row{tag};\n"
+        head = f"{pad}    for (int64_t d{tag} = {r}; d{tag} < end{tag}; ++d{tag}) {{\n"
+        text += self.body(f"{head}{pad}        const int64_t {name} = base{tag} + d{tag};\n", depth + 2)
+        text += f"{pad}    {t} += row{tag};\n{pad}    {r} = 0;\n{pad}    ++{self.q(1)};\n"
+        tail = ""
+        for k in range(2, len(self.sizes) + 1):
+            inner = pad + _PAD * (k - 1)
+            text += f"{inner}if (++{self.r(k)} == {self.n(k)}) {{\n{inner}    {self.r(k)} = 0;\n"
+            text += f"{inner}    ++{self.q(k)};\n"
+            tail = f"{inner}}}\n{tail}"
+        return f"{text}{tail}{pad}}}\n"
+
+    def value(self, low: int, high: int | None) -> str:
+        """`(i % point high) // point low` in a row."""
+        if high is None:
+            return self.q(low) if low else cname(self.variable)
+        digit = [f"d{self.tag}", *(self.r(k) for k in range(2, high + 1))]
+        if low == high:
+            return "0"
+        text = digit[high - 1]
+        for k in range(high - 1, low, -1):
+            text = f"({text} * {self.n(k)} + {digit[k - 1]})"
+        return text
+
+
+def _comment(text: str) -> str:
+    return text if text.isascii() else ascii(text)

@@ -1,0 +1,253 @@
+"""Digits of a loop's variable: which `i // n` and `i % n` a loop can count instead of dividing.
+
+`i // n` and `i % n`, at any depth (`(i // n) % m`), are digits of `i` where the places at which they cut it
+divide each other: 1 | n | n * m. The loop then runs in rows of n iterations, in which only the last digit
+changes. Sizes stay symbols: places are products of numbers, parameters and sizes of arrays. This file reads
+the typed tree; `emit_digits` writes the rows, and the division where a place turns out not to be positive.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .ir import (
+    Assign,
+    Binary,
+    Break,
+    Cast,
+    Const,
+    For,
+    Local,
+    Range,
+    Size,
+    While,
+    assigned,
+    children,
+    walk,
+)
+
+_PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
+_MASKED = 8  # iterations of a row from which on it is as fast as a mask
+SEVERAL, CHANGING = "it divides a sum of several loop variables", "the divisor changes in the loop"
+INDIRECT, UNEVEN = "it divides something else than the variable", "the divisors don't divide each other"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`number` times the symbols, each a pair of its name in the source and an expression; sorted."""
+
+    number: int
+    symbols: tuple[Symbol, ...] = ()
+
+    def times(self, other: Product) -> Product:
+        return Product(self.number * other.number, tuple(sorted((*self.symbols, *other.symbols))))
+
+    def over(self, other: Product) -> Product | None:
+        """The quotient; None unless it is a whole number for all values of the symbols.
+
+        >>> Product(12).over(Product(3)), Product(12).over(Product(5))
+        (Product(number=4, symbols=()), None)
+        """
+        left = list(self.symbols)
+        for symbol in other.symbols:
+            if symbol not in left:
+                return None
+            left.remove(symbol)
+        return None if self.number % other.number else Product(self.number // other.number, tuple(left))
+
+    def __str__(self) -> str:
+        names = [s.name for s in self.symbols]
+        return " * ".join(names if names and self.number == 1 else [*names, str(self.number)])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Symbol:
+    """A value that stays as it is in the loop; the name says all of it."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+ONE = Product(1)
+
+
+def chain(points: Iterable[Product]) -> tuple[Product, ...] | None:
+    """1 and these, each a divisor of the next; None where two of them don't divide each other.
+
+    >>> [str(p) for p in chain([Product(12), Product(4)])], chain([Product(2), Product(3)])
+    (['1', '4', '12'], None)
+    """
+    found = sorted({ONE, *points}, key=lambda p: (len(p.symbols), p.number))
+    pairs = itertools.pairwise(found)
+    return None if any(b.over(a) is None for a, b in pairs) else tuple(found)
+
+
+def cut_points(extent: Product, points: Iterable[Product]) -> tuple[Product, ...] | None:
+    """The chain from 1 to the extent through the points that divide it; None where there are none, or they
+    don't divide each other.
+
+    >>> [str(p) for p in cut_points(Product(12), [Product(3), Product(5)])]
+    ['1', '3', '12']
+    """
+    inner = {p for p in points if extent.over(p) is not None} - {ONE, extent}
+    return chain((*inner, extent)) if inner else None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`points` from 1 on. `terms` are the expressions that are digits: `(i % high) // low`, by the numbers of
+    these points, where no `high` stands for `i // low`. `symbols` are the expressions of the names. `whole`:
+    the loop's range is a multiple of the last point for sure. `rest`: why others stay, if some do."""
+
+    points: tuple[Product, ...]
+    terms: dict[Any, tuple[int, int | None]]
+    symbols: dict[str, Any]
+    whole: bool
+    rest: str | None
+
+
+def find_split(loop: For) -> Split | str | None:
+    """How the last variable of a loop is split; why it isn't; None where it isn't divided."""
+    found = _Terms(loop)
+    found.block(loop.body)
+    if not found.terms:
+        return found.reason
+    if not unit_step(loop.ranges[-1]):
+        return "the loop has a step"
+    nodes = [n for s in loop.body for n in walk(s)]
+    if any(isinstance(n, (For, While)) for n in nodes):
+        return "its iterations have loops of their own"  # beside which a division is little
+    if any(isinstance(n, Break) for n in nodes):
+        return "a break leaves it"
+    points = chain(p for pair in found.terms.values() for p in pair if p is not None)
+    if points is None:
+        return UNEVEN
+    if len(points) == 1 or _is_masked(points):
+        return None
+    number = {p: k for k, p in enumerate(points)}
+    terms = {
+        node: (number[low], None if high is None else number[high])
+        for node, (low, high) in found.terms.items()
+    }
+    stop = found.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
+    cuts = None if stop is None else cut_points(stop, points)
+    whole = stop == points[-1] or (cuts is not None and set(points) <= set(cuts))
+    return Split(points, terms, found.symbols, whole, found.reason)
+
+
+def _is_masked(points: tuple[Product, ...]) -> bool:
+    """Whether all of them are powers of two, which are shifts and masks: short rows would be slower."""
+    return points[1].number < _MASKED and all(not p.symbols and not p.number & (p.number - 1) for p in points)
+
+
+def unit_step(reach: Range) -> bool:
+    """Whether each number of the range is one more than the last."""
+    return reach.step is None or (isinstance(reach.step, Const) and reach.step.value == 1)
+
+
+_Term = tuple[Product, Product | None]  # (variable % high) // low
+
+
+class _Terms:
+    """What the body of a loop makes of its last variable."""
+
+    def __init__(self, loop: For):
+        self.variables, self.changing = loop.variables, {*assigned(*loop.body), *loop.variables}
+        stores = [n.name for s in loop.body for n in walk(s) if isinstance(n, Assign)]
+        self.once = {name for name in stores if stores.count(name) == 1}
+        self.terms: dict[Any, _Term] = {}
+        self.symbols: dict[str, Any] = {}
+        self.known: dict[str, _Term] = {}
+        self.reason: str | None = None
+
+    def block(self, statements: Iterable[Any]) -> None:
+        for s in statements:
+            for node in _after_operands(s):
+                if isinstance(node, Binary) and node.op in ("floordiv", "mod") and _is_index(node):
+                    self.note(node)
+            if isinstance(s, Assign) and s.name in self.once and (term := self.term(s.value)) is not None:
+                self.known[s.name] = term
+
+    def note(self, node: Binary) -> None:
+        term = self.term(node)
+        if term is not None:
+            self.terms[node] = term
+            return
+        names = {n.name for n in walk(node.a) if isinstance(n, Local)}
+        if names & {*self.variables, *self.known}:
+            self.reason = self.why(node, names)
+
+    def why(self, node: Binary, names: set[str]) -> str:
+        if len(names & {*self.variables}) > 1:
+            return SEVERAL
+        if self.product(node.b) is None:
+            return CHANGING
+        return UNEVEN if self.term(node.a) is not None else INDIRECT
+
+    def term(self, e: Any) -> _Term | None:
+        """The expression as digits of the variable, or None."""
+        e = _uncast(e)
+        if isinstance(e, Local):
+            return (ONE, None) if e.name == self.variables[-1] else self.known.get(e.name)
+        if not isinstance(e, Binary) or e.op not in ("floordiv", "mod") or not _is_index(e):
+            return None
+        above, by = self.term(e.a), self.product(e.b)
+        if above is None or by is None:
+            return None
+        low, high = above
+        point = low.times(by)
+        if high is not None and high.over(point) is None:
+            return None
+        return (point, high) if e.op == "floordiv" else (low, point)
+
+    def product(self, e: Any) -> Product | None:
+        """A divisor as a product; None of what changes in the loop, or is never positive."""
+        e = _uncast(e)
+        if isinstance(e, Const):
+            return Product(e.value) if type(e.value) is int and e.value > 0 else None
+        if isinstance(e, Binary) and e.op == "mul":
+            a, b = self.product(e.a), self.product(e.b)
+            return None if a is None or b is None else a.times(b)
+        name = self.name(e)
+        if name is None:
+            return None
+        self.symbols[name] = e
+        return Product(1, (Symbol(name),))
+
+    def name(self, e: Any) -> str | None:
+        """The source of an expression that stays as it is in the loop; None of others."""
+        if isinstance(e, Cast):
+            inner = self.name(e.a) if e.type.dtype.kind in "iu" and e.a.type.dtype.kind in "iu" else None
+            return inner and (inner if e.type.dtype is e.a.type.dtype else f"{e.type.dtype}({inner})")
+        if isinstance(e, Const):
+            return str(e.value) if type(e.value) is int else None
+        if isinstance(e, Local):
+            return None if e.name in self.changing else e.name
+        if isinstance(e, Size) and isinstance(e.array, Local):
+            return None if e.array.name in self.changing else f"{e.array.name}.shape[{e.axis}]"
+        if isinstance(e, Binary) and e.op in _PLAIN and _is_index(e):
+            a, b = self.name(e.a), self.name(e.b)
+            return None if a is None or b is None else f"({a} {_PLAIN[e.op]} {b})"
+        return None
+
+
+def _is_index(e: Any) -> bool:
+    return bool(e.type.dtype.name == "int64")
+
+
+def _uncast(e: Any) -> Any:
+    while isinstance(e, Cast) and _is_index(e) and _is_index(e.a):
+        e = e.a
+    return e
+
+
+def _after_operands(node: Any) -> Iterator[Any]:
+    """`node` and everything below it, operands first."""
+    for child in children(node):
+        yield from _after_operands(child)
+    yield node
