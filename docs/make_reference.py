@@ -41,7 +41,7 @@ FURTHER = (
     "kernel", "func", "debug",
     "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
     "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
-    "dump", "dump_tag", "load_dump", "trace", "cost_analysis",
+    "dump", "dump_tag", "load_dump", "trace", "cost_analysis", "TimeModel",
     "constexpr", "ndrange", "unordered", *language.ATOMICS,
 )  # fmt: skip
 

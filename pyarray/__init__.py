@@ -115,6 +115,7 @@ from .memory.figures import MemoryPool as MemoryPool
 from .memory.figures import get_default_memory_pool as get_default_memory_pool
 from .tune.autotune import autotune as autotune
 from .tune.config import Config as Config
+from .tune.time_model import TimeModel as TimeModel
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
     from . import torch as torch

@@ -65,6 +65,11 @@ class Cost:
         return self.bytes_read + self.bytes_written
 
     @property
+    def work(self) -> int:
+        """Operations, loads and stores together."""
+        return self.operations + self.loads + self.stores
+
+    @property
     def intensity(self) -> float:
         """Operations per byte of memory; 0 where no memory is accessed."""
         return self.operations / self.bytes_accessed if self.bytes_accessed else 0.0
@@ -132,9 +137,8 @@ def _by_directions(arrays: Mapping[str, Layout], directions: Mapping[str, str]) 
     return Count(0, loads, stores, 0, ("its operations are not counted: it isn't in the kernel language",))
 
 
-def cost_analysis(kernel: Any, args: tuple[Any, ...]) -> Cost:
-    """As `Kernel.cost_analysis`."""
-    bound = kernel.bind(args)
+def cost_of_call(kernel: Any, bound: Any) -> Cost:
+    """As `Kernel.cost_analysis`, for arguments that are bound."""
     bound.check_scalars()
     counted = counter(kernel.source_text, bound.types(), kernel.wraparound)
     return cost_of(kernel.__name__, counted, layouts(bound.named), {})

@@ -29,7 +29,7 @@ from . import compile as compiler
 from . import explain, saved, transfer
 from .binding import Bound
 from .calls import MISSING, Binder
-from .cost import Cost, cost_analysis
+from .cost import Cost, cost_of_call
 from .counts import counts_of, retire_counts
 from .forms import Form, read
 from .functions import Func as Func
@@ -344,7 +344,7 @@ class Kernel(Importable):
         """What a launch with these arguments does, counted in the typed tree at their sizes: `Cost`. Neither
         compiles nor launches; the arguments may be on any device, `null:0` too. Raises what a launch raises
         for arguments that don't fit."""
-        return cost_analysis(self, explain.arguments(self, args, kwargs))
+        return cost_of_call(self, self.bind(explain.arguments(self, args, kwargs)))
 
     def manifest(self) -> dict[str, Any]:
         """What `save` writes of the variants compiled so far, without texts and binaries: names, types,

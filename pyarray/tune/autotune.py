@@ -10,6 +10,7 @@ from ..jit.kernel import Kernel
 from ..lang.markers import constexpr
 from . import artifact
 from .config import Config, check_names, check_spelling, listed
+from .cost import check_count
 from .search import Options
 from .tuned import Tuned
 
@@ -41,10 +42,10 @@ def autotune(
     `default(*args)` is used instead of a search. `restore_value` names what is put back before each run
     (default: what the kernel reads and writes), `reset_to_zero` what is zeroed before every launch. `check`
     compares results, with each other or with those of a function of the same arguments, where nothing that is
-    read and written goes without being put back. `model` is the number
-    of tiles, `model(config, args)`, or True: sizes never met are then decided by a fit. `warmup` and `rep`
-    count runs, `budget` is seconds, `bench(fn)` says the milliseconds of `fn()`, `artifact_name` is what
-    shipped choices go by, `cases()` lists arguments for `python -m pyarray tune`.
+    read and written goes without being put back. `model` is the number of tiles, `model(config, args)`, a
+    count of `Cost` ("work", "operations"), or True: sizes never met are then decided by a fit. `warmup` and
+    `rep` count runs, `budget` is seconds, `bench(fn)` says the milliseconds of `fn()`, `artifact_name` is
+    what shipped choices go by, `cases()` lists arguments for `python -m pyarray tune`.
 
     Raises `ValueError` for a name that is no parameter, `TypeError` for what is no kernel, list or function.
 
@@ -64,7 +65,7 @@ def autotune(
         raise TypeError("autotune needs candidates: @pa.autotune(configs=[pa.Config(...), ...])")
     _check_options(functions | {"bench": bench, "cases": cases}, warmup, rep, budget, check)
     if not (model is None or isinstance(model, bool) or callable(model)):
-        raise TypeError(f"model is a function of config and arguments, or True, got {model!r}")
+        check_count("model", model)
     if artifact_name is not None:
         artifact.check_name(artifact_name)
     names = restore_value, reset_to_zero

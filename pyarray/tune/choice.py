@@ -186,9 +186,9 @@ class Chooser:
             self._searched[key.digest] += 1
             return chosen
 
-    def timed(self, task: Task) -> float | None:
-        """Milliseconds of a task's only candidate, in a few runs, after which the arguments are as before;
-        None where it couldn't be timed. Nothing of it is kept: its results weren't compared."""
+    def timed(self, task: Task) -> Result:
+        """A task's only candidate in a few runs, after which the arguments are as before. Nothing of it is
+        kept: its results weren't compared."""
         options = replace(self.options, check=False, warmup=1, rep=3)
         search = Search(task, options, (), lambda results: None)
         searching.on = True
@@ -197,7 +197,7 @@ class Chooser:
                 (row,) = search.run()
         finally:
             searching.on = False
-        return row.median
+        return row
 
     def _remember(self, key: Key, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
         known = self._known.pop(key.digest, None) or Known(key)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..jit.cost import Cost
 from .config import Config
 from .search import Result
 
@@ -15,6 +16,8 @@ ERROR = 0.1  # the largest residual at which a fit is believed
 SIZES = 3  # at least: a line through two points fits always
 REACH = 4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
 OFF = 1.5  # times what was predicted, or its part of that: such a time says that the model is wrong there
+
+COUNTS = ("work", "operations", "bytes_accessed", "loads", "stores", "iterations")  # of `Cost`
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,35 @@ def fits(
     return whole if len(whole) == len(found) else {}
 
 
-def work(model: Any, config: Config, args: Mapping[str, Any], named: Sequence[str]) -> float:
-    """Tiles of a call: what `model(config, args)` says, or, for True, the product of the sizes in the tuner's
-    `key`. Raises `TypeError` for what is no number of tiles."""
+def check_count(what: str, name: Any) -> None:
+    """Raises `TypeError` or `ValueError` for what is no count of `Cost` that time can grow with."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} is a function, or the name of a count, got {name!r}")
+    if name not in COUNTS:
+        raise ValueError(f"{what} is a function, or one of {', '.join(map(repr, COUNTS))}, got {name!r}")
+
+
+def checked_tiles(what: str, number: Any) -> float:
+    """What a function of the user's returned. Raises `TypeError` for what is no number of tiles."""
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
+        raise TypeError(f"{what} gives a number of tiles, got {number!r}")
+    return float(number)
+
+
+def work(
+    model: Any,
+    config: Config,
+    args: Mapping[str, Any],
+    named: Sequence[str],
+    counted: Callable[[Config], Cost] = lambda config: Cost(),
+) -> float:
+    """Tiles of a call: what `model(config, args)` says; a count of the kernel's cost, `counted(config)`; or,
+    for True, the product of the sizes in the tuner's `key`. Raises `TypeError` for what is no number of
+    tiles."""
+    if isinstance(model, str):
+        return float(getattr(counted(config), model))
     if callable(model):
-        number = model(config, dict(args))
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
-            raise TypeError(f"model(config, args) gives a number of tiles, got {number!r}")
-        return float(number)
+        return checked_tiles("model(config, args)", model(config, dict(args)))
     sizes = 1.0
     for name in named:
         value = args[name]

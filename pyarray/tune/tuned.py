@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import config as settings
 from ..array import ndarray
+from ..jit.cost import cost_of_call
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
 from ..jit.mode import mode, observed
@@ -317,7 +318,10 @@ class Tuned:
     # ---- the model
 
     def _work(self, call: Call, candidates: Iterable[Config]) -> dict[Config, float]:
-        return {c: cost.work(self._model, c, call.args, self.key) for c in candidates}
+        def counted(c: Config) -> Any:
+            return cost_of_call(self.kernel, call.with_config(c))
+
+        return {c: cost.work(self._model, c, call.args, self.key, counted) for c in candidates}
 
     def _fits(self, call: Call, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
         return cost.fits(self._chooser.of_group(key), candidates, self._text(call))
@@ -333,7 +337,7 @@ class Tuned:
         found = min(costs, key=costs.__getitem__)
         if verify and not settings.get("PYARRAY_RUN_ONLY"):
             call.check((found,))
-            if not cost.right(costs[found], self._chooser.timed(self._task(call, (found,)))):
+            if not cost.right(costs[found], self._chooser.timed(self._task(call, (found,))).median):
                 return None
         return Choice(found, "model")
 
