@@ -21,7 +21,7 @@ from ..kernels.reduce import pieces_of
 from ..locks import new_lock
 from ..memory.buffer import Buffer
 from .sizes import python
-from .writer import Array, KernelText
+from .writer import COLUMNS, Array, KernelText
 
 MOST = 1024  # kernels and launches that are kept
 Run = Callable[..., None]
@@ -116,11 +116,8 @@ class FusedKernel:
         outputs = len(self.text.outputs)
         partials: list[Any] = []
         if cut is not None:
-            count = max(cut[0], 1)
-            pieces = pieces_of(
-                count, max(shapes.size(loops), 1), shapes.size(loops) * max(cut[1], 1), self.grid
-            )
             columns = self.text.form == "columns"
+            pieces = self._pieces(loops, max(cut[0], 1), max(cut[1], 1), columns)
             shape = (*loops[:-1], pieces, loops[-1]) if columns else (*loops, pieces)
             for row in self._rows[outputs : outputs + len(self.text.partials)]:
                 partials.append((shape, shapes.contiguous_strides(shape, row.itemsize), 0))
@@ -129,6 +126,16 @@ class FusedKernel:
             for (s, _, _), r in zip(partials, self._rows[outputs:], strict=False)
         )
         return [*given[:outputs], *partials, *given[outputs:]], numbers, nbytes, 0 in loops
+
+    def _pieces(self, loops: tuple[int, ...], count: int, row: int, columns: bool) -> int:
+        """Into how many pieces reductions of `row` elements are cut, along an axis of `count`."""
+        outputs = max(shapes.size(loops), 1)
+        if not columns:
+            return pieces_of(count, outputs, outputs * row, self.grid)
+        # neighbouring columns are a warp's, or a block's of a loop
+        together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // (32 if self.grid else COLUMNS))
+        pieces = min(pieces_of(count, max(together, 1), outputs * row, self.grid), max(count // 8, 1))
+        return -(-count // -(-count // pieces))
 
     def _window(self, number: int, shape: Any, strides: Any, buffer: Buffer) -> ndarray:
         array, row = self._arrays[number], self._rows[number]
