@@ -48,6 +48,14 @@ def complex_of(dtype: DType) -> DType:
     return asdtype(np.result_type(dtype.numpy, np.complex64))
 
 
+def _values(x: ndarray) -> np.ndarray[Any, Any]:
+    """For NumPy. Where nothing is computed all elements would be 0, and such a matrix has no inverse: unit
+    matrices stand there."""
+    if x.device.driver.computes or x.ndim < 2:
+        return asnumpy(x)
+    return np.broadcast_to(np.eye(*x.shape[-2:], dtype=x._dtype.numpy), x.shape)
+
+
 def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
     """What `part`.`name` of the device's library ("linalg", "fft") makes of one or two arrays: an array on
     their device, or a tuple of them. Raises what NumPy raises, and `DeviceError` where the library is
@@ -62,7 +70,7 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
                 found = vendor_compute(part, name, arrays, options)
         else:
             with np.errstate(all="ignore"):
-                found = getattr(getattr(np, part), name)(*map(asnumpy, arrays), **options)
+                found = getattr(getattr(np, part), name)(*map(_values, arrays), **options)
         if isinstance(found, tuple):
             return tuple(asarray(each, device=device) for each in found)
         return asarray(found, device=device)

@@ -35,7 +35,7 @@ class NullDriver(Driver):
 
     kind = "null"
     computes = False
-    memory = 1 << 30
+    memory = 1 << 40  # more than a machine has: what would be launched at any size can be asked
 
     def __init__(self, index: int):
         super().__init__(index)

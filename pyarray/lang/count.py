@@ -309,12 +309,13 @@ class _Walk:
     def invoke(self, node: ir.Invoke, weight: _Weight, counted: bool) -> Any:
         function = self.functions[node.function]
         given = [self.value(x, weight, counted) for x in node.args]
-        outside, loops = self.env, self.loops
-        self.env, self.loops = dict(zip((n for n, _ in function.params), given, strict=True)), 0
+        outside = self.env, self.loops, self.guessed
+        self.loops = self.guessed = 0
+        self.env = dict(zip((n for n, _ in function.params), given, strict=True))
         self.block(function.body, weight)
         several = any(isinstance(x, ir.Return) for s in function.body[:-1] for x in ir.walk(s))
         result = None if several else self.env.get(".result")
-        self.env, self.loops = outside, loops
+        self.env, self.loops, self.guessed = outside
         return result
 
     def assume(self, node: Any, what: str) -> None:

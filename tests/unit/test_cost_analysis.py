@@ -339,3 +339,97 @@ def test_functions_of_other_libraries_are_counted_by_their_arrays():
     assert moved(cost) == (64, 64)
     assert not cost.exact
     assert "operations are not counted" in cost.assumptions[0]
+
+
+class Watched:
+    """An array for a kernel that Python runs: counts what is loaded and stored."""
+
+    def __init__(self, *shape):
+        self.values = np.ones(shape)
+        self.shape, self.size = self.values.shape, self.values.size
+        self.loads = self.stores = 0
+
+    def __getitem__(self, index):
+        self.loads += 1
+        return self.values[index]
+
+    def __setitem__(self, index, value):
+        self.stores += 1
+        self.values[index] = value
+
+
+@pa.kernel
+def windows(x, y, width: int):
+    n = x.size
+    for i in range(n):
+        low = max(0, i - width)
+        high = min(n, i + width + 1)
+        total = 0.0
+        for j in range(low, high):
+            if (i + j) % 2 == 0:
+                continue
+            if j == i + 1 or (j > 2 and j < n - 2):
+                total += x[j] * x[i]
+            elif j % 5 == 1:
+                total -= x[j]
+        y[i] = total
+    for i in range(0, n, 3):
+        y[i] = y[i] * 2
+
+
+@pa.kernel
+def cube(x, y):
+    for i in range(x.shape[0] - 1, -1, -1):
+        for j in range(x.shape[1]):
+            for k in range(i):
+                if k < j:
+                    y[i, j] = y[i, j] + (x[i, k] if k % 2 else x[k, j])
+
+
+@given(n=st.integers(0, 30), width=st.integers(0, 9), m=st.integers(0, 9))
+def test_loads_and_stores_are_those_of_the_same_function_in_python(n, width, m):
+    for kernel, shapes, more in ((windows, ((n,), (n,)), (width,)), (cube, ((m, m), (m, m)), ())):
+        arrays = [Watched(*shape) for shape in shapes]
+        kernel.__wrapped__(*arrays, *more)
+        cost = kernel.cost_analysis(*(null(*shape) for shape in shapes), *more)
+        assert cost.loads == sum(a.loads for a in arrays)
+        assert cost.stores == sum(a.stores for a in arrays)
+        assert cost.exact
+
+
+@pa.func
+def clipped(v, i):
+    if i < 0:
+        return 0.0
+    if i >= v.size:
+        return 1.0
+    return v[i]
+
+
+@pa.kernel
+def neighbours(x, y):
+    for i in range(y.size):
+        y[i] = clipped(x, i - 1) + clipped(x, i + 1)
+
+
+@pa.kernel
+def guarded(x, y):
+    for i in range(x.size):
+        if x[i] > 0:
+            y[i] = clipped(x, i)
+
+
+@given(n=st.integers(2, 70))
+def test_functions_that_return_early(n):
+    cost = neighbours.cost_analysis(null(n), null(n))
+    assert (cost.loads, cost.stores) == (2 * n - 2, n)
+    assert cost.exact
+    cost = guarded.cost_analysis(null(n), null(n))
+    assert (cost.loads, cost.stores) == (2 * n, n)
+    assert len(cost.assumptions) == 1
+
+
+def test_arrays_larger_than_memory():
+    n = 1 << 16
+    cost = pa.cost_analysis(pa.matmul, null(n, n, dtype="float32"), null(n, n, dtype="float32"))
+    assert cost.operations == 2 * n**3

@@ -81,6 +81,7 @@ CALLS = {
     "moved": lambda a, m, i: [a.to_device("cpu"), a.to_device("null:1"), a.get(), repr(a), a[0].item()],
     "random": lambda a, m, i: [pa.random.default_rng(1).normal(size=5), pa.random.default_rng(1).random(5)],
     "transformed": lambda a, m, i: [pa.fft.fft(a), pa.linalg.svd(m)],
+    "solved": lambda a, m, i: [pa.linalg.inv(m), pa.linalg.cholesky(m), pa.linalg.solve(m, m)],
     "exchanged": lambda a, m, i: [pa.from_dlpack(a), pa.empty(3, device="cpu").to_device(a.device)],
 }
 
