@@ -190,7 +190,7 @@ def rows_of(kind):
 
 def test_devices_with_model_target_and_memory():
     first = rows_of("null")["device null:0"]
-    assert first.startswith("null, null, 1.0 of 1.0 GiB free (threads 1")
+    assert first.startswith("null, null, 1024.0 of 1024.0 GiB free (threads 1")
     assert "GiB free (threads" in rows_of("cpu")["device cpu"]
 
 

@@ -30,7 +30,7 @@ _REASONS = {
     "is a part of the kernel language, of kernels or of their tools": (
         "kernel func fuse autotune ndrange unordered atomic_add atomic_and atomic_cas atomic_exchange "
         "atomic_max atomic_min atomic_or atomic_sub atomic_xor dump dump_tag load_dump load_kernel "
-        "gemm ndarray.mark_static ndarray.assume"
+        "cost_analysis gemm ndarray.mark_static ndarray.assume"
     ),
     "is exchange with other libraries and devices, tested in tests/interop": (
         "asnumpy from_dlpack ndarray.get ndarray.to_device ndarray.__array__ "
