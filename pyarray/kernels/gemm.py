@@ -4,13 +4,14 @@ csrc/device/pa_gemm.h."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from .. import shapes
 from ..array import ndarray
 from ..dtypes import BY_NAME, DType, int64
+from ..jit.launch import make_walk
 from ..jit.mode import mode
 from ..jit.text_kernel import Address, TextKernel
 from ..lang.check import Site
@@ -30,6 +31,7 @@ from .map import apart
 SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
 _NAMES = ("a", "b", "c")  # d and e may follow
 _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def gemm(
@@ -85,6 +87,19 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
     whole, given = form(_TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs))
     _KERNEL.launch(whole, device, *given, checked=False)
+
+
+def walker(
+    dtype: DType, last: Last | None, layouts: Sequence[Layout], device: Any
+) -> Callable[..., Any] | None:
+    """The product by addresses, of arrays whose shapes and strides in bytes are known, in the order a, b, c
+    and what `last` reads. None where it is to be asked for anew each time: on a grid, and where blocks
+    matter."""
+    shape, depth = layouts[2][0], layouts[0][0][-1]
+    if device.driver.grid or shapes.size(shape) * depth >= LARGE:
+        return None
+    key = (dtype.name, len(shape) - 2, 0, last) if last else (dtype.name, len(shape) - 2, 0)
+    return make_walk(_KERNEL.variant(key, device, checked=False), layouts)
 
 
 def widens(dtype: DType, out: DType) -> bool:

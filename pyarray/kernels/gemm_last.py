@@ -65,18 +65,47 @@ class Last:
         """The headers of a text with this."""
         return "" if BY_NAME[self.out].itemsize != 2 else "#include <pa_half.h>\n"
 
-    def line(self, place: str) -> str:
+    def lines(self, place: str) -> list[str]:
         """In the kernel language, for the elements at `place`."""
         terms = f"acc[{place}]"
         terms = f"alpha * {terms}" if self.alpha else terms
         terms += f" + beta * d[{place}]" if self.beta else ""
         terms += f" + e[{place}]" if self.bias else ""
-        return f"out[{place}] = {f'activation({terms})' if self.activation is not None else terms}"
+        return [f"out[{place}] = {f'activation({terms})' if self.activation is not None else terms}"]
 
     @property
     def scope(self) -> dict[str, Any]:
         """What the line names."""
         return {"activation": self.activation, "ndrange": ndrange, "sum_t": self.sum}
+
+
+@dataclass(frozen=True)
+class Steps(Last):
+    """A last step of several statements `body`, which read `acc[{0}]` and, of `count` arrays, `d[{0}]` and
+    `e[{0}]`, and write `out[{0}]`; `names` is what else they name."""
+
+    body: tuple[str, ...] = ()
+    count: int = 0
+    names: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def computes(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def addends(self) -> tuple[str, ...]:
+        """Names of the arrays."""
+        return ("d", "e")[: self.count]
+
+    def lines(self, place: str) -> list[str]:
+        """The statements."""
+        return [line.format(place) for line in self.body]
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """What they name."""
+        return super().scope | dict(self.names)
 
 
 def slots_of(params: Sequence[tuple[str, Any]], debug: bool) -> str:
@@ -98,7 +127,8 @@ def last_text(last: Last) -> str:
         return ""
     names = ("out", "acc", *last.addends)
     head = f"def last({', '.join([*names, *last.numbers, 'size'])}):\n"
-    text = f"{head}    if size > 0:\n        for i in range(size):\n            {last.line('i')}\n"
+    text = f"{head}    if size > 0:\n        for i in range(size):\n"
+    text += "".join(f"            {line}\n" for line in last.lines("i"))
     params: list[tuple[str, Any]] = [
         (n, ArrayType(last.sum if n == "acc" else BY_NAME[last.out], 1, strided=False)) for n in names
     ]
@@ -140,6 +170,6 @@ def apply(last: Last, out: ndarray, sums: ndarray, addends: Addends, numbers: Se
         place = ", ".join(f"i{k}" for k in range(out.ndim))
         typed = (f"{n}: sum_t" for n in last.numbers)
         head = f"def gemm_last({', '.join(['out', 'acc', *last.addends, *typed])}):\n"
-        text = head + nest(out.ndim, False, True, [last.line(place)])
+        text = head + nest(out.ndim, False, True, last.lines(place))
         step = _last_steps.add(key, from_text("gemm_last", text, last.scope))
     step(out, sums, *addends, *numbers)

@@ -12,6 +12,7 @@ from torch.fx import GraphModule
 
 from .decompositions import decompositions
 from .fusion import Fusion
+from .product import product_from
 from .program import Program
 from .sizes import hints_of
 
@@ -25,7 +26,7 @@ def compile_graph(
     """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
     inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
     """
-    program = Program(module, Fusion(module.graph, hints_of(inputs)).run(), check)
+    program = Program(module, Fusion(module.graph, hints_of(inputs), product_from).run(), check)
     _log.debug("%s", program.text)
     if watch is not None:
         watch(program)

@@ -16,12 +16,31 @@ CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.d
 def refusal(node: Node) -> str | None:
     """Why a node stays an operator of torch; None where a kernel of ours computes it."""
     value = tensor(node)
-    operands = [x.meta["val"] for x in node.all_input_nodes]
-    tensors = [x for x in (value, *operands) if isinstance(x, torch.Tensor)]
     known = node.target in CREATIONS or node.target in REDUCTIONS or text_of(node) is not None
     if not known:
         return "no kernel here computes it"
-    for x in tensors:
+    why = tensors_refusal(node)
+    if why is not None:
+        return why
+    if node.target in REDUCTIONS:
+        if value.dtype.is_complex or argument(node, 3, "dtype") not in (None, value.dtype):
+            return "its dtype"
+        if not reduced_axes(node):
+            return "it reduces no axis"
+    if node.target in CREATIONS and node.target in _RANGES:
+        start, step = range_of(node)
+        if any(isinstance(x, float) for x in (start, step)):
+            return "a range of floats"
+    return None
+
+
+def tensors_refusal(node: Node) -> str | None:
+    """Why kernels here can't have what a node reads and writes; None where they can."""
+    value = tensor(node)
+    operands = [x.meta["val"] for x in node.all_input_nodes]
+    for x in (value, *operands):
+        if not isinstance(x, torch.Tensor):
+            continue
         if x.layout != torch.strided or x.is_sparse or x.is_quantized or x.is_neg() or x.is_conj():
             return f"a tensor is {x.layout}, quantized or lazily changed"
         if row_of(x.dtype) is None:
@@ -32,15 +51,6 @@ def refusal(node: Node) -> str | None:
             return f"its tensors are on {x.device}"
         if any(expression(n) == 0 for n in x.shape):
             return "a tensor is empty"
-    if node.target in REDUCTIONS:
-        if value.dtype.is_complex or argument(node, 3, "dtype") not in (None, value.dtype):
-            return "its dtype"
-        if not reduced_axes(node):
-            return "it reduces no axis"
-    if node.target in CREATIONS and node.target in _RANGES:
-        start, step = range_of(node)
-        if any(isinstance(x, float) for x in (start, step)):
-            return "a range of floats"
     return None
 
 

@@ -13,6 +13,7 @@ from torch.utils import _pytree
 
 from .backend import watching
 from .fused_kernel import FusedKernel, compiles
+from .group import Product
 from .program import Program
 
 
@@ -25,7 +26,8 @@ class Explanation:
     programs : list
         One for each graph: forward before backward.
     compiles : int
-        How often a compiler ran for kernels of graphs in this process so far.
+        How often a compiler ran for fused kernels of graphs in this process so far. Products are the
+        library's own kernel, which eager calls share.
     """
 
     programs: list[Program] = field(default_factory=list)
@@ -69,6 +71,8 @@ def _kernel_line(program: Program, name: str) -> str:
     what = ", ".join(f"{n}" if count == 1 else f"{n} ({count})" for n, count in operators.items())
     divided = [a.name for a in kernel.text.inputs if a.flat is not None]
     line = f"  kernel {kernel.text.name}: {kernel.text.form}, {len(kernel.text.loops)} loops: {what}"
+    if isinstance(group, Product):
+        return f"{line}; {group.why}"
     splits = len(group.digits.replaced)
     line += f"; axes cut {splits} times" if splits else ""
     return line + (

@@ -59,7 +59,6 @@ class FusedKernel:
         self.text, self.place = text, device
         self.device = device_of(device)
         self.grid: bool = self.device.driver.grid
-        self.kernel = kernel_of(text, self.grid)
         arrays = [*text.outputs, *text.partials, *text.inputs]
         self._arrays = arrays
         self._rows = [BY_NAME[a.kind] for a in arrays]
@@ -72,8 +71,12 @@ class FusedKernel:
         names = set[Any]().union(*(x.free_symbols for x in expressions))
         self.symbols: tuple[sympy.Symbol, ...] = tuple(sorted(names, key=str))
         self._facts = self._compiled()
+        self._load()
         # By the values of all symbols that shapes, strides, offsets and numbers are computed from.
         self._runs: Bounded[Any, Run | None] = Bounded(MOST)
+
+    def _load(self) -> None:
+        self.kernel = kernel_of(self.text, self.grid)
 
     def _compiled(self) -> Callable[..., Any]:
         """Function of the symbols' values: (shape, strides and offset in bytes) per array, numbers, loops,
@@ -185,7 +188,7 @@ class FusedKernel:
             passed.append(f"n{k}")
         lines.append(f"walk({', '.join(passed)})")
         text = f"def run({', '.join(given)}):\n" + "".join(f"    {line}\n" for line in lines)
-        exec(compile(text, f"<pyarray {self.kernel.__name__}>", "exec"), scope)
+        exec(compile(text, f"<pyarray {self.text.name}>", "exec"), scope)
         run: Run = scope["run"]
         return run
 

@@ -8,6 +8,7 @@ cache.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.fx import Graph, Node
 
 from . import views
 from .eligible import CASTS, refusal
-from .group import Group
+from .group import Group, Product
 from .index import Digits
 from .joining import MOST_NODES, Absorbing, Joining
 from .operators import CREATIONS, REDUCTIONS, tensor
@@ -26,10 +27,12 @@ from .sizes import same_shape
 
 @dataclass(eq=False)
 class Fusion:
-    """The groups of a graph. `eager` says why nodes stay torch's own."""
+    """The groups of a graph. `eager` says why nodes stay torch's own. `products` is asked about each node
+    before it is placed: whether it begins a matrix product of ours."""
 
     graph: Graph
     hints: dict[sympy.Symbol, int]
+    products: Callable[[Fusion, Node], Product | None]
     groups: list[Group] = field(default_factory=list)
     of: dict[Node, Group] = field(default_factory=dict)
     inlined: set[Node] = field(default_factory=set)
@@ -43,6 +46,8 @@ class Fusion:
             if node.op != "call_function" or views.is_view(node):
                 continue
             if not isinstance(node.meta.get("val"), torch.Tensor):
+                continue
+            if node in self.of or self._product(node) or node in self.eager:
                 continue
             why = refusal(node)
             if why is not None:
@@ -75,6 +80,12 @@ class Fusion:
             )
         return False
 
+    def _product(self, node: Node) -> bool:
+        found = self.products(self, node)
+        if found is not None:
+            self.groups.append(found)
+        return found is not None
+
     # ---- groups
 
     def _place(self, node: Node) -> None:
@@ -89,13 +100,13 @@ class Fusion:
         found: list[Group] = []
         for x in node.all_input_nodes:
             group = self.of.get(self.base(x))
-            if group is not None and group not in found:
+            if group is not None and group not in found and not isinstance(group, Product):
                 found.append(group)
         found.sort(key=lambda g: -g.number)
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
         bases = {self.base(x) for x in node.all_input_nodes}
         for group in reversed(self.groups[-8:]):  # others that read the same
-            if group not in found and same_shape(group.shape, shape):
+            if group not in found and not isinstance(group, Product) and same_shape(group.shape, shape):
                 read = {self.base(x) for n in group.nodes for x in n.all_input_nodes}
                 if bases & read:
                     found.append(group)
@@ -143,7 +154,7 @@ class Fusion:
                 for x in n.all_input_nodes
                 if (g := self.of.get(self.base(x))) is not None and g is not group
             }.values():
-                if other.inner is None and self._only_for(other, group):
+                if other.inner is None and not isinstance(other, Product) and self._only_for(other, group):
                     self._absorb(group, other)
 
     def _only_for(self, other: Group, group: Group) -> bool:

@@ -60,3 +60,12 @@ class Group:
     def reductions(self) -> list[Node]:
         """Those among its nodes."""
         return [n for n in self.nodes if n in self.source]
+
+
+@dataclass(eq=False)
+class Product(Group):
+    """A matrix product, the first of the nodes, and the pointwise nodes behind it, of which others need the
+    last one alone. `reads` are the nodes whose memory is read, `why` says why it isn't torch's."""
+
+    reads: tuple[Node, ...] = ()
+    why: str = ""

@@ -15,8 +15,10 @@ from ..driver.stream import Stream
 from . import views
 from .fused_kernel import FusedKernel, device_of
 from .fusion import Fusion
-from .group import Group
+from .group import Group, Product
 from .kernel_text import write
+from .product_kernel import ProductKernel
+from .product_text import product_text
 from .schedule import Schedule, Unit, is_size
 from .sizes import expression, expressions, python
 
@@ -166,9 +168,13 @@ class Program:
 
     def _launch(self, group: Group) -> None:
         realized = [n for n in group.nodes if n in self.schedule.realized]
-        grid = device_of(group.device).driver.grid
-        text = write(self.fusion, group, realized, grid)
-        kernel = FusedKernel(text, group.device)
+        kernel: FusedKernel
+        if isinstance(group, Product):
+            kernel = ProductKernel(product_text(self.fusion, group), group.device)
+        else:
+            grid = device_of(group.device).driver.grid
+            kernel = FusedKernel(write(self.fusion, group, realized, grid), group.device)
+        text = kernel.text
         name = f"k{len(self.kernels)}"
         self.kernels[name], self.groups[name] = kernel, group
         self._scope[name] = kernel

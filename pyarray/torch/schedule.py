@@ -12,7 +12,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import views
 from .fusion import Fusion
-from .group import Group
+from .group import Group, Product
 from .index import Digits
 from .sizes import expression
 
@@ -64,6 +64,8 @@ class Schedule:
 
     def operands(self, group: Group) -> list[Node]:
         """What a group's kernel reads from memory, without the views of it."""
+        if isinstance(group, Product):
+            return list(group.reads)
         found: dict[Node, None] = {}
         rest, seen = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
         while rest:

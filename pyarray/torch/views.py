@@ -16,6 +16,7 @@ aten = torch.ops.aten
 _getitem = operator.getitem
 
 _RESHAPES = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+COPIES = {aten.reshape.default, aten.lift_fresh_copy.default}  # which may have memory of their own
 _SAME = (aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default)
 
 

@@ -193,7 +193,7 @@ class Writer:
             if mine:
                 assert node not in self.group.source, f"{node} isn't reduced yet"
                 made = self._computed(node, index)
-            elif node in self.fusion.inlined:
+            elif self.inlines(node):
                 made = self._computed(node, index)
             else:
                 made = self._loaded(node, index)
@@ -201,6 +201,10 @@ class Writer:
             section.lines.append(f"{name} = {made}")
             section.known[place] = name
         return section.known[place], kind.name
+
+    def inlines(self, node: Node) -> bool:
+        """Whether a node of no kernel is computed where it is read."""
+        return node in self.fusion.inlined
 
     def _section(self, node: Node, index: Index, mine: bool) -> Section:
         if self.section is self.row:

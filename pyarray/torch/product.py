@@ -1,0 +1,134 @@
+"""Which matrix products of a graph are kernels here, each with the pointwise nodes behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch.fx import Node
+
+from . import product_cost, views
+from .eligible import refusal, tensors_refusal
+from .fusion import Fusion
+from .group import Product
+from .index import Digits
+from .joining import Joining
+from .operators import CREATIONS, REDUCTIONS, argument, tensor
+from .product_cost import ProductFacts
+from .product_text import Unfit, operands_of, product_text
+from .sizes import hint
+
+aten = torch.ops.aten
+PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+MOST_STEPS = 12  # pointwise nodes behind a product
+
+
+def product_from(fusion: Fusion, node: Node) -> Product | None:
+    """The product that a node begins, with the nodes behind it; None where it is another node, or is to stay
+    torch's, and `fusion.eager` says why."""
+    if node.target not in PRODUCTS:
+        return None
+    why = _refused(node)
+    if why is not None:
+        fusion.eager[node] = why
+        return None
+    product = _started(fusion, node)
+    _grow(fusion, product)
+    ours, why = product_cost.choose(_facts(fusion, product))
+    if not ours:
+        for n in product.nodes:
+            del fusion.of[n]
+        fusion.eager[node] = why
+        return None
+    product.why = why
+    text = product_text(fusion, product)
+    product.reads = tuple(dict.fromkeys(a.node for a in text.inputs if a.node is not None))
+    return product
+
+
+def _refused(node: Node) -> str | None:
+    why = tensors_refusal(node)
+    if why is not None:
+        return why
+    values = [x.meta["val"] for x in (node, *node.all_input_nodes)]
+    kinds = {x.dtype for x in values if isinstance(x, torch.Tensor)}
+    if len(kinds) != 1 or not kinds <= TYPES:
+        return f"no product here is of {', '.join(sorted(map(str, kinds)))}"
+    for place, name in ((3, "beta"), (4, "alpha")):
+        factor = argument(node, place, name, 1)
+        if not isinstance(factor, (int, float)) or not math.isfinite(factor):
+            return f"its {name} is known at run time only"
+    return None
+
+
+def _started(fusion: Fusion, node: Node) -> Product:
+    shape, digits = views.shape_of(node), Digits()
+    canonical = tuple(digits.add(n) for n in shape)
+    product = Product(len(fusion.groups), digits, shape, canonical, tensor(node).device, [node])
+    product.index[node] = canonical
+    fusion.of[node] = product
+    return product
+
+
+def _grow(fusion: Fusion, product: Product) -> None:
+    """As many nodes as can be computed with it, such that others need the last of them alone."""
+    kind = tensor(product.nodes[0]).dtype
+    count, state = 1, product.state()
+    while len(product.nodes) <= MOST_STEPS:
+        node = min(_outside(product), key=fusion.order.__getitem__, default=None)
+        if node is None or not _pointwise(node):
+            break
+        trial = Joining(fusion, product, node)
+        if not trial.fits():
+            break
+        trial.commit()
+        if tensor(node).dtype == kind and _closed(product) and _fits(fusion, product):
+            count, state = len(product.nodes), product.state()
+    for node in product.nodes[count:]:
+        del fusion.of[node]
+    del product.nodes[count:]
+    product.restore(state)
+
+
+def _users(node: Node) -> Iterator[Node]:
+    """The nodes that read it, through views."""
+    for user in node.users:
+        if views.is_view(user):
+            yield from _users(user)
+        else:
+            yield user
+
+
+def _outside(product: Product) -> set[Node]:
+    return {u for n in product.nodes for u in _users(n)}.difference(product.nodes)
+
+
+def _closed(product: Product) -> bool:
+    members = set(product.nodes)
+    return all(u in members for n in product.nodes[:-1] for u in _users(n))
+
+
+def _pointwise(node: Node) -> bool:
+    if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
+    return node.target not in REDUCTIONS and node.target not in CREATIONS and refusal(node) is None
+
+
+def _fits(fusion: Fusion, product: Product) -> bool:
+    try:
+        product_text(fusion, product)
+    except Unfit:
+        return False
+    return True
+
+
+def _facts(fusion: Fusion, product: Product) -> ProductFacts:
+    first = product.nodes[0]
+    *batch, m, n = (hint(x, fusion.hints) for x in views.shape_of(first))
+    k = hint(views.shape_of(operands_of(first)[0])[-1], fusion.hints)
+    steps = len(product.nodes) - 1 + (len(first.args) > 2)
+    value = tensor(first)
+    threads = torch.get_num_threads()
+    return ProductFacts(value.device, value.dtype, math.prod(batch), m, n, k, steps, threads)

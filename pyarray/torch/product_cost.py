@@ -1,0 +1,72 @@
+"""Whether a matrix product is ours or torch's: the one place where their times are predicted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+
+class ProductFacts(NamedTuple):
+    """A product in the call that was traced: (`batch`, `m`, `k`) by (`batch`, `k`, `n`), and how many
+    pointwise operators it computes besides, its own bias among them. `threads` are torch's on a CPU."""
+
+    device: torch.device
+    dtype: torch.dtype
+    batch: int
+    m: int
+    n: int
+    k: int
+    steps: int
+    threads: int = 1
+
+
+class Rate(NamedTuple):
+    """Microseconds of a call that computes nothing, and multiply-adds per microsecond: ours and torch's."""
+
+    our_call: float
+    torch_call: float
+    ours: float
+    torch: float
+
+
+FUSED = 4.0  # microseconds of the kernel for what is behind a product of torch's
+
+# Beside torch 2.13 on x86-64 with AVX-512. Two threads, 32 to 384 rows and columns: torch's own are ahead
+# from about 70 (float32, float64) and 140 (bfloat16, whose calls cost it more) on, and never in float16.
+CPU = {
+    torch.float32: Rate(2.0, 4.5, 50e3, 90e3),
+    torch.float64: Rate(2.0, 4.5, 24e3, 32e3),
+    torch.bfloat16: Rate(2.0, 19.0, 80e3, 150e3),
+    torch.float16: Rate(2.0, 19.0, 40e3, 9e3),
+}
+# Where torch has one thread; 48 to 512 rows and columns, float32 to 1024.
+ONE_THREAD = CPU | {
+    torch.float32: Rate(2.0, 4.5, 50e3, 49e3),
+    torch.float64: Rate(2.0, 4.5, 24e3, 22e3),
+    torch.bfloat16: Rate(2.0, 15.0, 90e3, 107e3),
+}
+# An H100 at 4096 rows and columns, and at 4095, 4097 and 4099, beside torch 2.11: rows of odd lengths aren't
+# aligned for cuBLAS, while ours are copied to aligned ones. Other types and sizes are faster there.
+CUDA_ODD = {torch.bfloat16: Rate(20.0, 6.0, 140e6, 74e6)}
+
+
+def choose(facts: ProductFacts) -> tuple[bool, str]:
+    """Whether a product is ours, and why. Nothing is ours that wasn't measured to be faster."""
+    rate = _rate(facts)
+    if rate is None:
+        return False, f"torch's products of {facts.dtype} are faster on such a device, at such sizes"
+    work = facts.batch * facts.m * facts.n * facts.k
+    ours = rate.our_call + work / rate.ours
+    theirs = rate.torch_call + work / rate.torch
+    if facts.device.type == "cpu":  # elsewhere the last step is a kernel of its own, too
+        theirs += FUSED * (facts.steps > 0)
+    why = f"predicted {ours:.3g} us here, {theirs:.3g} us by torch, at the sizes of the first call"
+    return ours < theirs, why
+
+
+def _rate(facts: ProductFacts) -> Rate | None:
+    if facts.device.type == "cpu":
+        return (CPU if facts.threads > 1 else ONE_THREAD).get(facts.dtype)
+    odd = facts.n % 2 and facts.k % 2
+    return CUDA_ODD.get(facts.dtype) if odd and torch.version.hip is None else None

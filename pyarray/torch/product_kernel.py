@@ -1,0 +1,82 @@
+"""A matrix product of a graph at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..array import ndarray
+from ..kernels.gemm import gemm, walker
+from ..kernels.gemm_last import apply
+from ..memory.buffer import Buffer
+from .fused_kernel import FusedKernel, Run
+from .product_text import ProductText
+
+
+class ProductKernel(FusedKernel):
+    """Launches the product of `text` with its last step, on GPUs as a kernel behind it."""
+
+    text: ProductText
+
+    def __init__(self, text: ProductText, device: torch.device):
+        super().__init__(text, device)
+
+    def _load(self) -> None:
+        """The product's kernel has no text of its own: the library's is for all sizes."""
+
+    def _prepared(self, key: tuple[int, ...]) -> Run | None:
+        layouts, _, _, empty = self._layout(key)
+        if empty:
+            return None
+        out, *operands = [(tuple(shape), tuple(strides)) for shape, strides, _ in layouts]
+        walk = walker(self._rows[0], self.text.last, [*operands[:2], out, *operands[2:]], self.device)
+        if walk is None:
+            return self._observed(key)
+        return self._runner(_turned(walk), layouts, (), 0)
+
+    def _observed(self, key: tuple[int, ...]) -> Run | None:
+        """By arrays: with bounds checks, under observers, and where the way depends on the operands."""
+        layouts, _, _, empty = self._layout(key)
+        if empty:
+            return None
+
+        def run(*addresses: int) -> None:
+            arrays = []
+            for k, ((shape, strides, offset), start) in enumerate(zip(layouts, addresses, strict=True)):
+                steps = zip(shape, strides, strict=True)
+                extent = 0 if 0 in shape else sum((n - 1) * s for n, s in steps) + self._rows[k].itemsize
+                buffer = Buffer.wrap(self.device, start + offset if extent else 0, extent, self)
+                arrays.append(self._window(k, shape, strides, buffer))
+            self._multiply(*arrays)
+
+        return run
+
+    def _multiply(self, out: ndarray, a: ndarray, b: ndarray, *addends: ndarray) -> None:
+        last = self.text.last
+        if last is None or not self.grid:
+            gemm(out, a, b, last, addends)
+            return
+        sums = torch.empty(out._shape, dtype=self._dtype, device=self.place)
+        strides = tuple(s * sums.itemsize for s in sums.stride())
+        block = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
+        whole = self._window(0, out._shape, strides, block)
+        gemm(whole, a, b)
+        apply(last, out, whole, addends, ())
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        node = self.text.outputs[0].node
+        assert node is not None
+        found: torch.dtype = node.meta["val"].dtype
+        return found
+
+
+def _turned(walk: Callable[..., Any]) -> Callable[..., Any]:
+    """With the output's address in front."""
+
+    def run(out: int, a: int, b: int, *addends: int) -> None:
+        walk(a, b, out, *addends)
+
+    return run

@@ -1,0 +1,129 @@
+"""The last step of a matrix product in a graph: what pointwise nodes make of the sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch.fx import Node
+
+from ..kernels.gemm_last import Steps
+from . import views
+from .fusion import Fusion
+from .group import Product
+from .index import Index, broadcast
+from .layout import Axis, Window, merged, stride_of
+from .operators import argument, row_of, tensor, wide
+from .sizes import expression, expressions
+from .writer import Array, KernelText, Writer
+
+MOST_ADDENDS = 2  # arrays that a last step reads
+
+
+@dataclass(eq=False)
+class ProductText(KernelText):
+    """`inputs` are both operands and what the last step reads, all of one type and with all axes of the
+    product, of which `loops` are the sizes."""
+
+    last: Steps | None = None
+
+
+class Unfit(Exception):
+    """Why nodes are no last step."""
+
+
+class _LastStep(Writer):
+    """Writes it: `acc` are the sums."""
+
+    def inlines(self, node: Node) -> bool:
+        """Nothing: what a last step needs of other nodes is read, so that it doesn't matter what they are."""
+        return False
+
+    def _loaded(self, node: Node, index: Index) -> str:
+        key = node, index
+        if key not in self.loads:
+            if len(self.inputs) == MOST_ADDENDS:
+                raise Unfit(f"it reads more than {MOST_ADDENDS} arrays")
+            self.loads[key] = self._array("de"[len(self.inputs)], node, index)
+            self.inputs.append(self.loads[key])
+        return f"{self.loads[key].name}[{{0}}]"
+
+    def _computed(self, node: Node, index: Index) -> str:
+        if node is not self.group.nodes[0]:
+            return super()._computed(node, index)
+        computed, own = row_of(wide(tensor(node).dtype)), row_of(tensor(node).dtype)
+        assert computed is not None
+        assert own is not None
+        cast = self._type(computed.name)
+        text = f"{cast}(acc[{{0}}])"
+        if (alpha := argument(node, 4, "alpha", 1)) != 1:
+            text = f"{cast}({alpha!r}) * {text}"
+        beta = argument(node, 3, "beta", 1)
+        if len(operands_of(node)) < len(node.args) and beta != 0:
+            bias = node.args[0]
+            assert isinstance(bias, Node)
+            found, _ = self.value(bias, broadcast(index, views.shape_of(node), views.shape_of(bias)))
+            text += f" + {cast}({found})" if beta == 1 else f" + {cast}({beta!r}) * {cast}({found})"
+        return f"{self._type(own.name)}({text})"
+
+
+def operands_of(node: Node) -> tuple[Node, Node]:
+    """The two matrices of a product's node."""
+    a, b = [x for x in node.args if isinstance(x, Node)][-2:]
+    return a, b
+
+
+def source_of(x: Node) -> Node:
+    """Whose memory an operand's strides are of: views that may be copies are tensors of their own."""
+    while views.is_view(x) and x.target not in views.COPIES:
+        x = views.source_of(x)
+    return x
+
+
+def product_text(fusion: Fusion, product: Product) -> ProductText:
+    """What a product is launched with. Raises `Unfit` where its nodes are no last step."""
+    first, end = product.nodes[0], product.nodes[-1]
+    w = _LastStep(fusion, product, [end], False)
+    found, _ = w.value(end, product.index[end])
+    w.locate()
+    if w.numbers or w.written:
+        raise Unfit("it needs sizes or places")
+    kind = w.outputs[0].kind
+    if any(a.kind != kind for a in w.inputs):
+        raise Unfit("it reads another type")
+    arrays = [w.outputs[0], *w.inputs]
+    _windows(product, arrays)
+    given = [Array(name, source_of(x), kind, window=_matrix(x))
+             for name, x in zip("ab", operands_of(first), strict=True)]  # fmt: skip
+    body = (*w.row.lines, f"out[{{0}}] = {found}")
+    used = tuple((name, x) for name, x in w.scope.items() if any(name in line for line in body))
+    plain = len(product.nodes) == 1 and not w.inputs and argument(first, 4, "alpha", 1) == 1
+    last = None if plain else Steps(kind, body=body, count=len(w.inputs), names=used)
+    name = w.name().replace("fused_", "product_", 1)
+    loops = views.shape_of(first)
+    return ProductText(
+        name, "\n".join(body), w.scope, arrays[:1], [], [*given, *w.inputs], [], loops, "product", last=last
+    )
+
+
+def _windows(product: Product, arrays: list[Array]) -> None:
+    """The arrays along the product's axes. Raises `Unfit` where one isn't, since a reshape cut them."""
+    if any(a.flat is not None for a in arrays):
+        raise Unfit("its axes don't divide each other")
+    digits, axes = product.digits, list[Axis]()
+    product.current()
+    for x in product.canonical:
+        order = [d for d in digits.sizes if d in x.free_symbols]
+        parts = merged(digits, order, [a.factors for a in arrays], set())
+        if len(parts) != 1:
+            raise Unfit("an axis is cut")
+        axes += parts
+    for array in arrays:
+        steps = tuple(stride_of(array.factors, axis, digits) for axis in axes)
+        array.window = Window(array.offset, tuple(range(len(axes))), views.shape_of(product.nodes[0]), steps)
+
+
+def _matrix(x: Node) -> Window:
+    value, base = tensor(x), tensor(source_of(x))
+    offset = expression(value.storage_offset()) - expression(base.storage_offset())
+    axes = tuple(range(value.dim()))
+    return Window(offset, axes, expressions(value.shape), expressions(value.stride()))
