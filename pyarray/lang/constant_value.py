@@ -28,16 +28,17 @@ class View:
     root: str
     shape: tuple[Any, ...]
 
-    def sliced(self, parts: Sequence[Any]) -> View:
+    def sliced(self, parts: Sequence[Any], turned: bool = False) -> View:
         """`parts`: per axis 0 (dropped), (start, stop, step), or None (kept, of unknown size). Further axes
-        are kept."""
+        are kept; `turned`: in reverse order."""
         shape: list[Any] = []
         for extent, part in zip(self.shape, parts, strict=False):
             if part is None or extent is None:
                 shape.append(None)
             elif part != 0:
                 shape.append(_clamped(extent, *part))
-        return View(self.root, (*shape, *self.shape[len(parts) :]))
+        shape += self.shape[len(parts) :]
+        return View(self.root, tuple(shape[::-1] if turned else shape))
 
 
 def kept(value: Any, points: Any) -> Any:

@@ -249,10 +249,10 @@ class _Walk:
                 return self.value(body, weight, counted)
             case ir.Invoke():
                 return self.invoke(node, weight, counted)
-            case ir.Slice(parts=parts, array=array):
+            case ir.Slice(parts=parts, array=array, turned=turned):
                 given = self.value(array, weight, False)
                 ends = [self.part(p, weight) for p in parts]
-                return given.sliced(ends) if isinstance(given, View) else None
+                return given.sliced(ends, turned) if isinstance(given, View) else None
             case ir.SubView(array=array, offset=offset, size=size):
                 given = self.value(array, weight, False)
                 self.value(offset, weight, False)

@@ -101,7 +101,7 @@ class _Walker:
             if array.name not in self.fixed:
                 return None
             return array.name, tuple(Axis(k) for k in range(array.type.ndim))
-        if not isinstance(array, Slice):
+        if not isinstance(array, Slice) or array.turned:
             return None
         base = self.place(array.array)
         if base is None:

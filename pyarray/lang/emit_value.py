@@ -317,7 +317,9 @@ class Values:
         self.use(e.type)
         self.use(e.array.type)
         checked = e.site is not None
-        made = views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked)
+        made = views.slicer(
+            e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.turned
+        )
         name = self.helper(made)
         args = [*self.where(e.site), self.expr(e.array)]
         for p in e.parts:

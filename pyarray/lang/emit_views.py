@@ -122,11 +122,19 @@ def slice_shape(parts: tuple[object, ...]) -> str:
 
 
 def slicer(
-    kind: ArrayType, result: ArrayType, parts: tuple[object, ...], function: str, debug: bool, checked: bool
+    kind: ArrayType,
+    result: ArrayType,
+    parts: tuple[object, ...],
+    function: str,
+    debug: bool,
+    checked: bool,
+    turned: bool = False,
 ) -> tuple[str, str]:
-    """(name, text) of the function that takes a view apart by one pattern of indices and ranges."""
+    """(name, text) of the function that takes a view apart by one pattern of indices and ranges; if `turned`,
+    the axes it has left are in reverse order."""
     name = (
         f"{'checked_' if checked else ''}slice_{view_name(kind).removeprefix('view_')}_{slice_shape(parts)}"
+        f"{'_turned' if turned else ''}"
     )
     params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
@@ -145,10 +153,11 @@ def slicer(
             lines.append(f"    bytes += i{axis} * {s};")
             continue
         lines += _cut(p, axis, n, s, params, checked)
-        lines.append(f"    r.n{out} = count{axis};")
+        place = result.ndim - 1 - out if turned else out
+        lines.append(f"    r.n{place} = count{axis};")
         if result.strided:
             step = s if p.step is None else f"pa_mul_i64({s}, step{axis})"  # of one element it is any number
-            lines.append(f"    r.s{out} = {step};")
+            lines.append(f"    r.s{place} = {step};")
         out += 1
     lines.append(f"    r.data = ({kind.dtype.ctype} *)((char *)v.data + bytes);")
     if debug:

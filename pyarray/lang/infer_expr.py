@@ -283,6 +283,10 @@ class Expressions(Temporaries):
                 return functools.reduce(lambda a, b: binary(loc, "mul", a, b), sizes or [constant(loc, 1)])
 
             return self.evaluated([array], total)
+        if node.attr == "T":
+            turned = ArrayType(kind.dtype, kind.ndim, True)
+            whole = (WHOLE,) * kind.ndim
+            return array if kind.ndim < 2 else Slice(loc, turned, array, whole, turned=True)
         if node.attr in ("ndim", "itemsize"):
             found = kind.ndim if node.attr == "ndim" else kind.dtype.itemsize
             return self.evaluated([array], lambda _: constant(loc, found))
@@ -290,7 +294,7 @@ class Expressions(Temporaries):
             return Static(kind.dtype.numpy)
         if node.attr == "subview":
             return Static(Method(array))
-        known = "there are shape, strides, size, ndim, itemsize, dtype, subview"
+        known = "there are shape, strides, size, ndim, itemsize, dtype, T, subview"
         self.source.fail(node, f"an array in a kernel has no attribute {node.attr!r}", known)
 
 

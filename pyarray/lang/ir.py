@@ -184,13 +184,14 @@ class Range:
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python
-    does)."""
+    does). `turned`: the kept axes in reverse order."""
 
     loc: Loc
     type: Any  # ArrayType
     array: Expr
     parts: tuple[Expr | Range, ...]
     site: int | None = None
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,8 @@ class Walk:
                 tests.append(NotZero(bounds[2]))
             kept.append(extent if part == WHOLE else self.domain.cut(tuple(bounds), given, extent))  # type: ignore[arg-type]
         held = self.test(e, tests)  # one that isn't inside gives an empty view
-        return tuple(self.domain.extent(x if held else None) for x in kept)
+        shape = tuple(self.domain.extent(x if held else None) for x in kept)
+        return shape[::-1] if e.turned else shape
 
     def test(self, node: Any, tests: list[Test]) -> bool:
         if node.site is None:
