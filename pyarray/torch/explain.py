@@ -113,9 +113,7 @@ def explain(
     found = Explanation()
     backend = watching(found.programs.append)
     result = torch.compile(function, backend=backend, dynamic=dynamic)(*args, **kwargs)
-    leaves = [
-        x for x in _pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad
-    ]
+    leaves = [x for x in _pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
     inputs = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     if isinstance(function, torch.nn.Module):
         inputs += list(function.parameters())

@@ -20,7 +20,7 @@ _REASONS = {
         "transfer_info current_stream synchronize debug iinfo issubdtype isdtype promote_types"
     ),
     "gives facts about types and layouts, which are tested one by one": (
-        "dtype get_array_module "
+        "get_array_module "
         "can_cast result_type finfo min_scalar_type common_type isscalar iscomplexobj isrealobj "
         "isfortran iterable ndim shape size may_share_memory shares_memory ndarray.flags "
         "ndarray.setflags ndarray.data ndarray.base ndarray.byte_offset ndarray.device ndarray.dtype "
