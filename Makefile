@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test test-lowest differential lint bench conformance clean
+.PHONY: all demo test test-lowest differential torch-graphs lint bench conformance clean
 
 all: $(INSTALLED)
 
@@ -36,6 +36,11 @@ DEVICE ?= cpu
 SEED ?= 0
 differential: $(INSTALLED)
 	$(BIN)/python -m tests.differential --calls $(CALLS) --device $(DEVICE) --seed $(SEED) $(ARGS)
+
+# Drawn graphs through torch.compile(backend="pyarray") against eager torch: docs/design/torch.md
+GRAPHS ?= 1000
+torch-graphs: $(INSTALLED)
+	$(BIN)/python -m tests.torch_graphs --graphs $(GRAPHS) --device $(DEVICE) --seed $(SEED) $(ARGS)
 
 # The two that check types side by side: each takes one core.
 lint: $(INSTALLED) $(VENV)/with-dev

@@ -7,7 +7,17 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from .operators import CREATIONS, REDUCTIONS, argument, reduced_axes, row_of, tensor, text_of
+from .operators import (
+    CREATIONS,
+    POINTWISE,
+    REDUCTIONS,
+    argument,
+    computed_in,
+    reduced_axes,
+    row_of,
+    tensor,
+    text_of,
+)  # fmt: skip
 from .sizes import expression
 
 CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default}
@@ -31,6 +41,8 @@ def refusal(node: Node) -> str | None:
         start, step = range_of(node)
         if any(isinstance(x, float) for x in (start, step)):
             return "a range of floats"
+    if not _numbers_fit(node):
+        return "a number doesn't fit the dtype that it is computed in"
     return None
 
 
@@ -52,6 +64,23 @@ def tensors_refusal(node: Node) -> str | None:
         if any(expression(n) == 0 for n in x.shape):
             return "a tensor is empty"
     return None
+
+
+def _numbers_fit(node: Node) -> bool:
+    """Whether whole numbers among the arguments have the dtype's range: torch lets others wrap around."""
+    row = POINTWISE.get(node.target)
+    if row is None:
+        dtype, numbers = tensor(node).dtype, list(node.args[:2]) if node.target not in _RANGES else []
+    else:
+        dtype, numbers = computed_in(node, row), [*node.args, *node.kwargs.values()]
+    if dtype.is_floating_point or dtype == torch.bool:
+        return True
+    limits = torch.iinfo(dtype)
+    return all(
+        limits.min <= x <= limits.max
+        for x in numbers
+        if isinstance(x, (int, float)) and not isinstance(x, bool)
+    )
 
 
 _RANGES = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .index import Digits, Index, broadcast, reshaped
 from .sizes import ZERO, expression, expressions, same_shape
@@ -39,6 +40,10 @@ def is_view(node: Node) -> bool:
     if node.target is _getitem:
         split = node.args[0]
         return isinstance(split, Node) and split.target is aten.split_with_sizes.default
+    if node.target is aten.slice.Tensor:
+        return slice_start(node) is not None
+    if node.target is aten.select.int:
+        return _selected(node) is not None
     return node.target in _PULL
 
 
@@ -149,25 +154,31 @@ def _push_expand(node: Node, digits: Digits, index: Index) -> Index | None:
 def _pull_select(node: Node, digits: Digits, index: Index) -> Index:
     source = shape_of(source_of(node))
     axis = _axis(node, 1, len(source))
-    place = expression(_argument(node, 2, "index", 0))
-    if place.is_negative:
-        place += source[axis]
-    return (*index[:axis], place, *index[axis:])
+    return (*index[:axis], _selected(node), *index[axis:])
+
+
+def _selected(node: Node) -> Any:
+    source: torch.Tensor = source_of(node).meta["val"]
+    return _from_front(_argument(node, 2, "index", 0), source.shape[_axis(node, 1, source.dim())])
 
 
 def slice_start(node: Node) -> Any:
     """The first index of a slice as an expression; None where its bounds aren't plain."""
-    source = shape_of(source_of(node))
-    axis = _axis(node, 1, len(source))
-    start = expression(_argument(node, 2, "start", None) or 0)
-    if start.is_negative:
-        start = start + source[axis]
-        return start if start.is_nonnegative else None
-    step = expression(_argument(node, 4, "step", 1))
-    if start == 0:
-        return start
+    axis = _axis(node, 1, len(shape_of(node)))
+    start = _argument(node, 2, "start", None) or 0
     # what torch clamps is a start beyond the end, which leaves nothing
-    return start if shape_of(node)[axis] != 0 and step.is_Integer else None
+    if start != 0 and (shape_of(node)[axis] == 0 or not expression(_argument(node, 4, "step", 1)).is_Integer):
+        return None
+    return _from_front(start, source_of(node).meta["val"].shape[axis])
+
+
+def _from_front(place: Any, n: Any) -> Any:
+    """An index that may count from the end of an axis, from its front; None where that isn't known."""
+    if statically_known_true(place >= 0):
+        return expression(place)
+    if statically_known_true(place < 0) and statically_known_true(n + place >= 0):
+        return expression(n) + expression(place)
+    return None
 
 
 def _pull_slice(node: Node, digits: Digits, index: Index) -> Index:

@@ -1,0 +1,181 @@
+"""What `torch.compile(f, backend="pyarray")` leaves to torch: results are torch's, never a wrong number. A
+sample of the drawn graphs of tests/torch_graphs runs too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from pyarray.torch.backend import pyarray  # noqa: E402
+from tests.torch_graphs.run import check  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def afresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def same(function, *given, dynamic=True):
+    """Both ways, on inputs of their own."""
+    theirs, ours = ([x.clone() if isinstance(x, torch.Tensor) else x for x in given] for _ in range(2))
+    wanted = function(*theirs)
+    made = torch.compile(function, backend=pyarray, dynamic=dynamic)(*ours)
+    equal(made, wanted)
+    equal(ours, theirs)
+
+
+def equal(made, wanted):
+    if isinstance(wanted, torch.Tensor):
+        assert (made.dtype, made.layout, made.requires_grad) == (
+            wanted.dtype, wanted.layout, wanted.requires_grad,
+        )  # fmt: skip
+        if wanted.layout == torch.strided and not wanted.is_quantized and not wanted.is_nested:
+            assert made.stride() == wanted.stride()
+        made, wanted = (
+            x.detach().to_dense() if x.layout != torch.strided else x.detach() for x in (made, wanted)
+        )
+        torch.testing.assert_close(made, wanted, equal_nan=True)
+    elif isinstance(wanted, (list, tuple)):
+        for a, b in zip(made, wanted, strict=True):
+            equal(a, b)
+    else:
+        assert made == wanted
+
+
+def test_drawn_graphs_are_eager_torchs():
+    report = check(6, seed=2024, dynamo=0.0)
+    assert report.graphs == 6
+    assert report.calls >= 6
+    assert not report.differences, "\n".join(report.differences)
+
+
+def test_a_drawn_graph_through_dynamo():
+    report = check(1, seed=3, dynamo=1.0)
+    assert report.calls >= 1
+    assert not report.differences, "\n".join(report.differences)
+
+
+@pytest.mark.parametrize(
+    "op", [torch.ge, torch.lt, torch.eq, torch.clamp_min, torch.clamp_max, torch.add, torch.bitwise_and]
+)
+@pytest.mark.parametrize(("dtype", "number"), [(torch.uint8, -2), (torch.int8, 300), (torch.uint8, 256)])
+def test_numbers_out_of_a_dtypes_range(op, dtype, number):
+    x = torch.arange(7, dtype=dtype)
+    try:
+        op(x, number)
+    except RuntimeError:
+        return  # torch refuses it, too
+    same(lambda x: (op(x, number), x * 2), x)
+
+
+def test_indices_that_count_from_the_end():
+    def function(x, m):
+        near, far = x.shape[0] - m.shape[0], m.shape[0] - x.shape[0]
+        return x[near:] + 1, x[far] * 2, x[-2] * 3, x[-2:-1] + 1, x[-3::2] * x[-1]
+
+    compiled = torch.compile(function, backend=pyarray, dynamic=True)
+    for n, m in ((9, 4), (7, 3), (4, 7), (5, 8), (12, 11)):
+        x, y = torch.arange(float(n)), torch.zeros(m)
+        equal(compiled(x, y), function(x, y))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128, torch.complex32])
+def test_complex(dtype):
+    x = torch.randn(5, 4).to(dtype)
+    same(lambda x: (x + x.conj(), x.real * 2, x.abs() if dtype != torch.complex32 else x.imag + 1), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_dtypes_of_no_row(dtype):
+    x = torch.arange(6).to(dtype)
+    same(lambda x: (x.float() * 2, x.view(2, 3).to(torch.int32) + 1), x)
+
+
+def test_sparse():
+    x = torch.eye(5).to_sparse()
+    same(lambda y: torch.sparse.mm(x, y * 2) + 1, torch.randn(5, 3))
+
+
+def test_quantised():
+    x = torch.quantize_per_tensor(torch.randn(8), 0.1, 0, torch.qint8)
+    compiled = torch.compile(lambda x: x.dequantize() * 2 + 1, backend=pyarray)
+    equal(compiled(x), x.dequantize() * 2 + 1)
+
+
+def test_nested():
+    x = torch.nested.nested_tensor([torch.randn(3, 2), torch.randn(5, 2)], layout=torch.jagged)
+    compiled = torch.compile(lambda x: (x * 2 + 1).values(), backend=pyarray)
+    equal(compiled(x), (x * 2 + 1).values())
+
+
+def test_a_tensor_with_the_negative_bit():
+    x = torch.randn(4, 3, dtype=torch.complex64)
+    negative = x.conj().imag
+    assert negative.is_neg()
+    compiled = torch.compile(lambda x: (x * 2, x.sum(0), x + 1), backend=pyarray)
+    equal(compiled(negative), (negative * 2, negative.sum(0), negative + 1))
+
+
+def test_sizes_that_depend_on_data():
+    same(lambda x: (x.nonzero() + 1, x[x > 0] * 2, (x > 0).sum() + 1), torch.randn(4, 5))
+    same(lambda x: torch.unique(x * 2) + 1, torch.tensor([1.0, 2, 2, 3]))
+
+
+def test_aliasing_inputs():
+    def function(x, y):
+        y.mul_(2)
+        return x + 1, y.sum()
+
+    compiled = torch.compile(function, backend=pyarray, dynamic=True)
+    for a, b in ((slice(None), slice(None)), (slice(0, 6), slice(3, 9)), (slice(0, 4), slice(4, 8))):
+        ours, theirs = torch.arange(9.0), torch.arange(9.0)
+        equal(compiled(ours[a], ours[b]), function(theirs[a], theirs[b]))
+        equal(ours, theirs)
+
+
+def test_inputs_that_need_gradients_in_inference_mode():
+    x = torch.randn(4, 3, requires_grad=True)
+    compiled = torch.compile(lambda x: (x * 2).softmax(-1), backend=pyarray)
+    with torch.inference_mode():
+        equal(compiled(x), (x * 2).softmax(-1))
+    with torch.no_grad():
+        equal(compiled(x), (x * 2).softmax(-1))
+    compiled(x).sum().backward()
+    assert x.grad is not None
+
+
+def test_inputs_that_are_changed():
+    def function(x, y):
+        x.add_(y)
+        y[1:] = x[:-1] * 2
+        x.t_()
+        return x + 1, x
+
+    same(function, torch.randn(4, 4), torch.randn(4, 4))
+    same(lambda x: (x.zero_(), x.view(-1)[::2].fill_(3), x * 2)[2], torch.randn(3, 4))
+
+
+def test_outputs_that_are_not_contiguous():
+    same(
+        lambda x: ((x * 2).t(), (x + 1)[:, ::2], (x * 3).expand(2, *x.shape), x.t(), x, x.flip(1) - 1),
+        torch.randn(4, 6).t(),
+    )
+
+
+def test_no_elements_and_no_axes():
+    for shape in ((0,), (0, 3), (3, 0), ()):
+        same(lambda x: (x * 2 + 1, x.sum(), (x > 0).all(), x.exp().prod()), torch.randn(shape))
+
+
+def test_meta_tensors():
+    compiled = torch.compile(lambda x: x * 2 + 1, backend=pyarray)
+    made = compiled(torch.empty(3, 4, device="meta"))
+    assert made.shape == (3, 4)
+    assert made.device.type == "meta"

@@ -1,0 +1,82 @@
+"""Whether results agree as far as rounding lets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .draw import Graph, Step
+
+ROUNDS = 4  # of the eager graph with noise
+
+
+def _noise(seed: int) -> Any:
+    """Rounds the results of operators up or down, as another order of the same sums would."""
+    made = torch.Generator().manual_seed(seed)
+
+    def change(x: torch.Tensor, step: Step, operands: list[torch.Tensor]) -> torch.Tensor:
+        if not step.noisy or not x.dtype.is_floating_point:
+            return x
+        up = torch.randint(-1, 2, x.shape, generator=made).to(x.device, torch.float64)
+        eps = torch.finfo(x.dtype).eps
+        scale = 2 * max(_scale(y) for y in (x, *operands))
+        return (x.double() * (1 + 2 * eps * up) + up * eps * scale).to(x.dtype)
+
+    return change
+
+
+def _scale(x: torch.Tensor) -> float:
+    if not x.dtype.is_floating_point:
+        return 0.0
+    finite = x[x.isfinite()]
+    return float(finite.abs().double().mean()) if finite.numel() else 0.0
+
+
+def difference(
+    graph: Graph,
+    tensors: list[torch.Tensor],
+    wanted: list[torch.Tensor],
+    made: list[torch.Tensor],
+    device: str,
+) -> list[str]:
+    """A line for each output that differs."""
+    lines, noisy = [], None
+    for k, (want, got) in enumerate(zip(wanted, made, strict=True)):
+        if got.dtype != want.dtype or got.shape != want.shape or got.device != want.device:
+            lines.append(f"output {k}: {got.dtype} {tuple(got.shape)}, not {want.dtype} {tuple(want.shape)}")
+            continue
+        if _equal(want, got).all():
+            continue
+        if noisy is None:
+            noisy = [graph.run(tensors, _noise(n), device) for n in range(ROUNDS)]
+        wrong = _outside(want, got, [run[k] for run in noisy])
+        if wrong.any():
+            at = tuple(int(n) for n in wrong.nonzero()[0])
+            lines.append(
+                f"output {k}: {int(wrong.sum())} of {wrong.numel()} elements differ, "
+                f"at {at} {got[at].item()} instead of {want[at].item()}"
+            )
+    return lines
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    same = a == b
+    return same | (a.isnan() & b.isnan()) if a.dtype.is_floating_point else same
+
+
+def _outside(want: torch.Tensor, got: torch.Tensor, noisy: list[torch.Tensor]) -> torch.Tensor:
+    """The elements that rounding doesn't explain."""
+    if not want.dtype.is_floating_point:
+        return want != got
+    eps = torch.finfo(want.dtype).eps
+    base, other = want.double(), got.double()
+    spread = torch.zeros_like(base)
+    unstable = torch.zeros_like(base, dtype=torch.bool)
+    for run in noisy:
+        value = run.double()
+        unstable |= value.isfinite() != base.isfinite()
+        spread = torch.maximum(spread, (value - base).abs().nan_to_num(0.0, 0.0, 0.0))
+    reach = float(spread[base.isfinite()].max()) if spread.numel() and base.isfinite().any() else 0.0
+    close = (other - base).abs() <= 8 * spread + 0.5 * reach + 8 * eps * base.abs() + 1e-30
+    return ~(close | _equal(want, got) | unstable)

@@ -1,0 +1,261 @@
+"""Draws graphs, runs them through the backend and compares them with eager torch."""
+
+from __future__ import annotations
+
+import random
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pyarray.torch.backend import compile_graph, pyarray
+from pyarray.torch.decompositions import decompositions
+from pyarray.torch.sizes import expressions
+
+from .compare import difference
+from .draw import SYMBOLS, Drawing, Graph, finish
+from .operators import STEPS
+
+
+@dataclass
+class Report:
+    """What ran, and the graphs whose results differ."""
+
+    graphs: int = 0
+    traces: int = 0
+    calls: int = 0
+    nodes: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+def check(
+    graphs: int, seed: int, device: str = "cpu", *,
+    dynamo: float = 0.05, stop_after: int = 50, first: int = 0,
+    found: Callable[[str], None] = lambda line: None,
+    progress: Callable[[Report], None] = lambda report: None,
+) -> Report:  # fmt: skip
+    """Run this many graphs; the differences are in the report."""
+    report = Report()
+    for number in range(first, first + graphs):
+        rng = random.Random(f"{seed}/{number}")
+        sizes = _sizes(rng, 2)
+        graph = draw(rng, sizes, device)
+        report.graphs += 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                through = _through_dynamo if rng.random() < dynamo else _through_fx
+                lines = through(graph, sizes, rng, device, report)
+        except Exception:
+            lines = [traceback.format_exc()]
+        if lines:
+            report.differences.append(f"seed {seed}, graph {number}: {lines[0]}\n  {graph.text()}")
+            found(report.differences[-1])
+        if len(report.differences) >= stop_after:
+            break
+        if report.graphs % 100 == 0:
+            progress(report)
+    return report
+
+
+def _sizes(rng: random.Random, least: int) -> dict[str, int]:
+    # Those that are traced differ, and from 2 and 3, else the graph holds for equal sizes only.
+    drawn = rng.sample(range(4, 14), len(SYMBOLS))
+    if rng.random() < 0.05:
+        drawn[rng.randrange(len(drawn))] = rng.randrange(100, 3000)
+        drawn[rng.randrange(len(drawn))] = 2
+    return dict(zip(SYMBOLS, drawn, strict=True))
+
+
+def draw(rng: random.Random, sizes: dict[str, int], device: str) -> Graph:
+    """A graph that torch can run for these sizes."""
+    d = Drawing(rng, sizes, device)
+    for _ in range(rng.choice((1, 2, 2, 3, 4))):
+        d.input()
+    steps, tries = rng.choice((1, 2, 4, 6, 8, 12, 16, 24)), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while len(d.steps) < steps and tries < 200:
+            tries += 1
+            rng.choice(STEPS)(d)
+    return finish(d)
+
+
+def _tensors(graph: Graph, sizes: dict[str, int], device: str) -> list[torch.Tensor]:
+    made: list[torch.Tensor] = []
+    for x in graph.inputs:
+        made.append(x.make(sizes, device, made))
+    return made
+
+
+def _through_fx(
+    graph: Graph, sizes: dict[str, int], rng: random.Random, device: str, report: Report
+) -> list[str]:
+    """Traced once, called with several sizes; traced again where a size is 1 or 0."""
+    calls = [sizes, *({name: rng.randrange(2, 20) for name in SYMBOLS} for _ in range(2))]
+    lines = _traced(graph, calls, device, report)
+    for least, share in ((1, 0.25), (0, 0.08)):
+        if not lines and rng.random() < share:
+            few = {name: least if rng.random() < 0.4 else n for name, n in sizes.items()}
+            lines = _traced(graph, [few], device, report)
+    return lines
+
+
+def _traced(graph: Graph, calls: list[dict[str, int]], device: str, report: Report) -> list[str]:
+    tensors = _tensors(graph, calls[0], device)
+    try:
+        graph.run(tensors, device=device)
+    except (RuntimeError, IndexError, ValueError) as reason:
+        report.skipped[f"eager torch refuses: {type(reason).__name__}"] += 1
+        return []
+
+    def function(*given: Any) -> Any:
+        return graph.run(list(given), device=device)
+
+    with torch.no_grad():
+        module = make_fx(function, decomposition_table=decompositions(), tracing_mode="symbolic")(*tensors)
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    fakes = [n.meta["val"] for n in placeholders]
+    report.traces += 1
+    compiled = compile_graph(module, fakes)
+    for node in module.graph.nodes:
+        report.nodes[str(node.target)] += node.op == "call_function"
+    lines: list[str] = []
+    for k, sizes in enumerate(calls):
+        tensors = _tensors(graph, sizes, device)
+        known = _known(fakes, tensors)
+        if k and (known is None or not _holds(fakes, known)):
+            report.skipped["other sizes break a guard"] += 1
+            continue
+        try:
+            graph.run(tensors, device=device)
+        except (RuntimeError, IndexError, ValueError):
+            continue
+        report.calls += 1
+        lines += [f"{line} at {sizes}" for line in _compared(graph, tensors, compiled, device)]
+        lines += _strides(module, known or {}, compiled(_tensors(graph, sizes, device)))
+    return lines
+
+
+def _known(fakes: list[Any], tensors: list[torch.Tensor]) -> dict[sympy.Symbol, int] | None:
+    """The values of a graph's symbols for these inputs; None where it doesn't hold for them."""
+    known: dict[sympy.Symbol, int] = {}
+    pairs = [
+        (x, n)
+        for fake, real in zip(fakes, tensors, strict=True)
+        for x, n in zip(
+            expressions((*fake.shape, *fake.stride())), (*real.shape, *real.stride()), strict=True
+        )
+    ]
+    for x, n in pairs:
+        if x.is_Symbol and known.setdefault(x, n) != n:
+            return None
+    if any(int(x.xreplace(known)) != n for x, n in pairs if x.free_symbols <= known.keys()):
+        return None
+    return known
+
+
+def _holds(fakes: list[Any], known: dict[sympy.Symbol, int]) -> bool:
+    """Whether a traced graph's guards hold."""
+    env = next((n.node.shape_env for f in fakes for n in f.shape if isinstance(n, torch.SymInt)), None)
+    if env is None:
+        return True
+    for guard in env.guards:
+        value = guard.expr.xreplace(known)
+        if value != sympy.true and not (not value.free_symbols and bool(value.doit())):
+            return False
+    ranges = env.var_to_range
+    return all(ranges[s].lower <= n <= ranges[s].upper for s, n in known.items() if s in ranges)
+
+
+def _compared(
+    graph: Graph, tensors: list[torch.Tensor], compiled: Callable[..., Any], device: str
+) -> list[str]:
+    before = [x.clone() for x in tensors]
+    wanted = graph.run(tensors, device=device)
+    made = compiled(list(tensors))
+    lines = difference(graph, tensors, wanted, made, device)
+    for k, (x, old) in enumerate(zip(tensors, before, strict=True)):
+        if not torch.equal(x.nan_to_num(7), old.nan_to_num(7)):
+            lines.append(f"input {k} was changed")
+    return lines
+
+
+def _strides(module: Any, known: dict[sympy.Symbol, int], made: list[torch.Tensor]) -> list[str]:
+    """Outputs whose strides aren't those that were traced."""
+    lines = []
+    output = next(n for n in module.graph.nodes if n.op == "output")
+    for k, (x, node) in enumerate(zip(made, output.args[0], strict=True)):
+        traced = [int(s.xreplace(known)) for s in expressions(node.meta["val"].stride())]
+        if x.numel() and any(n > 1 and s != t for n, s, t in zip(x.shape, x.stride(), traced, strict=True)):
+            lines.append(f"output {k}: strides {x.stride()} instead of {traced}")
+    return lines
+
+
+def _through_dynamo(
+    graph: Graph, sizes: dict[str, int], rng: random.Random, device: str, report: Report
+) -> list[str]:
+    """As users call it; gradients of the inputs too."""
+    torch._dynamo.reset()
+
+    def function(*given: Any) -> Any:
+        return graph.run(list(given), device=device)
+
+    trains = rng.random() < 0.5
+    lines: list[str] = []
+    tensors = _tensors(graph, sizes, device)
+    with torch.no_grad():  # straight-line code, so that Dynamo has one graph
+        module = make_fx(function, tracing_mode="symbolic")(*tensors)
+    fakes = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
+    compiled = torch.compile(module, backend=pyarray, dynamic=True)
+    for some in (sizes, {name: rng.randrange(2, 20) for name in SYMBOLS}):
+        tensors = _tensors(graph, some, device)
+        known = _known(fakes, tensors)
+        if some is not sizes and (known is None or not _holds(fakes, known)):
+            continue
+        wanted = graph.run(tensors, device=device)
+        report.calls += 1
+        made = compiled(*tensors)
+        lines += [f"{line} at {some}" for line in difference(graph, tensors, wanted, made, device)]
+        if trains and not lines:
+            lines += _gradients(module, compiled, tensors)
+    report.traces += 1
+    return lines
+
+
+def _gradients(
+    function: Callable[..., Any], compiled: Callable[..., Any], tensors: list[torch.Tensor]
+) -> list[str]:
+    results = []
+    for run in (function, compiled):
+        given = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in tensors]
+        wanted = [x for x in given if x.requires_grad]
+        outputs = [x for x in run(*given) if x.requires_grad]
+        if not outputs or not wanted:
+            return []
+        total = sum(x.double().mul(0.25).sum() for x in outputs)
+        try:
+            results.append(torch.autograd.grad(total, wanted, allow_unused=True))
+        except RuntimeError:
+            if results:
+                raise
+            return []  # torch's own formula fails
+    lines = []
+    for k, (a, b) in enumerate(zip(*results, strict=True)):
+        if (a is None) != (b is None):
+            if (x := a if a is not None else b) is not None and bool((x != 0).any()):
+                lines.append(f"gradient {k}: one is missing")
+        elif a is not None:
+            coarse = {torch.float16: 3e-2, torch.bfloat16: 2e-1}.get(a.dtype, 2e-3)
+            finite = a.isfinite() & b.isfinite()
+            scale = float(a[finite].abs().max()) if finite.any() else 1.0
+            if not torch.allclose(b[finite].double(), a[finite].double(), rtol=coarse, atol=coarse * scale):
+                lines.append(f"gradient {k} differs")
+    return lines
