@@ -97,8 +97,16 @@ def _power(node: Node) -> str | None:
     return "{0} ** {1}"
 
 
+def bounds(node: Node) -> tuple[Any, Any]:
+    """Those of a clamp; arguments that have their default aren't in the graph."""
+    default = (-1.0, 1.0) if node.target is aten.hardtanh.default else (None, None)
+    names = ("min_val", "max_val") if node.target is aten.hardtanh.default else ("min", "max")
+    low, high = (argument(node, k + 1, names[k], default[k]) for k in range(2))
+    return low, high
+
+
 def _clamped(node: Node) -> str | None:
-    low, high = argument(node, 1, "min"), argument(node, 2, "max")
+    low, high = bounds(node)
     text = "{0}" if low is None else "max({0}, {low})"
     return text if high is None else f"min({text}, {{high}})"
 

@@ -245,10 +245,11 @@ class Writer:
         kind = row_of(operators.computed_in(node, row))
         assert kind is not None
         given = {f"a{k}": x for k, x in enumerate(node.args)}
+        low, high = operators.bounds(node)
         named = {
             "alpha": operators.argument(node, 2, "alpha", 1),
-            "low": operators.argument(node, 1, "min"),
-            "high": operators.argument(node, 2, "max"),
+            "low": low,
+            "high": high,
             "one": 1.0,
             "zero": 0.0,
             "half": 0.5,

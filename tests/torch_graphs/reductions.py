@@ -30,6 +30,8 @@ def reduction(d: Drawing) -> bool:
     def apply(sizes: Any, x: torch.Tensor) -> Any:
         function = getattr(torch, name)
         if name in ("var", "std", "var_mean"):
+            # torch's mean of infinities is NaN here, and infinite in torch.mean
+            x = torch.clamp(x, -1e3, 1e3)
             made = function(x, given or None, correction=correction, keepdim=keep)
             return list(made) if isinstance(made, tuple) else made
         if whole:
