@@ -170,7 +170,8 @@ _row("neg", _not_bool("-{0}"))
 _row("abs", _not_bool("abs({0})"))
 for _name in ("floor", "ceil", "trunc", "round"):
     _row(_name, _floats_only(f"{_name}({{0}})"))
-_row("sign", _floats_only("sign({0})"))
+# 0 of NaN, as in torch
+_row("sign", _floats_only("({one} if {0} > {zero} else -{one} if {0} < {zero} else {zero})"))
 _row("relu", _not_bool("max({0}, {zero})"))
 _row("gelu", _gelu)
 _row("maximum", _not_bool("max({0}, {1})"))

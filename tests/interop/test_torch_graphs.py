@@ -80,6 +80,10 @@ def test_arguments_with_their_default(given):
     same(lambda x: (torch.nn.functional.hardtanh(x, *given), x + 1), torch.randn(40) * 2)
 
 
+def test_the_sign_of_nan():
+    same(lambda x: torch.sign(x) + 1, torch.tensor([float("nan"), -0.0, 0.0, 2, -float("inf")]))
+
+
 def test_indices_that_count_from_the_end():
     def function(x, m):
         near, far = x.shape[0] - m.shape[0], m.shape[0] - x.shape[0]
