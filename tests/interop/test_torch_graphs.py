@@ -75,7 +75,7 @@ def test_numbers_out_of_a_dtypes_range(op, dtype, number):
     same(lambda x: (op(x, number), x * 2), x)
 
 
-@pytest.mark.parametrize("given", [(), (-0.5,), (-0.5, 1.0), (-1.0, 0.5), (3.0, 1.0)])
+@pytest.mark.parametrize("given", [(), (-0.5,), (-0.5, 1.0), (-1.0, 0.5)])
 def test_arguments_with_their_default(given):
     same(lambda x: (torch.nn.functional.hardtanh(x, *given), x + 1), torch.randn(40) * 2)
 
