@@ -97,7 +97,7 @@ class FusedKernel:
         )
         given = ", ".join(map(str, self.symbols))
         source = f"lambda {given}: ([{', '.join(parts)}], ({numbers}), ({loops}), {cut})"
-        made: Callable[..., Any] = eval(source, {"math": math})
+        made: Callable[..., Any] = eval(source, {"math": math, "torch": torch})
         return made
 
     def __call__(self, key: tuple[int, ...], *addresses: int) -> None:
