@@ -42,8 +42,8 @@ GRAPHS ?= 1000
 torch-graphs: $(INSTALLED)
 	$(BIN)/python -m tests.torch_graphs --graphs $(GRAPHS) --device $(DEVICE) --seed $(SEED) $(ARGS)
 
-# The two that check types side by side: each takes one core.
-lint: $(INSTALLED) $(VENV)/with-dev
+# The two that check types side by side: each takes one core. They read torch, which pyarray/torch is written against.
+lint: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy & mypy=$$!; $(BIN)/basedpyright --level error; other=$$?; wait $$mypy && exit $$other
 
