@@ -3,6 +3,7 @@ The machines are made up here."""
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 
@@ -190,7 +191,8 @@ def rows_of(kind):
 
 def test_devices_with_model_target_and_memory():
     first = rows_of("null")["device null:0"]
-    assert first.startswith("null, null, 1024.0 of 1024.0 GiB free (threads 1")
+    # what other tests of this process have freed there may still be in the pool
+    assert re.match(r"null, null, [0-9.]+ of 1024\.0 GiB free \(threads 1", first)
     assert "GiB free (threads" in rows_of("cpu")["device cpu"]
 
 

@@ -63,7 +63,7 @@ def test_the_nearest_keyword_is_named(function):
          "astype() has no keyword 'casting'; cast with astype, which casts everything; it takes dtype, copy"),
         (lambda: np.nanmean(A, where=True),
          "nanmean() has no keyword 'where'; replace what is to be left out first, with "
-         "pyarray.where(mask, x, neutral); it takes axis, keepdims, out"),
+         "pyarray.where(mask, x, neutral); it takes axis, dtype, keepdims, out"),
         (lambda: pa.random.default_rng(1).normal(sze=3),
          "normal() has no keyword 'sze'; did you mean 'size'? It takes loc, scale, size, dtype, device"),
     ],
