@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 
@@ -60,6 +61,8 @@ def _var_mean(x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepd
     axes, one = _axes(x, dim), 1 if correction is None else correction
     mean, squares, count = _moments(_wide(x), axes)
     var = squares / _at_least_zero(count, one)
+    if not statically_known_true(count == 1):
+        mean = mean + (mean - mean)  # torch's running mean is NaN behind an infinity
     if not keepdim:
         var, mean = torch.squeeze(var, axes), torch.squeeze(mean, axes)
     return var.to(x.dtype), mean.to(x.dtype)

@@ -38,6 +38,7 @@ class Fusion:
     inlined: set[Node] = field(default_factory=set)
     eager: dict[Node, str] = field(default_factory=dict)
     order: dict[Node, int] = field(default_factory=dict)
+    _ends: tuple[int, list[tuple[int, int]]] | None = None
 
     def run(self) -> Fusion:
         """Decide for every node."""
@@ -125,7 +126,7 @@ class Fusion:
 
     def depends(self, node: Node, group: Group) -> bool:
         """Whether `node` needs a result of `group`, through nodes outside of it."""
-        first = self.order[group.nodes[0]] if group.nodes else len(self.order)
+        first = self._first_before(group)
         seen: set[Any] = set()
         rest = [node]
         while rest:
@@ -142,6 +143,20 @@ class Fusion:
                 continue
             rest += [p for m in members for p in m.all_input_nodes]
         return False
+
+    def _first_before(self, group: Group) -> int:
+        """The place in the graph's order before which nothing needs `group`: its first node's, or that of a
+        kernel with nodes on both sides of it, which an earlier node may need."""
+        if self._ends is None or self._ends[0] != len(self.of):
+            order = self.order
+            spans = [(order[g.nodes[-1]], order[g.nodes[0]]) for g in self.groups if g.nodes]
+            self._ends = len(self.of), sorted(spans, reverse=True)
+        first = self.order[group.nodes[0]] if group.nodes else len(self.order)
+        for last, begin in self._ends[1]:
+            if last < first:
+                break
+            first = min(first, begin)
+        return first
 
     def _merge_producers(self) -> None:
         """An elementwise group that one reduction alone reads becomes part of its kernel."""

@@ -123,9 +123,10 @@ class Joining:
     def _row_index(self, shape: Shape) -> Index | None:
         """Of a node with an element per row: as its operands in the group have it."""
         group = self.group
-        for chain, base in self._chains():
-            if base not in group.rows:
-                continue
+        chains = [pair for pair in self._chains() if self.fusion.of.get(pair[1]) is group]
+        if any(base not in group.rows for _, base in chains):
+            return None  # of every element, even where a row has one: it is known inside the loop only
+        for chain, base in chains:
             index: Index | None = group.digits.current(group.index[base])
             for view in reversed(chain):
                 index = views.push(view, group.digits, index) if index is not None else None

@@ -161,12 +161,14 @@ for _name, _text in {"add": "+", "sub": "-"}.items():
         overloads=_BOTH,
     )
 _row("mul", _either("{0} * {1}", "{0} & {1}"), overloads=_BOTH)
-_row("div", _divided, overloads=("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"))
+_row("div true_divide", _divided, overloads=("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"))
 _row("pow", _power, overloads=("Tensor_Scalar", "Tensor_Tensor"))
+_row("pow", _floats_only("{0} ** {1}"), overloads=("Scalar",))
 _row("rsqrt", "{one} / sqrt({0})")
 _row("reciprocal", "{one} / {0}")
 _row("sigmoid", "{one} / ({one} + exp(-{0}))")
 _row("neg", _not_bool("-{0}"))
+_row("positive", _not_bool("{0}"))
 _row("abs", _not_bool("abs({0})"))
 for _name in ("floor", "ceil", "trunc", "round"):
     _row(_name, _floats_only(f"{_name}({{0}})"))
@@ -176,6 +178,9 @@ _row("relu", _not_bool("max({0}, {zero})"))
 _row("gelu", _gelu)
 _row("maximum", _not_bool("max({0}, {1})"))
 _row("minimum", _not_bool("min({0}, {1})"))
+for _name in ("max", "min"):  # of NaN and a number, the number
+    _number = f"({{1}} if isnan({{0}}) else {{0}} if isnan({{1}}) else {_name}({{0}}, {{1}}))"
+    _row(f"f{_name}", _floats_only(_number))
 _row("clamp hardtanh", _clamped)
 _row("clamp", _clamped, overloads=("Tensor",))
 _row("clamp_min", "max({0}, {1})", overloads=("default", "Tensor"))
@@ -192,7 +197,7 @@ _row(
 _row("atan2", "atan2({0}, {1})")
 _row("copysign", _floats_only("copysign({0}, {1})"), overloads=_BOTH)
 _row("hypot", "hypot({0}, {1})")
-_row("remainder", _floats_only("{0} % {1}"), overloads=_BOTH)
+_row("remainder", _floats_only("{0} % {1}"), overloads=(*_BOTH, "Scalar_Tensor"))
 _row("fmod", _floats_only("fmod({0}, {1})"), overloads=_BOTH)
 for _name, _text in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     _row(_name, f"{{0}} {_text} {{1}}", "common", overloads=_BOTH)
@@ -204,7 +209,7 @@ _row("logical_or", "{0} | {1}", "bool")
 _row("logical_xor", "{0} ^ {1}", "bool")
 _row("bitwise_not", _either("~{0}", "not {0}"))
 for _name, _text in {"and": "&", "or": "|", "xor": "^"}.items():
-    _row(f"bitwise_{_name}", f"{{0}} {_text} {{1}}", overloads=_BOTH)
+    _row(f"bitwise_{_name}", f"{{0}} {_text} {{1}}", overloads=(*_BOTH, "Scalar_Tensor"))
 _row("where", "({1} if {c} else {2})", overloads=("self",))
 _row("clone", "{0}")
 _row("_to_copy", "{0}")

@@ -20,11 +20,12 @@ AT_ONCE = 24  # cases that are run in turns
 
 @dataclass
 class Report:
-    """What came of it. `refused` counts the calls, by function, for which both sides raise an exception;
-    `meant` the differences that the table of deviations names."""
+    """What came of it, of how many `functions`. `refused` counts the calls, by function, for which both sides
+    raise an exception; `meant` the differences that the table of deviations names."""
 
     calls: int = 0
     cases: int = 0
+    functions: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
     meant: Counter[str] = field(default_factory=Counter)

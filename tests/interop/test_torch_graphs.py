@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from pyarray.torch import explain  # noqa: E402
 from pyarray.torch.backend import pyarray  # noqa: E402
 from tests.torch_graphs.run import check  # noqa: E402
 
@@ -82,6 +83,45 @@ def test_arguments_with_their_default(given):
 
 def test_the_sign_of_nan():
     same(lambda x: torch.sign(x) + 1, torch.tensor([float("nan"), -0.0, 0.0, 2, -float("inf")]))
+
+
+def test_the_mean_of_var_mean_is_nan_where_infinities_are():
+    inf = float("inf")
+    x = torch.tensor([[1.0, inf, 3.0], [inf, -inf, 2.0], [inf, 1.0, 2.0], [1.0, 2.0, 6.0]])
+    same(lambda x: (*torch.var_mean(x, 1), *torch.var_mean(x, 0), torch.std(x, 1)), x)
+    same(lambda x: torch.var_mean(x, 1, correction=0), torch.tensor([[inf], [2.0]]))
+
+
+def test_numbers_before_tensors_and_the_nan_of_fmax():
+    x, y = torch.tensor([1.5, float("nan"), 3, -2, 0]), torch.tensor([float("nan"), 2, -1, 4, 0])
+    k = torch.arange(5)
+
+    def function(x, y, k):
+        made = 2**x, torch.remainder(3.0, x), torch.fmax(x, y), torch.fmin(x, y)
+        return *made, +x, torch.true_divide(k, 3), 5 & k
+
+    same(function, x, y, k)
+    assert not explain(function, x, y, k).eager
+
+
+def test_rows_of_one_element_beside_what_is_stored_of_each():
+    def function(x):
+        y = torch.ne(x, -0.5).to(torch.int32).unsqueeze(-1) / -2
+        return torch.gt(y, 1.0), torch.log_softmax(y, 0), y.round()
+
+    same(function, torch.tensor(2.0, dtype=torch.float64))
+
+
+def test_a_kernel_that_an_earlier_node_of_it_keeps_from_a_later_one():
+    # `a` and `a * m` are one kernel, so r * w can't be one with b * r, which needs `a`.
+    def function(x, y, z, v, w):
+        a = torch.where(x <= 0, 0.0, z)
+        total, b = a.sum(0), (a * (y - 1)).sum(0)
+        r = (v + 1e-3).rsqrt()
+        m = r * w
+        return a * m, b * r, total
+
+    same(function, *(torch.randn(4, 3) for _ in range(3)), torch.rand(3), torch.rand(3))
 
 
 def test_indices_that_count_from_the_end():

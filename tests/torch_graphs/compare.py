@@ -49,7 +49,7 @@ def difference(
         if _equal(want, got).all():
             continue
         if noisy is None:
-            noisy = [graph.run(tensors, _noise(n), device) for n in range(ROUNDS)]
+            noisy = [graph.run(tensors, _noise(n), device, turned=n % 2 == 1) for n in range(ROUNDS)]
         wrong = _outside(want, got, [run[k] for run in noisy])
         if wrong.any():
             at = tuple(int(n) for n in wrong.nonzero()[0])
@@ -75,7 +75,7 @@ def _outside(want: torch.Tensor, got: torch.Tensor, noisy: list[torch.Tensor]) -
     unstable = torch.zeros_like(base, dtype=torch.bool)
     for run in noisy:
         value = run.double()
-        unstable |= value.isfinite() != base.isfinite()
+        unstable |= (value.isfinite() != base.isfinite()) | (value.isnan() != base.isnan())
         spread = torch.maximum(spread, (value - base).abs().nan_to_num(0.0, 0.0, 0.0))
     reach = float(spread[base.isfinite()].max()) if spread.numel() and base.isfinite().any() else 0.0
     close = (other - base).abs() <= 8 * spread + 0.5 * reach + 8 * eps * base.abs() + 1e-30

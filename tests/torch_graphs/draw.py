@@ -122,11 +122,13 @@ class Graph:
     symbols: dict[str, tuple[int, int]]  # the input and axis that have each symbol's size
 
     def run(
-        self, tensors: list[Any], noise: Callable[..., Any] | None = None, device: str = "cpu"
-    ) -> list[Any]:
-        """The outputs; `noise(result, step, operands)` changes each step's result."""
+        self, tensors: list[Any], noise: Callable[..., Any] | None = None, device: str = "cpu",
+        turned: bool = False,
+    ) -> list[Any]:  # fmt: skip
+        """The outputs; `noise(result, step, operands)` changes each step's result. `turned`: reductions
+        begin at the other end."""
         sizes: Sizes = {name: tensors[k].shape[axis] for name, (k, axis) in self.symbols.items()}
-        sizes["device"] = device
+        sizes |= {"device": device, "turned": turned}
         values = list(tensors)
         for step in self.steps:
             made = step.apply(sizes, *(values[k] for k in step.operands))

@@ -29,9 +29,10 @@ def reduction(d: Drawing) -> bool:
 
     def apply(sizes: Any, x: torch.Tensor) -> Any:
         function = getattr(torch, name)
+        x = x.flip(axes or list(range(x.dim()))) if sizes.get("turned") else x
         if name in ("var", "std", "var_mean"):
-            # torch's mean of infinities is NaN here, and infinite in torch.mean
-            x = torch.clamp(x, -1e3, 1e3)
+            # Numbers of a size that have squares; infinities stay.
+            x = torch.where(x.abs() == math.inf, x, torch.clamp(x, -1e3, 1e3))
             made = function(x, given or None, correction=correction, keepdim=keep)
             return list(made) if isinstance(made, tuple) else made
         if whole:
@@ -43,7 +44,7 @@ def reduction(d: Drawing) -> bool:
     gone = set(axes) if axes else set(range(x.rank))
     keys = tuple(() if k in gone else n for k, n in enumerate(x.shape) if keep or k not in gone)
     noisy = x.dtype.is_floating_point and name not in ("amax", "amin", "max", "min", "any", "all")
-    noisy = noisy or name == "mean"
+    noisy = noisy or name in ("mean", "var", "std", "var_mean")
     shapes: list[Any] = [keys, keys] if name == "var_mean" else [keys]
     return d.add(
         f"{name} {given if axes else 'all'} keep={keep} {correction}", [x], apply, shapes, noisy=noisy

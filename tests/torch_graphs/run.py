@@ -39,7 +39,6 @@ def check(
     graphs: int, seed: int, device: str = "cpu", *,
     dynamo: float = 0.05, stop_after: int = 50, first: int = 0,
     found: Callable[[str], None] = lambda line: None,
-    progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:  # fmt: skip
     """Run this many graphs; the differences are in the report."""
     report = Report()
@@ -60,8 +59,6 @@ def check(
             found(report.differences[-1])
         if len(report.differences) >= stop_after:
             break
-        if report.graphs % 100 == 0:
-            progress(report)
     return report
 
 

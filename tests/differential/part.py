@@ -1,0 +1,43 @@
+"""What one process runs. A module of its own: another process can't import `__main__` of a package."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.drawn import Clock
+
+if TYPE_CHECKING:
+    from .run import Report
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+def part(given: argparse.Namespace, place: int) -> Report:
+    """The calls of one process: of its own functions, in turn."""
+    if given.device.startswith("hip"):
+        from hip_emulator.build import use_emulator
+
+        use_emulator()
+    from .rows import ROWS, matching
+    from .run import Report, check
+
+    clock = Clock()
+
+    def progress(report: Report) -> None:
+        text = f"{report.calls} calls, {len(report.differences)} differences, {clock}"
+        print(text if given.processes == 1 else f"process {place}: {text}", file=sys.stderr)
+
+    rows = (matching(given.only) if given.only else ROWS)[place :: given.processes]
+    if not rows:
+        return Report()
+    calls = given.calls // given.processes + (place < given.calls % given.processes)
+    report = check(
+        calls, given.device, given.seed,
+        rows=rows, dtypes=given.dtypes, stop_after=given.stop_after, progress=progress,
+        found=lambda line: print(line, flush=True),
+    )  # fmt: skip
+    report.functions = len(rows)
+    return report

@@ -1,0 +1,79 @@
+"""What the programs that draw cases share: their arguments, and processes that run parts of them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import fields
+from typing import Any
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYARRAY_NUM_THREADS")
+
+
+def arguments(program: str, doc: str | None, counted: str, count: int) -> argparse.ArgumentParser:
+    """A parser of what such programs are told: how many, where, which, and in how many processes."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=doc)
+    parser.add_argument(f"--{counted}", type=int, default=count)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stop-after", type=int, default=50, help="differences")
+    parser.add_argument("--processes", type=int, default=1, help="each computes in one thread")
+    return parser
+
+
+class Clock:
+    """The time since the program began."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+
+    def __str__(self) -> str:
+        return f"{time.perf_counter() - self.began:.0f} s"
+
+
+def merge(report: Any, other: Any) -> None:
+    """Add a report's counts and lists to another's."""
+    for field in fields(report):
+        mine, theirs = getattr(report, field.name), getattr(other, field.name)
+        if isinstance(mine, Counter):
+            mine.update(theirs)
+        else:
+            setattr(report, field.name, mine + theirs)
+
+
+def spread(
+    check: Callable[[Any], Any], parts: Sequence[Any], processes: int, stop_after: int,
+    progress: Callable[[Any], None] = lambda report: None,
+) -> Any:  # fmt: skip
+    """The reports of all parts as one. The rest is left out once `stop_after` differences are known."""
+    found: Any = None
+    with _reports(check, parts, processes) as reports:
+        for report in reports:
+            if found is None:
+                found = report
+            else:
+                merge(found, report)
+            progress(found)
+            if len(found.differences) >= stop_after:
+                break
+    return found
+
+
+@contextlib.contextmanager
+def _reports(check: Callable[[Any], Any], parts: Sequence[Any], processes: int) -> Iterator[Iterator[Any]]:
+    if processes <= 1:
+        yield map(check, parts)
+        return
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # this process computes nothing
+    # Not by fork: that copies a process in which torch has threads, or a GPU.
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
+    try:
+        yield (done.result() for done in as_completed([pool.submit(check, x) for x in parts]))
+    finally:
+        pool.shutdown(cancel_futures=True)
