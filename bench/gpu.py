@@ -49,6 +49,12 @@ def scale(v, factor):
         v[i] = v[i] * factor
 
 
+@pa.kernel
+def flatten(out, m):
+    for i in range(out.size):
+        out[i] = m[i // m.shape[1], i % m.shape[1]]
+
+
 def timer(torch: Any, quick: bool, calls: int = 1) -> Callable[[Callable[[], Any]], Times]:
     """Seconds of a call on the device, of so many one after the other: least and median of several."""
 
@@ -89,6 +95,12 @@ def elementwise(torch: Any) -> list[tuple[str, int, Callable[[], Any], dict[str,
         ("half scaled", once, lambda: scale(a[: SIZE // 2], 1.5), lambda: ta[: SIZE // 2].mul_(1.5)),
         ("a.T copied", 2 * once, lambda: o.__setitem__(..., m.T), lambda: to.copy_(tm.T)),
         ("a.T + b", 3 * once, lambda: pa.add(m.T, n, out=o), lambda: torch.add(tm.T, tn, out=to)),
+        (
+            "i // w, i % w",
+            2 * once,
+            lambda: flatten(c[: SIZE - SIDE], n[:, 1:]),
+            lambda: tc[: SIZE - SIDE].view(SIDE, SIDE - 1).copy_(tn[:, 1:]),
+        ),
         ("sum", once, lambda: pa.sum(b), lambda: tb.sum()),
         ("sum axis 0", once, lambda: pa.sum(n, axis=0), lambda: tn.sum(0)),
         ("sum axis 1", once, lambda: pa.sum(n, axis=1), lambda: tn.sum(1)),
@@ -98,7 +110,7 @@ def elementwise(torch: Any) -> list[tuple[str, int, Callable[[], Any], dict[str,
     if cupy is not None:
         ca, cb, cc = (cupy.from_dlpack(t) for t in (ta, tb, tc))
         found[0][3]["cupy"] = lambda: cupy.add(ca, cb, out=cc)
-        found[6][3]["cupy"] = lambda: cb.sum()
+        found[7][3]["cupy"] = lambda: cb.sum()
     found.insert(0, ("copy", 2 * once, lambda: tc.copy_(ta), {"torch": lambda: tc.copy_(ta)}))
     return found
 

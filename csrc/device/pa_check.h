@@ -9,6 +9,7 @@
 #define PA_FAIL_SUBVIEW 2 /* index: offset asked for, size: size asked for, extent: of the parent */
 #define PA_FAIL_VIEW 3    /* as PA_FAIL_SUBVIEW, for BufferView(array, offset, size) */
 #define PA_FAIL_STEP0 4   /* slice or range with step 0 */
+#define PA_FAIL_SHAPE 5   /* index: elements of the shape asked for, -1 of one that no array has; extent: of the view */
 
 /* Where a failed access lands. On a GPU that is memory of the device: a choice between a thread's own memory and the device's
    would make each access an undecided one, and slower. */

@@ -56,7 +56,8 @@ _AT = """\
 typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; bool failed; } pa_at;
 """
 _HEADERS = (  # header, and what its functions end with; the order is that of their dependence
-    ("pa_check.h", r"pa_(check|slice|bound)_\w+"),
+    ("pa_check.h", r"pa_(check|slice|bound|shape)_\w+"),
+    ("pa_shape.h", r"pa_shape_\w+"),
     ("pa_int.h", r"pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b"),
     ("pa_real.h", r"pa_\w+_f(32|64)\b|pa_cast_\w+"),
     ("pa_half.h", r"pa_\w*b?f16\w*"),

@@ -1,5 +1,7 @@
 """C text of a loop whose variable is divided (`split.py`): rows in which the last digit counts, and the
 digits before it like an odometer. There are rows whatever the bounds are: the first and the last one are cut.
+A GPU's thread, which has an iteration of its own, takes its number apart once, by a division for each digit,
+of 32 bits where it has no more.
 
 A place that isn't positive when the loop runs, a product of more than 64 bits, and a negative start take the
 loop as it was written, as rows of one iteration do.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 from .emit_value import Values, cname
 from .ir import For
@@ -30,6 +33,16 @@ def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Bod
     return _Rows(code, split, loop.variables[-1], first, last, body).text(depth)
 
 
+def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | None:
+    """Of a parallel loop of a GPU, each of whose iterations is a thread's: what stands before the loop, what
+    stands behind the variable in each iteration, and what stands for its divisions."""
+    split = _find(code, loop)
+    if not isinstance(split, Split):
+        return None
+    code.counters += 1
+    return _Thread(code, split, loop.variables[-1]).text()
+
+
 def why_not(code: Values, loop: For, depth: int) -> str:
     """A comment that says why a loop is not split whose variable is divided."""
     reason = _find(code, loop)
@@ -39,16 +52,20 @@ def why_not(code: Values, loop: For, depth: int) -> str:
 
 
 def _find(code: Values, loop: For) -> Split | str | None:
-    """Each thread of a GPU has iterations of its own, and no rows."""
-    return None if code.debug or not code.dialect.blocks else find_split(loop)
+    return None if code.debug else find_split(loop, _has_rows(code, loop))
 
 
-class _Rows:
+def _has_rows(code: Values, loop: For) -> bool:
+    """Each thread of a GPU has iterations of its own of a parallel loop, and no rows."""
+    return code.dialect.blocks or loop.loop is None
+
+
+class _Digits:
     """One split loop. Digits are numbered from 1, the fastest; `q` are the quotients above them."""
 
-    def __init__(self, code: Values, split: Split, variable: str, first: str, last: str, body: Body):
-        self.code, self.split, self.variable = code, split, variable
-        self.first, self.last, self.body, self.tag = first, last, body, f"{code.counters}_"
+    def __init__(self, code: Values, split: Split, variable: str):
+        self.code, self.split, self.variable, self.tag = code, split, variable, f"{code.counters}_"
+        self.ok, self.last_digit = f"digits{self.tag}", self.r(1)
         self.sizes: list[Product] = []
         for low, high in itertools.pairwise(split.points):
             size = high.over(low)
@@ -64,36 +81,29 @@ class _Rows:
     def q(self, k: int) -> str:
         return f"q{self.tag}{k}"
 
-    def text(self, depth: int) -> str:
-        code, pad, ok, name = self.code, _PAD * depth, f"digits{self.tag}", cname(self.variable)
+    def comment(self) -> str:
         whole = ", of which the range is a multiple" if self.split.whole else ""
         rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
         cuts = " | ".join(str(p) for p in self.split.points)
-        text = f"{pad}{{ /* split: {_comment(self.variable)} at {_comment(cuts)}{whole}{rest} */\n"
-        text += self.head(ok, pad + _PAD) + f"{pad}    if ({ok}) {{\n"
-        outer = code.digits
-        code.digits = {node: self.value(*pair) for node, pair in self.split.terms.items()}
-        text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
-        code.digits = outer
-        head = f"{pad}        for (int64_t {name} = {self.first}; {name} < {self.last}; ++{name}) {{\n"
-        return f"{text}{pad}    }} else {{\n{self.body(head, depth + 3)}{pad}    }}\n{pad}}}\n"
+        return f"/* split: {_comment(self.variable)} at {_comment(cuts)}{whole}{rest} */"
 
-    def head(self, ok: str, pad: str) -> str:
-        """The sizes of the digits, and whether the loop can run over them."""
+    def head(self, tests: list[str], pad: str) -> str:
+        """The sizes of the digits, and whether the loop can run over them: further `tests`."""
+        ok = self.ok
         symbols = sorted({s for size in self.sizes for s in size.symbols})
         names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
         text = ""
         for symbol, name in names.items():
             text += f"{pad}const int64_t {name} = {self.code.expr(self.split.symbols[symbol.name])};\n"
-        tests = [f"{self.first} >= 0", *(f"{name} > 0" for name in names.values())]
-        text += f"{pad}bool {ok} = {' && '.join(tests)};\n"
+        tests = [*tests, *(f"{name} > 0" for name in names.values())]
+        text += f"{pad}bool {ok} = {' && '.join(tests) or 'true'};\n"
         for k, size in enumerate(self.sizes, 1):
             parts = [names[s] for s in size.symbols]
             made = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)], ok)
             text += f"{pad}const int64_t {self.n(k)} = {made};\n"
         if len(self.sizes) > 1:
             text += f"{pad}(void){self.product([self.n(k + 1) for k in range(len(self.sizes))], ok)};\n"
-        return text + f"{pad}{ok} = {ok} && {self.n(1)} >= {_SHORT};\n"
+        return text
 
     def product(self, parts: list[str], ok: str) -> str:
         """Which clears `ok` where 64 bits don't hold it."""
@@ -101,6 +111,55 @@ class _Rows:
         for part in parts[1:]:
             made = f"pa_bound_mul({made}, {part}, &{ok})"
         return made
+
+    def value(self, low: int, high: int | None) -> str:
+        """`(i % point high) // point low` in a row."""
+        if high is None:
+            return self.q(low) if low else cname(self.variable)
+        digit = [self.last_digit, *(self.r(k) for k in range(2, high + 1))]
+        if low == high:
+            return "0"
+        text = digit[high - 1]
+        for k in range(high - 1, low, -1):
+            text = f"({text} * {self.n(k)} + {digit[k - 1]})"
+        return text
+
+
+class _Thread(_Digits):
+    """One iteration, whose number a thread takes apart."""
+
+    def text(self) -> tuple[str, str, dict[Any, str]]:
+        """What stands before the loop, behind the variable in each iteration, and for its divisions."""
+        code, own = self.code, f"own{self.tag}"
+        head = f"    {self.comment()}\n{self.head([], '    ')}"
+        lines = f"const bool {own} = {self.ok} && {cname(self.variable)} >= 0; "
+        rest = cname(self.variable)
+        for k in range(1, len(self.sizes) + 1):
+            n, q = self.n(k), self.q(k)
+            lines += f"const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, {self.r(k)} = {rest} - {q} * {n};"
+            lines += f" (void){self.r(k)}; "
+            rest = q
+        terms = self.split.terms.items()
+        return head, lines.rstrip(), {e: f"({own} ? {self.value(*pair)} : {code.expr(e)})" for e, pair in terms}
+
+
+class _Rows(_Digits):
+    """A loop over rows."""
+
+    def __init__(self, code: Values, split: Split, variable: str, first: str, last: str, body: Body):
+        super().__init__(code, split, variable)
+        self.first, self.last, self.body, self.last_digit = first, last, body, f"d{self.tag}"
+
+    def text(self, depth: int) -> str:
+        code, pad, ok, name = self.code, _PAD * depth, self.ok, cname(self.variable)
+        text = f"{pad}{{ {self.comment()}\n{self.head([f'{self.first} >= 0'], pad + _PAD)}"
+        text += f"{pad}    {ok} = {ok} && {self.n(1)} >= {_SHORT};\n{pad}    if ({ok}) {{\n"
+        outer = code.digits
+        code.digits = outer | {node: self.value(*pair) for node, pair in self.split.terms.items()}
+        text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
+        code.digits = outer
+        head = f"{pad}        for (int64_t {name} = {self.first}; {name} < {self.last}; ++{name}) {{\n"
+        return f"{text}{pad}    }} else {{\n{self.body(head, depth + 3)}{pad}    }}\n{pad}}}\n"
 
     def start(self, pad: str) -> str:
         """The digits of the first iteration."""
@@ -126,18 +185,6 @@ class _Rows:
             text += f"{inner}    ++{self.q(k)};\n"
             tail = f"{inner}}}\n{tail}"
         return f"{text}{tail}{pad}}}\n"
-
-    def value(self, low: int, high: int | None) -> str:
-        """`(i % point high) // point low` in a row."""
-        if high is None:
-            return self.q(low) if low else cname(self.variable)
-        digit = [f"d{self.tag}", *(self.r(k) for k in range(2, high + 1))]
-        if low == high:
-            return "0"
-        text = digit[high - 1]
-        for k in range(high - 1, low, -1):
-            text = f"({text} * {self.n(k)} + {digit[k - 1]})"
-        return text
 
 
 def _comment(text: str) -> str:

@@ -17,6 +17,7 @@ from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_code import cname, ctype, iteration, sites_of
+from .emit_digits import thread_digits, why_not
 from .emit_loop import (
     bounds,
     declarations,
@@ -170,7 +171,9 @@ class _Grid:
             code.hoisted, lines = self.hoist.loop(loop, known)
         code.sites = sites_of(loop.body)
         code.keeps = False
+        digits, code.taken, code.digits = thread_digits(code, loop) or (why_not(code, loop, 1), "", {})
         ways, how = self.ways(loop)
+        code.taken, code.digits = "", {}
         factors = ("*" if self.framed else self.factors(loop)) + how
         text = self.open(f"{self.symbol}_{number}", factors, number, BLOCKS if code.keeps else 0)
         if self.framed:
@@ -185,7 +188,7 @@ class _Grid:
         fields = [field for field, _ in bounds(loop)]
         single = _count(loop) if self.framed else self.count(loop)
         count = product(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
-        text += f"    const int64_t count = {count};\n"
+        text += f"    const int64_t count = {count};\n{digits}"
         if not lines:
             return text + ways + "}\n\n"
         tests = "".join(f"    {line}\n" for line in lines).replace("env->", "")
@@ -237,7 +240,7 @@ class _Grid:
             text += f"        {iteration('t')}\n" + frames(code, loop.body, "0").replace(
                 "    ", "        ", 1
             )
-        text += self.places(loop)
+        text += self.places(loop) + (f"        {code.taken}\n" if code.taken else "")
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
         return text + body
 

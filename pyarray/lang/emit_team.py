@@ -105,6 +105,10 @@ class GridCode(Code):
             self.shared(s, pad, indent) if self.team and self.owned(s) else super().write_For(s, pad, indent)
         )
 
+    def split_loop(self, s: For, pad: str, indent: int) -> str | None:
+        """Two texts of one body would differ in where the threads of a team meet."""
+        return None if self.team else super().split_loop(s, pad, indent)
+
     def shared(self, s: For, pad: str, indent: int) -> str:
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
         nodes = [n for st in s.body for n in walk(st)]

@@ -128,7 +128,8 @@ class Values:
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
-        self.digits: dict[Any, str] = {}  # divisions of a loop's variable, which rows have counted
+        self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
+        self.taken = ""  # statements behind the variable of a GPU's loop, which make its digits
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
         self.collected: frozenset[str] = frozenset()  # arrays that are a block's own, in the text at hand

@@ -183,6 +183,7 @@ def body(code: Code, kernel: Function, loop: For, place: str | None, held: dict[
     if place is not None:
         text += f"{pad}{iteration(place)}\n" if code.debug else ""
         text += f"{pad}const int64_t {cname(loop.variables[0])} = {place};\n"
+    text += f"{pad}{code.taken}\n" if code.taken else ""
     text += frames(code, loop.body, "0").replace("    ", pad)
     text += declarations(((n, k) for n, k in kernel.variables if n in inner), pad)
     before, code.at = code.at, held

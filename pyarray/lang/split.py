@@ -111,19 +111,15 @@ class Split:
     rest: str | None
 
 
-def find_split(loop: For) -> Split | str | None:
-    """How the last variable of a loop is split; why it isn't; None where it isn't divided."""
+def find_split(loop: For, rows: bool = True) -> Split | str | None:
+    """How the last variable of a loop is split; why it isn't; None where it isn't divided. `rows`: its
+    iterations are to be walked in rows."""
     found = _Terms(loop)
     found.block(loop.body)
     if not found.terms:
         return found.reason
-    if not unit_step(loop.ranges[-1]):
-        return "the loop has a step"
-    nodes = [n for s in loop.body for n in walk(s)]
-    if any(isinstance(n, (For, While)) for n in nodes):
-        return "its iterations have loops of their own"  # beside which a division is little
-    if any(isinstance(n, Break) for n in nodes):
-        return "a break leaves it"
+    if rows and (reason := _without_rows(loop)):
+        return reason
     points = chain(p for pair in found.terms.values() for p in pair if p is not None)
     if points is None:
         return UNEVEN
@@ -138,6 +134,16 @@ def find_split(loop: For) -> Split | str | None:
     cuts = None if stop is None else cut_points(stop, points)
     whole = stop == points[-1] or (cuts is not None and set(points) <= set(cuts))
     return Split(points, terms, found.symbols, whole, found.reason)
+
+
+def _without_rows(loop: For) -> str | None:
+    """Why a loop can't, or needn't, be walked in rows."""
+    if not unit_step(loop.ranges[-1]):
+        return "the loop has a step"
+    nodes = [n for s in loop.body for n in walk(s)]
+    if any(isinstance(n, (For, While)) for n in nodes):
+        return "its iterations have loops of their own"  # beside which a division is little
+    return "a break leaves it" if any(isinstance(n, Break) for n in nodes) else None
 
 
 def _is_masked(points: tuple[Product, ...]) -> bool:

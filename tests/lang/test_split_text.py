@@ -160,8 +160,11 @@ NOT = [
 ]
 
 
-def told(k, params, how, debug=False):
-    text = lower(k.source_text, params, "cpu", debug).text
+GRID = {stepped: "i at 1 | n", around: "i at 1 | n"}  # what splits where there needn't be rows
+
+
+def told(k, params, how, debug=False, target="cpu"):
+    text = lower(k.source_text, params, target, debug).text
     return re.findall(rf"/\* {how}: (.*?) \*/", text)
 
 
@@ -177,6 +180,26 @@ def test_not_split(k, expected):
     params = PAIRS if k is several else PLAIN
     assert told(k, params, "split") == []
     assert told(k, params, "not split") == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize("target", ["cuda", "hip"])
+def test_threads_take_their_number_apart(target):
+    for k, params, expected in SPLIT:
+        assert told(k, params, "split", target=target) == [expected]
+        assert told(k, params, "split", debug=True, target=target) == []
+    for k, expected in NOT:
+        params = PAIRS if k is several else PLAIN
+        found = [GRID[k]] if k in GRID else []
+        assert told(k, params, "split", target=target) == found
+        why = [] if k in GRID or expected is None else [expected]
+        assert told(k, params, "not split", target=target) == why
+
+
+def test_a_digit_of_a_thread_is_one_division():
+    text = lower(levels.source_text, SPLIT[1][1], "cuda").text
+    line = next(line for line in text.splitlines() if "pa_shape_over(" in line and "const bool own" in line)
+    assert line.count("pa_shape_over(") == 2
+    assert not re.search(r"pa_mod|pa_floordiv|%", line)
 
 
 def test_rows_of_a_split_loop_divide_nothing():

@@ -2,6 +2,7 @@
    one argument. Compiled as a generated kernel is. */
 #include "pa_base.h"
 #include "pa_check.h"
+#include "pa_shape.h"
 #include "pa_int.h"
 #include "pa_real.h"
 #include "pa_half.h"

@@ -29,7 +29,8 @@ from device_headers import (  # beside this file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-HEADERS = ["pa_base.h", "pa_check.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_complex.h", "pa_atomic.h"]
+HEADERS = ["pa_base.h", "pa_check.h", "pa_shape.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_complex.h",
+           "pa_atomic.h"]  # fmt: skip
 pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler")
 
 
