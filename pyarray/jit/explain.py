@@ -160,6 +160,15 @@ def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
     return "\n  ".join((head, *(rows or ["nothing differs: a captured value was replaced by an equal one"])))
 
 
+def explain(kernel: Any, args: tuple[Any, ...]) -> str:
+    """As `Kernel.explain`."""
+    bound = kernel.bind(args)
+    program, name = kernel._lowered(bound, False), f"kernel {kernel.__name__!r} on {bound.device()}"
+    if not program.notes:
+        return f"{name}: there are no divisions of loop variables, and no reshapes of strided arrays"
+    return "\n  ".join((f"{name}:", *(f"line {line}: {said}" for line, said in program.notes)))
+
+
 def source(kernel: Any, device: Any, args: tuple[Any, ...] | None, debug: bool | None) -> str:
     """As `Kernel.source`."""
     kind = None if device is None else get_device(device).kind

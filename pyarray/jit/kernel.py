@@ -331,8 +331,7 @@ class Kernel(Importable):
 
     def cache_key(self, /, *args: Any, **kwargs: Any) -> explain.CacheKey:
         """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal
-        for arguments that share an artifact. Neither compiles nor launches. Raises what a launch raises for
-        arguments that don't fit."""
+        for arguments that share an artifact. Neither compiles nor launches. Raises what a launch raises."""
         return explain.cache_key(self, explain.arguments(self, args, kwargs))
 
     def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
@@ -340,16 +339,20 @@ class Kernel(Importable):
         they differ from the nearest one. Neither compiles nor launches."""
         return explain.explain_miss(self, explain.arguments(self, args, kwargs))
 
+    def explain(self, /, *args: Any, **kwargs: Any) -> str:
+        """How loops that divide their variable and reshaped views are compiled for these arguments, and why;
+        debug mode divides. Neither compiles nor launches."""
+        return explain.explain(self, explain.arguments(self, args, kwargs))
+
     def cost_analysis(self, /, *args: Any, **kwargs: Any) -> Cost:
-        """What a launch with these arguments does, counted in the typed tree at their sizes: `Cost`. Neither
-        compiles nor launches; the arguments may be on any device, `null:0` too. Raises what a launch raises
-        for arguments that don't fit."""
+        """What a launch with these arguments does, counted in the typed tree at their sizes. Neither compiles
+        nor launches; arguments may be on any device, `null:0` too. Raises what a launch raises."""
         return cost_of_call(self, self.bind(explain.arguments(self, args, kwargs)))
 
     def manifest(self) -> dict[str, Any]:
-        """What `save` writes of the variants compiled so far, without texts and binaries: names, types,
-        directions and slots of the parameters, target, hashes. For JSON. Raises `RuntimeError` before the
-        first launch, `TypeError` for a value compiled in that can't be written down."""
+        """What `save` writes, without texts and binaries: names, types, directions and slots of parameters,
+        target, hashes. For JSON. Raises `RuntimeError` before the first launch, `TypeError` for a value
+        compiled in that can't be written down."""
         return saved.manifest(self)
 
     def save(self, path: Any) -> None:

@@ -13,7 +13,7 @@ from ..driver.base import Failure
 from ..errors import BoundsError, Frame
 from ..lang.check import Site
 
-INDEX, STEP0 = 1, 4  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
+INDEX, STEP0, SHAPE = 1, 4, 5  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -88,6 +88,9 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
         head = f"{what} out of range: {where}{comma} axis {site.axis}: got index {index} {seen}"
     elif failure.kind == STEP0:
         head = f"slice step 0: {where}{comma} axis {site.axis}"
+    elif failure.kind == SHAPE:
+        asked = "a negative size, or 2**63 elements or more" if index < 0 else f"{index} elements"
+        head = f"reshape: {where}: a view of size {failure.extent} has no shape of {asked}"
     else:
         head = (
             f"sub-view out of range: {where}: got sub-view offset={failure.index}, size={failure.size} "

@@ -26,6 +26,7 @@ from .ir import (
     Load,
     Loc,
     Local,
+    Reshape,
     Select,
     Slice,
     Store,
@@ -127,6 +128,8 @@ def _numbered(
             return replace(node, site=number(node, "slice", node.parts))
         if isinstance(node, SubView):
             return replace(node, site=number(node, "subview"))
+        if isinstance(node, Reshape):
+            return replace(node, site=number(node, "shape"))
         if isinstance(node, (For, Bound)):
             kind = _tested(node, launched)
             if kind is None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,6 +40,15 @@ class View:
                 shape.append(_clamped(extent, *part))
         shape += self.shape[len(parts) :]
         return View(self.root, tuple(shape[::-1] if turned else shape))
+
+    def reshaped(self, sizes: list[Any], missing: int | None) -> View:
+        """`missing` is the axis whose size the others leave."""
+        known = [n for k, n in enumerate(sizes) if k != missing]
+        if missing is not None:
+            unknown = None in (*known, *self.shape)
+            rest = None if unknown else math.prod(self.shape) // (math.prod(known) or 1)
+            sizes = [*sizes[:missing], rest, *sizes[missing + 1 :]]
+        return View(self.root, tuple(sizes))
 
 
 def kept(value: Any, points: Any) -> Any:

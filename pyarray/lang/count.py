@@ -258,6 +258,10 @@ class _Walk:
                 self.value(offset, weight, False)
                 extent = self.value(size, weight, False)
                 return View(given.root, (extent,)) if isinstance(given, View) else None
+            case ir.Reshape(array=array, shape=shape):
+                given = self.value(array, weight, False)
+                sizes = [self.value(n, weight, False) for n in shape]
+                return given.reshaped(sizes, node.missing) if isinstance(given, View) else None
             case ir.Local(name=name):
                 return self.env.get(name)
             case ir.Size(array=array, axis=axis):
@@ -356,7 +360,7 @@ def _deciding(functions: Iterable[ir.Function]) -> set[str]:
                     found |= _named(*ranges)
                 case ir.If(condition=x) | ir.Select(condition=x) | ir.Logic(a=x):
                     found |= _named(x)
-                case ir.Slice() | ir.SubView():
+                case ir.Slice() | ir.SubView() | ir.Reshape():
                     found |= _named(node)
                 case ir.Assign(name=name, value=value) | ir.Let(name=name, value=value):
                     carriers.append((name, value))

@@ -26,6 +26,7 @@ from .ir import (
     Loc,
     Local,
     Pack,
+    Reshape,
     Return,
     Select,
     Slice,
@@ -103,7 +104,7 @@ def result_roots(tree: Tree) -> dict[str, frozenset[int]]:
 
 def root(expr: Any, roots: Roots, results: dict[str, frozenset[int]]) -> frozenset[str]:
     """The parameters that an array expression may be a view of."""
-    if isinstance(expr, (Slice, SubView)):
+    if isinstance(expr, (Slice, SubView, Reshape)):
         return root(expr.array, roots, results)
     if isinstance(expr, Let):
         return root(expr.body, roots, results)

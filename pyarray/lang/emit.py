@@ -50,6 +50,7 @@ from .ir import (
     walk,
 )
 from .pins import Pins
+from .reshaped import Notes
 
 _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
@@ -75,8 +76,10 @@ _FIRST = """\
 """
 
 
-def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None) -> tuple[str, str]:
-    """(text, symbol of the entry)."""
+def emit(
+    tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None
+) -> tuple[str, str, Notes]:
+    """(text, symbol of the entry, what became of divided loops)."""
     code = Code(dialect, debug, pins)
     kernel = tree.kernel
     code.written = frozenset(n for n, how in directions(tree).items() if how in ("OUT", "INOUT"))
@@ -102,7 +105,7 @@ def emit(tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None
         loops,
         entry,
     ]
-    return assemble(code, parts), symbol
+    return assemble(code, parts), symbol, code.notes
 
 
 def may_fail(tree: Tree) -> bool:

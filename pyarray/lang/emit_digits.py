@@ -30,7 +30,9 @@ def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Bod
     if not isinstance(split, Split):
         return None
     code.counters += 1
-    return _Rows(code, split, loop.variables[-1], first, last, body).text(depth)
+    rows = _Rows(code, split, loop.variables[-1], first, last, body)
+    code.notes[loop.loc.line, f"loop over {rows.told()}: rows, in which the digits are counted"] = None
+    return rows.text(depth)
 
 
 def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | None:
@@ -40,7 +42,9 @@ def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | 
     if not isinstance(split, Split):
         return None
     code.counters += 1
-    return _Thread(code, split, loop.variables[-1]).text()
+    thread = _Thread(code, split, loop.variables[-1])
+    code.notes[loop.loc.line, f"loop over {thread.told()}: one division a digit in each thread"] = None
+    return thread.text()
 
 
 def why_not(code: Values, loop: For, depth: int) -> str:
@@ -48,7 +52,9 @@ def why_not(code: Values, loop: For, depth: int) -> str:
     reason = _find(code, loop)
     if not isinstance(reason, str):
         return ""
-    return f"{_PAD * depth}/* not split: {_comment(loop.variables[-1])}: {reason} */\n"
+    name = loop.variables[-1]
+    code.notes[loop.loc.line, f"loop over {name}: its divisions stay: {reason}"] = None
+    return f"{_PAD * depth}/* not split: {_comment(name)}: {reason} */\n"
 
 
 def _find(code: Values, loop: For) -> Split | str | None:
@@ -81,11 +87,14 @@ class _Digits:
     def q(self, k: int) -> str:
         return f"q{self.tag}{k}"
 
-    def comment(self) -> str:
+    def told(self) -> str:
         whole = ", of which the range is a multiple" if self.split.whole else ""
         rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
         cuts = " | ".join(str(p) for p in self.split.points)
-        return f"/* split: {_comment(self.variable)} at {_comment(cuts)}{whole}{rest} */"
+        return f"{self.variable} at {cuts}{whole}{rest}"
+
+    def comment(self) -> str:
+        return f"/* split: {_comment(self.told())} */"
 
     def head(self, tests: list[str], pad: str) -> str:
         """The sizes of the digits, and whether the loop can run over them: further `tests`."""
@@ -136,11 +145,11 @@ class _Thread(_Digits):
         rest = cname(self.variable)
         for k in range(1, len(self.sizes) + 1):
             n, q = self.n(k), self.q(k)
-            lines += f"const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, {self.r(k)} = {rest} - {q} * {n};"
-            lines += f" (void){self.r(k)}; "
+            lines += f"const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, "
+            lines += f"{self.r(k)} = {rest} - {q} * {n}; (void){self.r(k)}; "
             rest = q
-        terms = self.split.terms.items()
-        return head, lines.rstrip(), {e: f"({own} ? {self.value(*pair)} : {code.expr(e)})" for e, pair in terms}
+        terms = {e: f"({own} ? {self.value(*pair)} : {code.expr(e)})" for e, pair in self.split.terms.items()}
+        return head, lines.rstrip(), terms
 
 
 class _Rows(_Digits):

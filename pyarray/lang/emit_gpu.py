@@ -53,6 +53,7 @@ from .ir import (
     walk,
 )
 from .pins import Pins
+from .reshaped import Notes
 
 _FRAME = "frame"
 _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
@@ -62,8 +63,8 @@ _FEW_WORTH = 64  # elements of one of these that are worth a block
 
 def emit_gpu(
     tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None
-) -> tuple[str, str]:
-    """(text, the kernels to launch)."""
+) -> tuple[str, str, Notes]:
+    """(text, the kernels to launch, what became of divided loops)."""
     code, kernel = GridCode(dialect, debug, pins), tree.kernel
     hoist = Hoist(tree) if debug else None
     program = _Grid(code, tree, hoist)
@@ -75,7 +76,7 @@ def emit_gpu(
         code.use(kind)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
-    return assemble(code, parts), ";".join(program.launches)
+    return assemble(code, parts), ";".join(program.launches), code.notes
 
 
 def _plain(node: Any) -> bool:

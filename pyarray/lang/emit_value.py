@@ -11,6 +11,7 @@ from ..dtypes import DType
 from . import emit_views as views
 from .dialect import Dialect
 from .emit_cast import cast
+from .emit_reshape import numbered, reshaper
 from .infer_expr import MIRRORED
 from .ir import (
     ArrayType,
@@ -31,6 +32,7 @@ from .ir import (
     Logic,
     Pack,
     Range,
+    Reshape,
     Select,
     Size,
     Slice,
@@ -43,6 +45,7 @@ from .ir import (
     walk,
 )
 from .pins import Pins, fold
+from .reshaped import Notes
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -136,6 +139,7 @@ class Values:
         self.sites: frozenset[int] = frozenset()  # all of the function or parallel loop at hand
         self.fails = False  # whether an access is tested at all
         self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
+        self.notes: Notes = {}
         self.counters = 0
 
     def promised(self, name: str, kind: Any, view: str) -> list[str]:
@@ -146,6 +150,9 @@ class Values:
     def use(self, kind: Any) -> None:
         """Declare the struct of an array type, or of several values."""
         if isinstance(kind, ArrayType):
+            if kind.over is not None:
+                self.use(kind.over)
+                self.helper(numbered(kind.over, self.dialect.function))
             self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
         elif isinstance(kind, TupleType):
             for item in kind.items:
@@ -265,7 +272,7 @@ class Values:
         if node.site is not None:
             name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
             return f"*{name}({', '.join([*self.where(node.site), self.expr(node.array), *index])})"
-        if isinstance(node.array, Local):
+        if isinstance(node.array, Local) and kind.over is None:
             return views.element(kind, self.expr(node.array), index)
         name = self.helper(views.accessor(kind, self.dialect.function, checked=False))
         return f"*{name}({', '.join([self.expr(node.array), *index])})"
@@ -313,6 +320,14 @@ class Values:
         name = self.helper(views.subview(e.type, self.dialect.function, self.debug, e.site is not None))
         args = [*self.where(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
         return f"{name}({', '.join(args)})"
+
+    def emit_Reshape(self, e: Reshape) -> str:
+        self.use(e.array.type)
+        self.use(e.type)
+        checked, missing = e.site is not None, e.missing
+        made = reshaper(e.array.type, e.type, missing, self.dialect.function, self.debug, checked)
+        sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != missing]
+        return f"{self.helper(made)}({', '.join([*self.where(e.site), self.expr(e.array), *sizes])})"
 
     def emit_Slice(self, e: Slice) -> str:
         self.use(e.type)

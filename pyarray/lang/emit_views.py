@@ -6,7 +6,12 @@ from .ir import ArrayType, Range
 
 
 def view_name(kind: ArrayType) -> str:
-    return f"view_{kind.dtype.suffix}_{kind.ndim}{'s' if kind.strided else 'c'}"
+    return f"view_{kind.dtype.suffix}_{_layout(kind)}"
+
+
+def _layout(kind: ArrayType) -> str:
+    own = f"{kind.ndim}{'s' if kind.strided else 'c'}"
+    return own if kind.over is None else f"{own}_of_{_layout(kind.over)}"
 
 
 def fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
@@ -17,6 +22,8 @@ def fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
     pairs += [("int64_t ", f"n{axis}") for axis in range(kind.ndim)]
     if kind.strided:
         pairs += [("int64_t ", f"s{axis}") for axis in range(kind.ndim)]
+    if kind.over is not None:  # where the strides don't fit they count elements of `of`, from `at` on
+        pairs += [(f"{view_name(kind.over)} ", "of"), ("int64_t ", "at"), ("bool ", "fits")]
     return pairs
 
 
@@ -35,15 +42,23 @@ def stride(kind: ArrayType, view: str, axis: int) -> str:
 
 def address(kind: ArrayType, view: str, index: list[str]) -> str:
     """`&view[index]`, without a check."""
-    if not index:
+    if not index and kind.over is None:
         return f"{view}.data"
     if not kind.strided:
         position = index[0]
         for axis, i in enumerate(index[1:], 1):
             position = f"({position}) * {view}.n{axis} + {i}"
         return f"{view}.data + ({position})"
-    offset = " + ".join(f"{i} * {view}.s{axis}" for axis, i in enumerate(index))
-    return f"({kind.dtype.ctype} *)((char *){view}.data + ({offset}))"
+    offset = " + ".join(f"{i} * {view}.s{axis}" for axis, i in enumerate(index)) or "0"
+    found = f"({kind.dtype.ctype} *)((char *){view}.data + ({offset}))"
+    if kind.over is None:
+        return found
+    return f"({view}.fits ? {found} : {numbered_name(kind.over)}({view}.of, {view}.at + ({offset})))"
+
+
+def numbered_name(kind: ArrayType) -> str:
+    """The function that finds an element by its number in C order (`emit_reshape`)."""
+    return f"numbered_{view_name(kind).removeprefix('view_')}"
 
 
 def element(kind: ArrayType, view: str, index: list[str]) -> str:
@@ -95,17 +110,27 @@ def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple
         where = "at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid"
         test = f"pa_check_view({where}, offset, size, v.n0, v.offset)"
         lines.append(f"    if (!inside && !{test}) {{ offset = size = 0; at->failed = true; }}")
-    if debug:
-        lines.append(
-            "    v.offset += offset"
-            + (f" * (v.s0 / (int64_t)sizeof({kind.dtype.ctype}))" if kind.strided else "")
-            + ";"
-        )
-    lines.append(f"    v.data = {address(kind, 'v', ['offset'])};")
+    step = "v.s0" if kind.strided else f"(int64_t)sizeof({kind.dtype.ctype})"
+    lines += _moved(kind, "v", "v", f"offset * {step}", debug)
     lines.append("    v.n0 = size;")
     body = "\n".join([*lines, "    return v;"])
     params = f"{extra}{view_name(kind)} v, int64_t offset, int64_t size"
     return name, f"{function} {view_name(kind)} {name}({params})\n{{\n{body}\n}}\n"
+
+
+def _moved(kind: ArrayType, result: str, view: str, by: str, debug: bool) -> list[str]:
+    """Statements that set where a part of a view begins, `by` bytes after it."""
+    data = f"({kind.dtype.ctype} *)((char *){view}.data + {by})"
+    offset = f"{view}.offset + {by} / (int64_t)sizeof({kind.dtype.ctype})"
+    if kind.over is None:
+        return [f"    {result}.data = {data};", *([f"    {result}.offset = {offset};"] if debug else [])]
+    lines = [f"    {result}.offset = {view}.fits ? {offset} : {view}.offset;"] if debug else []
+    return [
+        *lines,
+        f"    {result}.at = {view}.at + {by};",
+        f"    {result}.data = {view}.fits ? {data} : {view}.data;",
+        *(f"    {result}.{field} = {view}.{field};" for field in ("fits", "of") if result != view),
+    ]
 
 
 def slice_shape(parts: tuple[object, ...]) -> str:
@@ -159,9 +184,7 @@ def slicer(
             step = s if p.step is None else f"pa_mul_i64({s}, step{axis})"  # of one element it is any number
             lines.append(f"    r.s{place} = {step};")
         out += 1
-    lines.append(f"    r.data = ({kind.dtype.ctype} *)((char *)v.data + bytes);")
-    if debug:
-        lines.append(f"    r.offset = v.offset + bytes / (int64_t)sizeof({kind.dtype.ctype});")
+    lines += _moved(kind, "r", "v", "bytes", debug)
     if indexed:  # an empty view, so that what follows touches nothing
         lines.append("    if (!whole) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
     body = "\n".join([*lines, "    return r;"])

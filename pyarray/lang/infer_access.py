@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
-from .infer_expr import WHOLE, advice_for_captured
+from .infer_expr import WHOLE, Method, advice_for_captured
 from .infer_operate import Operations
 from .ir import (
     INDEX,
@@ -16,6 +17,7 @@ from .ir import (
     Load,
     Local,
     Range,
+    Reshape,
     ScalarType,
     Select,
     Size,
@@ -180,6 +182,33 @@ class Accesses(Operations):
                 self.source.fail(node, f"the {what} of a sub-view can't be negative, got {bound.value}")
         return SubView(self.loc(node), array.type, array, bounds[0], bounds[1])
 
+    def reshape(self, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Expr:
+        """`v.reshape(n, m)`, `v.reshape((n, m))` and `v.ravel()`."""
+        array, name = method.array, method.name
+        if keywords or (name == "ravel" and args) or (name == "reshape" and not args):
+            advice = f"write v.{name}({'n, m' if name == 'reshape' else ''}): elements are in C order"
+            self.source.fail(node, f"{name}() takes {'sizes' if name == 'reshape' else 'nothing'}", advice)
+        if name == "ravel":
+            given: tuple[Any, ...] = (constant(self.loc(node), -1),)
+        else:
+            group = self.items(node, args[0]) if len(args) == 1 else None
+            given = tuple(args) if group is None else group
+        sizes = tuple(self.integer(node, n, "a size") for n in given)
+        known = [n.value for n in sizes if isinstance(n, Const) and n.value < 0]
+        if any(n != -1 for n in known):
+            self.source.fail(node, f"a size can't be negative, got {min(known)}")
+        if len(known) > 1:
+            self.source.fail(node, "only one size can be -1", "it is what the others leave")
+        return Reshape(self.loc(node), _reshaped_type(array.type, len(sizes)), array, sizes)
+
+
+def _reshaped_type(array: ArrayType, ndim: int) -> ArrayType:
+    """Contiguous if the array is. The elements of one axis have strides in any shape; of several axes they
+    may have none."""
+    if not array.strided or array.ndim < 2:
+        return replace(array, ndim=ndim)
+    return ArrayType(array.dtype, ndim, True, over=array)
+
 
 def _same(a: Expr, b: Expr) -> bool:
     return isinstance(a, Local) and isinstance(b, Local) and a.name == b.name
@@ -192,4 +221,4 @@ def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
     lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
     whole = all(p == WHOLE for p in parts[lead + 1 :])
     strided = array.strided or not whole or kept[0].step is not None
-    return ArrayType(array.dtype, len(kept), strided)
+    return ArrayType(array.dtype, len(kept), strided, over=array.over)

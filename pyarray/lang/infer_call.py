@@ -38,7 +38,9 @@ class Calls(Accesses):
         args = [self.value(a) for a in node.args]
         keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
         if isinstance(function, Method):
-            return self.subview(node, function.array, args, keywords)
+            if function.name == "subview":
+                return self.subview(node, function.array, args, keywords)
+            return self.reshape(node, function, args, keywords)
         if isinstance(function, BoundFunction):
             return self.invoke(node, function.function.__pyarray_func__, [function.owner, *args], keywords)
         if isinstance(function, type) and is_structure(function):

@@ -9,7 +9,7 @@ import enum
 import functools
 import types as python_types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -52,12 +52,13 @@ _PASS_LIST = "pass it as an array, pa.asarray(...); numbers that never change ma
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """`v.subview` before its call."""
+    """`v.subview`, `v.reshape` or `v.ravel` before its call."""
 
     array: Expr
+    name: str
 
     def __repr__(self) -> str:
-        return "subview"
+        return self.name
 
 
 class Expressions(Temporaries):
@@ -274,6 +275,9 @@ class Expressions(Temporaries):
         loc, kind = self.loc(node), array.type
         if node.attr in ("shape", "strides"):
             first, again = self.kept(array) if has_effect(array) else (array, array)
+            if node.attr == "strides" and kind.over is not None:
+                advice = "take those of the array that it is a reshape of"
+                self.source.fail(node, "a reshape of a strided array may have no strides", advice)
             made = Size if node.attr == "shape" else Stride
             return tuple(made(loc, INDEX, again if axis else first, axis) for axis in range(kind.ndim))
         if node.attr == "size":
@@ -284,7 +288,7 @@ class Expressions(Temporaries):
 
             return self.evaluated([array], total)
         if node.attr == "T":
-            turned = ArrayType(kind.dtype, kind.ndim, True)
+            turned = ArrayType(kind.dtype, kind.ndim, True, over=kind.over)
             whole = (WHOLE,) * kind.ndim
             return array if kind.ndim < 2 else Slice(loc, turned, array, whole, turned=True)
         if node.attr in ("ndim", "itemsize"):
@@ -292,9 +296,9 @@ class Expressions(Temporaries):
             return self.evaluated([array], lambda _: constant(loc, found))
         if node.attr == "dtype":
             return Static(kind.dtype.numpy)
-        if node.attr == "subview":
-            return Static(Method(array))
-        known = "there are shape, strides, size, ndim, itemsize, dtype, T, subview"
+        if node.attr in ("subview", "reshape", "ravel"):
+            return Static(Method(array, node.attr))
+        known = "there are shape, strides, size, ndim, itemsize, dtype, T, reshape, ravel, subview"
         self.source.fail(node, f"an array in a kernel has no attribute {node.attr!r}", known)
 
 
@@ -304,8 +308,8 @@ def join_types(a: Type, b: Type) -> Type:
         return a
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         return join(a, b)
-    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and (a.dtype, a.ndim) == (b.dtype, b.ndim):
-        return ArrayType(a.dtype, a.ndim, a.strided or b.strided)
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and replace(a, strided=b.strided) == b:
+        return replace(a, strided=a.strided or b.strided)
     raise TypeError(f"a {a} and a {b} have no common type")
 
 

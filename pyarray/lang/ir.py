@@ -207,6 +207,24 @@ class SubView:
 
 
 @dataclass(frozen=True, slots=True)
+class Reshape:
+    """A view of the elements in C order, with another shape. A size that is the constant -1 is what the
+    others leave. Where the shape hasn't as many elements all sizes are 0, which debug mode reports."""
+
+    loc: Loc
+    type: Any  # ArrayType
+    array: Expr
+    shape: tuple[Expr, ...]
+    site: int | None = None
+
+    @property
+    def missing(self) -> int | None:
+        """The axis whose size is found."""
+        found = (k for k, n in enumerate(self.shape) if isinstance(n, Const) and n.value == -1)
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True)
 class Invoke:
     """Call of a `Function` of this program; its value is what the function returns."""
 
@@ -261,27 +279,9 @@ class Let:
 
 
 Expr = (
-    Let
-    | Const
-    | Local
-    | Unary
-    | Binary
-    | Compare
-    | Logic
-    | Select
-    | Cast
-    | Builtin
-    | Load
-    | Atomic
-    | Size
-    | Stride
-    | Slice
-    | SubView
-    | Invoke
-    | Bound
-    | Pack
-    | Item
-)
+    Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
+    | Stride | Slice | SubView | Reshape | Invoke | Bound | Pack | Item
+)  # fmt: skip
 
 
 # ---- statements

@@ -27,15 +27,18 @@ class ScalarType:
 class ArrayType:
     """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
     time. `pins` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
-    any."""
+    any. `over`: it is a view of a reshape of an array of that type, whose strides may not fit; its elements
+    are found by their number there where they don't."""
 
     dtype: DType
     ndim: int
     strided: bool
     pins: Pins = ()
+    over: ArrayType | None = None
 
     def __str__(self) -> str:
-        return f"{self.ndim}-D {'strided' if self.strided else 'contiguous'} array of {self.dtype}"
+        layout = "reshaped" if self.over else "strided" if self.strided else "contiguous"
+        return f"{self.ndim}-D {layout} array of {self.dtype}"
 
 
 @dataclass(frozen=True, slots=True)

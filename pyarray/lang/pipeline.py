@@ -20,6 +20,7 @@ from .pins import Pins
 from .prove import refute
 from .races import refuse_races
 from .record import transform
+from .reshaped import Notes, by_indices
 from .sequence import sequence
 from .unordered import refuse_dependent
 from .verify import verify
@@ -32,7 +33,8 @@ class Program:
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
     values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
     launched with a grid of the caller's. `unread` are known to be written and never read. `extents` are those
-    of loops that a launch tests. `counted` says what a launch does, by numbers and shapes of parameters."""
+    of loops that a launch tests. `counted` says what a launch does, by numbers and shapes of parameters.
+    `notes` are pairs of a line of the source and what became of its divisions and reshapes."""
 
     name: str
     text: str
@@ -46,6 +48,7 @@ class Program:
     unread: frozenset[str] = frozenset()
     extents: tuple[Extents, ...] = ()
     counted: Callable[[Mapping[str, Any]], Count] | None = field(default=None, compare=False, repr=False)
+    notes: tuple[tuple[int, str], ...] = field(default=(), compare=False)
 
 
 def lower(
@@ -71,16 +74,18 @@ def lower(
     if debug:
         outs = [name for name, how in said.items() if how == "OUT"]
         tree, sites = check(track(tree, outs) if outs else tree)
+    tree, notes = (tree, Notes()) if debug else by_indices(tree)
     tree = _without_unused(verify(sequence(tree)))
     pins = {path: kind for path, kind in pins.items() if path in dict(tree.kernel.params)}
     dialect = DIALECTS[target]
-    text, entry = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
+    text, entry, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
     tested = tuple(x for x in extents(tree.kernel) if not in_memory(x, facts))
     params = tree.kernel.params
     counted = counter(source, plain, wraparound)
     return Program(
-        source.name, text, entry, params, facts, sites, captures, pins, False, kept, tested, counted
-    )
+        source.name, text, entry, params, facts, sites, captures, pins, False, kept, tested, counted,
+        tuple(sorted(notes | divided)),
+    )  # fmt: skip
 
 
 def counter(

@@ -37,6 +37,7 @@ from .ir import (
     Local,
     Logic,
     Range,
+    Reshape,
     Return,
     Size,
     Slice,
@@ -267,15 +268,17 @@ class Races:
             shared = array.roots if self.needed - deps and ANY not in deps else NONE
             others = frozenset((ANY,)) if array.roots & self.written else NONE
             return Fact(deps | others, NONE, Fact().joined(*parts).seen | shared)
-        if isinstance(e, (Slice, SubView)):
+        if isinstance(e, (Slice, SubView, Reshape)):
             return self.view(e, parts)
         one = _determined(e, parts)
         return replace(Fact().joined(*parts), one=one)
 
-    def view(self, e: Slice | SubView, parts: list[Fact]) -> Fact:
+    def view(self, e: Slice | SubView | Reshape, parts: list[Fact]) -> Fact:
         array = parts[0]
         if isinstance(e, SubView):
             extent = parts[2].deps
+        elif isinstance(e, Reshape):
+            extent = array.extent.union(*(fact.deps for fact in parts[1:]))
         else:
             bounds = zip([p for p in e.parts for _ in _bounds(p)], parts[1:], strict=True)
             extent = array.extent.union(*(fact.deps for p, fact in bounds if isinstance(p, Range)))

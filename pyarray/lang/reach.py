@@ -36,6 +36,7 @@ from .ir import (
     Local,
     Logic,
     Range,
+    Reshape,
     Return,
     ScalarType,
     Select,
@@ -229,6 +230,8 @@ class Walk:
             return self.access(e)
         if isinstance(e, (Slice, SubView)):
             return self.view(e)
+        if isinstance(e, Reshape):
+            return self.reshape(e)
         if isinstance(e, Invoke):
             return self.invoke(e)
         if isinstance(e, (Logic, Select)):
@@ -311,6 +314,13 @@ class Walk:
         held = self.test(e, tests)  # one that isn't inside gives an empty view
         shape = tuple(self.domain.extent(x if held else None) for x in kept)
         return shape[::-1] if e.turned else shape
+
+    def reshape(self, e: Reshape) -> Shape:
+        """One axis has whatever elements there are; of other shapes nothing is known before."""
+        self.value(e.array)
+        sizes = [None if k == e.missing else self.value(n) for k, n in enumerate(e.shape)]
+        self.test(e, [] if len(sizes) == 1 and e.missing == 0 else [UNKNOWN])
+        return tuple(self.domain.extent(None, n) for n in sizes)
 
     def test(self, node: Any, tests: list[Test]) -> bool:
         if node.site is None:

@@ -22,6 +22,7 @@ from .ir import (
     Local,
     Pack,
     Range,
+    Reshape,
     Slice,
     Store,
     SubView,
@@ -30,7 +31,7 @@ from .ir import (
     walk,
 )
 
-_ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Store, Pack)
+_ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Reshape, Store, Pack)
 
 
 def sequence(tree: Tree) -> Tree:

@@ -9,9 +9,9 @@ the typed tree; `emit_digits` writes the rows, and the division where a place tu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .ir import (
     Assign,
@@ -98,6 +98,40 @@ def cut_points(extent: Product, points: Iterable[Product]) -> tuple[Product, ...
     return chain((*inner, extent)) if inner else None
 
 
+T = TypeVar("T")
+
+
+def groups(
+    shape: Sequence[T],
+    target: Sequence[T],
+    product: Callable[[Sequence[T]], T],
+    over: Callable[[T, T], T | None],
+) -> list[tuple[slice, slice]]:
+    """Runs of axes with the same number of elements on both sides; the last one is what is left. `over` is a
+    quotient, None where it isn't known to be a whole number.
+
+    >>> found = groups([4, 6, 5], [24, 5, 1], math.prod, lambda a, b: None if a % b else a // b)
+    >>> [(source.stop, wanted.stop) for source, wanted in found]
+    [(2, 1), (3, 2), (3, 3)]
+    """
+    found: list[tuple[slice, slice]] = []
+    a = b = first_a = first_b = 0
+    while a < len(shape) or b < len(target):
+        left, right = product(shape[first_a:a]), product(target[first_b:b])
+        if left == right and (a > first_a or b > first_b):
+            found.append((slice(first_a, a), slice(first_b, b)))
+            first_a, first_b = a, b
+        elif a < len(shape) and (a == first_a or b >= len(target) or over(right, left) is not None):
+            a += 1
+        elif b < len(target):
+            b += 1
+        else:
+            a += 1
+    if first_a < len(shape) or first_b < len(target):
+        found.append((slice(first_a, len(shape)), slice(first_b, len(target))))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """`points` from 1 on. `terms` are the expressions that are digits: `(i % high) // low`, by the numbers of
@@ -159,15 +193,53 @@ def unit_step(reach: Range) -> bool:
 _Term = tuple[Product, Product | None]  # (variable % high) // low
 
 
-class _Terms:
+class Symbols:
+    """Expressions as products. The names of `changing` are variables that don't stay as they are."""
+
+    def __init__(self, changing: set[str]):
+        self.changing = changing
+        self.symbols: dict[str, Any] = {}
+
+    def product(self, e: Any) -> Product | None:
+        """A divisor as a product; None of what changes in the loop, or is never positive."""
+        e = _uncast(e)
+        if isinstance(e, Const):
+            return Product(e.value) if type(e.value) is int and e.value > 0 else None
+        if isinstance(e, Binary) and e.op == "mul":
+            a, b = self.product(e.a), self.product(e.b)
+            return None if a is None or b is None else a.times(b)
+        name = self.name(e)
+        if name is None:
+            return None
+        self.symbols[name] = e
+        return Product(1, (Symbol(name),))
+
+    def name(self, e: Any) -> str | None:
+        """The source of an expression that stays as it is in the loop; None of others."""
+        if isinstance(e, Cast):
+            inner = self.name(e.a) if e.type.dtype.kind in "iu" and e.a.type.dtype.kind in "iu" else None
+            return inner and (inner if e.type.dtype is e.a.type.dtype else f"{e.type.dtype}({inner})")
+        if isinstance(e, Const):
+            return str(e.value) if type(e.value) is int else None
+        if isinstance(e, Local):
+            return None if e.name in self.changing else e.name
+        if isinstance(e, Size) and isinstance(e.array, Local):
+            return None if e.array.name in self.changing else f"{e.array.name}.shape[{e.axis}]"
+        if isinstance(e, Binary) and e.op in _PLAIN and _is_index(e):
+            a, b = self.name(e.a), self.name(e.b)
+            return None if a is None or b is None else f"({a} {_PLAIN[e.op]} {b})"
+        return None
+
+
+class _Terms(Symbols):
     """What the body of a loop makes of its last variable."""
 
     def __init__(self, loop: For):
-        self.variables, self.changing = loop.variables, {*assigned(*loop.body), *loop.variables}
+        super().__init__({*assigned(*loop.body), *loop.variables})
+        self.variables = loop.variables
         stores = [n.name for s in loop.body for n in walk(s) if isinstance(n, Assign)]
         self.once = {name for name in stores if stores.count(name) == 1}
         self.terms: dict[Any, _Term] = {}
-        self.symbols: dict[str, Any] = {}
         self.known: dict[str, _Term] = {}
         self.reason: str | None = None
 
@@ -210,36 +282,6 @@ class _Terms:
         if high is not None and high.over(point) is None:
             return None
         return (point, high) if e.op == "floordiv" else (low, point)
-
-    def product(self, e: Any) -> Product | None:
-        """A divisor as a product; None of what changes in the loop, or is never positive."""
-        e = _uncast(e)
-        if isinstance(e, Const):
-            return Product(e.value) if type(e.value) is int and e.value > 0 else None
-        if isinstance(e, Binary) and e.op == "mul":
-            a, b = self.product(e.a), self.product(e.b)
-            return None if a is None or b is None else a.times(b)
-        name = self.name(e)
-        if name is None:
-            return None
-        self.symbols[name] = e
-        return Product(1, (Symbol(name),))
-
-    def name(self, e: Any) -> str | None:
-        """The source of an expression that stays as it is in the loop; None of others."""
-        if isinstance(e, Cast):
-            inner = self.name(e.a) if e.type.dtype.kind in "iu" and e.a.type.dtype.kind in "iu" else None
-            return inner and (inner if e.type.dtype is e.a.type.dtype else f"{e.type.dtype}({inner})")
-        if isinstance(e, Const):
-            return str(e.value) if type(e.value) is int else None
-        if isinstance(e, Local):
-            return None if e.name in self.changing else e.name
-        if isinstance(e, Size) and isinstance(e.array, Local):
-            return None if e.array.name in self.changing else f"{e.array.name}.shape[{e.axis}]"
-        if isinstance(e, Binary) and e.op in _PLAIN and _is_index(e):
-            a, b = self.name(e.a), self.name(e.b)
-            return None if a is None or b is None else f"({a} {_PLAIN[e.op]} {b})"
-        return None
 
 
 def _is_index(e: Any) -> bool:

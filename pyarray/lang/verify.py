@@ -22,6 +22,7 @@ from .ir import (
     Local,
     Logic,
     Range,
+    Reshape,
     ScalarType,
     Select,
     Slice,
@@ -62,6 +63,7 @@ RULES: dict[type, Any] = {
     Slice: lambda n: (
         len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim
     ),
+    Reshape: lambda n: n.array.type.dtype is n.type.dtype and len(n.shape) == n.type.ndim,
     SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
     Bound: lambda n: n.type.dtype is int64 and n.a.type.dtype is uint64,
     Let: lambda n: n.type == n.body.type,

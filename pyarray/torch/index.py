@@ -14,6 +14,7 @@ from typing import Any
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
 
+from ..lang.split import groups
 from .sizes import ONE, ZERO, product, quotient, same
 
 Index = tuple[sympy.Expr, ...]
@@ -68,33 +69,13 @@ def reshaped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index
     """The index into an array of shape `target` of the element that `index` means in one of shape `shape`,
     both in C order. Splits digits."""
     found: list[sympy.Expr] = []
-    for source, wanted in _groups(shape, target):
+    for source, wanted in groups(shape, target, product, quotient):
         part = digits.current(index[source])
         if len(part) == 1 and len(target[wanted]) == 1:
             found += part
         else:
             found += _regrouped(digits, part, shape[source], target[wanted])
     return digits.current(found)
-
-
-def _groups(shape: Shape, target: Shape) -> list[tuple[slice, slice]]:
-    """Runs of axes with the same number of elements on both sides."""
-    found: list[tuple[slice, slice]] = []
-    a = b = first_a = first_b = 0
-    while a < len(shape) or b < len(target):
-        left, right = product(shape[first_a:a]), product(target[first_b:b])
-        if same(left, right) and (a > first_a or b > first_b):
-            found.append((slice(first_a, a), slice(first_b, b)))
-            first_a, first_b = a, b
-        elif a < len(shape) and (a == first_a or b >= len(target) or quotient(right, left) is not None):
-            a += 1
-        elif b < len(target):
-            b += 1
-        else:
-            a += 1
-    if first_a < len(shape) or first_b < len(target):
-        found.append((slice(first_a, len(shape)), slice(first_b, len(target))))
-    return found
 
 
 Term = tuple[sympy.Expr, sympy.Expr, sympy.Expr]  # an index, its factor, and how many values it has
