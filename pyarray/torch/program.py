@@ -90,6 +90,8 @@ class Program:
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
             self._bind_one(expression(value), node.name)
+        elif isinstance(value, torch.SymFloat):
+            self._bind_one(value.node.expr, node.name)
         elif isinstance(value, torch.Tensor):
             for k, n in enumerate(value.shape):
                 self._bind_one(expression(n), f"{node.name}.size({k})")
@@ -145,6 +147,7 @@ class Program:
         args += [f"{name}={self._argument(x)}" for name, x in node.kwargs.items()]
         self._lines.append(f"{node.name} = {target}({', '.join(args)})")
         self._roots[node] = self._aliased(node)
+        self._bind(node)  # strides may be written with a size that is known from here on
         if not views.is_view(node) and isinstance(node.meta.get("val"), torch.Tensor):
             self._checked(node)
         if (
@@ -155,7 +158,6 @@ class Program:
             )
         ):
             self.eager.append(node)
-        self._bind(node)
 
     def _aliased(self, node: Node) -> set[Node]:
         """The values whose memory a result may be part of."""

@@ -6,6 +6,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
@@ -28,10 +29,15 @@ class Schedule:
     realized: set[Node] = field(default_factory=set)
     _needed: set[Node] = field(default_factory=set)  # nodes that are run by torch
     _groups: dict[int, Group] = field(default_factory=dict)
+    _makers: dict[sympy.Symbol, Node] = field(default_factory=dict)  # of numbers that depend on data
 
     def run(self) -> Schedule:
         """Find out."""
         graph = self.fusion.graph
+        for node in graph.nodes:
+            if node.op == "call_function":
+                for symbol in _unknown(node):
+                    self._makers.setdefault(symbol, node)
         rest = [n for n in graph.nodes if n.op == "output" or (n.op == "call_function" and n.is_impure())]
         while rest:
             node = rest.pop()
@@ -42,10 +48,11 @@ class Schedule:
                 self.realized.add(node)
                 if group.number not in self._groups:
                     self._groups[group.number] = group
-                    rest += self.operands(group)
+                    rest += [*self.operands(group), *self._numbers(group)]
                 continue
             self._needed.add(node)
             rest += [x for x in node.all_input_nodes if not is_size(x)]
+            rest += self._numbers(node)
         self._order()
         return self
 
@@ -82,6 +89,14 @@ class Schedule:
                 found[base] = None
         return list(found)
 
+    def _numbers(self, unit: Unit) -> list[Node]:
+        """What makes the numbers that a unit has in its sizes or arguments, and that depend on data."""
+        if not self._makers:
+            return []
+        nodes = unit.nodes if isinstance(unit, Group) else [unit]
+        used = {s for n in nodes for x in (n, *n.all_input_nodes) for s in _unknown(x)}
+        return [self._makers[s] for s in used if s in self._makers and self._makers[s] is not unit]
+
     def _order(self) -> None:
         order = self.fusion.order
         units: list[Unit] = [*self._groups.values(), *(n for n in self._needed if n.op == "call_function")]
@@ -91,7 +106,7 @@ class Schedule:
         random: int | None = None
         for k, unit in enumerate(units):
             inputs = self.operands(unit) if isinstance(unit, Group) else unit.all_input_nodes
-            for x in inputs:
+            for x in (*inputs, *self._numbers(unit)):
                 source = self.fusion.of.get(x) if x in self.fusion.of else x
                 if source is not None and id(source) in places and places[id(source)] != k:
                     before[k].add(places[id(source)])
@@ -120,6 +135,12 @@ class Schedule:
 
 def _first(unit: Unit, order: dict[Node, int]) -> int:
     return min(map(order.__getitem__, unit.nodes)) if isinstance(unit, Group) else order[unit]
+
+
+def _unknown(node: Node) -> set[sympy.Symbol]:
+    value = node.meta.get("val")
+    symbolic = isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, tuple, list))
+    return free_unbacked_symbols(value) if symbolic else set()
 
 
 def is_size(node: Node) -> bool:

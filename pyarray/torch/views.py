@@ -165,9 +165,12 @@ def _selected(node: Node) -> Any:
 def slice_start(node: Node) -> Any:
     """The first index of a slice as an expression; None where its bounds aren't plain."""
     axis = _axis(node, 1, len(shape_of(node)))
-    start = _argument(node, 2, "start", None) or 0
+    start = _argument(node, 2, "start", None)
+    start = 0 if start is None else start
     # what torch clamps is a start beyond the end, which leaves nothing
-    if start != 0 and (shape_of(node)[axis] == 0 or not expression(_argument(node, 4, "step", 1)).is_Integer):
+    if expression(start) != 0 and (
+        shape_of(node)[axis] == 0 or not expression(_argument(node, 4, "step", 1)).is_Integer
+    ):
         return None
     return _from_front(start, source_of(node).meta["val"].shape[axis])
 

@@ -177,6 +177,26 @@ def test_sizes_that_depend_on_data():
     same(lambda x: torch.unique(x * 2) + 1, torch.tensor([1.0, 2, 2, 3]))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x.nonzero() + 1, (x.nonzero() * 2).sum(0), x[x > 0] * 2),
+        lambda x: x * x.sum().item() + x.max().item(),
+        lambda x: torch.zeros(int(x.abs().max().item()) + 2) + 1,
+        lambda x: torch.arange(x.nonzero().shape[0]) * 2 + x.nonzero().shape[0],
+        lambda x: x + x.abs().max().to(torch.int64).item() // 2,
+        lambda x: (x * 2)[x.abs().max().to(torch.int64).item() // 8 :] + 1,
+    ],
+)
+def test_numbers_that_depend_on_data_inside_a_graph(function):
+    config = torch._dynamo.config
+    with config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(function, backend=pyarray, dynamic=True, fullgraph=True)
+        for shape in ((5, 4), (6, 7)):
+            x = torch.arange(-3.0, shape[0] * shape[1] - 3).reshape(shape) % 6 - 2
+            equal(compiled(x), function(x))
+
+
 def test_aliasing_inputs():
     def function(x, y):
         y.mul_(2)

@@ -18,8 +18,11 @@ def _noise(seed: int) -> Any:
     def change(x: torch.Tensor, step: Step, operands: list[torch.Tensor]) -> torch.Tensor:
         if not step.noisy or not x.dtype.is_floating_point:
             return x
-        up = torch.randint(-1, 2, x.shape, generator=made).to(x.device, torch.float64)
+        up = torch.randint(0, 2, x.shape, generator=made).to(x.device, torch.float64) * 2 - 1
         eps = torch.finfo(x.dtype).eps
+        # Sums of n terms in another order: their errors grow with the root of n.
+        terms = max((y.numel() for y in operands), default=1) / max(x.numel(), 1)
+        eps *= 1 + terms**0.5 / 8
         scale = 2 * max(_scale(y) for y in (x, *operands))
         return (x.double() * (1 + 2 * eps * up) + up * eps * scale).to(x.dtype)
 
@@ -35,12 +38,12 @@ def _scale(x: torch.Tensor) -> float:
 
 def difference(
     graph: Graph,
-    tensors: list[torch.Tensor],
+    sizes: dict[str, int],
     wanted: list[torch.Tensor],
     made: list[torch.Tensor],
     device: str,
 ) -> list[str]:
-    """A line for each output that differs."""
+    """A line for each output that differs, with inputs of these sizes."""
     lines, noisy = [], None
     for k, (want, got) in enumerate(zip(wanted, made, strict=True)):
         if got.dtype != want.dtype or got.shape != want.shape or got.device != want.device:
@@ -49,7 +52,10 @@ def difference(
         if _equal(want, got).all():
             continue
         if noisy is None:
-            noisy = [graph.run(tensors, _noise(n), device, turned=n % 2 == 1) for n in range(ROUNDS)]
+            noisy = [
+                graph.run(graph.made(sizes, device), _noise(n), device, turned=n % 2 == 1)
+                for n in range(ROUNDS)
+            ]
         wrong = _outside(want, got, [run[k] for run in noisy])
         if wrong.any():
             at = tuple(int(n) for n in wrong.nonzero()[0])
@@ -58,6 +64,12 @@ def difference(
                 f"at {at} {got[at].item()} instead of {want[at].item()}"
             )
     return lines
+
+
+def changes(wanted: list[torch.Tensor], made: list[torch.Tensor]) -> list[str]:
+    """A line for each input that isn't what it is in eager torch, afterwards."""
+    pairs = zip(wanted, made, strict=True)
+    return [f"input {k} isn't what it should be" for k, (a, b) in enumerate(pairs) if not _equal(a, b).all()]
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

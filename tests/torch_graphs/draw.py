@@ -120,6 +120,14 @@ class Graph:
     steps: list[Step]
     outputs: list[int]
     symbols: dict[str, tuple[int, int]]  # the input and axis that have each symbol's size
+    changed: bool = False  # whether inputs are written
+
+    def made(self, sizes: Sizes, device: str) -> list[torch.Tensor]:
+        """The inputs for these sizes, in memory of their own."""
+        found: list[torch.Tensor] = []
+        for x in self.inputs:
+            found.append(x.make(sizes, device, found))
+        return found
 
     def run(
         self, tensors: list[Any], noise: Callable[..., Any] | None = None, device: str = "cpu",
@@ -164,6 +172,7 @@ class Drawing:
         self.steps: list[Step] = []
         self.symbols: dict[str, tuple[int, int]] = {}
         self.fresh = 0
+        self.changed = False
 
     # ---- inputs
 
@@ -271,4 +280,4 @@ def finish(d: Drawing) -> Graph:
     outputs = [made[-1]] if made else [0]
     for _ in range(rng.randrange(4)):
         outputs.append(rng.choice(made) if made and rng.random() < 0.9 else rng.randrange(len(d.inputs)))
-    return Graph(d.inputs, d.steps, outputs, d.symbols)
+    return Graph(d.inputs, d.steps, outputs, d.symbols, d.changed)

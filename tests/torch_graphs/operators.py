@@ -10,6 +10,7 @@ from pyarray.torch import operators as ours
 
 from .draw import DTYPES, FLOATS, Drawing, Value, broadcast_shape
 from .reductions import between, creation, norm, reduction
+from .unusual import change, unusual
 from .views import view
 
 aten = torch.ops.aten
@@ -126,4 +127,7 @@ def cast(d: Drawing) -> bool:
     return d.add(f"to {to}", [x], apply, [x.shape])
 
 
-STEPS = (pointwise,) * 9 + (cast,) + (view,) * 5 + (reduction,) * 3 + (norm, between, between, creation)
+STEPS = (
+    (pointwise,) * 9 + (cast,) + (view,) * 5 + (reduction,) * 3 + (norm, between, between, creation, unusual)
+)  # fmt: skip
+WITH_CHANGES = STEPS + (change,) * 2
