@@ -28,6 +28,7 @@ PARTS = (
     "pinned",
     "debug",
     "tuner",
+    "splits",
     "gpu",
     "gpu_launch",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dtypes import DType
 from . import emit_views as views
-from .emit_digits import digits, why_not
+from .emit_digits import Span, digits, why_not
 from .emit_value import Values, constant
 from .emit_value import cname as cname
 from .emit_value import ctype as ctype
@@ -120,27 +120,35 @@ class Code(Values):
         if not unit_step(reach) or isinstance(reach.stop, Const):
             return None  # loops of a constant length unroll, and fold their divisions
         first, last = f"k{self.counters + 1}_first", f"k{self.counters + 1}_stop"  # `digits` counts one up
-
-        def body(head: str, depth: int) -> str:
-            return f"{head}{self.block(s.body, depth)}{'    ' * (depth - 1)}}}\n"
-
-        text = digits(self, s, first, last, indent + 1, body)
+        text = self.split_rows(s, first, last, indent + 1)
         if text is None:
             return None
         start = self.expr(reach.start) if reach.start is not None else "0"
         bounds = f"{pad}    const int64_t {first} = {start}, {last} = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
         return f"{pad}{{\n{bounds}{text}{pad}}}\n"
 
+    def split_rows(self, s: For, first: str, last: str, indent: int) -> str | None:
+        """The loop over its last variable in rows; None of one that isn't split."""
+
+        def body(span: Span, depth: int) -> str:
+            return f"{span.head(depth)}{self.block(s.body, depth)}{'    ' * (depth - 1)}}}\n"
+
+        return digits(self, s, first, last, indent, body)
+
     def write_product(self, s: For, pad: str, indent: int) -> str:
         """Nested loops, whose bounds are all evaluated before the first."""
-        head, loops, tail = "", "", ""
+        head, opened, tail = "", list[str](), ""
         for depth, (variable, reach) in enumerate(zip(s.variables, s.ranges, strict=True)):
             self.counters += 1
             name, k, inner = cname(variable), f"k{self.counters}", pad + "    " * depth
             head += f"{pad}const int64_t {k}_stop = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
-            loops += f"{inner}for (int64_t {name} = 0; {name} < {k}_stop{self.going}; ++{name}) {{\n"
+            opened.append(f"{inner}for (int64_t {name} = 0; {name} < {k}_stop{self.going}; ++{name}) {{\n")
             tail = f"{inner}}}\n{tail}"
-        return head + loops + self.block(s.body, indent + len(s.ranges)) + tail
+        last = indent + len(s.ranges) - 1
+        rows = self.split_rows(s, "0", f"{k}_stop", last)
+        if rows is not None:  # in place of the innermost loop
+            return "".join([head, *opened[:-1], rows]) + tail.partition("\n")[2]
+        return "".join([head, why_not(self, s, indent), *opened, self.block(s.body, last + 1), tail])
 
     def loop_head(self, s: For, variable: str, reach: Range, pad: str) -> str:
         """Opens a C loop with Python's meaning: bounds are evaluated once, in order."""
@@ -163,15 +171,12 @@ class Code(Values):
         """A reduction whose order is free: `LANES` accumulators side by side, combined at the end. Restricted
         to step 1."""
         (variable,), (reach,) = s.variables, s.ranges
-        name, types = (
-            cname(variable),
-            {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)},
-        )
-        start = self.expr(reach.start) if reach.start is not None else "0"
+        types = {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
         self.counters += 1
         k, inner = f"k{self.counters}", pad + "    "
+        start = self.expr(reach.start) if reach.start is not None else "0"
         stop = self.expr(reach.stop)  # type: ignore[arg-type]
-        text = f"{pad}{{\n{inner}int64_t {k} = {start};\n{inner}const int64_t {k}_stop = {stop};\n"
+        text = f"{pad}{{\n{inner}const int64_t {k}_first = {start}, {k}_stop = {stop};\n"
         lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         for acc, op in s.reductions:
             dtype = types[acc].dtype
@@ -180,17 +185,31 @@ class Code(Values):
             text += f"{inner}for (int lane = 0; lane < {LANES}; ++lane) {lanes[acc]}[lane] = {first};\n"
         saved = dict(self.renamed)
         self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
-        body = self.block(s.body, indent + 3)
-        text += f"{inner}for (; {k} + {LANES} <= {k}_stop{self.going}; {k} += {LANES}) {{\n"
-        text += f"{inner}    {self.dialect.lanes}\n"
-        text += f"{inner}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
-        text += f"{inner}        const int64_t {name} = {k} + lane;\n{body}{inner}    }}\n{inner}}}\n"
-        text += f"{inner}for (int lane = 0; {k} < {k}_stop; ++{k}, ++lane) {{\n"
-        text += f"{inner}    const int64_t {name} = {k};\n"
-        text += self.block(s.body, indent + 2) + f"{inner}}}\n"
+
+        def body(span: Span, depth: int) -> str:
+            return self.in_lanes(s, span, depth)
+
+        rows = digits(self, s, f"{k}_first", f"{k}_stop", indent + 1, body)
+        whole = Span(cname(variable), f"{k}_first", f"{k}_stop")
+        text += why_not(self, s, indent + 1) + body(whole, indent + 2) if rows is None else rows
         text += self.combine(s, lanes, types, inner)
         self.renamed = saved
         return text + f"{pad}}}\n"
+
+    def in_lanes(self, s: For, span: Span, depth: int) -> str:
+        """The span, `LANES` iterations at a time."""
+        self.counters += 1
+        k, pad = f"k{self.counters}", "    " * (depth - 1)
+        declared = f" {span.declared}" if span.declared else ""
+        head = f"{pad}for (; {k} + {LANES} <= {k}_past{self.going}; {k} += {LANES}) {{\n"
+        text = f"{pad}int64_t {k} = {span.first};\n{pad}const int64_t {k}_past = {span.past};\n{head}"
+        text += f"{pad}    {self.dialect.lanes}\n"
+        text += f"{pad}    for (int lane = 0; lane < {LANES}; ++lane) {{\n"
+        text += f"{pad}        const int64_t {span.k} = {k} + lane;{declared}\n"
+        text += f"{self.block(s.body, depth + 1)}{pad}    }}\n{pad}}}\n"
+        text += f"{pad}for (int lane = 0; {k} < {k}_past; ++{k}, ++lane) {{\n"
+        text += f"{pad}    const int64_t {span.k} = {k};{declared}\n"
+        return text + f"{self.block(s.body, depth)}{pad}}}\n"
 
     def combine(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
         text = f"{pad}for (int half = {LANES // 2}; half > 0; half /= 2) {{\n"

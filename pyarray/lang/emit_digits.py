@@ -11,17 +11,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .emit_value import Values, cname
 from .ir import For
-from .split import Product, Split, find_split
+from .split import Product, Split, Symbol, find_split
 
 _PAD = "    "
 _SHORT = 2  # iterations of a row that are cheaper than their division
 
 
-Body = Callable[[str, int], str]  # the loop whose `for` is given, and its body at that depth
+class Span(NamedTuple):
+    """A loop in C of `k` over [first, past); `declared` stands at the beginning of its body."""
+
+    k: str
+    first: str
+    past: str
+    declared: str = ""
+
+    def head(self, depth: int) -> str:
+        """Its `for`, around a body at that depth."""
+        pad, k = _PAD * (depth - 1), self.k
+        text = f"{pad}for (int64_t {k} = {self.first}; {k} < {self.past}; ++{k}) {{\n"
+        return text + (f"{pad}    {self.declared}\n" if self.declared else "")
+
+
+Body = Callable[[Span, int], str]  # the loop, with its body at that depth
 
 
 def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Body) -> str | None:
@@ -36,9 +51,9 @@ def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Bod
 
 
 def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | None:
-    """Of a parallel loop of a GPU, each of whose iterations is a thread's: what stands before the loop, what
+    """Of a loop whose iterations are shared out among the threads of a GPU: what stands before the loop, what
     stands behind the variable in each iteration, and what stands for its divisions."""
-    split = _find(code, loop)
+    split = None if code.debug else find_split(loop, rows=False)
     if not isinstance(split, Split):
         return None
     code.counters += 1
@@ -89,6 +104,8 @@ class _Digits:
 
     def told(self) -> str:
         whole = ", of which the range is a multiple" if self.split.whole else ""
+        for p, q in self.split.equal:
+            whole += f", if {p} is {q}"
         rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
         cuts = " | ".join(str(p) for p in self.split.points)
         return f"{self.variable} at {cuts}{whole}{rest}"
@@ -99,7 +116,8 @@ class _Digits:
     def head(self, tests: list[str], pad: str) -> str:
         """The sizes of the digits, and whether the loop can run over them: further `tests`."""
         ok = self.ok
-        symbols = sorted({s for size in self.sizes for s in size.symbols})
+        products = [*self.sizes, *(p for pair in self.split.equal for p in pair)]
+        symbols = sorted({s for made in products for s in made.symbols})
         names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
         text = ""
         for symbol, name in names.items():
@@ -107,18 +125,22 @@ class _Digits:
         tests = [*tests, *(f"{name} > 0" for name in names.values())]
         text += f"{pad}bool {ok} = {' && '.join(tests) or 'true'};\n"
         for k, size in enumerate(self.sizes, 1):
-            parts = [names[s] for s in size.symbols]
-            made = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)], ok)
-            text += f"{pad}const int64_t {self.n(k)} = {made};\n"
+            text += f"{pad}const int64_t {self.n(k)} = {self.factors(size, names)};\n"
+        for p, q in self.split.equal:
+            text += f"{pad}{ok} = {ok} && {self.factors(p, names)} == {self.factors(q, names)};\n"
         if len(self.sizes) > 1:
-            text += f"{pad}(void){self.product([self.n(k + 1) for k in range(len(self.sizes))], ok)};\n"
+            text += f"{pad}(void){self.product([self.n(k + 1) for k in range(len(self.sizes))])};\n"
         return text
 
-    def product(self, parts: list[str], ok: str) -> str:
+    def factors(self, size: Product, names: dict[Symbol, str]) -> str:
+        parts = [names[s] for s in size.symbols]
+        return self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
+
+    def product(self, parts: list[str]) -> str:
         """Which clears `ok` where 64 bits don't hold it."""
         made = parts[0]
         for part in parts[1:]:
-            made = f"pa_bound_mul({made}, {part}, &{ok})"
+            made = f"pa_bound_mul({made}, {part}, &{self.ok})"
         return made
 
     def value(self, low: int, high: int | None) -> str:
@@ -167,8 +189,8 @@ class _Rows(_Digits):
         code.digits = outer | {node: self.value(*pair) for node, pair in self.split.terms.items()}
         text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
         code.digits = outer
-        head = f"{pad}        for (int64_t {name} = {self.first}; {name} < {self.last}; ++{name}) {{\n"
-        return f"{text}{pad}    }} else {{\n{self.body(head, depth + 3)}{pad}    }}\n{pad}}}\n"
+        whole = self.body(Span(name, self.first, self.last), depth + 3)
+        return f"{text}{pad}    }} else {{\n{whole}{pad}    }}\n{pad}}}\n"
 
     def start(self, pad: str) -> str:
         """The digits of the first iteration."""
@@ -184,8 +206,8 @@ class _Rows(_Digits):
         text = f"{pad}for (int64_t {t} = {self.first}; {t} < {last};) {{\n"
         text += f"{pad}    const int64_t row{tag} = {n} - {r} < {last} - {t} ? {n} - {r} : {last} - {t};\n"
         text += f"{pad}    const int64_t base{tag} = {t} - {r}, end{tag} = {r} + row{tag};\n"
-        head = f"{pad}    for (int64_t d{tag} = {r}; d{tag} < end{tag}; ++d{tag}) {{\n"
-        text += self.body(f"{head}{pad}        const int64_t {name} = base{tag} + d{tag};\n", depth + 2)
+        row = Span(f"d{tag}", r, f"end{tag}", f"const int64_t {name} = base{tag} + d{tag};")
+        text += self.body(row, depth + 2)
         text += f"{pad}    {t} += row{tag};\n{pad}    {r} = 0;\n{pad}    ++{self.q(1)};\n"
         tail = ""
         for k in range(2, len(self.sizes) + 1):

@@ -9,7 +9,7 @@ from . import emit_views as views
 from .emit_apart import apart_arrays, apart_call, apart_way
 from .emit_code import Code, cname, ctype, iteration, sites_of
 from .emit_collect import collected, collecting, users
-from .emit_digits import digits, why_not
+from .emit_digits import Span, digits, why_not
 from .extents import extents
 from .hoist import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
@@ -276,8 +276,8 @@ def _single(code: Code, loop: For) -> str:
     )
     if step is None:
 
-        def body(head: str, depth: int) -> str:
-            return f"{head}{code.block(loop.body, depth)}{'    ' * (depth - 1)}}}\n"
+        def body(span: Span, depth: int) -> str:
+            return f"{span.head(depth)}{code.block(loop.body, depth)}{'    ' * (depth - 1)}}}\n"
 
         text = digits(code, loop, "first", "last", 1, body)
         if text is not None:
@@ -307,17 +307,16 @@ def _product(code: Code, loop: For) -> str:
     text += "".join(f"        const int64_t row_{n} = at_{n};\n" for n in names[:last])
     held = [f"const int64_t {n} = row_{n};\n" for n in names[:last]]
 
-    def body(head: str, depth: int) -> str:
+    def body(span: Span, depth: int) -> str:
         pad = "    " * depth
         at = [f"{iteration('t + (k - first)')}\n"] if code.debug else []
         lines = "".join(pad + line for line in (*held, *at))
-        return f"{head}{lines}{code.block(loop.body, depth)}{pad[4:]}}}\n"
+        return f"{span.head(depth)}{lines}{code.block(loop.body, depth)}{pad[4:]}}}\n"
 
     split = digits(code, loop, "first", "past", 2, body)
     if split is None:
         text += why_not(code, loop, 2)
-        head = "        for (int64_t k = first; k < first + row; ++k) {\n"
-        text += body(f"{head}            const int64_t {inner} = k;\n", 3)
+        text += body(Span("k", "first", "first + row", f"const int64_t {inner} = k;"), 3)
     else:
         text += f"        const int64_t past = first + row;\n{split}"
     text += f"        t += row;\n        at_{inner} = 0;\n"

@@ -13,9 +13,12 @@ from types import MappingProxyType
 from typing import Any
 
 from .emit_code import Code, cname, start_of
+from .emit_digits import thread_digits, why_not
 from .emit_row import Place, Row, chunks, filled_places, find_row, loaded, prepare
 from .ir import Atomic, For, Function, Invoke, Load, Local, Stmt, Store, walk
+from .split import Split, find_split
 
+_SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
 
 
@@ -105,9 +108,13 @@ class GridCode(Code):
             self.shared(s, pad, indent) if self.team and self.owned(s) else super().write_For(s, pad, indent)
         )
 
-    def split_loop(self, s: For, pad: str, indent: int) -> str | None:
+    def split_rows(self, s: For, first: str, last: str, indent: int) -> str | None:
         """Two texts of one body would differ in where the threads of a team meet."""
-        return None if self.team else super().split_loop(s, pad, indent)
+        if not self.team:
+            return super().split_rows(s, first, last, indent)
+        if not self.debug and isinstance(find_split(s), Split):
+            self.notes[s.loc.line, f"loop over {s.variables[-1]}: its divisions stay: {_SHARED}"] = None
+        return None
 
     def shared(self, s: For, pad: str, indent: int) -> str:
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
@@ -142,11 +149,15 @@ class GridCode(Code):
         stop = self.expr(reach.stop)  # type: ignore[arg-type]
         self.counters += 1
         k, loads = f"k{self.counters}", sum(isinstance(n, Load) for st in s.body for n in walk(st))
-        text = f"{pad}const int64_t {k}_stop = {stop};\n"
+        head, taken, terms = thread_digits(self, s) or (why_not(self, s, 1), "", {})
+        text = f"{pad}const int64_t {k}_stop = {stop};\n{head}"
         text += f"{pad}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
         text += f"{pad}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
-        text += f"{pad}    const int64_t {cname(variable)} = {k};\n"
-        return f"{text}{self.block(s.body, indent + 1)}{pad}}}\n"
+        text += f"{pad}    const int64_t {cname(variable)} = {k};{taken and ' '}{taken}\n"
+        outer, self.digits = self.digits, self.digits | terms
+        text += f"{self.block(s.body, indent + 1)}{pad}}}\n"
+        self.digits = outer
+        return text
 
     def joined(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
         """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""

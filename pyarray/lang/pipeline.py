@@ -74,10 +74,10 @@ def lower(
     if debug:
         outs = [name for name, how in said.items() if how == "OUT"]
         tree, sites = check(track(tree, outs) if outs else tree)
-    tree, notes = (tree, Notes()) if debug else by_indices(tree)
+    dialect = DIALECTS[target]
+    tree, notes = (tree, Notes()) if debug else by_indices(tree, dialect.blocks)
     tree = _without_unused(verify(sequence(tree)))
     pins = {path: kind for path, kind in pins.items() if path in dict(tree.kernel.params)}
-    dialect = DIALECTS[target]
     text, entry, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
     tested = tuple(x for x in extents(tree.kernel) if not in_memory(x, facts))
     params = tree.kernel.params

@@ -38,31 +38,36 @@ from .ir import (
     walk,
 )
 from .scalar import binary, constant
-from .split import ONE, Product, Symbol, Symbols, groups
+from .split import ONE, Product, Symbol, Symbols, counts, groups
 
 Notes = dict[tuple[int, str], None]  # (line, what became of what stands there), in order
 _NUMBERED = "an element of a reshape, by its strides where they fit, else its number is divided: "
-_UNEVEN, _OTHER = "the sizes don't divide each other", "an index of merged axes is no variable of a loop"
+_UNEVEN, _OTHER = (
+    "the sizes don't divide each other",
+    "an index of merged axes is no loop variable that has digits",
+)
 _AWAY, _EFFECT = "it was cut, reshaped again or handed on", "an index calls a function"
 
 
-def by_indices(tree: Tree) -> tuple[Tree, Notes]:
+def by_indices(tree: Tree, blocks: bool) -> tuple[Tree, Notes]:
     """The tree with accesses to the arrays themselves where that needs no division but of loop variables, and
-    what to say about each of them."""
+    what to say about each of them. `blocks`: iterations come in blocks, not in threads of their own."""
     notes: Notes = {}
-    made = [_Function(f, notes).made() for f in (*tree.functions, tree.kernel)]
+    made = [_Function(f, notes, blocks).made() for f in (*tree.functions, tree.kernel)]
     return Tree(made[-1], tuple(made[:-1])), notes
 
 
 class _Function:
-    def __init__(self, function: Function, notes: Notes):
+    def __init__(self, function: Function, notes: Notes, blocks: bool):
         self.function, self.notes = function, notes
         nodes = [n for s in function.body for n in walk(s)]
         self.some = any(getattr(getattr(n, "type", None), "over", None) is not None for n in nodes)
         sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
         params = {name for name, _ in function.params}
         self.loops = {v for n in nodes if isinstance(n, For) for v in n.variables}
-        self.innermost = {n.variables[-1] for n in nodes if isinstance(n, For)}
+        loops = [n for n in nodes if isinstance(n, For)]
+        self.digits = {n.variables[-1] for n in loops if counts(n, blocks)}
+        self.digits -= {n.variables[-1] for n in loops if not counts(n, blocks)}
         self.changing = {n for n, count in sets.items() if count > 1 or n in params} | self.loops
         self.values = {
             n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and n.name not in self.changing
@@ -94,7 +99,7 @@ class _Function:
 
     def reshape(self, array: Any) -> Reshape | None:
         """What the array is, if it is a reshape of a variable that stays as it is."""
-        if isinstance(array, Local):
+        while isinstance(array, Local):
             array = self.values.get(array.name)
         if not isinstance(array, Reshape) or not isinstance(array.array, Local):
             return None
@@ -113,7 +118,7 @@ class _Function:
             axes, given = own[left], index[right]
             if len(axes) == 1:
                 found.append(self.number(e, view, right, given))
-            elif len(given) == 1 and isinstance(given[0], Local) and given[0].name in self.innermost:
+            elif len(given) == 1 and isinstance(given[0], Local) and given[0].name in self.digits:
                 found += _digits(loc, given[0], axes)
             elif axes:
                 return _UNEVEN if len(given) > 1 else _OTHER

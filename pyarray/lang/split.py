@@ -33,6 +33,7 @@ _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _MASKED = 8  # iterations of a row from which on it is as fast as a mask
 SEVERAL, CHANGING = "it divides a sum of several loop variables", "the divisor changes in the loop"
 INDIRECT, UNEVEN = "it divides something else than the variable", "the divisors don't divide each other"
+_OUTER = "its iterations have loops of their own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +137,15 @@ def groups(
 class Split:
     """`points` from 1 on. `terms` are the expressions that are digits: `(i % high) // low`, by the numbers of
     these points, where no `high` stands for `i // low`. `symbols` are the expressions of the names. `whole`:
-    the loop's range is a multiple of the last point for sure. `rest`: why others stay, if some do."""
+    the loop's range is a multiple of the last point for sure. `rest`: why others stay, if some do. `equal`:
+    places that have to equal one of the points when the loop runs, each with that point."""
 
     points: tuple[Product, ...]
     terms: dict[Any, tuple[int, int | None]]
     symbols: dict[str, Any]
     whole: bool
     rest: str | None
+    equal: tuple[tuple[Product, Product], ...] = ()
 
 
 def find_split(loop: For, rows: bool = True) -> Split | str | None:
@@ -154,12 +157,16 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
         return found.reason
     if rows and (reason := _without_rows(loop)):
         return reason
-    points = chain(p for pair in found.terms.values() for p in pair if p is not None)
+    places = dict.fromkeys(p for pair in found.terms.values() for p in pair if p is not None)
+    points, stands = chain(places), dict(zip(places, places, strict=True))
+    if points is None:
+        stands = _taken_for_equal(places, found.symbols)
+        points = chain(stands.values())
     if points is None:
         return UNEVEN
     if len(points) == 1 or _is_masked(points):
         return None
-    number = {p: k for k, p in enumerate(points)}
+    number = {p: points.index(q) for p, q in stands.items()}
     terms = {
         node: (number[low], None if high is None else number[high])
         for node, (low, high) in found.terms.items()
@@ -167,7 +174,19 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
     stop = found.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
     cuts = None if stop is None else cut_points(stop, points)
     whole = stop == points[-1] or (cuts is not None and set(points) <= set(cuts))
-    return Split(points, terms, found.symbols, whole, found.reason)
+    equal = tuple((p, q) for p, q in stands.items() if p != q)
+    return Split(points, terms, found.symbols, whole, found.reason, equal)
+
+
+def _taken_for_equal(places: Iterable[Product], symbols: dict[str, Any]) -> dict[Product, Product]:
+    """What stands for each place: products of as many sizes of arrays are expected to be equal, as they are
+    where a loop walks over several arrays of one shape."""
+    first: dict[tuple[int, int], Product] = {}
+    stands: dict[Product, Product] = {}
+    for p in places:
+        sizes = p.symbols and all(isinstance(symbols[s.name], Size) for s in p.symbols)
+        stands[p] = first.setdefault((len(p.symbols), p.number), p) if sizes else p
+    return stands
 
 
 def _without_rows(loop: For) -> str | None:
@@ -176,8 +195,18 @@ def _without_rows(loop: For) -> str | None:
         return "the loop has a step"
     nodes = [n for s in loop.body for n in walk(s)]
     if any(isinstance(n, (For, While)) for n in nodes):
-        return "its iterations have loops of their own"  # beside which a division is little
+        return _OUTER  # beside which a division is little
     return "a break leaves it" if any(isinstance(n, Break) for n in nodes) else None
+
+
+def counts(loop: For, blocks: bool) -> bool:
+    """Whether divisions of the loop's last variable cost little. `blocks`: the iterations of a parallel loop
+    come in blocks, not in threads of their own."""
+    if loop.loop is not None and not blocks:
+        return True
+    if loop.loop is None and isinstance(loop.ranges[-1].stop, Const):  # which unrolls
+        return False
+    return _without_rows(loop) in (None, _OUTER)
 
 
 def _is_masked(points: tuple[Product, ...]) -> bool:

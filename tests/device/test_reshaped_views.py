@@ -10,7 +10,7 @@ from strategies import numpy_views
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
 from pyarray.jit.mode import debug
-from pyarray.lang.markers import atomic_add, ndrange
+from pyarray.lang.markers import atomic_add, ndrange, unordered
 
 
 @func
@@ -34,6 +34,21 @@ def forms(out, a, h, w):
         out[2, n] = line[n] + 100 * a.ravel()[m] + 10000 * line.reshape(w, h)[n // h, n % h]
 
 
+@kernel
+def sums(out, a, b, h):
+    """Reduced axes, pairs of loops, two arrays whose sizes may be equal."""
+    t, s, line = a.reshape(a.shape[0], -1), a.reshape(a.shape[0], -1), b.ravel()
+    for i in range(a.shape[0]):
+        total, other = 0, 0
+        for j in unordered(range(t.shape[1])):
+            total += t[i, j]
+        for k, j in ndrange(2, t.shape[1]):
+            other += (k + 1) * s[i, j]
+        out[i] = total + 1000 * other
+    for n in range(a.size):
+        out[a.shape[0] + n] = a.ravel()[n] - 3 * line[n]
+
+
 @st.composite
 def views(draw):
     """An array of two or three axes in any layout, and two sizes that it has."""
@@ -51,6 +66,9 @@ def test_as_numpy(device, checked):
         a, h, w = found
         with debug(checked):
             agree(forms, device, np.zeros((3, a.size), np.int64), a, h, w)
+            if a.shape[0]:  # beside a size of 0 NumPy has no -1
+                b = a.ravel().reshape(a.shape[::-1]).T[::-1] if h % 2 else a[::-1]
+                agree(sums, device, np.zeros(a.shape[0] + a.size, np.int64), a, b, h)
 
     drawn()
 

@@ -8,10 +8,11 @@ import pytest
 from pyarray.dtypes import float32, int64
 from pyarray.jit.kernel import func, kernel
 from pyarray.lang.ir import ArrayType, ScalarType
-from pyarray.lang.markers import ndrange
+from pyarray.lang.markers import ndrange, unordered
 from pyarray.lang.pipeline import lower
 
 OUT, CUBE, DENSE = ArrayType(float32, 2, False), ArrayType(float32, 3, True), ArrayType(float32, 3, False)
+STRIDED = ArrayType(float32, 2, True)
 NUMBER = ScalarType(int64, weak=True)
 OWN = "an element of a reshape, by the indices of the array"
 ROWS = "a.shape[2]: rows, in which the digits are counted"
@@ -65,9 +66,39 @@ def handed(out, a, n):
         out[i, 0] = first(t[i])
 
 
+@kernel
+def leaving(out, a, n):
+    t = a.reshape(a.shape[0], -1)
+    for i in range(t.shape[0]):
+        for j in range(t.shape[1]):
+            if t[i, j] > 3:
+                break
+            out[i, j] = 1
+
+
+@kernel
+def summed(out, a, n):
+    t = a.reshape(a.shape[0], -1)
+    for i in range(t.shape[0]):
+        total = 0.0
+        for j in unordered(range(t.shape[1])):
+            total += t[i, j]
+        for _, k in ndrange(2, t.shape[1]):
+            total += t[i, k]
+        out[i, 0] = total
+
+
+@kernel
+def together(out, a, b):
+    s, t = a.ravel(), b.ravel()
+    for i in range(s.size):
+        s[i] = t[i]
+
+
 NUMBERED = [
     (uneven, "the sizes don't divide each other"),
-    (elsewhere, "an index of merged axes is no variable of a loop"),
+    (elsewhere, "an index of merged axes is no loop variable that has digits"),
+    (leaving, "an index of merged axes is no loop variable that has digits"),
     (handed, "it was cut, reshaped again or handed on"),
 ]
 
@@ -101,6 +132,25 @@ def test_the_size_that_is_left_is_a_product():
     assert said == ["loop over i: its divisions stay: its iterations have loops of their own", OWN]
     said, _ = notes(left, "hip")
     assert said == ["loop over i at 1 | a.shape[1]: one division a digit in each thread", OWN]
+
+
+@pytest.mark.parametrize(("target", "how"), [("cpu", ROWS), ("cuda", THREAD)])
+def test_reduced_axes_are_split(target, how):
+    said, _ = notes(summed, target)
+    team = "loop over k: its divisions stay: a team of threads shares the iteration around it"
+    last = team if target == "cuda" else f"loop over k at 1 | {ROWS}"
+    assert said == [f"loop over j at 1 | {how}", OWN, last, OWN]
+
+
+def test_arrays_of_one_shape_are_walked_together():
+    """Whether they have one shape is seen when the loop runs."""
+    said = lower(together.source_text, [("out", OUT), ("a", CUBE), ("b", CUBE)], "cpu").notes
+    places = (
+        "a.shape[2] | a.shape[1] * a.shape[2], if b.shape[2] is a.shape[2], if b.shape[1] * b.shape[2] is"
+    )
+    assert said[0][1].startswith(f"loop over i at 1 | {places} a.shape[1] * a.shape[2]: rows")
+    two = lower(together.source_text, [("out", OUT), ("a", CUBE), ("b", STRIDED)], "cpu").notes
+    assert "at 1 | a.shape[2] | a.shape[1] * a.shape[2], if b.shape[1] is a.shape[2]: rows" in two[0][1]
 
 
 @pytest.mark.parametrize(("k", "why"), NUMBERED)

@@ -43,19 +43,20 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
         v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
         v_s = 0.0f;
         {
-            int64_t k1 = 0;
-            const int64_t k1_stop = v_x.n1;
+            const int64_t k1_first = 0, k1_stop = v_x.n1;
             float lane_v_s[16];
             for (int lane = 0; lane < 16; ++lane) lane_v_s[lane] = 0.0f;
-            for (; k1 + 16 <= k1_stop; k1 += 16) {
+            int64_t k2 = k1_first;
+            const int64_t k2_past = k1_stop;
+            for (; k2 + 16 <= k2_past; k2 += 16) {
                 _Pragma("GCC unroll 1")
                 for (int lane = 0; lane < 16; ++lane) {
-                    const int64_t v_j = k1 + lane;
+                    const int64_t v_j = k2 + lane;
                     lane_v_s[lane] = (lane_v_s[lane] + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
                 }
             }
-            for (int lane = 0; k1 < k1_stop; ++k1, ++lane) {
-                const int64_t v_j = k1;
+            for (int lane = 0; k2 < k2_past; ++k2, ++lane) {
+                const int64_t v_j = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
             }
             for (int half = 8; half > 0; half /= 2) {
@@ -65,7 +66,7 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
             }
             v_s = (v_s + lane_v_s[0]);
         }
-        for (int64_t v_j = 0, k2_stop = v_x.n1; v_j < k2_stop; ++v_j) {
+        for (int64_t v_j = 0, k3_stop = v_x.n1; v_j < k3_stop; ++v_j) {
             *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
         }
     }

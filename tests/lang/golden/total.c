@@ -31,19 +31,20 @@ static inline __attribute__((always_inline)) void kernel_total_body0(const kerne
         const int64_t v__ = t;
         v_s = 0.0f;
         {
-            int64_t k1 = 0;
-            const int64_t k1_stop = v_v.n0;
+            const int64_t k1_first = 0, k1_stop = v_v.n0;
             float lane_v_s[16];
             for (int lane = 0; lane < 16; ++lane) lane_v_s[lane] = 0.0f;
-            for (; k1 + 16 <= k1_stop; k1 += 16) {
+            int64_t k2 = k1_first;
+            const int64_t k2_past = k1_stop;
+            for (; k2 + 16 <= k2_past; k2 += 16) {
                 _Pragma("GCC unroll 1")
                 for (int lane = 0; lane < 16; ++lane) {
-                    const int64_t v_i = k1 + lane;
+                    const int64_t v_i = k2 + lane;
                     lane_v_s[lane] = (lane_v_s[lane] + v_v.data[v_i]);
                 }
             }
-            for (int lane = 0; k1 < k1_stop; ++k1, ++lane) {
-                const int64_t v_i = k1;
+            for (int lane = 0; k2 < k2_past; ++k2, ++lane) {
+                const int64_t v_i = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + v_v.data[v_i]);
             }
             for (int half = 8; half > 0; half /= 2) {
