@@ -145,7 +145,7 @@ class Code(Values):
             opened.append(f"{inner}for (int64_t {name} = 0; {name} < {k}_stop{self.going}; ++{name}) {{\n")
             tail = f"{inner}}}\n{tail}"
         last = indent + len(s.ranges) - 1
-        rows = self.split_rows(s, "0", f"{k}_stop", last)
+        rows = self.split_rows(s, "0", f"k{self.counters}_stop", last)
         if rows is not None:  # in place of the innermost loop
             return "".join([head, *opened[:-1], rows]) + tail.partition("\n")[2]
         return "".join([head, why_not(self, s, indent), *opened, self.block(s.body, last + 1), tail])
