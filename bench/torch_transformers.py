@@ -1,10 +1,10 @@
 """Models of `transformers` under `torch.compile`: `python -m bench.torch_transformers [--device cuda]`.
 
 Models of random weights, drawn from a small config, called with several sizes, 1 among them, forward and
-backward. For each model and backend: how far outputs (and gradients, where it is trained) are from eager's,
-the operators that stay torch's, how often a compiler ran, the time of the first pass over all sizes, compiles
-included, and of a later one. Each backend starts from an empty cache, in a process of its own. transformers
-isn't a dependency: a folder that has it goes into PYTHONPATH, behind those of the environment.
+backward. For each model and backend: the time of the first pass over all sizes, compiles included, and of a
+later one, in turns with eager's; how far outputs (and gradients, where it is trained) are from eager's; how
+often a compiler ran, and the operators that stay torch's. Each backend starts from an empty cache, in a
+process of its own. transformers isn't a dependency: a folder that has it goes into PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -217,26 +217,29 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
     model, inputs = build(name, given.device, given.dtype, given.attention)
     trained = MODELS[name].trained and not given.forward
     programs: list[Any] = []
-    call: Any = model
+    used: Any = backend
     if backend == "pyarray":
         from pyarray.torch.backend import watching
 
-        call = torch.compile(model, backend=watching(programs.append), dynamic=True)
-    elif backend != "eager":
-        call = torch.compile(model, backend=backend, dynamic=True)
+        used = watching(programs.append)
+    call = torch.compile(model, backend=used, dynamic=True)
 
     def timed() -> float:
         if given.device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    passes, compiled = [], 0
-    for _ in range(PASSES):
+    def a_pass(function: Any) -> float:
         start = timed()
         for n in SIZES:
-            step(model, call, inputs[n], trained)
-        passes.append(timed() - start)
-    found: dict[str, Any] = {"first": passes[0], "steady": statistics.median(passes[1:])}
+            step(model, function, inputs[n], trained)
+        return timed() - start
+
+    a_pass(model)
+    first, compiled = a_pass(call), 0
+    passes = [(a_pass(call), a_pass(model)) for _ in range(PASSES)]
+    ours, theirs = (statistics.median(times) for times in zip(*passes, strict=True))
+    found: dict[str, Any] = {"first": first, "steady": ours, "eager": theirs}
     if backend == "pyarray":
         from pyarray.torch.explain import Explanation
         from pyarray.torch.fused_kernel import compiles
@@ -245,28 +248,29 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
         made = Explanation(programs)
         found |= {
             "graphs": len(programs), "kernels": len(made.kernels), "share": made.eager_fraction,
-            "eager": Counter(made.eager).most_common(),
+            "stay": Counter(made.eager).most_common(),
         }  # fmt: skip
     off = [0.0, 0.0]
     for n in SIZES:
-        theirs, ours = (step(model, f, inputs[n], trained) for f in (model, call))
-        off = [max(worst, distance(x, y)) for worst, x, y in zip(off, ours, theirs, strict=True)]
+        wanted, results = (step(model, f, inputs[n], trained) for f in (model, call))
+        off = [max(worst, distance(x, y)) for worst, x, y in zip(off, results, wanted, strict=True)]
     return found | {"off": off, "compiles": compiled, "trained": trained}
 
 
-def show(name: str, backend: str, row: dict[str, Any], eager: dict[str, Any] | None, nodes: bool) -> None:
+def show(name: str, backend: str, row: dict[str, Any], nodes: bool) -> None:
     """A line for one model under one backend."""
-    line = f"{name:8} {backend:8} first pass {row['first']:7.2f} s  later {1e3 * row['steady']:8.2f} ms"
-    if eager is not None and backend != "eager":
-        line += f" (eager / this {eager['steady'] / row['steady']:.2f})  off {row['off'][0]:.1e}"
-        line += f", gradients {row['off'][1]:.1e}" if row["trained"] else ""
+    line = f"{name:8} {backend:8} first pass {row['first']:7.2f} s  later {1e3 * row['steady']:8.2f} ms  "
+    line += (
+        f"eager {1e3 * row['eager']:8.2f} ms ({row['eager'] / row['steady']:.2f})  off {row['off'][0]:.1e}"
+    )
+    line += f", gradients {row['off'][1]:.1e}" if row["trained"] else ""
     if backend == "pyarray":
-        stay = sum(count for _, count in row["eager"])
+        stay = sum(count for _, count in row["stay"])
         line += f"  {row['graphs']} graphs, {row['kernels']} kernels, {row['compiles']} compiles, "
         line += f"{stay} operators of torch ({row['share']:.0%})"
     print(line, flush=True)
     if nodes and backend == "pyarray":
-        print("         ", ", ".join(f"{what} ({count})" for what, count in row["eager"]), flush=True)
+        print("         ", ", ".join(f"{what} ({count})" for what, count in row["stay"]), flush=True)
 
 
 def main() -> int:
@@ -275,7 +279,7 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--attention", default="default", help="eager, sdpa: transformers' implementation")
-    parser.add_argument("--only", default="", help="models whose names contain this")
+    parser.add_argument("--only", default="", help="names of models, with commas between them")
     parser.add_argument("--forward", action="store_true", help="no gradients")
     parser.add_argument("--inductor", action="store_true", help="time Inductor, too")
     parser.add_argument("--nodes", action="store_true", help="the names of operators that stay torch's")
@@ -285,31 +289,34 @@ def main() -> int:
         print(MISSING, file=sys.stderr)
         return 2
     if given.one:
-        print(json.dumps(run(*given.one, given)))
+        name, backend = given.one
+        print(json.dumps(run(name, backend, given)))
         return 0
+    names = given.only.split(",") if given.only else list(MODELS)
+    if unknown := [name for name in names if name not in MODELS]:
+        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(MODELS)}")
     failed = 0
-    for name in (n for n in MODELS if given.only in n):
-        eager = None
-        for backend in ("eager", "pyarray", *(["inductor"] if given.inductor else [])):
+    for name in names:
+        for backend in ("pyarray", *(["inductor"] if given.inductor else [])):
             row = in_a_process(name, backend)
             if isinstance(row, str):
                 print(f"{name:8} {backend:8} failed: {row}", flush=True)
                 failed = 1
-                continue
-            eager = row if backend == "eager" else eager
-            show(name, backend, row, eager, given.nodes)
+            else:
+                show(name, backend, row, given.nodes)
     return failed
 
 
 def in_a_process(name: str, backend: str) -> dict[str, Any] | str:
-    """What `run` finds, or the last line of why it failed."""
+    """What `run` finds, or a line that says why it failed."""
     with tempfile.TemporaryDirectory() as folder:
         own = {"PYARRAY_CACHE_DIR": folder + "/p", "TORCHINDUCTOR_CACHE_DIR": folder + "/i"}
         command = [sys.executable, "-m", "bench.torch_transformers", *sys.argv[1:], "--one", name, backend]
         done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
     lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
     if done.returncode:
-        return lines[-1] if lines else f"exit status {done.returncode}"
+        errors = [line for line in lines if "Error" in line]
+        return (errors or lines or [f"exit status {done.returncode}"])[-1]
     found: dict[str, Any] = json.loads(lines[-1])
     return found
 
