@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .emit_value import Values, cname
 from .ir import For
-from .split import Product, Split, Symbol, find_split
+from .split import Product, Split, find_split
 
 _PAD = "    "
 _SHORT = 2  # iterations of a row that are cheaper than their division
@@ -81,17 +81,17 @@ def _has_rows(code: Values, loop: For) -> bool:
     return code.dialect.blocks or loop.loop is None
 
 
-class _Digits:
-    """One split loop. Digits are numbered from 1, the fastest; `q` are the quotients above them."""
+class _Chain:
+    """The names of one chain's digits, numbered from 1, the fastest; `q` are the quotients above them."""
 
-    def __init__(self, code: Values, split: Split, variable: str):
-        self.code, self.split, self.variable, self.tag = code, split, variable, f"{code.counters}_"
-        self.ok, self.last_digit = f"digits{self.tag}", self.r(1)
+    def __init__(self, points: tuple[Product, ...], tag: str):
+        self.tag, self.last_digit = tag, f"r{tag}1"
         self.sizes: list[Product] = []
-        for low, high in itertools.pairwise(split.points):
+        for low, high in itertools.pairwise(points):
             size = high.over(low)
             assert size is not None
             self.sizes.append(size)
+        self.numbers = range(1, len(self.sizes) + 1)
 
     def n(self, k: int) -> str:
         return f"n{self.tag}{k}"
@@ -102,51 +102,10 @@ class _Digits:
     def q(self, k: int) -> str:
         return f"q{self.tag}{k}"
 
-    def told(self) -> str:
-        whole = ", of which the range is a multiple" if self.split.whole else ""
-        for p, q in self.split.equal:
-            whole += f", if {p} is {q}"
-        rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
-        cuts = " | ".join(str(p) for p in self.split.points)
-        return f"{self.variable} at {cuts}{whole}{rest}"
-
-    def comment(self) -> str:
-        return f"/* split: {_comment(self.told())} */"
-
-    def head(self, tests: list[str], pad: str) -> str:
-        """The sizes of the digits, and whether the loop can run over them: further `tests`."""
-        ok = self.ok
-        products = [*self.sizes, *(p for pair in self.split.equal for p in pair)]
-        symbols = sorted({s for made in products for s in made.symbols})
-        names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
-        text = ""
-        for symbol, name in names.items():
-            text += f"{pad}const int64_t {name} = {self.code.expr(self.split.symbols[symbol.name])};\n"
-        tests = [*tests, *(f"{name} > 0" for name in names.values())]
-        text += f"{pad}bool {ok} = {' && '.join(tests) or 'true'};\n"
-        for k, size in enumerate(self.sizes, 1):
-            text += f"{pad}const int64_t {self.n(k)} = {self.factors(size, names)};\n"
-        for p, q in self.split.equal:
-            text += f"{pad}{ok} = {ok} && {self.factors(p, names)} == {self.factors(q, names)};\n"
-        if len(self.sizes) > 1:
-            text += f"{pad}(void){self.product([self.n(k + 1) for k in range(len(self.sizes))])};\n"
-        return text
-
-    def factors(self, size: Product, names: dict[Symbol, str]) -> str:
-        parts = [names[s] for s in size.symbols]
-        return self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
-
-    def product(self, parts: list[str]) -> str:
-        """Which clears `ok` where 64 bits don't hold it."""
-        made = parts[0]
-        for part in parts[1:]:
-            made = f"pa_bound_mul({made}, {part}, &{self.ok})"
-        return made
-
-    def value(self, low: int, high: int | None) -> str:
-        """`(i % point high) // point low` in a row."""
+    def value(self, low: int, high: int | None, variable: str) -> str:
+        """`(i % point high) // point low`."""
         if high is None:
-            return self.q(low) if low else cname(self.variable)
+            return self.q(low) if low else variable
         digit = [self.last_digit, *(self.r(k) for k in range(2, high + 1))]
         if low == high:
             return "0"
@@ -156,22 +115,70 @@ class _Digits:
         return text
 
 
+class _Digits:
+    """One split loop."""
+
+    def __init__(self, code: Values, split: Split, variable: str):
+        self.code, self.split, self.variable, self.tag = code, split, variable, f"{code.counters}_"
+        self.ok, self.name = f"digits{self.tag}", cname(variable)
+        self.chains = [_Chain(c, f"{self.tag}{k}_" if k else self.tag) for k, c in enumerate(split.chains)]
+
+    def told(self) -> str:
+        whole = ", of which the range is a multiple" if self.split.whole else ""
+        rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
+        cuts = ", and at ".join(" | ".join(str(p) for p in c) for c in self.split.chains)
+        return f"{self.variable} at {cuts}{whole}{rest}"
+
+    def comment(self) -> str:
+        return f"/* split: {_comment(self.told())} */"
+
+    def head(self, tests: list[str], pad: str) -> str:
+        """The sizes of the digits, and whether the loop can run over them: further `tests`."""
+        ok = self.ok
+        symbols = sorted({s for c in self.chains for size in c.sizes for s in size.symbols})
+        names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
+        text = ""
+        for symbol, name in names.items():
+            text += f"{pad}const int64_t {name} = {self.code.expr(self.split.symbols[symbol.name])};\n"
+        tests = [*tests, *(f"{name} > 0" for name in names.values())]
+        text += f"{pad}bool {ok} = {' && '.join(tests) or 'true'};\n"
+        for c in self.chains:
+            for k, size in enumerate(c.sizes, 1):
+                parts = [names[s] for s in size.symbols]
+                made = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
+                text += f"{pad}const int64_t {c.n(k)} = {made};\n"
+            if len(c.sizes) > 1:
+                text += f"{pad}(void){self.product([c.n(k) for k in c.numbers])};\n"
+        return text
+
+    def product(self, parts: list[str]) -> str:
+        """Which clears `ok` where 64 bits don't hold it."""
+        made = parts[0]
+        for part in parts[1:]:
+            made = f"pa_bound_mul({made}, {part}, &{self.ok})"
+        return made
+
+    def terms(self) -> dict[Any, str]:
+        """What stands for each division."""
+        pairs = self.split.terms.items()
+        return {e: self.chains[c].value(low, high, self.name) for e, (c, low, high) in pairs}
+
+
 class _Thread(_Digits):
     """One iteration, whose number a thread takes apart."""
 
     def text(self) -> tuple[str, str, dict[Any, str]]:
         """What stands before the loop, behind the variable in each iteration, and for its divisions."""
-        code, own = self.code, f"own{self.tag}"
+        code, own, name = self.code, f"own{self.tag}", self.name
         head = f"    {self.comment()}\n{self.head([], '    ')}"
-        lines = f"const bool {own} = {self.ok} && {cname(self.variable)} >= 0; "
-        rest = cname(self.variable)
-        for k in range(1, len(self.sizes) + 1):
-            n, q = self.n(k), self.q(k)
-            lines += f"const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, "
-            lines += f"{self.r(k)} = {rest} - {q} * {n}; (void){self.r(k)}; "
-            rest = q
-        terms = {e: f"({own} ? {self.value(*pair)} : {code.expr(e)})" for e, pair in self.split.terms.items()}
-        return head, lines.rstrip(), terms
+        lines = f"const bool {own} = {self.ok} && {name} >= 0;"
+        for c in self.chains:
+            for k in c.numbers:
+                rest, q, r, n = c.q(k - 1) if k > 1 else name, c.q(k), c.r(k), c.n(k)
+                lines += f" const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, "
+                lines += f"{r} = {rest} - {q} * {n}; (void){r};"
+        terms = {e: f"({own} ? {digit} : {code.expr(e)})" for e, digit in self.terms().items()}
+        return head, lines, terms
 
 
 class _Rows(_Digits):
@@ -179,43 +186,55 @@ class _Rows(_Digits):
 
     def __init__(self, code: Values, split: Split, variable: str, first: str, last: str, body: Body):
         super().__init__(code, split, variable)
-        self.first, self.last, self.body, self.last_digit = first, last, body, f"d{self.tag}"
+        self.first, self.last, self.body = first, last, body
+        for k, c in enumerate(self.chains):  # others are as far from the first one in all of a row
+            c.last_digit = f"(d{self.tag} + by{c.tag})" if k else f"d{self.tag}"
 
     def text(self, depth: int) -> str:
-        code, pad, ok, name = self.code, _PAD * depth, self.ok, cname(self.variable)
+        code, pad, ok = self.code, _PAD * depth, self.ok
         text = f"{pad}{{ {self.comment()}\n{self.head([f'{self.first} >= 0'], pad + _PAD)}"
-        text += f"{pad}    {ok} = {ok} && {self.n(1)} >= {_SHORT};\n{pad}    if ({ok}) {{\n"
+        long = " && ".join(f"{c.n(1)} >= {_SHORT}" for c in self.chains)
+        text += f"{pad}    {ok} = {ok} && {long};\n{pad}    if ({ok}) {{\n"
         outer = code.digits
-        code.digits = outer | {node: self.value(*pair) for node, pair in self.split.terms.items()}
+        code.digits = outer | self.terms()
         text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
         code.digits = outer
-        whole = self.body(Span(name, self.first, self.last), depth + 3)
+        whole = self.body(Span(self.name, self.first, self.last), depth + 3)
         return f"{text}{pad}    }} else {{\n{whole}{pad}    }}\n{pad}}}\n"
 
     def start(self, pad: str) -> str:
         """The digits of the first iteration."""
-        text, rest = "", self.first
-        for k in range(1, len(self.sizes) + 1):
-            text += f"{pad}int64_t {self.r(k)} = {rest} % {self.n(k)}, {self.q(k)} = {rest} / {self.n(k)};\n"
-            rest = self.q(k)
+        text = ""
+        for c in self.chains:
+            for k in c.numbers:
+                rest, n = c.q(k - 1) if k > 1 else self.first, c.n(k)
+                text += f"{pad}int64_t {c.r(k)} = {rest} % {n}, {c.q(k)} = {rest} / {n};\n"
         return text
 
     def rows(self, depth: int) -> str:
-        tag, r, n, last, pad = self.tag, self.r(1), self.n(1), self.last, _PAD * depth
-        t, name = f"at{tag}", cname(self.variable)
+        """A row ends where the first of the last digits does."""
+        tag, last, pad = self.tag, self.last, _PAD * depth
+        t, row, first = f"at{tag}", f"row{tag}", self.chains[0].r(1)
         text = f"{pad}for (int64_t {t} = {self.first}; {t} < {last};) {{\n"
-        text += f"{pad}    const int64_t row{tag} = {n} - {r} < {last} - {t} ? {n} - {r} : {last} - {t};\n"
-        text += f"{pad}    const int64_t base{tag} = {t} - {r}, end{tag} = {r} + row{tag};\n"
-        row = Span(f"d{tag}", r, f"end{tag}", f"const int64_t {name} = base{tag} + d{tag};")
-        text += self.body(row, depth + 2)
-        text += f"{pad}    {t} += row{tag};\n{pad}    {r} = 0;\n{pad}    ++{self.q(1)};\n"
-        tail = ""
-        for k in range(2, len(self.sizes) + 1):
+        text += f"{pad}    int64_t {row} = {last} - {t};\n"
+        for c in self.chains:
+            text += f"{pad}    if ({c.n(1)} - {c.r(1)} < {row}) {row} = {c.n(1)} - {c.r(1)};\n"
+        text += f"{pad}    const int64_t base{tag} = {t} - {first}, end{tag} = {first} + {row};\n"
+        for c in self.chains[1:]:
+            text += f"{pad}    const int64_t by{c.tag} = {c.r(1)} - {first};\n"
+        span = Span(f"d{tag}", first, f"end{tag}", f"const int64_t {self.name} = base{tag} + d{tag};")
+        text += self.body(span, depth + 2) + f"{pad}    {t} += {row};\n"
+        return text + "".join(self.step(c, pad + _PAD) for c in self.chains) + f"{pad}}}\n"
+
+    def step(self, c: _Chain, pad: str) -> str:
+        """The digits of the next row."""
+        text, tail = f"{pad}{c.r(1)} += row{self.tag};\n", ""
+        for k in c.numbers:
             inner = pad + _PAD * (k - 1)
-            text += f"{inner}if (++{self.r(k)} == {self.n(k)}) {{\n{inner}    {self.r(k)} = 0;\n"
-            text += f"{inner}    ++{self.q(k)};\n"
+            text += f"{inner}if ({c.r(k)} == {c.n(k)}) {{\n{inner}    {c.r(k)} = 0;\n{inner}    ++{c.q(k)};\n"
+            text += f"{inner}    ++{c.r(k + 1)};\n" if k < len(c.sizes) else ""
             tail = f"{inner}}}\n{tail}"
-        return f"{text}{tail}{pad}}}\n"
+        return text + tail
 
 
 def _comment(text: str) -> str:

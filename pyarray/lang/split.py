@@ -2,8 +2,9 @@
 
 `i // n` and `i % n`, at any depth (`(i // n) % m`), are digits of `i` where the places at which they cut it
 divide each other: 1 | n | n * m. The loop then runs in rows of n iterations, in which only the last digit
-changes. Sizes stay symbols: places are products of numbers, parameters and sizes of arrays. This file reads
-the typed tree; `emit_digits` writes the rows, and the division where a place turns out not to be positive.
+changes. Places that don't divide each other are several chains, which are counted side by side. Sizes stay
+symbols: places are products of numbers, parameters and sizes of arrays. This file reads the typed tree;
+`emit_digits` writes the rows, and the division where a place turns out not to be positive.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .ir import (
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _MASKED = 8  # iterations of a row from which on it is as fast as a mask
+_MOST_CHAINS = 4
 SEVERAL, CHANGING = "it divides a sum of several loop variables", "the divisor changes in the loop"
 INDIRECT, UNEVEN = "it divides something else than the variable", "the divisors don't divide each other"
 _OUTER = "its iterations have loops of their own"
@@ -133,19 +135,21 @@ def groups(
     return found
 
 
+_Term = tuple[Product, Product | None]  # (variable % high) // low
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`points` from 1 on. `terms` are the expressions that are digits: `(i % high) // low`, by the numbers of
-    these points, where no `high` stands for `i // low`. `symbols` are the expressions of the names. `whole`:
-    the loop's range is a multiple of the last point for sure. `rest`: why others stay, if some do. `equal`:
-    places that have to equal one of the points when the loop runs, each with that point."""
+    """`chains` of places, from 1 on: those of each divide each other. `terms` are the expressions that are
+    digits: `(i % high) // low`, by the number of a chain and those of its places, where no `high` stands for
+    `i // low`. `symbols` are the expressions of the names. `whole`: the loop's range is a multiple of all
+    places for sure. `rest`: why others stay, if some do."""
 
-    points: tuple[Product, ...]
-    terms: dict[Any, tuple[int, int | None]]
+    chains: tuple[tuple[Product, ...], ...]
+    terms: dict[Any, tuple[int, int, int | None]]
     symbols: dict[str, Any]
     whole: bool
     rest: str | None
-    equal: tuple[tuple[Product, Product], ...] = ()
 
 
 def find_split(loop: For, rows: bool = True) -> Split | str | None:
@@ -157,36 +161,41 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
         return found.reason
     if rows and (reason := _without_rows(loop)):
         return reason
-    places = dict.fromkeys(p for pair in found.terms.values() for p in pair if p is not None)
-    points, stands = chain(places), dict(zip(places, places, strict=True))
-    if points is None:
-        stands = _taken_for_equal(places, found.symbols)
-        points = chain(stands.values())
-    if points is None:
-        return UNEVEN
-    if len(points) == 1 or _is_masked(points):
+    chains = _chains(found.terms.values())
+    if len(chains) > 1:  # one kind of short rows is enough
+        chains = [c for c in chains if c[1].symbols or c[1].number >= _MASKED]
+        if not chains or len(chains) > _MOST_CHAINS:
+            return UNEVEN
+    if not chains or _is_masked(chains[0]):
         return None
-    number = {p: points.index(q) for p, q in stands.items()}
-    terms = {
-        node: (number[low], None if high is None else number[high])
-        for node, (low, high) in found.terms.items()
-    }
+    terms = dict[Any, tuple[int, int, int | None]]()
+    for node, (low, high) in found.terms.items():
+        held = (k for k, c in enumerate(chains) if low in c and (high is None or high in c))
+        if (k := next(held, None)) is not None:
+            terms[node] = k, chains[k].index(low), None if high is None else chains[k].index(high)
     stop = found.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
-    cuts = None if stop is None else cut_points(stop, points)
-    whole = stop == points[-1] or (cuts is not None and set(points) <= set(cuts))
-    equal = tuple((p, q) for p, q in stands.items() if p != q)
-    return Split(points, terms, found.symbols, whole, found.reason, equal)
+    whole = stop is not None and all(_covers(stop, c) for c in chains)
+    return Split(tuple(chains), terms, found.symbols, whole, found.reason)
 
 
-def _taken_for_equal(places: Iterable[Product], symbols: dict[str, Any]) -> dict[Product, Product]:
-    """What stands for each place: products of as many sizes of arrays are expected to be equal, as they are
-    where a loop walks over several arrays of one shape."""
-    first: dict[tuple[int, int], Product] = {}
-    stands: dict[Product, Product] = {}
-    for p in places:
-        sizes = p.symbols and all(isinstance(symbols[s.name], Size) for s in p.symbols)
-        stands[p] = first.setdefault((len(p.symbols), p.number), p) if sizes else p
-    return stands
+def _chains(terms: Iterable[_Term]) -> list[tuple[Product, ...]]:
+    """The fewest chains, of those with a place above 1, that have all places of each term."""
+    found: list[tuple[Product, ...]] = []
+    for term in terms:
+        places = [p for p in term if p is not None]
+        for k, known in enumerate(found):
+            if (made := chain([*known, *places])) is not None:
+                found[k] = made
+                break
+        else:
+            made = chain(places)
+            found += [made] if made is not None and len(made) > 1 else []
+    return found
+
+
+def _covers(extent: Product, points: tuple[Product, ...]) -> bool:
+    cuts = cut_points(extent, points)
+    return extent == points[-1] or (cuts is not None and set(points) <= set(cuts))
 
 
 def _without_rows(loop: For) -> str | None:
@@ -217,9 +226,6 @@ def _is_masked(points: tuple[Product, ...]) -> bool:
 def unit_step(reach: Range) -> bool:
     """Whether each number of the range is one more than the last."""
     return reach.step is None or (isinstance(reach.step, Const) and reach.step.value == 1)
-
-
-_Term = tuple[Product, Product | None]  # (variable % high) // low
 
 
 class Symbols:

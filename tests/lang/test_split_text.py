@@ -61,6 +61,12 @@ def uneven(out, n, m):
 
 
 @kernel
+def mixed(out, n, m):
+    for i in range(out.size):
+        out[i] = i // (2 * n) + i % 3 + i % m + i // (6 * n)
+
+
+@kernel
 def numbers(out, n, m):
     for i in range(out.size):
         out[i] = i % 2 + i % 3
@@ -144,10 +150,11 @@ SPLIT = [
     (inner, PAIRS, "j at 1 | n, of which the range is a multiple"),
     (nested, PLAIN, "j at 1 | n"),
     (real, PLAIN, "i at 1 | n"),
+    (uneven, PLAIN, "i at 1 | n, and at 1 | m, of which the range is a multiple"),
+    (mixed, PLAIN, "i at 1 | n * 2 | n * 6, and at 1 | m"),
     (not_nested, PLAIN, "i at 1 | m * n; a division stays: the divisors don't divide each other"),
 ]
 NOT = [
-    (uneven, "i: the divisors don't divide each other"),
     (numbers, "i: the divisors don't divide each other"),
     (several, "j: it divides a sum of several loop variables"),
     (changing, "i: the divisor changes in the loop"),
