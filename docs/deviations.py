@@ -80,7 +80,13 @@ DEVIATIONS = (
         "`spacing` of negative float16",
         "positive, and halved for powers of two",
         "negative, and the distance to the next number away from zero, as of the other types",
-        (("spacing", "values", "half"),),
+        _each("spacing", "values memory", "half"),
+    ),
+    Deviation(
+        "`round` of integers to tens, with `out=` of integers",
+        "`UFuncTypeError`, though it gives integers without `out`",
+        "integers",
+        (("round", "raises", "all integers"),),
     ),
     Deviation(
         "norms of float16",
