@@ -59,6 +59,7 @@ class MillionOperands:
         self.bins = convert(rng.integers(0, 256, size, dtype=np.int64))
         self.count = _counter(convert)
         self.wide = convert(rng.standard_normal(size))
+        self.narrow = convert(rng.integers(-(2**31), 2**31, size, dtype=np.int32))
         self.short = convert(rng.standard_normal(size // 10))
         self.rows = convert(rng.standard_normal((10**4, 100)))
         self.small = convert(rng.integers(0, 256, (10**3, 10**3), dtype=np.uint8))
@@ -168,6 +169,7 @@ SORTED: tuple[tuple[str, Call, Call | None], ...] = (
     ("sort", lambda xp, x: xp.sort(x.a), None),
     ("sort of float64", lambda xp, x: xp.sort(x.wide), None),
     ("sort of int64", lambda xp, x: xp.sort(x.n), None),
+    ("sort of int32", lambda xp, x: xp.sort(x.narrow), None),
     ("sort of float64, 10^5", lambda xp, x: xp.sort(x.short), None),
     ("sort of float64, 10^4 rows", lambda xp, x: xp.sort(x.rows), None),
     ("partition", lambda xp, x: xp.partition(x.a, 10**5), None),

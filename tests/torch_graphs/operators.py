@@ -79,6 +79,8 @@ def pointwise(d: Drawing) -> bool:
             made.append(None)
         else:
             made.append(_number(d, kind, operands[0].dtype if operands else torch.float32))
+    if name == "hardtanh":
+        made[1:3] = sorted(made[1:3])  # torch 2.11 refuses others
     shapes = [v.shape for v in operands]
     shape = shapes[0]
     for other in shapes[1:]:
