@@ -73,6 +73,39 @@ def test_as_numpy(device, checked):
     drawn()
 
 
+@func
+def tall(a, h):
+    return a.reshape(h, -1)
+
+
+@kernel(wraparound=True)
+def parts(out, a, o):
+    """Sub-views, reshapes that functions return, indices from the end."""
+    line = a.ravel().subview(o, 6)
+    t, u = line.reshape(2, 3), tall(a, 4)
+    for i in range(out.size):
+        row = u[i] if i % 2 == 0 else u[0]
+        out[i] = line[i] + 100 * t[i - 2, i % 3] + 10000 * row[-1] + 1000000 * u[-1 - i, i]
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_parts_and_functions(device, checked):
+    def meant(a, o):
+        line, u = a.ravel()[o : o + 6], a.reshape(4, -1)
+        t, rows = line.reshape(2, 3), [u[i] if i % 2 == 0 else u[0] for i in range(3)]
+        return [
+            line[i] + 100 * t[i - 2, i % 3] + 10000 * rows[i][-1] + 1000000 * u[-1 - i, i] for i in range(3)
+        ]
+
+    whole = np.arange(48)
+    for a in (whole.reshape(4, 12), whole.reshape(8, 6)[::-2], whole.reshape(6, 8).T[1::2, ::-1]):
+        with debug(checked):
+            (got, _) = launch(parts, device, np.zeros(3, np.int64), a, 5)
+            assert got.tolist() == meant(a, 5)
+        with debug(), pytest.raises(BoundsError, match=f"of a view of size {a.size}"):
+            parts(on(device, np.zeros(3, np.int64)), on(device, a), a.size - 5)
+
+
 @kernel
 def stores(out, v, h, w):
     t, line = out.reshape(h, w), out.ravel()

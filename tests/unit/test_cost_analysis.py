@@ -59,6 +59,13 @@ def by_view(out, a):
 
 
 @pa.kernel
+def by_shape(out, a):
+    view = a.reshape(a.shape[1], -1)
+    for i, j in pa.ndrange(view.shape[0], view.shape[1]):
+        out[i, j] = view[i, j]
+
+
+@pa.kernel
 def transposed(x, y):
     for i, j in pa.ndrange(x.shape[0], x.shape[1]):
         y[j, i] = x[i, j]
@@ -214,6 +221,8 @@ def test_transposed_copy(m, n):
     assert facts(cost) == (0, m * n, m * n, m * n)
     assert moved(cost) == (8 * m * n, 8 * m * n)
     assert cost.exact
+    cost = by_shape.cost_analysis(null(m, n), null(n, m))
+    assert facts(cost)[1:] == (m * n, m * n, m * n)
     cost = by_view.cost_analysis(null(m, n), null(n, m))
     assert facts(cost) == (0, m * n, m * n, m * n)
     assert cost.exact
