@@ -8,7 +8,6 @@ runs; `LARGE` are those that take another way for many.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +20,7 @@ import pyarray as pa
 
 from . import config
 from .driver.base import get_device
+from .driver.cpu import cores
 from .jit import cache
 
 FLOAT, INT, BOOL, COMPLEX = ("float32", "float64"), ("int64",), ("bool",), ("complex128",)
@@ -146,7 +146,7 @@ def warm(directory: Path | None = None, processes: int | None = None) -> Warmed:
         place = cache.directory()
         if place is None:
             raise ValueError("the kernel cache is off, or its directory can't be used")
-        failures = _all(processes or _cores(), settings)
+        failures = _all(processes or cores(), settings)
     finally:
         for name in settings:
             config.set(name, None)
@@ -164,10 +164,6 @@ def _all(processes: int, settings: dict[str, Any]) -> tuple[str, ...]:
 def _configure(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         config.set(name, value)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _publish(place: Path, began: float) -> None:

@@ -155,13 +155,14 @@ class CpuDriver(Driver):
 _numbers = itertools.count()  # of loaded artifacts
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _threads() -> int:
     asked = config.get("PYARRAY_NUM_THREADS")
-    if asked is not None:
-        return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return int(asked) if asked is not None else cores()
 
 
 def _noexec(folder: str) -> str:

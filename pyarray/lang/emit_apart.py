@@ -1,7 +1,8 @@
 """C text of one more way to run a loop: for arguments that share no memory.
 
 Where an inner loop stores, a compiler that must expect overlap loads again what it has. For loops without an
-inner one it compares the ranges itself, and there is nothing to gain (docs/design/language.md).
+inner one it compares the ranges itself, and there is nothing to gain (docs/design/language.md). Who launches
+with such arguments alone says so by the flag `APART`: the other way isn't compiled then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 from .emit_code import Code, cname
 from .ir import ArrayType, For, Function, Local, Store, While, assigned, walk
 
+APART = "-DPA_APART=1"
 Arrays = list[tuple[str, ArrayType]]
 
 
@@ -68,5 +70,5 @@ def apart_way(symbol: str, number: Any, arrays: Arrays, ways: str) -> str:
 def apart_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> str:
     """The call of that function, in front of the other ways."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
-    test = "env->apart && env->unit" if unit else "env->apart"
+    test = "(PA_APART || env->apart) && env->unit" if unit else "PA_APART || env->apart"
     return f"    if ({test}) {symbol}_apart{number}({whole}{pointers});\n    else\n"

@@ -279,6 +279,8 @@ class Values:
 
     def emit_Load(self, e: Load) -> str:
         text = self.place(e)
+        if self.dialect.blocks and e.type.dtype.kind == "b":  # gcc vectorises no loop that loads a _Bool
+            return f"(*(const uint8_t *)&{text} != 0)"
         return f"({text})" if text.startswith("*") else text
 
     def emit_Atomic(self, e: Atomic) -> str:

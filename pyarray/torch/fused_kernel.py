@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import sympy
@@ -12,12 +13,14 @@ import torch
 from .. import shapes
 from ..array import fresh, ndarray, type_key
 from ..driver.base import Device, get_device
+from ..driver.cpu import cores
 from ..dtypes import BY_NAME
 from ..jit.bounded import Bounded
 from ..jit.kernel import Kernel, from_text
 from ..jit.launch import make_walk
 from ..jit.mode import mode
 from ..kernels.reduce import pieces_of
+from ..lang.emit_apart import APART
 from ..locks import new_lock
 from ..memory.buffer import Buffer
 from .sizes import python
@@ -25,6 +28,9 @@ from .writer import COLUMNS, Array, KernelText
 
 MOST = 1024  # kernels and launches that are kept
 Run = Callable[..., None]
+
+# Compilers are processes, or run without Python's lock: tracing goes on beside them.
+_ahead = ThreadPoolExecutor(cores(), thread_name_prefix="pyarray-torch")
 
 # By text, which has all but the arrays' types; those are the kernel's own variants. Graphs share kernels.
 _kernels: Bounded[tuple[str, bool], Kernel] = Bounded(MOST)
@@ -35,7 +41,10 @@ def kernel_of(made: KernelText, grid: bool) -> Kernel:
     """The kernel of a text, the same for equal texts."""
     with _lock:
         found = _kernels.get((made.text, grid))
-        return found or _kernels.add((made.text, grid), from_text(made.name, made.text, dict(made.scope)))
+        if found is None:
+            flags = () if grid else (APART,)  # results have memory of their own
+            found = _kernels.add((made.text, grid), from_text(made.name, made.text, dict(made.scope), flags))
+        return found
 
 
 def compiles() -> int:
@@ -74,6 +83,12 @@ class FusedKernel:
         self._load()
         # By the values of all symbols that shapes, strides, offsets and numbers are computed from.
         self._runs: Bounded[Any, Run | None] = Bounded(MOST)
+
+    def compile_ahead(self, hints: Mapping[sympy.Symbol, int]) -> None:
+        """Begin to compile what a launch with the traced sizes needs. It waits for that, and raises what is
+        raised here."""
+        if mode.key is False and all(s in hints for s in self.symbols):
+            _ahead.submit(self._prepared, tuple(hints[s] for s in self.symbols))
 
     def _load(self) -> None:
         self.kernel = kernel_of(self.text, self.grid)

@@ -180,6 +180,7 @@ class Program:
         name = f"k{len(self.kernels)}"
         self.kernels[name], self.groups[name] = kernel, group
         self._scope[name] = kernel
+        kernel.compile_ahead(self.fusion.hints)
         self.devices.add(group.device)
         for node in realized:
             self._allocate(node)

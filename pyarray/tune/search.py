@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextvars
 import logging
-import os
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any
 from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
+from ..driver.cpu import cores
 from ..errors import OutOfMemoryError
 from . import agreement
 from .config import Config
@@ -204,8 +204,7 @@ class Search:
         """By as many threads as there are cores: the compiler is a process of its own."""
         if self._late():
             return
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        pool = ThreadPoolExecutor(max(1, min(cores, len(candidates))), thread_name_prefix="pyarray-tune")
+        pool = ThreadPoolExecutor(max(1, min(cores(), len(candidates))), thread_name_prefix="pyarray-tune")
         try:
             futures = {
                 c: pool.submit(contextvars.copy_context().run, self.task.prepare, c) for c in candidates

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
 import pyarray.torch  # noqa: E402
-from pyarray.torch import product_cost  # noqa: E402
+from pyarray.lang.emit_apart import APART  # noqa: E402
+from pyarray.torch import fused_kernel, product_cost  # noqa: E402
 from pyarray.torch.backend import watching  # noqa: E402
 from pyarray.torch.fused_kernel import compiles  # noqa: E402
 
@@ -230,6 +233,18 @@ def test_explain(monkeypatch):
     assert "torch: aten.mm.default (1): as the test asks" in text
     assert "gelu, sum, add" in text
     assert "compiled in this process" in text
+
+
+def test_kernels_are_compiled_before_they_are_launched():
+    programs = []
+    x = torch.randn(5, 7, requires_grad=True)
+    compiled(lambda x: (x * 3).sin().sum(1), programs)(x)
+    assert len(programs) == 2
+    (backward,) = programs[1].kernels.values()
+    fused_kernel._ahead.shutdown()
+    fused_kernel._ahead = ThreadPoolExecutor(2)
+    assert backward.kernel.cache_info()["variants"] == 1
+    assert backward.kernel.flags == (APART,)
 
 
 def test_reshapes_that_fit_have_no_division():

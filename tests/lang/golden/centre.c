@@ -82,7 +82,7 @@ static __attribute__((noinline)) void kernel_centre_apart0(
 static void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_centre_env *env = (const kernel_centre_env *)context;
-    if (env->apart && env->unit) kernel_centre_apart0(env, begin, end, env->v_out.data, env->v_x.data);
+    if ((PA_APART || env->apart) && env->unit) kernel_centre_apart0(env, begin, end, env->v_out.data, env->v_x.data);
     else
     if (env->unit) kernel_centre_body0(env, begin, end, true);
     else kernel_centre_body0(env, begin, end, false);

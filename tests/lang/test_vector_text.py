@@ -1,0 +1,57 @@
+"""What the text does so that gcc vectorises a loop, and what it leaves out."""
+
+import numpy as np
+import pytest
+
+from pyarray.dtypes import bool_, float32, float64
+from pyarray.jit.kernel import kernel
+from pyarray.lang.emit_apart import APART
+from pyarray.lang.ir import ArrayType
+from pyarray.lang.markers import unordered
+from pyarray.lang.pipeline import lower
+
+
+@kernel
+def masked_sum(out, x, mask):
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in unordered(range(x.shape[1])):
+            total += x[i, j] if mask[i, j] else 0.0
+        out[i] = total
+
+
+def text_for(mask, target="cpu"):
+    kinds = [ArrayType(float64, 1, False), ArrayType(float32, 2, False), ArrayType(mask, 2, False)]
+    return lower(masked_sum.source_text, list(zip(("out", "x", "mask"), kinds, strict=True)), target).text
+
+
+def test_loads_of_bool():
+    """As bytes, since gcc vectorises no loop that loads a _Bool; with a register's bytes side by side."""
+    text = text_for(bool_)
+    assert "*(const uint8_t *)&v_mask.data" in text
+    assert "lane < 32" in text
+    assert "lane < 16" in text_for(float32)
+    assert "uint8_t" not in text_for(bool_, "cuda")
+
+
+@pytest.mark.parametrize("value", [1, 255])
+def test_any_byte_but_0_is_true(value):
+    """Another library's mask may hold what C calls no bool."""
+    mask = np.array([[0, value, value]], np.uint8).view(np.bool_)
+    out = np.zeros(1)
+    masked_sum(out, np.array([[1, 2, 4]], np.float32), mask)
+    assert out[0] == 6
+
+
+@kernel(flags=(APART,))
+def shifted(out, x):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = x[i, j] + 1
+
+
+def test_a_promise_of_separate_memory():
+    """The other way through the loop is dead code."""
+    matrix = ArrayType(float32, 2, False)
+    text = lower(shifted.source_text, [("out", matrix), ("x", matrix)], "cpu").text
+    assert "if (PA_APART || env->apart) kernel_shifted_apart0" in text
