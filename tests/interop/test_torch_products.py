@@ -262,17 +262,19 @@ def predicted(kind, dtype, size, steps=0, threads=2):
     return product_cost.choose(facts)
 
 
-def test_the_choice():
+@pytest.mark.parametrize("amx", [False, True])
+def test_the_choice(amx, monkeypatch):
     """Ours where a call costs more than its work, and where rows aren't aligned for cuBLAS."""
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         found = [predicted("cpu", dtype, n)[0] for n in (1, 32, 512, 1024)]
         assert found == [True, True, False, False]
     assert not predicted("cpu", torch.float32, 80)[0]
     assert predicted("cpu", torch.float32, 80, 1)[0]
     assert "predicted 2 us here, 4.5 us by torch" in predicted("cpu", torch.float32, 1)[1]
-    assert predicted("cpu", torch.float16, 512)[0]
-    found = [predicted("cpu", t, 512, threads=1)[0] for t in (torch.float32, torch.float64, torch.bfloat16)]
-    assert found == [True, True, False]
+    assert predicted("cpu", torch.float16, 512)[0] != amx
+    found = [predicted("cpu", torch.float32, n, threads=1)[0] for n in (32, 512)]
+    assert found == [True, False]
     assert "of torch.float32 are faster" in predicted("cuda", torch.float32, 32)[1]
     if torch.version.hip is None:
         assert [predicted("cuda", torch.bfloat16, n)[0] for n in (33, 4095, 4096)] == [False, True, False]
