@@ -21,6 +21,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests count compiles.
 os.environ["PYARRAY_WARMED"] = "0"
 
+# There are as many workers as cores: more threads of NumPy's and torch's libraries would spin for each other.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
 # The first example of a test compiles kernels, so times say nothing.
 settings.register_profile("pyarray", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pyarray")

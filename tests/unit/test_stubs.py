@@ -1,5 +1,6 @@
 """Type information is there and current: py.typed, the printed stub of what `ndarray` is given."""
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -48,6 +49,13 @@ def test_names_are_written_out_for_type_checkers():
 SCRIPT = Path(__file__).with_name("typed_script.py")
 
 
+def paths():
+    """Where checkers look besides: nowhere, but for a checkout that isn't the one that is installed."""
+    name = importlib.metadata.packages_distributions()["pyarray"][0]
+    installed = importlib.metadata.distribution(name).read_text("direct_url.json") or "{}"
+    return [] if json.loads(installed).get("url") == ROOT.as_uri() else [str(ROOT)]
+
+
 @pytest.mark.parametrize(
     "checker",
     [
@@ -58,11 +66,13 @@ SCRIPT = Path(__file__).with_name("typed_script.py")
     ids=["mypy", "basedpyright"],
 )
 def test_a_typed_script(checker, tmp_path):
-    """What isn't marked as wrong is no error, and what is marked is one."""
+    """It lies beside the clone, as after `git clone` and `make`: the package is found as it was installed.
+    What isn't marked as wrong is no error, and what is marked is one."""
+    (tmp_path / "pyarray").symlink_to(ROOT)
     (tmp_path / "script.py").write_text(SCRIPT.read_text())
     extra = ("--python-executable", sys.executable) if "mypy" in checker else ("--pythonpath", sys.executable)
-    env = os.environ | {"MYPYPATH": str(ROOT)}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MYPYPATH": os.pathsep.join(paths())}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": paths()}))
     command = (*checker, *extra, "script.py")
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     lines = SCRIPT.read_text().splitlines()

@@ -46,4 +46,5 @@ scale.cache_info()["hits"] + 1
 both.explain(a, a)
 damp("x", 2.0)  # wrong: damp
 a.no_such_method()  # wrong: no_such_method
+pa.no_such_function(a)  # wrong: no_such_function
 scale.no_such_attribute  # wrong: no_such_attribute  # noqa: B018
