@@ -11,6 +11,11 @@ from hypothesis.extra import numpy as hnp
 from pyarray import dtypes
 
 dtype_rows = st.sampled_from(dtypes.ALL)
+# For what moves elements and compares them: one of each size, kind and way of comparing. A kernel of another
+# type has the same text but for the name.
+few_dtypes = st.sampled_from(
+    [dtypes.asdtype(name) for name in ("bool", "int16", "bfloat16", "float32", "uint64", "complex128")]
+)
 array_shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 
 
@@ -30,7 +35,8 @@ def as_view(x: np.ndarray, key: object) -> np.ndarray:
 @st.composite
 def numpy_views(draw: st.DrawFn, dtype: Any = None, shape: tuple[int, ...] | None = None):
     """A NumPy array of distinct values (as far as the dtype goes) of any layout."""
-    row = draw(dtype_rows) if dtype is None else dtypes.asdtype(dtype)
+    dtype = dtype_rows if dtype is None else dtype
+    row = draw(dtype) if isinstance(dtype, st.SearchStrategy) else dtypes.asdtype(dtype)
     sizes = draw(array_shapes) if shape is None else shape
     base = (np.arange(int(np.prod(sizes))) % 120).reshape(sizes).astype(row.numpy)
     for change in draw(st.lists(st.sampled_from(("index", "reverse", "transpose", "repeat")), max_size=3)):
@@ -44,3 +50,9 @@ def numpy_views(draw: st.DrawFn, dtype: Any = None, shape: tuple[int, ...] | Non
             # broadcast_to is read-only, as_strided is not: it stands for the repeated axes of other libraries
             base = np.lib.stride_tricks.as_strided(base, (2, *base.shape), (0, *base.strides))
     return base
+
+
+def by_turns(items, turn, device):
+    """Those of `items` that a test tries: all; on a HIP device every third, so that three tests in succession
+    reach each. There a compiler is started for each kernel, whose text other devices have tried."""
+    return items[turn % 3 :: 3] if device.startswith("hip") else items
