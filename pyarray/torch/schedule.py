@@ -140,7 +140,7 @@ def _first(unit: Unit, order: dict[Node, int]) -> int:
 def _unknown(node: Node) -> set[sympy.Symbol]:
     value = node.meta.get("val")
     symbolic = isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, tuple, list))
-    return free_unbacked_symbols(value) if symbolic else set()
+    return set(free_unbacked_symbols(value)) if symbolic else set()
 
 
 def is_size(node: Node) -> bool:
