@@ -74,9 +74,11 @@ PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + thread
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+#define PA_WARP warpSize
 PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
 #else
+#define PA_WARP 32
 PA_FN void pa_warp_sync(void) { __syncwarp(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
 #endif
@@ -89,6 +91,7 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
+#define PA_BLOCK 256 /* threads, of every launch */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
 PA_FN void pa_team_sync(bool whole)

@@ -33,6 +33,7 @@ from .ir import (
     While,
     walk,
 )
+from .nest import alone
 from .scalar import binary, call
 from .split import unit_step
 from .written import grain
@@ -111,7 +112,7 @@ class Code(Values):
         return text + "\n"
 
     def write_For(self, s: For, pad: str, indent: int) -> str:
-        if s.reductions and self.dialect.lanes:
+        if s.reductions and self.dialect.lanes and alone(s.body) is None:
             return self.write_unordered(s, pad, indent)
         if len(s.ranges) > 1:
             return self.write_product(s, pad, indent)

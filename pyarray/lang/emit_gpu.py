@@ -18,6 +18,7 @@ from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_code import cname, ctype, iteration, sites_of
 from .emit_digits import thread_digits, why_not
+from .emit_lines import line_loop
 from .emit_loop import (
     bounds,
     declarations,
@@ -207,7 +208,8 @@ class _Grid:
         if store is None or (len(loop.ranges) > 1 and not in_tiles(loop)):
             return self.threads(loop), ""
         if len(loop.ranges) > 1:
-            return tile_loop(code, kernel, loop, store, self.threads(loop)), f"x{ROWS}"
+            lines = line_loop(code, kernel, loop, store)
+            return lines + tile_loop(code, kernel, loop, store, self.threads(loop)), f"x{ROWS}"
         wide = wide_arrays(code, kernel, loop)
         return wide_loop(code, kernel, loop, store), f"x{share(kernel, store, wide)}"
 
@@ -216,14 +218,18 @@ class _Grid:
         leave most of the device idle, else a warp."""
         sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
-        body = self.iteration(loop, self.code.iteration_of_team(self.kernel, loop, 2))
+        before, ways = self.code.ways_of_team(self.kernel, loop, 3)
+        start, text = "whole ? blockIdx.x : pa_thread() / warpSize", ""
+        for test, head, body in ways:
+            text += f" else if ({test}) {{\n" if test else " else {\n"
+            text += f"{head}        for (int64_t t = {start}; t < count; t += teams) {{\n"
+            text += f"{self.iteration(loop, body)}        }}\n    }}"
         return f"""\
     const int64_t most = {most};
     const bool whole = count < most / {_BLOCKS_WORTH} || (count <= {_FEW} && count < most / {_FEW_WORTH});
     const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
     const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
-    for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {{
-{body}    }}
+{before}    {text.removeprefix(" else ")}
 """
 
     def threads(self, loop: For) -> str:

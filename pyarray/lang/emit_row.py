@@ -2,13 +2,13 @@
 once, in vectors of 16 bytes, and kept in registers.
 
 Each thread has the same elements of the row in every loop. Rows that are too long for the registers are
-loaded piece by piece, anew in each loop; those that aren't dense or aligned take the text of every team.
+loaded anew in each loop; those that aren't dense or aligned take the text of every team.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,10 @@ from .emit_wide import always
 from .ir import Atomic, For, Function, Invoke, Load, Local, Store, While, assigned, children, walk
 from .unordered import key_of
 
-SLOTS = 16  # elements of a row that a thread keeps: a block of 256 has rows of 4096
-BLOCKS = 4  # of a processor at a time: 64 registers for a thread
-_BYTES = 128  # of all that a thread keeps: half of them
+SLOTS = 64  # elements of a row that a thread keeps at most
+BLOCKS = 3  # of a processor at a time: 80 registers for a thread
+_BYTES = 128  # of all that a thread keeps, half of them: a block of 256 has rows of 8192 float32
+_STREAMED = 4  # vectors of an array that are on their way at once, of a row that isn't kept
 
 Place = tuple[str, tuple[str, ...]]  # an array and the variables of an index; "" is that of the row's loop
 
@@ -97,11 +98,9 @@ def find_row(code: Code, kernel: Function, loop: For, shared: list[For]) -> Row 
 
 
 def _plain(s: For, loop: For) -> bool:
-    """Whether the bounds of a loop are the same throughout an iteration."""
-    changing, parts = (
-        assigned(*loop.body),
-        [x for x in (s.ranges[0].start, s.ranges[0].stop) if x is not None],
-    )
+    """Whether the bounds of a loop are the same in all iterations."""
+    changing = assigned(*loop.body) | set(loop.variables)
+    parts = [x for x in (s.ranges[0].start, s.ranges[0].stop) if x is not None]
     nodes = [n for x in parts for n in walk(x)]
     names = {n.name for n in nodes if isinstance(n, Local)}
     return not names & changing and not any(isinstance(n, (Load, Invoke, Atomic)) for n in nodes)
@@ -169,7 +168,7 @@ def index_of(place: Place, variable: str) -> tuple[str, ...]:
 
 
 def prepare(code: Code, kernel: Function, row: Row, pad: str) -> str:
-    """Whether the row is kept, and where its elements are."""
+    """Whether all rows are taken in vectors, and kept."""
     (reach,) = row.loops[0].ranges
     text = f"{pad}const int64_t row_low = {code.expr(reach.start) if reach.start is not None else '0'};\n"
     text += f"{pad}const int64_t row_size = {code.expr(reach.stop)} - row_low;\n"  # type: ignore[arg-type]
@@ -181,13 +180,14 @@ def prepare(code: Code, kernel: Function, row: Row, pad: str) -> str:
             seen.add(key_of((other.start, other.stop)))
             low = code.expr(other.start) if other.start is not None else "0"
             tests.append(f"{low} == row_low && {code.expr(other.stop)} - row_low == row_size")  # type: ignore[arg-type]
-    for number, (place, kind) in enumerate(row.kinds.items()):
-        element, name = kind.dtype.ctype, cname(place[0])
-        index = ["row_low" if not v else code.renamed.get(v) or cname(v) for v in place[1]]
-        text += f"{pad}{element} *const row{number} = {views.address(kind, name, index)};\n"
-        step = views.stride(kind, name, place[1].index(""))
-        tests.append(f"{step} == (int64_t)sizeof({element})")
-        tests.append(f"pa_aligned(row{number}, sizeof({element}) * {row.share})")
+    for place, kind in row.kinds.items():
+        name, size = cname(place[0]), kind.dtype.itemsize
+        steps = [views.stride(kind, name, axis) for axis in range(len(place[1]))]
+        others = [f"(uint64_t)({s})" for s, v in zip(steps, place[1], strict=True) if v]
+        first = views.address(kind, name, ["0" if v else "row_low" for v in place[1]])
+        tests.append(f"{steps[place[1].index('')]} == (int64_t)sizeof({kind.dtype.ctype})")
+        mask = min(size * row.share, 16) - 1
+        tests.append(f"(({' | '.join([f'(uint64_t)({first})', *others])}) & {mask}) == 0")
     if row.late:
         kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.early}
         text += "".join(extent(cname(n), kinds[n]) for n in sorted({*row.early, *row.late}))
@@ -195,22 +195,40 @@ def prepare(code: Code, kernel: Function, row: Row, pad: str) -> str:
             for b in (b for b in row.early if b != a):
                 tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     joined = f"\n{pad}    && ".join(tests)
-    text += f"{pad}const bool wide = {joined};\n{pad}const bool again = row_size > team * {row.slots};\n"
-    for place in row.kept:
-        text += f"{pad}{row.kinds[place].dtype.ctype} keep{_number(row, place)}[{row.slots}];\n"
+    text += f"{pad}const bool wide = {joined};\n"
+    return f"{text}{pad}const bool fits = wide && row_size <= team * {row.slots};\n"
+
+
+def pointers(code: Code, row: Row, pad: str) -> str:
+    """Where an iteration's rows begin."""
+    text = ""
+    for number, (place, kind) in enumerate(row.kinds.items()):
+        index = ["row_low" if not v else code.renamed.get(v) or cname(v) for v in place[1]]
+        at = views.address(kind, cname(place[0]), index)
+        text += f"{pad}{kind.dtype.ctype} *const row{number} = {at};\n"
     return text
+
+
+def registers(row: Row, pad: str) -> str:
+    """What a thread keeps."""
+    count = row.slots // row.share
+    return "".join(f"{pad}{_vector(row, p)} keep{_number(row, p)}[{count}];\n" for p in row.kept)
+
+
+def _vector(row: Row, place: Place) -> str:
+    return f"pa_vector<{row.kinds[place].dtype.ctype}, {row.share}>"
 
 
 def _number(row: Row, place: Place) -> int:
     return list(row.kinds).index(place)
 
 
-def loaded(row: Row, s: For) -> dict[Place, str]:
-    """What the loop's body finds in registers: array and variables → C text."""
+def loaded(row: Row, s: For, fits: bool) -> dict[Place, str]:
+    """What the loop's body finds in registers: array and variables → C text. `fits`: the row is kept."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     (variable,) = s.variables
     texts = {
-        p: f"keep{_number(row, p)}[c * {row.share} + j]" if p in row.kept else f"take{_number(row, p)}.v[j]"
+        p: f"keep{_number(row, p)}[c].v[j]" if fits and p in row.kept else f"take{_number(row, p)}.v[j]"
         for p in row.uses[k]
     }
     return {(p[0], index_of(p, variable)): text for p, text in texts.items()}
@@ -223,36 +241,46 @@ def filled_places(row: Row, s: For) -> dict[Place, str]:
     return {(p[0], index_of(p, variable)): f"give{_number(row, p)}.v[j]" for p in row.stores[k]}
 
 
-def chunks(row: Row, s: For, body: str, pad: str) -> str:
-    """The loop over a thread's elements around the text of one, which is indented by sixteen more."""
+def kept_loop(row: Row, s: For, body: str, pad: str) -> str:
+    """The loop over a thread's elements of a row that is kept, around the text of one, which is indented by
+    twelve more."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
-    (variable,), share, inner = s.variables, row.share, f"{pad}            "
+    head = f"{pad}#pragma unroll\n{pad}for (int c = 0; c < {row.slots // row.share}; ++c) {{\n"
+    head += (
+        f"{pad}    const int first = (c * team + rank) * {row.share};\n{pad}    if (first < row_size) {{\n"
+    )
+    tail = f"{pad}    }}\n{pad}}}\n"
+    text = ""
+    for place in (p for p in row.uses[k] if row.kept.get(p) == k):  # all of it is on its way at once
+        n, inner = _number(row, place), f"{pad}        "
+        text += f"{head}{inner}keep{n}[c] = pa_load_past<{_vector(row, place)}>(row{n} + first);\n{tail}"
+    others = [p for p in row.uses[k] if p not in row.kept]
+    return text + head + _elements(row, k, others, body, pad + "    ") + tail
 
-    def vector(place: Place) -> str:
-        return f"pa_vector<{row.kinds[place].dtype.ctype}, {share}>"
 
-    head = f"{pad}    #pragma unroll\n{pad}    for (int c = 0; c < {row.slots // share}; ++c) {{\n"
-    head += f"{pad}        const int first = (c * team + rank) * {share};\n"
-    head += f"{pad}        if (first < left) {{\n"
-    tail = f"{pad}        }}\n{pad}    }}\n"
-    text = f"{pad}for (int64_t piece = 0; piece < row_size; piece += team * {row.slots}) {{\n"
-    text += f"{pad}    const int left = (int)pa_less(row_size - piece, team * {row.slots});\n"
-    for place in (p for p in row.kept if p in row.uses[k]):  # all of it is on its way at once
-        n, new = _number(row, place), row.kept[place] == k
-        load = f"pa_load_past<{vector(place)}>(row{n} + piece + first)"
-        text += ("" if new else f"{pad}    if (again)\n") + head
-        text += f"{inner}const {vector(place)} take{n} = {load};\n{inner}#pragma unroll\n"
-        text += f"{inner}for (int j = 0; j < {share}; ++j) keep{n}[c * {share} + j] = take{n}.v[j];\n{tail}"
-    text += head
-    for place in row.uses[k]:
-        if place not in row.kept:
-            n = _number(row, place)
-            load = f"*(const {vector(place)} *)(row{n} + piece + first)"
-            text += f"{inner}const {vector(place)} take{n} = {load};\n"
-    text += "".join(f"{inner}{vector(p)} give{_number(row, p)};\n" for p in row.stores[k])
-    text += f"{inner}#pragma unroll\n{inner}for (int j = 0; j < {share}; ++j) {{\n"
-    text += f"{inner}    const int64_t {cname(variable)} = row_low + piece + first + j;\n{body}{inner}}}\n"
+def streamed_loop(row: Row, s: For, body: str, pad: str) -> str:
+    """The same of a row that isn't kept."""
+    k = next(k for k, x in enumerate(row.loops) if x is s)
+    unrolled = max(1, _STREAMED // max(len(row.uses[k]), 1))
+    text = f"{pad}#pragma unroll {unrolled}\n"
+    text += (
+        f"{pad}for (int64_t first = rank * {row.share}; first < row_size; first += team * {row.share}) {{\n"
+    )
+    return f"{text}{_elements(row, k, row.uses[k], body, pad)}{pad}}}\n"
+
+
+def _elements(row: Row, k: int, taken: Sequence[Place], body: str, pad: str) -> str:
+    """The elements of one vector: loads of those `taken`, the body for each, stores."""
+    (variable,), inner = row.loops[k].variables, f"{pad}    "
+    text = ""
+    for place in taken:
+        vector, at = _vector(row, place), f"row{_number(row, place)} + first"
+        load = f"pa_load_past<{vector}>({at})" if place in row.kept else f"*(const {vector} *)({at})"
+        text += f"{inner}const {vector} take{_number(row, place)} = {load};\n"
+    text += "".join(f"{inner}{_vector(row, p)} give{_number(row, p)};\n" for p in row.stores[k])
+    text += f"{inner}#pragma unroll\n{inner}for (int j = 0; j < {row.share}; ++j) {{\n"
+    text += f"{inner}    const int64_t {cname(variable)} = row_low + first + j;\n{body}{inner}}}\n"
     for place in row.stores[k]:
         n = _number(row, place)
-        text += f"{inner}*({vector(place)} *)(row{n} + piece + first) = give{n};\n"
-    return f"{text}{tail}{pad}}}\n"
+        text += f"{inner}*({_vector(row, place)} *)(row{n} + first) = give{n};\n"
+    return text

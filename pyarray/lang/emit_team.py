@@ -14,12 +14,25 @@ from typing import Any
 
 from .emit_code import Code, cname, start_of
 from .emit_digits import thread_digits, why_not
-from .emit_row import Place, Row, chunks, filled_places, find_row, loaded, prepare
-from .ir import Atomic, For, Function, Invoke, Load, Local, Stmt, Store, walk
+from .emit_row import (
+    Place,
+    Row,
+    filled_places,
+    find_row,
+    kept_loop,
+    loaded,
+    pointers,
+    prepare,
+    registers,
+    streamed_loop,
+)
+from .ir import Atomic, Break, For, Function, Invoke, Load, Local, Return, Stmt, Store, While, walk
+from .nest import is_product, nest
 from .split import Split, find_split
 
 _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
+_UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing, and nodes of its body
 
 
 def changes(function: Function) -> bool:
@@ -55,27 +68,46 @@ def _others(body: tuple[Stmt, ...], pure: set[str]) -> int:
     return sum(isinstance(n, Atomic) or (isinstance(n, Invoke) and n.function not in pure) for n in nodes)
 
 
+def _only_reads(nodes: list[Any]) -> bool:
+    kinds = {type(n) for n in nodes}
+    return Load in kinds and not kinds & {Store, Atomic, Invoke, For, While, Break, Return}
+
+
 class GridCode(Code):
     """Statements of a grid's loop; of a `team` while one is set."""
 
     team = False
     read = False  # whether a thread of the team may have read memory since they last met
-    row: Row | None = None  # that is kept in registers, in the text at hand
+    row: Row | None = None  # that is taken in vectors, in the text at hand
+    fits = True  # whether it is kept in registers there
     keeps = False  # whether the loop at hand has such a row
     fills: Mapping[Place, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
-    def iteration_of_team(self, kernel: Function, loop: For, indent: int) -> str:
+    def ways_of_team(
+        self, kernel: Function, loop: For, indent: int
+    ) -> tuple[str, list[tuple[str, str, str]]]:
+        """What comes before, and the ways to run an iteration: when it is taken, what it declares, its text.
+        Each has a loop of its own over the iterations, or registers would be kept for all of them."""
         self.team, self.read = True, False
-        text = self.block(loop.body, indent)
+        text, pad = self.block(loop.body, indent), "        "
         row = find_row(self, kernel, loop, shared_loops(loop.body, self.pure))
-        if row is not None:
-            self.row, self.read, self.keeps, pad = row, False, True, "    " * indent
-            kept = prepare(self, kernel, row, pad) + f"{pad}if (wide) {{\n{self.block(loop.body, indent)}"
-            text = f"{kept}{pad}}} else {{\n{text}{pad}}}\n"
-            self.row = None
-        self.team = False
-        return text
+        if row is None:
+            self.team = False
+            return "", [("", "", text)]
+        self.row, self.keeps, before = row, True, prepare(self, kernel, row, "    ")
+        ways = []
+        for self.fits in (True, False):
+            self.read = False
+            ways.append(pointers(self, row, "    " * indent) + self.block(loop.body, indent))
+        kept = registers(row, "    " * indent) + ways[0]
+        self.row, self.team = None, False
+        block = f"{pad}constexpr bool whole = true; /* with a constant width, places are constants apart */\n"
+        block += f"{pad}constexpr int team = PA_BLOCK;\n"
+        warp = f"{pad}constexpr bool whole = false;\n{pad}const int team = PA_WARP;\n"
+        return before, [
+            ("fits && whole", block, kept), ("fits", warp, kept), ("wide", "", ways[1]), ("", "", text),
+        ]  # fmt: skip
 
     def statement(self, s: Stmt, indent: int) -> str:
         reads = self.team and not self.owned(s) and any(isinstance(n, (Load, Invoke)) for n in walk(s))
@@ -86,7 +118,12 @@ class GridCode(Code):
 
     def owned(self, s: Stmt) -> bool:
         """Whether it is written for the team as a whole, and says itself when the threads meet."""
-        return isinstance(s, Store) or (isinstance(s, For) and shared_loops((s,), self.pure) == [s])
+        return isinstance(s, Store) or (isinstance(s, For) and self.whole(s))
+
+    def whole(self, s: For) -> bool:
+        """Whether the threads share out all of a loop, or of the product of a nest."""
+        loops = nest(s)
+        return shared_loops((s,), self.pure) == [loops[-1]] and (len(loops) == 1 or is_product(loops))
 
     def met(self, pad: str) -> str:
         """The threads meet, if one of them may have read what is stored next."""
@@ -104,9 +141,13 @@ class GridCode(Code):
         return f"{self.met(pad)}{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(whole);\n"
 
     def write_For(self, s: For, pad: str, indent: int) -> str:
-        return (
-            self.shared(s, pad, indent) if self.team and self.owned(s) else super().write_For(s, pad, indent)
-        )
+        if self.team and self.owned(s):
+            return self.shared(s, pad, indent)
+        text = super().write_For(s, pad, indent)
+        nodes = [n for st in s.body for n in walk(st)]
+        if not text.startswith(f"{pad}for (") or len(nodes) > _SHORT or not _only_reads(nodes):
+            return text
+        return f"{pad}#pragma unroll {_UNROLLED}\n{text}"
 
     def split_rows(self, s: For, first: str, last: str, indent: int) -> str | None:
         """Two texts of one body would differ in where the threads of a team meet."""
@@ -131,11 +172,13 @@ class GridCode(Code):
         self.renamed |= lanes
         self.team = False
         if self.row is not None and any(s is x for x in self.row.loops):
-            self.at, self.fills = loaded(self.row, s), filled_places(self.row, s)
-            text += chunks(self.row, s, self.block(s.body, indent + 5), inner)
+            self.at, self.fills = loaded(self.row, s, self.fits), filled_places(self.row, s)
+            form, depth = (kept_loop, 4) if self.fits else (streamed_loop, 3)
+            text += form(self.row, s, self.block(s.body, indent + depth), inner)
             self.at, self.fills = {}, {}
         else:
-            text += self.strided_loop(s, inner, indent + 1)
+            form = self.strided_loop if len(nest(s)) == 1 else self.strided_nest
+            text += form(s, inner, indent + 1)
         self.team = True
         text += self.joined(s, lanes, types, inner) if s.reductions else ""
         self.renamed = saved
@@ -158,6 +201,39 @@ class GridCode(Code):
         text += f"{self.block(s.body, indent + 1)}{pad}}}\n"
         self.digits = outer
         return text
+
+    def strided_nest(self, root: For, pad: str, indent: int) -> str:
+        """The same over a product: a thread's next element is `team` further, which is added to the
+        variables digit by digit, the last one fastest."""
+        self.counters += 1
+        loops, text = nest(root), ""
+        k, last = f"k{self.counters}", len(loops) - 1
+        for n, s in enumerate(loops):
+            (reach,) = s.ranges
+            start = self.expr(reach.start) if reach.start is not None else "0"
+            text += f"{pad}const int64_t {k}_low{n} = {start};\n"
+            text += f"{pad}const int64_t {k}_size{n} = {self.expr(reach.stop)} - {k}_low{n};\n"  # type: ignore[arg-type]
+        sizes = [f"{k}_size{n}" for n in range(last + 1)]
+        text += f"{pad}if ({' && '.join(f'{n} > 0' for n in sizes)}) {{\n"
+        inner = pad + "    "
+        text += f"{inner}const int64_t {k}_count = {' * '.join(sizes)};\n"
+        for name, value in (("at", "rank"), ("by", "team")):
+            text += f"{inner}int64_t {k}_{name}0 = {value};\n"
+            for n in range(last, 0, -1):
+                split = f"pa_split(&{k}_{name}0, {k}_size{n}, {k}_size{n})"
+                text += f"{inner}{'' if name == 'at' else 'const '}int64_t {k}_{name}{n} = {split};\n"
+        loads = sum(isinstance(n, Load) for st in loops[-1].body for n in walk(st))
+        text += f"{inner}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
+        text += f"{inner}for (int64_t {k} = rank; {k} < {k}_count; {k} += team) {{\n"
+        for n, s in enumerate(loops):
+            text += f"{inner}    const int64_t {cname(s.variables[0])} = {k}_low{n} + {k}_at{n};\n"
+        text += self.block(loops[-1].body, indent + 2)
+        for n in range(last, -1, -1):
+            text += f"{inner}    {k}_at{n} += {k}_by{n};\n"
+        for n in range(last, 0, -1):
+            carry = f"{k}_at{n} -= {k}_size{n}; ++{k}_at{n - 1};"
+            text += f"{inner}    if ({k}_at{n} >= {k}_size{n}) {{ {carry} }}\n"
+        return f"{text}{inner}}}\n{pad}}}\n"
 
     def joined(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
         """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""

@@ -40,6 +40,7 @@ from .ir import (
     While,
     walk,
 )
+from .nest import alone
 from .parse import FunctionSource
 from .record import is_group, leaves
 from .scalar import binary
@@ -238,8 +239,10 @@ class FunctionBody(Assignments):
         self, node: ast.For, body: tuple[Stmt, ...], outer: set[str]
     ) -> tuple[tuple[str, str], ...]:
         """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
-        that combines them."""
+        that combines them. A body that is another unordered loop has that one's."""
         found: dict[str, str] = {}
+        while (inner := alone(body)) is not None:
+            body = inner.body
         changed = [n for s in body for n in walk(s) if isinstance(n, Assign) and n.name in outer]
         for statement in changed:
             value = _uncast(statement.value)

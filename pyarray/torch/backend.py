@@ -14,6 +14,7 @@ from .decompositions import decompositions
 from .fusion import Fusion
 from .product import product_from
 from .program import Program
+from .recompute import recompute
 from .sizes import hints_of
 
 _log = logging.getLogger("pyarray.torch")
@@ -26,7 +27,9 @@ def compile_graph(
     """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
     inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
     """
-    program = Program(module, Fusion(module.graph, hints_of(inputs), product_from).run(), check)
+    fusion = Fusion(module.graph, hints_of(inputs), product_from).run()
+    recompute(fusion)
+    program = Program(module, fusion, check)
     _log.debug("%s", program.text)
     if watch is not None:
         watch(program)
@@ -48,6 +51,7 @@ def watching(watch: Watch | None) -> Callable[..., Any]:
         inference_compiler=forward,
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
     )
     return made
 

@@ -11,6 +11,8 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from .group import is_gpu
+
 aten = torch.ops.aten
 
 _TAKEN = [
@@ -47,11 +49,18 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
 
 
 def _moments(x: torch.Tensor, axes: list[int]) -> tuple[torch.Tensor, torch.Tensor, Any]:
-    """Mean, sum of squared distances from it, and count, along axes that stay with size 1."""
-    mean = torch.mean(x, axes, True)
+    """Mean, sum of squared distances from it, and count, along axes that stay with size 1. GPUs read float32
+    once: sums of it and of its squares in float64 lose nothing that a float32 result has."""
     count: Any = 1
     for k in axes:
         count = count * x.shape[k]
+    if is_gpu(x.device) and x.dtype == torch.float32:
+        exact = x.double()
+        square = torch.sum(exact * exact, axes, True)
+        total = torch.sum(exact, axes, True)  # joins the kernel of the one before
+        mean = total / count
+        return mean.float(), torch.clamp_min(square - total * mean, 0).float(), count
+    mean = torch.mean(x, axes, True)
     return mean, torch.sum((x - mean) * (x - mean), axes, True), count
 
 
@@ -129,10 +138,10 @@ def _batch_norm(
         scale = torch.rsqrt(var + eps)
         saved = torch.squeeze(mean, axes), torch.squeeze(scale, axes)
         if running_mean is not None:
-            running_mean = momentum * saved[0] + (1 - momentum) * running_mean
+            running_mean = running_mean + momentum * (saved[0] - running_mean)
         if running_var is not None:
             unbiased = torch.squeeze(squares, axes) / (count - 1)
-            running_var = momentum * unbiased + (1 - momentum) * running_var
+            running_var = running_var + momentum * (unbiased - running_var)
     else:
         assert running_mean is not None
         assert running_var is not None

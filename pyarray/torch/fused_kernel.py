@@ -23,10 +23,14 @@ from ..kernels.reduce import pieces_of
 from ..lang.emit_apart import APART
 from ..locks import new_lock
 from ..memory.buffer import Buffer
+from .direct import allocator
+from .group import is_gpu
 from .sizes import python
 from .writer import COLUMNS, Array, KernelText
 
 MOST = 1024  # kernels and launches that are kept
+FEWEST = 16  # elements of a GPU's thread, in a column that is cut
+THREADS = 1 << 18  # as many as a large GPU runs at once
 Run = Callable[..., None]
 
 # Compilers are processes, or run without Python's lock: tracing goes on beside them.
@@ -67,7 +71,7 @@ class FusedKernel:
     def __init__(self, text: KernelText, device: torch.device):
         self.text, self.place = text, device
         self.device = device_of(device)
-        self.grid: bool = self.device.driver.grid
+        self.grid = is_gpu(device)
         arrays = [*text.outputs, *text.partials, *text.inputs]
         self._arrays = arrays
         self._rows = [BY_NAME[a.kind] for a in arrays]
@@ -150,9 +154,11 @@ class FusedKernel:
         outputs = max(shapes.size(loops), 1)
         if not columns:
             return pieces_of(count, outputs, outputs * row, self.grid)
-        # neighbouring columns are a warp's, or a block's of a loop
-        together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // (32 if self.grid else COLUMNS))
-        pieces = min(pieces_of(count, max(together, 1), outputs * row, self.grid), max(count // 8, 1))
+        if self.grid:  # a thread for each column of a piece
+            pieces = max(min(count // FEWEST, THREADS // outputs), 1)
+        else:  # neighbouring columns are a block's of a loop
+            together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // COLUMNS)
+            pieces = min(pieces_of(count, max(together, 1), outputs * row, False), max(count // 8, 1))
         return -(-count // -(-count // pieces))
 
     def _window(self, number: int, shape: Any, strides: Any, buffer: Buffer) -> ndarray:
@@ -189,15 +195,10 @@ class FusedKernel:
                 passed.append(f"a{k} + {offset}" if offset else f"a{k}")
         scope: dict[str, Any] = {
             "walk": walk,
-            "empty": torch.empty,
+            "empty": allocator(self.place),
             "uint8": torch.uint8,
-            "device": self.place,
         }
-        lines = (
-            [f"block = empty({nbytes}, dtype=uint8, device=device)", "scratch = block.data_ptr()"]
-            if partials
-            else []
-        )
+        lines = [f"block = empty(({nbytes},), (1,), uint8)", "scratch = block.data_ptr()"] if partials else []
         for k, x in enumerate(numbers):
             scope[f"n{k}"] = x
             passed.append(f"n{k}")

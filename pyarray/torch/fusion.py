@@ -105,12 +105,21 @@ class Fusion:
                 found.append(group)
         found.sort(key=lambda g: -g.number)
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
-        bases = {self.base(x) for x in node.all_input_nodes}
+        bases = self.read(node)
         for group in reversed(self.groups[-8:]):  # others that read the same
-            if group not in found and not isinstance(group, Product) and same_shape(group.shape, shape):
-                read = {self.base(x) for n in group.nodes for x in n.all_input_nodes}
-                if bases & read:
-                    found.append(group)
+            fits = group not in found and not isinstance(group, Product) and same_shape(group.shape, shape)
+            if fits and any(bases & self.read(n) for n in group.nodes):
+                found.append(group)
+        return found
+
+    def read(self, node: Node) -> set[Node]:
+        """What a node reads, without the views of it and what is computed anew."""
+        found, seen, rest = set[Node](), set[Node](), [node]
+        while rest:
+            bases = {self.base(x) for x in rest.pop().all_input_nodes} - seen
+            seen |= bases
+            rest += bases & self.inlined
+            found |= bases - self.inlined
         return found
 
     def _start(self, node: Node) -> None:

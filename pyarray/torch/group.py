@@ -11,6 +11,13 @@ from torch.fx import Node
 
 from .index import Digits, Index, Shape
 
+_HOSTS = {"cpu"}
+
+
+def is_gpu(device: torch.device) -> bool:
+    """Whether kernels there are a grid's."""
+    return device.type not in _HOSTS
+
 
 @dataclass(eq=False)
 class Group:

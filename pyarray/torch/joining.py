@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import sympy
@@ -9,13 +10,15 @@ import torch
 from torch.fx import Node
 
 from . import operators, views
-from .group import Group
+from .group import Group, is_gpu
 from .index import Index, Shape, broadcast, reshaped
 from .operators import REDUCTIONS, reduced_axes, tensor
 from .sizes import ZERO, expression, hint, product, same_shape
 
 MOST_NODES = 96  # of a kernel
 ROW_FITS = 1 << 16  # elements of a row that is read again after its reduction
+# on a GPU rows of more than LONG elements, of which there are less than FEW, leave most of it idle
+LONG, FEW = 1 << 11, 1 << 8
 
 
 class Owners(Protocol):
@@ -32,6 +35,13 @@ class Owners(Protocol):
     def depends(self, node: Node, group: Group) -> bool:
         """Whether `node` needs a result of `group`, through nodes outside of it."""
         ...
+
+
+def rows_of(group: Group, hints: Mapping[sympy.Symbol, int]) -> tuple[int, int]:
+    """How many rows the group's reductions have, and of how many elements, in the call that was traced."""
+    inner = set(group.inner or ())
+    parts = [[n for d, n in group.digits.sizes.items() if (d in inner) == side] for side in (False, True)]
+    return hint(product(parts[0]), hints), hint(product(parts[1]), hints)
 
 
 class Refused(Exception):
@@ -144,14 +154,19 @@ class Joining:
         return [d for d in self.group.digits.sizes if d not in (self.group.inner or ())]
 
     def _stays_near(self) -> None:
-        """A node with all elements, in a kernel that reduces: it comes after, in the same row."""
+        """A node with all elements, in a kernel that reduces: it comes after, in the same row, or on a GPU
+        before, in any piece of it."""
         group = self.group
         group.current()
         if group.columns:
             raise Refused("the reduction is by columns")
-        row = product(group.digits.sizes[d] for d in group.inner or ())
-        if hint(row, self.fusion.hints) > ROW_FITS:
+        if is_gpu(group.device) and not self._level():
+            return
+        count, row = rows_of(group, self.fusion.hints)
+        if row > ROW_FITS:
             raise Refused("a row doesn't fit in the cache")
+        if is_gpu(group.device) and row > LONG and count < FEW:
+            raise Refused("a few long rows don't fill the device")
 
     def _reads_here(self, index: Index, shape: Shape) -> None:
         """Refused where an operand in the group is another iteration's."""
@@ -205,14 +220,19 @@ class Joining:
         nearest = -min((x for x in steps if x[0]), default=(0, -axes[-1]))[1]
         return nearest not in axes
 
+    def _level(self) -> int:
+        """How many reductions of the group follow each other before the node."""
+        group = self.group
+        levels = [group.level.get(base, 0) for _, base in self._chains() if self.fusion.of.get(base) is group]
+        return max(levels, default=0)
+
     def commit(self) -> None:
         """The node is one of the group's."""
         group, node = self.group, self.node
         assert self.index is not None
         group.nodes.append(node)
         group.index[node] = self.index
-        levels = [group.level.get(base, 0) for _, base in self._chains() if self.fusion.of.get(base) is group]
-        group.level[node] = max(levels, default=0) + (self.source is not None)
+        group.level[node] = self._level() + (self.source is not None)
         if self.source is not None:
             group.source[node] = self.source
             group.inner, group.columns = self.inner, self.columns

@@ -8,33 +8,21 @@ from typing import Any
 
 import sympy
 import torch
-from torch._C._dynamo import guards
 from torch.fx import GraphModule, Node
 
 from ..driver.stream import Stream
 from . import views
+from .direct import DENSE, allocator, function_of
 from .fused_kernel import FusedKernel, device_of
 from .fusion import Fusion
-from .group import Group, Product
+from .group import Group, Product, is_gpu
+from .in_place import changed_inputs, reads_its_own
 from .kernel_text import write
 from .product_kernel import ProductKernel
 from .product_text import product_text
+from .reinterpret import call_text, fold, reinterpreted
 from .schedule import Schedule, Unit, is_size
 from .sizes import expression, expressions, python
-
-_ALLOCATE = {
-    "cpu": getattr(guards, "_empty_strided_cpu", None),
-    "cuda": getattr(guards, "_empty_strided_cuda", None),
-}
-
-
-def _empty(kind: str, device: torch.device) -> Callable[..., torch.Tensor]:
-    """A function of shape, strides and dtype."""
-    quick = _ALLOCATE.get(kind)
-    if quick is not None:
-        made: Callable[..., torch.Tensor] = quick
-        return made
-    return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
 class Program:
@@ -42,6 +30,9 @@ class Program:
 
     def __init__(self, module: GraphModule, fusion: Fusion, check: Sequence[str] = ()):
         self.module, self.fusion = module, fusion
+        fold(module, fusion)
+        self._copies = changed_inputs(module.graph, fusion)
+        self._stored: set[Node] = set()  # nodes whose memory is an input's, and the copies that this saves
         self.schedule = Schedule(fusion).run()
         self.kernels: dict[str, FusedKernel] = {}
         self.groups: dict[str, Group] = {}
@@ -142,13 +133,22 @@ class Program:
         return self._constants[id(x)]
 
     def _eager(self, node: Node) -> None:
-        target = self._constant(node.target)
+        if node in self._stored:
+            return
+        if node.target is reinterpreted:
+            base = node.all_input_nodes[0]
+            self._scope["reinterpreted"] = reinterpreted
+            self._lines.append(f"{node.name} = {call_text(node, self._argument(base))}")
+            self._roots[node] = self._aliased(node)
+            return
+        target = self._constant(function_of(node.target))
         args = [self._argument(x) for x in node.args]
         args += [f"{name}={self._argument(x)}" for name, x in node.kwargs.items()]
         self._lines.append(f"{node.name} = {target}({', '.join(args)})")
         self._roots[node] = self._aliased(node)
         self._bind(node)  # strides may be written with a size that is known from here on
-        if not views.is_view(node) and isinstance(node.meta.get("val"), torch.Tensor):
+        made = isinstance(node.meta.get("val"), torch.Tensor) and not views.is_view(node)
+        if made and node.target not in DENSE:
             self._checked(node)
         if (
             node.target is not _getitem
@@ -174,8 +174,7 @@ class Program:
         if isinstance(group, Product):
             kernel = ProductKernel(product_text(self.fusion, group), group.device)
         else:
-            grid = device_of(group.device).driver.grid
-            kernel = FusedKernel(write(self.fusion, group, realized, grid), group.device)
+            kernel = FusedKernel(write(self.fusion, group, realized, is_gpu(group.device)), group.device)
         text = kernel.text
         name = f"k{len(self.kernels)}"
         self.kernels[name], self.groups[name] = kernel, group
@@ -183,7 +182,12 @@ class Program:
         kernel.compile_ahead(self.fusion.hints)
         self.devices.add(group.device)
         for node in realized:
-            self._allocate(node)
+            if (copy := self._copies.get(node)) and reads_its_own(text, node, copy.args[0]):  # type: ignore[arg-type]
+                self._lines.append(f"{node.name} = {copy.args[0]}")
+                self._stored |= {node, copy}
+                self._roots[node] = {node, *copy.all_input_nodes[:1]}
+            else:
+                self._allocate(node)
         key = "".join(f"{s}, " for s in kernel.symbols)
         addresses = [f"{self._argument(a.node)}.data_ptr()" for a in (*text.outputs, *text.inputs)]
         self._lines.append(f"{name}(({key}), {', '.join(addresses)})")
@@ -199,7 +203,7 @@ class Program:
             self._lines.append(f"{node.name} = {self._free[kind].pop()}")
             return
         allocate = f"empty_{value.device.type}_{value.device.index or 0}"
-        self._scope[allocate] = _empty(value.device.type, value.device)
+        self._scope[allocate] = allocator(value.device)
         self._lines.append(f"{node.name} = {allocate}({shape}, {strides}, {self._constant(value.dtype)})")
 
     # ---- memory
@@ -235,13 +239,14 @@ class Program:
             holders = [n for n, roots in self._roots.items() if node in roots and n not in self._dead]
             ours = self.fusion.of.get(node) is not None and node.op == "call_function"
             shared = any(node in self._roots.get(n, ()) for n in self._roots if n is not node)
-            if ours and not holders and not shared and isinstance(value, torch.Tensor):
+            fresh = node not in self._stored
+            if ours and fresh and not holders and not shared and isinstance(value, torch.Tensor):
                 shape, strides = (
                     f"({''.join(f'{python(n)}, ' for n in expressions(x))})"
                     for x in (value.shape, value.stride())
                 )
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
-            else:
+            elif fresh or node in self._copies:
                 names.append(node.name)
         if names:
             self._lines.append(f"del {', '.join(names)}")

@@ -11,6 +11,7 @@ import sympy
 from torch.fx import Node
 
 from .index import Index
+from .joining import FEW, ROW_FITS, rows_of
 from .layout import Axis, ordered
 from .operators import REDUCTIONS, Reduction, row_of, tensor, wide
 from .sizes import ONE, product
@@ -19,9 +20,19 @@ from .writer import CHUNK, COLUMNS, Array, KernelText, Section, Writer
 
 def write(w: Writer) -> KernelText:
     """The text of a group with reductions."""
-    if w.group.columns or (not w.full and max(w.group.level[r] for r in w.group.reductions()) == 1):
-        return _in_pieces(w)
-    return _rows(w)
+    return _in_pieces(w) if w.group.columns or _cuts(w) else _rows(w)
+
+
+def _cuts(w: Writer) -> bool:
+    """Whether rows are cut into pieces: where nothing is done with the results for each element. A GPU has
+    teams for rows that are many, and stores what a piece computes of each element on its way."""
+    group = w.group
+    if max(group.level[r] for r in group.reductions()) > 1:
+        return False
+    if not w.grid:
+        return not w.full
+    count, row = rows_of(group, w.fusion.hints)
+    return (count < FEW or row > ROW_FITS) and not any(group.level[n] for n in w.full)
 
 
 def _accumulator(w: Writer, node: Node) -> tuple[Reduction, str, str]:
@@ -154,10 +165,11 @@ def _row_stores(w: Writer) -> tuple[Section, list[str], list[str]]:
 def _inner(
     w: Writer, variables: Sequence[str], sizes: Sequence[str], lines: Sequence[str], depth: int
 ) -> str:
-    """Loops over a row; the last one in any order."""
+    """Loops over a row; the last one in any order, on a GPU all of them."""
     text = ""
     for j, n in zip(variables[:-1], sizes[:-1], strict=True):
-        text += _indent([f"for {j} in range({n}):"], depth)
+        reach = f"unordered(range({n}))" if w.grid else f"range({n})"
+        text += _indent([f"for {j} in {reach}:"], depth)
         depth += 1
     if not variables:
         return text + _indent(["for once in range(1):"], depth) + _indent(lines, depth + 1)
@@ -183,6 +195,10 @@ def _in_pieces(w: Writer) -> KernelText:
         updates.append(f"acc{k} = {row.update.format(f'acc{k}', element)}")
         combined.append(f"acc{k} = {row.update.format(f'acc{k}', f'part{k}[<part>]')}")
         results.append((node, f"acc{k}"))
+    along = [
+        f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
+        for array, node in zip(w.outputs, w.realized, strict=True) if node not in group.rows
+    ]  # fmt: skip
     first, w.row.lines = w.row.lines, []
     w.row.known.clear()
     for node, acc in results:
@@ -192,9 +208,9 @@ def _in_pieces(w: Writer) -> KernelText:
     w.section = w.row
     stores = [
         f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
-        for array, node in zip(w.outputs, w.realized, strict=True)
-    ]
-    block = [*first, *section.lines]
+        for array, node in zip(w.outputs, w.realized, strict=True) if node in group.rows
+    ]  # fmt: skip
+    block = [*first, *section.lines, *along]
     raw = [*block, *updates, *second, *w.row.lines, *stores]
     (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), group.columns, raw)
     form = _columns if group.columns else _row_pieces
@@ -205,9 +221,8 @@ def _in_pieces(w: Writer) -> KernelText:
     place = ", ".join([*lead, "piece", *last])
     pieces = f"part0.shape[{len(lead)}]"
     body += f"    {_over(variables, sizes)}\n{_indent(starts, 2)}"
-    body += _indent(
-        [f"for piece in {f'range({pieces})' if group.columns else f'unordered(range({pieces}))'}:"], 2
-    )
+    reach = f"range({pieces})" if group.columns and not w.grid else f"unordered(range({pieces}))"
+    body += _indent([f"for piece in {reach}:"], 2)
     body += _indent([line.replace("<part>", place) for line in combined], 3)
     body += _indent(w._named([*second, *w.row.lines, *stores], variables + [""] * len(inner)), 2)
     name = w.name()
@@ -246,7 +261,8 @@ def _row_pieces(
             *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1)),
         ]
         for j, (low, high) in zip(js[:-1], ranges[:-1], strict=True):
-            text += _indent([f"for {j} in range({low}, {high}):"], depth)
+            reach = f"unordered(range({low}, {high}))" if w.grid else f"range({low}, {high})"
+            text += _indent([f"for {j} in {reach}:"], depth)
             depth += 1
         low, high = ranges[-1]
         if w.grid:

@@ -12,7 +12,7 @@ from kernel_tools import agree, launch, on
 import pyarray as pa
 from pyarray.lang.markers import unordered
 
-WIDTHS = [0, 1, 2, 31, 32, 33, 64, 257, 1000, 1024, 5000, 17000]
+WIDTHS = [0, 1, 2, 31, 32, 33, 64, 257, 1000, 1024, 5000, 8192, 17000]
 DTYPES = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 
 
@@ -152,6 +152,31 @@ def test_several_inner_axes(device, shape):
     x = np.arange(math.prod(shape)).reshape(shape[0], shape[2], shape[1]) % 23
     if math.prod(shape):
         agree(nested, device, np.zeros(shape, np.int64), x)
+
+
+@pa.kernel
+def planes(out, total, most, x, w, low: int):
+    for i in range(out.shape[0]):
+        s, top = x[i, 0, 0] * 0, x[i, 0, 0]
+        for p in unordered(range(low, x.shape[1])):
+            for q in unordered(range(x.shape[2])):
+                s = s + x[i, p, q]
+                top = max(top, x[i, p, q])
+        total[i], most[i] = s, top
+        for p in unordered(range(low, x.shape[1])):
+            for q in unordered(range(x.shape[2])):
+                out[i, p, q] = x[i, p, q] * w[p] - s
+
+
+@pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
+@pytest.mark.parametrize(
+    ("shape", "low"), [((3, 4, 70), 1), ((2, 70, 5), 0), ((40, 9, 9), 3), ((2, 3, 4), 3)]
+)
+def test_nests_are_one_loop(device, checked, shape, low):
+    x = (np.arange(math.prod(shape)).reshape(shape) * 7 % 23 - 11).astype(np.int64)
+    w = np.arange(shape[1])
+    with pa.debug() if checked else contextlib.nullcontext():
+        agree(planes, device, np.zeros(shape, np.int64), *np.zeros((2, shape[0]), np.int64), x, w, low)
 
 
 @pa.func

@@ -83,7 +83,7 @@ typedef struct {
     int64_t s1_v_x;
 } kernel_centre_slots;
 
-extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_0(const kernel_centre_slots memory)
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
     (void)slots;
@@ -119,33 +119,27 @@ extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_0(const kerne
             && pa_aligned(row0, sizeof(float) * 4)
             && v_out.s1 == (int64_t)sizeof(float)
             && pa_aligned(row1, sizeof(float) * 4);
-        const bool again = row_size > team * 16;
-        float keep0[16];
-        if (wide) {
+        if (wide && row_size <= team * 32) {
+        pa_vector<float, 4> keep0[8];
         v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
         v_s = 0.0f;
         {
             float lane_v_s = 0.0f;
-            for (int64_t piece = 0; piece < row_size; piece += team * 16) {
-                const int left = (int)pa_less(row_size - piece, team * 16);
-                #pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < left) {
-                        const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + piece + first);
-                        #pragma unroll
-                        for (int j = 0; j < 4; ++j) keep0[c * 4 + j] = take0.v[j];
-                    }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = (c * team + rank) * 4;
+                if (first < row_size) {
+                    keep0[c] = pa_load_past<pa_vector<float, 4>>(row0 + first);
                 }
-                #pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < left) {
-                        #pragma unroll
-                        for (int j = 0; j < 4; ++j) {
-                            const int64_t v_j = row_low + piece + first + j;
-                            lane_v_s = (lane_v_s + keep0[c * 4 + j]);
-                        }
+            }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = (c * team + rank) * 4;
+                if (first < row_size) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + keep0[c].v[j]);
                     }
                 }
             }
@@ -167,31 +161,63 @@ extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_0(const kerne
             v_s = (v_s + lane_v_s);
         }
         {
-            for (int64_t piece = 0; piece < row_size; piece += team * 16) {
-                const int left = (int)pa_less(row_size - piece, team * 16);
-                if (again)
-                #pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < left) {
-                        const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + piece + first);
-                        #pragma unroll
-                        for (int j = 0; j < 4; ++j) keep0[c * 4 + j] = take0.v[j];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = (c * team + rank) * 4;
+                if (first < row_size) {
+                    pa_vector<float, 4> give1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
                     }
+                    *(pa_vector<float, 4> *)(row1 + first) = give1;
                 }
+            }
+        }
+        pa_team_sync(whole);
+        } else if (wide) {
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = 0.0f;
+            #pragma unroll 4
+            for (int64_t first = rank * 4; first < row_size; first += team * 4) {
+                const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
                 #pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < left) {
-                        pa_vector<float, 4> give1;
-                        #pragma unroll
-                        for (int j = 0; j < 4; ++j) {
-                            const int64_t v_j = row_low + piece + first + j;
-                            give1.v[j] = ((keep0[c * 4 + j] - (v_s / ((float)v_x.n1))) + v_first);
-                        }
-                        *(pa_vector<float, 4> *)(row1 + piece + first) = give1;
-                    }
+                for (int j = 0; j < 4; ++j) {
+                    const int64_t v_j = row_low + first + j;
+                    lane_v_s = (lane_v_s + take0.v[j]);
                 }
+            }
+            for (int d = warpSize / 2; d > 0; d /= 2) {
+                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            }
+            if (whole) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                __syncthreads(); /* the ones before have been read */
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[0];
+                for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll 4
+            for (int64_t first = rank * 4; first < row_size; first += team * 4) {
+                const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                pa_vector<float, 4> give1;
+                #pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    const int64_t v_j = row_low + first + j;
+                    give1.v[j] = ((take0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                }
+                *(pa_vector<float, 4> *)(row1 + first) = give1;
             }
         }
         pa_team_sync(whole);

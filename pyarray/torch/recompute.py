@@ -1,0 +1,84 @@
+"""Which nodes of a kernel others compute anew, instead of reading them from memory.
+
+A pointwise node that several kernels need would be stored by one and read by the others. Where these can
+compute it from what they read anyway, or from no more bytes than are saved, nobody stores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.fx import Node
+
+from . import views
+from .eligible import CASTS
+from .fusion import Fusion
+from .group import Group, Product
+from .operators import CREATIONS, REDUCTIONS, tensor
+from .sizes import expressions, hint, product
+
+MOST = 12  # operators that are computed once more
+
+
+def recompute(fusion: Fusion) -> None:
+    """Add to `fusion.inlined` what is cheaper to compute anew, those that need a node before it."""
+    for node in sorted(fusion.of, key=fusion.order.__getitem__, reverse=True):
+        group = fusion.of[node]
+        if isinstance(group, Product) or node in group.source or node in fusion.inlined:
+            continue
+        users = list(_users(fusion, node))
+        others = {id(u): u for u in users if isinstance(u, Group) and u is not group}
+        if others and all(isinstance(u, Group) and not isinstance(u, Product) for u in users):
+            leaves = _leaves(fusion, node, group)
+            if leaves is not None and _pays(fusion, node, leaves, list(others.values())):
+                fusion.inlined.add(node)
+
+
+def _users(fusion: Fusion, node: Node) -> Iterator[Group | Node]:
+    """What reads a node: groups, and nodes that are torch's."""
+    for user in node.users:
+        if views.is_view(user):
+            yield from _users(fusion, user)
+        elif user in fusion.inlined and user in fusion.of:
+            yield fusion.of[user]
+            yield from _users(fusion, user)
+        elif user in fusion.inlined:
+            yield from _users(fusion, user)
+        else:
+            yield fusion.of.get(user, user)
+
+
+def _leaves(fusion: Fusion, node: Node, group: Group) -> set[Node] | None:
+    """What is read from memory to compute a node, where its group's own nodes but the reductions are computed
+    anew; None if that is long."""
+    found, seen, rest, count = set[Node](), {node}, [node], 0
+    while rest:
+        x = rest.pop()
+        count += x.target not in CREATIONS and x.target not in CASTS
+        if count > MOST:
+            return None
+        for y in x.all_input_nodes:
+            if not isinstance(y.meta.get("val"), torch.Tensor) or (base := fusion.base(y)) in seen:
+                continue
+            seen.add(base)
+            again = base in fusion.inlined or (fusion.of.get(base) is group and base.target not in REDUCTIONS)
+            if again:
+                rest.append(base)
+            else:
+                found.add(base)
+    return found
+
+
+def _pays(fusion: Fusion, node: Node, leaves: set[Node], others: list[Group]) -> bool:
+    """Whether the other groups read fewer bytes more than would be written and read."""
+    saved = (1 + len(others)) * _bytes(fusion, node)
+    for group in others:
+        read = set[Node]().union(*map(fusion.read, group.nodes))
+        saved -= sum(_bytes(fusion, x) for x in leaves - read)
+    return saved >= 0
+
+
+def _bytes(fusion: Fusion, node: Node) -> int:
+    value = tensor(node)
+    return hint(product(expressions(value.shape)), fusion.hints) * value.itemsize

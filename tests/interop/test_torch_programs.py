@@ -1,0 +1,67 @@
+"""What a compiled graph calls and stores."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyarray.torch.backend import watching  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def afresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def compiled(function):
+    programs = []
+    return torch.compile(function, backend=watching(programs.append), dynamic=True), programs
+
+
+def test_cheap_nodes_are_computed_anew():
+    """A node that two kernels need is stored by neither."""
+
+    def function(a, b):
+        kept = torch.where(a > 0, a, 0.0)
+        return kept.sum(1), (kept * b).sum(0)
+
+    ours, programs = compiled(function)
+    for n in (6, 3):
+        a, b = torch.randn(2, n, 9)
+        torch.testing.assert_close(ours(a, b), function(a, b))
+    assert len(programs[0].kernels) == 2
+    assert [len(k.text.outputs) for k in programs[0].kernels.values()] == [1, 1]
+
+
+def test_a_chain_of_views_is_one_call():
+    def function(x):
+        return torch.sort(x.view(x.shape[0], 4, 2).transpose(1, 2)[..., 1:].unsqueeze(0)).values
+
+    ours, programs = compiled(function)
+    for x in (torch.randn(5, 8), torch.randn(7, 9)[1:, 1:].contiguous(), torch.randn(1, 8)):
+        torch.testing.assert_close(ours(x), function(x))
+    assert programs[0].text.count("reinterpreted(") == 1
+
+
+def test_changed_inputs_are_stored_by_the_kernel():
+    def function(x, seen, n):
+        seen.add_(x.sum(0))
+        n += 1
+        return x * 2
+
+    def again(x, seen, n):
+        old = seen * 3
+        seen.copy_(x.sum(0))
+        return x.T @ old[:, None].expand(-1, 4)[: x.shape[0]] + n
+
+    for f, copies in ((function, 0), (again, None)):
+        ours, programs = compiled(f)
+        for n in (4, 6):
+            x, seen, count = torch.randn(n, n), torch.randn(n), torch.tensor(3)
+            mine, its = (seen.clone(), count.clone()), (seen.clone(), count.clone())
+            torch.testing.assert_close(ours(x, *mine), f(x, *its))
+            torch.testing.assert_close(mine, its)
+        if copies is not None:
+            assert sum(str(node.target).startswith("aten.copy_") for node in programs[0].eager) == copies
