@@ -177,8 +177,8 @@ class GridCode(Code):
             text += form(self.row, s, self.block(s.body, indent + depth), inner)
             self.at, self.fills = {}, {}
         else:
-            form = self.strided_loop if len(nest(s)) == 1 else self.strided_nest
-            text += form(s, inner, indent + 1)
+            strided = self.strided_loop if len(nest(s)) == 1 else self.strided_nest
+            text += strided(s, inner, indent + 1)
         self.team = True
         text += self.joined(s, lanes, types, inner) if s.reductions else ""
         self.renamed = saved

@@ -4,9 +4,11 @@ PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + thread
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+#define PA_WARP warpSize
 PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
 #else
+#define PA_WARP 32
 PA_FN void pa_warp_sync(void) { __syncwarp(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
 #endif
@@ -19,6 +21,7 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
+#define PA_BLOCK 256 /* threads, of every launch */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
 PA_FN void pa_team_sync(bool whole)
@@ -106,158 +109,239 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const bool whole = count < most / 1024 || (count <= 512 && count < most / 64);
     const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
     const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
-    for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+    const int64_t row_low = 0;
+    const int64_t row_size = v_x.n1 - row_low;
+    const bool wide = row_size % 4 == 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
+        && v_out.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
+    const bool fits = wide && row_size <= team * 32;
+    if (fits && whole) {
+        constexpr bool whole = true; /* with a constant width, places are constants apart */
+        constexpr int team = PA_BLOCK;
+        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
         float v_s = 0;
-        const int64_t row_low = 0;
-        const int64_t row_size = v_x.n1 - row_low;
-        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
-        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
-        const bool wide = row_size % 4 == 0
-            && v_x.s1 == (int64_t)sizeof(float)
-            && pa_aligned(row0, sizeof(float) * 4)
-            && v_out.s1 == (int64_t)sizeof(float)
-            && pa_aligned(row1, sizeof(float) * 4);
-        if (wide && row_size <= team * 32) {
-        pa_vector<float, 4> keep0[8];
-        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
-        v_s = 0.0f;
-        {
-            float lane_v_s = 0.0f;
-            #pragma unroll
-            for (int c = 0; c < 8; ++c) {
-                const int first = (c * team + rank) * 4;
-                if (first < row_size) {
-                    keep0[c] = pa_load_past<pa_vector<float, 4>>(row0 + first);
+            pa_vector<float, 4> keep0[8];
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = 0.0f;
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < row_size) {
+                        keep0[c] = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                    }
                 }
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < row_size) {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            lane_v_s = (lane_v_s + keep0[c].v[j]);
+                        }
+                    }
+                }
+                for (int d = warpSize / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                }
+                if (whole) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    __syncthreads(); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                    }
+                    __syncthreads();
+                    lane_v_s = all_lane_v_s[0];
+                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
             }
-            #pragma unroll
-            for (int c = 0; c < 8; ++c) {
-                const int first = (c * team + rank) * 4;
-                if (first < row_size) {
-                    #pragma unroll
-                    for (int j = 0; j < 4; ++j) {
-                        const int64_t v_j = row_low + first + j;
-                        lane_v_s = (lane_v_s + keep0[c].v[j]);
+            {
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < row_size) {
+                        pa_vector<float, 4> give1;
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        *(pa_vector<float, 4> *)(row1 + first) = give1;
                     }
                 }
             }
-            for (int d = warpSize / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
-            }
-            if (whole) {
-                __shared__ float all_lane_v_s[PA_WARPS];
-                __syncthreads(); /* the ones before have been read */
-                if (pa_lane() == 0) {
-                    all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
-                }
-                __syncthreads();
-                lane_v_s = all_lane_v_s[0];
-                for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
-                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
-                }
-            }
-            v_s = (v_s + lane_v_s);
+            pa_team_sync(whole);
         }
-        {
-            #pragma unroll
-            for (int c = 0; c < 8; ++c) {
-                const int first = (c * team + rank) * 4;
-                if (first < row_size) {
+    } else if (fits) {
+        constexpr bool whole = false;
+        const int team = PA_WARP;
+        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+            pa_vector<float, 4> keep0[8];
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = 0.0f;
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < row_size) {
+                        keep0[c] = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                    }
+                }
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < row_size) {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            lane_v_s = (lane_v_s + keep0[c].v[j]);
+                        }
+                    }
+                }
+                for (int d = warpSize / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                }
+                if (whole) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    __syncthreads(); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                    }
+                    __syncthreads();
+                    lane_v_s = all_lane_v_s[0];
+                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = (c * team + rank) * 4;
+                    if (first < row_size) {
+                        pa_vector<float, 4> give1;
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        *(pa_vector<float, 4> *)(row1 + first) = give1;
+                    }
+                }
+            }
+            pa_team_sync(whole);
+        }
+    } else if (wide) {
+        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = 0.0f;
+                #pragma unroll 4
+                for (int64_t first = rank * 4; first < row_size; first += team * 4) {
+                    const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + take0.v[j]);
+                    }
+                }
+                for (int d = warpSize / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                }
+                if (whole) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    __syncthreads(); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                    }
+                    __syncthreads();
+                    lane_v_s = all_lane_v_s[0];
+                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                #pragma unroll 4
+                for (int64_t first = rank * 4; first < row_size; first += team * 4) {
+                    const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
                     pa_vector<float, 4> give1;
                     #pragma unroll
                     for (int j = 0; j < 4; ++j) {
                         const int64_t v_j = row_low + first + j;
-                        give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        give1.v[j] = ((take0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
                     }
                     *(pa_vector<float, 4> *)(row1 + first) = give1;
                 }
             }
+            pa_team_sync(whole);
         }
-        pa_team_sync(whole);
-        } else if (wide) {
-        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
-        v_s = 0.0f;
-        {
-            float lane_v_s = 0.0f;
-            #pragma unroll 4
-            for (int64_t first = rank * 4; first < row_size; first += team * 4) {
-                const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
-                #pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    const int64_t v_j = row_low + first + j;
-                    lane_v_s = (lane_v_s + take0.v[j]);
+    } else {
+        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = 0.0f;
+                const int64_t k1_stop = v_x.n1;
+                #pragma unroll 8
+                for (int64_t k1 = 0 + rank; k1 < k1_stop; k1 += team) {
+                    const int64_t v_j = k1;
+                    lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
+                }
+                for (int d = warpSize / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                }
+                if (whole) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    __syncthreads(); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                    }
+                    __syncthreads();
+                    lane_v_s = all_lane_v_s[0];
+                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                const int64_t k2_stop = v_x.n1;
+                #pragma unroll 8
+                for (int64_t k2 = 0 + rank; k2 < k2_stop; k2 += team) {
+                    const int64_t v_j = k2;
+                    *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
                 }
             }
-            for (int d = warpSize / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
-            }
-            if (whole) {
-                __shared__ float all_lane_v_s[PA_WARPS];
-                __syncthreads(); /* the ones before have been read */
-                if (pa_lane() == 0) {
-                    all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
-                }
-                __syncthreads();
-                lane_v_s = all_lane_v_s[0];
-                for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
-                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
-                }
-            }
-            v_s = (v_s + lane_v_s);
-        }
-        {
-            #pragma unroll 4
-            for (int64_t first = rank * 4; first < row_size; first += team * 4) {
-                const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
-                pa_vector<float, 4> give1;
-                #pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    const int64_t v_j = row_low + first + j;
-                    give1.v[j] = ((take0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
-                }
-                *(pa_vector<float, 4> *)(row1 + first) = give1;
-            }
-        }
-        pa_team_sync(whole);
-        } else {
-        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
-        v_s = 0.0f;
-        {
-            float lane_v_s = 0.0f;
-            const int64_t k1_stop = v_x.n1;
-            #pragma unroll 8
-            for (int64_t k1 = 0 + rank; k1 < k1_stop; k1 += team) {
-                const int64_t v_j = k1;
-                lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
-            }
-            for (int d = warpSize / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
-            }
-            if (whole) {
-                __shared__ float all_lane_v_s[PA_WARPS];
-                __syncthreads(); /* the ones before have been read */
-                if (pa_lane() == 0) {
-                    all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
-                }
-                __syncthreads();
-                lane_v_s = all_lane_v_s[0];
-                for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
-                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
-                }
-            }
-            v_s = (v_s + lane_v_s);
-        }
-        {
-            const int64_t k2_stop = v_x.n1;
-            #pragma unroll 8
-            for (int64_t k2 = 0 + rank; k2 < k2_stop; k2 += team) {
-                const int64_t v_j = k2;
-                *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
-            }
-        }
-        pa_team_sync(whole);
+            pa_team_sync(whole);
         }
     }
 }
