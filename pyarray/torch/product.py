@@ -37,13 +37,16 @@ def product_from(fusion: Fusion, node: Node) -> Product | None:
     product = _started(fusion, node)
     _grow(fusion, product)
     ours, why = product_cost.choose(_facts(fusion, product))
-    if not ours:
+    try:
+        text = product_text(fusion, product) if ours else None
+    except Unfit as reason:  # what a product adds may be cut by a reshape
+        text, why = None, str(reason)
+    if text is None:
         for n in product.nodes:
             del fusion.of[n]
         fusion.eager[node] = why
         return None
     product.why = why
-    text = product_text(fusion, product)
     product.reads = tuple(dict.fromkeys(a.node for a in text.inputs if a.node is not None))
     return product
 

@@ -124,6 +124,14 @@ def test_a_kernel_that_an_earlier_node_of_it_keeps_from_a_later_one():
     same(function, *(torch.randn(4, 3) for _ in range(3)), torch.rand(3), torch.rand(3))
 
 
+def test_a_product_that_adds_what_a_reshape_cut():
+    def function(x):
+        y = torch.tanh(x).reshape(x.shape[0] * x.shape[2], x.shape[1])
+        return torch.addmm(y, y @ y.t(), y, alpha=0.5)
+
+    same(function, torch.randn(5, 4, 6).transpose(0, 1))
+
+
 def test_indices_that_count_from_the_end():
     def function(x, m):
         near, far = x.shape[0] - m.shape[0], m.shape[0] - x.shape[0]
