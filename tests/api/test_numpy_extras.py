@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray import dtypes
-from tests.strategies import numpy_views
+from tests.strategies import few_dtypes, numpy_views
 
 FEW = settings(deadline=None, max_examples=15)
 
@@ -273,7 +273,7 @@ def test_products_of_vectors_and_chains():
 
 
 @FEW
-@given(numpy_views(), st.data())
+@given(numpy_views(few_dtypes), st.data())
 def test_flat(x, data):
     a, x = pa.asarray(x.copy())[...], x.copy()
     if x.ndim:
@@ -335,7 +335,7 @@ def test_resize_and_files(tmp_path):
 
 
 @FEW
-@given(numpy_views(), numpy_views(), st.data())
+@given(numpy_views(few_dtypes), numpy_views(few_dtypes), st.data())
 def test_facts(x, y, data):
     a, b = pa.asarray(x), pa.asarray(y)
     assert (pa.ndim(a), pa.size(a), pa.shape(a)) == (np.ndim(x), np.size(x), np.shape(x))

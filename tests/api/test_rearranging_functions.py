@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from tests.strategies import numpy_views
+from tests.strategies import few_dtypes, numpy_views
 
 FEW = settings(deadline=None, max_examples=25)
 
@@ -23,7 +23,7 @@ def same(ours, theirs):
 
 
 @FEW
-@given(numpy_views(), st.data())
+@given(numpy_views(few_dtypes), st.data())
 def test_turned(x, data):
     a = pa.asarray(x)
     if x.ndim:
@@ -38,7 +38,7 @@ def test_turned(x, data):
 
 
 @FEW
-@given(numpy_views(), st.data())
+@given(numpy_views(few_dtypes), st.data())
 def test_split(x, data):
     if not x.ndim:
         return
@@ -57,7 +57,7 @@ def test_split(x, data):
 
 
 @FEW
-@given(numpy_views(), st.data())
+@given(numpy_views(few_dtypes), st.data())
 def test_stacks(x, data):
     y = x[..., ::-1] if x.ndim else x
     for name, theirs in (("column_stack", np.column_stack), ("dstack", np.dstack), ("row_stack", np.vstack)):
@@ -67,7 +67,7 @@ def test_stacks(x, data):
 
 
 @FEW
-@given(numpy_views(), st.data())
+@given(numpy_views(few_dtypes), st.data())
 def test_delete(x, data):
     axis = data.draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1))) if x.ndim else None
     n = x.size if axis is None else x.shape[axis]
@@ -114,7 +114,7 @@ def test_few_and_many_runs(key, device):
 
 
 @FEW
-@given(numpy_views(), st.lists(st.integers(0, 6), max_size=3))
+@given(numpy_views(few_dtypes), st.lists(st.integers(0, 6), max_size=3))
 def test_resize(x, shape):
     same(pa.resize(pa.asarray(x), tuple(shape)), np.resize(x, tuple(shape)))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray.dtypes import ALL
-from tests.strategies import numpy_views
+from tests.strategies import few_dtypes, numpy_views
 
 FEW = settings(deadline=None, max_examples=25)
 
@@ -19,7 +19,7 @@ def same(ours, theirs):
 
 
 @FEW
-@given(numpy_views())
+@given(numpy_views(few_dtypes))
 def test_layouts(x):
     a = pa.asarray(x)
     plain = x.astype(np.float32) if x.dtype.name == "bfloat16" else x

@@ -10,7 +10,7 @@ import pyarray as pa
 from pyarray import dtypes
 from pyarray.dtypes import ALL
 from pyarray.kernels import sort as kernels
-from tests.strategies import numpy_views
+from tests.strategies import few_dtypes, numpy_views
 
 FEW = settings(deadline=None, max_examples=25)
 FLOATS = [d for d in ALL if d.kind == "f"]
@@ -176,7 +176,7 @@ def test_large(dtype):
 
 
 @FEW
-@given(numpy_views(), st.data())
+@given(numpy_views(few_dtypes), st.data())
 def test_layouts(x, data):
     a = pa.asarray(x)
     if not x.ndim:
