@@ -38,8 +38,8 @@ def test_drawn(given_values, data):
         same(getattr(pa, name)(a, axis=axis, correction=1), getattr(np, name)(x, axis=axis, ddof=1))
         same(getattr(pa, name)(a, axis=axis, ddof=5), getattr(np, name)(x, axis=axis, ddof=5))
     for name in ("nancumsum", "nancumprod"):
-        for along in (None, 0, -1):
-            same(getattr(pa, name)(a, along), getattr(np, name)(x, along))
+        along = data.draw(st.sampled_from([None, 0, -1]))
+        same(getattr(pa, name)(a, along), getattr(np, name)(x, along))
     along = data.draw(st.sampled_from([None, 0, 1, 2]))
     for name in ("nanargmin", "nanargmax"):
         if np.isnan(x).all(axis=along).any():
@@ -49,19 +49,24 @@ def test_drawn(given_values, data):
             same(getattr(pa, name)(a, axis=along), getattr(np, name)(x, axis=along))
 
 
-@pytest.mark.parametrize("dtype", ["int16", "uint8", "float32", "float64", "complex64", "complex128"])
+TYPES = ["int16", "uint8", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_types(dtype):
+    """Along the last axis here, along the first one by NumPy's name: each function in half of the types."""
     x = np.array([[3, 1, 4], [1, 5, 9]]).astype(dtype)
     if x.dtype.kind in "fc":
         x[0, 1] = np.nan
     if x.dtype.kind == "c":
         x[1, 1] += 2j
-    for name in NAMES:
+    for at, name in enumerate(NAMES):
         if x.dtype.kind == "c" and name in ("nanmin", "nanmax"):
             with pytest.raises(TypeError, match="complex"):
                 getattr(pa, name)(pa.asarray(x))
-        else:
+        elif (at + TYPES.index(dtype)) % 2:
             same(getattr(pa, name)(pa.asarray(x), 1), getattr(np, name)(x, 1))
+        else:
             same(getattr(np, name)(pa.asarray(x), axis=0), getattr(np, name)(x, axis=0))
 
 

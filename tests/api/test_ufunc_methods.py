@@ -30,7 +30,7 @@ def test_methods(name, device):
     for dtype in TYPES[name]:
         x = RNG.integers(0 if dtype == "bool" else 1, 2 if dtype == "bool" else 4, (3, 5)).astype(dtype)[::-1]
         a = pa.asarray(x, device=device)
-        for axis in (0, 1):
+        for axis in (0, 1) if dtype == TYPES[name][0] else (1,):
             agrees(ours.reduce(a, axis=axis), theirs.reduce(x, axis=axis))
             agrees(ours.accumulate(a, axis=axis), theirs.accumulate(x, axis=axis))
             agrees(ours.reduceat(a, [0, 2, 1], axis=axis), theirs.reduceat(x, [0, 2, 1], axis=axis))
