@@ -12,10 +12,12 @@ from torch.fx import GraphModule
 
 from .decompositions import decompositions
 from .fusion import Fusion
+from .general import known_or_compiled
 from .product import product_from
 from .program import Program
 from .recompute import recompute
-from .sizes import hints_of
+from .relaxed import Call, compiled, relaxed
+from .sizes import environment, hints_of
 
 _log = logging.getLogger("pyarray.torch")
 Watch = Callable[[Program], None]
@@ -23,29 +25,40 @@ Watch = Callable[[Program], None]
 
 def compile_graph(
     module: GraphModule, inputs: Sequence[Any], check: Sequence[str] = (), watch: Watch | None = None
-) -> Callable[[list[Any]], Any]:
+) -> Call:
     """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
     inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
     """
-    fusion = Fusion(module.graph, hints_of(inputs), product_from).run()
-    recompute(fusion)
-    program = Program(module, fusion, check)
+    with relaxed(environment(inputs)):
+        fusion = Fusion(module.graph, hints_of(inputs), product_from).run()
+        recompute(fusion)
+        program = Program(module, fusion, check)
     _log.debug("%s", program.text)
     if watch is not None:
         watch(program)
     return program.call
 
 
-def watching(watch: Watch | None) -> Callable[..., Any]:
+def watching(watch: Watch | None) -> Call:
     """A backend that tells `watch` of each program that it makes."""
+    trace = _tracing(watch)
 
-    def forward(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def made(module: GraphModule, inputs: Sequence[Any]) -> Call:
+        return compiled(module, inputs, trace)[0]
+
+    return made
+
+
+def _tracing(watch: Watch | None) -> Call:
+    """Dynamo's graphs are taken apart into ATen operators, with gradients."""
+
+    def forward(module: GraphModule, inputs: Sequence[Any]) -> Call:
         return compile_graph(module, inputs, watch=watch)
 
-    def backward(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def backward(module: GraphModule, inputs: Sequence[Any]) -> Call:
         return compile_graph(module, inputs, ("tangents",), watch)
 
-    made: Callable[..., Any] = aot_autograd(
+    made: Call = aot_autograd(
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=forward,
@@ -58,10 +71,9 @@ def watching(watch: Watch | None) -> Callable[..., Any]:
 
 def pyarray(
     module: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, mode: Any = None
-) -> Callable[..., Any]:
+) -> Call:
     """The backend: a graph of Dynamo's as a function of its inputs. Raises `TypeError` for options."""
     if options or mode:
         names = ", ".join(map(repr, options or (mode,)))
         raise TypeError(f"torch.compile(backend='pyarray') takes no options, got {names}; leave them out")
-    made: Callable[..., Any] = watching(None)(module, inputs)
-    return made
+    return known_or_compiled(module, inputs, _tracing(None))

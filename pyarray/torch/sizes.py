@@ -69,15 +69,22 @@ def hint(size: sympy.Expr, values: Mapping[sympy.Symbol, int]) -> int:
     return int(known) if known.is_number else 1024
 
 
-def hints_of(inputs: Iterable[Any]) -> dict[sympy.Symbol, int]:
-    """The sizes that were traced, by symbol."""
-    for x in inputs:
+def environment(values: Iterable[Any]) -> Any:
+    """The `ShapeEnv` of the first symbol among the sizes of tensors, and sizes; None without one."""
+    for x in values:
         for n in x.shape if isinstance(x, torch.Tensor) else (x,):
             if isinstance(n, torch.SymInt):
-                env: Any = n.node.shape_env
-                values = getattr(env, "backed_var_to_val", None) or env.var_to_val
-                return {s: int(v) for s, v in values.items() if v.is_Integer}
-    return {}
+                return n.node.shape_env
+    return None
+
+
+def hints_of(inputs: Iterable[Any]) -> dict[sympy.Symbol, int]:
+    """The sizes that were traced, by symbol."""
+    env = environment(inputs)
+    if env is None:
+        return {}
+    values = getattr(env, "backed_var_to_val", None) or env.var_to_val
+    return {s: int(v) for s, v in values.items() if v.is_Integer}
 
 
 _printer = PythonPrinter()

@@ -1,0 +1,267 @@
+"""A graph that Dynamo traced for a size of 1 runs as the one that was compiled for all sizes.
+
+Dynamo takes a size of 1 for a constant and traces again. Where that gives the same operators on the same
+operands, with 1 in the place of a symbol, the new graph is the known one called with 1: nothing is compiled.
+It is the same program, whether or not its operators do something else with a size of 1: each known graph was
+compiled without relying on 2 as the least size (`relaxed.py`), and what else it relies on is checked.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch._C._dynamo import guards
+from torch._dynamo.eval_frame import innermost_fn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import GraphModule, Node
+
+from ..jit.bounded import Bounded
+from .relaxed import Call, compiled, conditions
+from .sizes import environment, expression
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class Unknown(Exception):
+    """A graph has something that isn't compared here."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The tensor of a row of `Description`, as an argument."""
+
+    number: int
+
+
+@dataclass(eq=False)
+class Description:
+    """A graph as Dynamo traced it, without what computes sizes alone. `kinds` are the operators in order,
+    `rows` their arguments with shapes and types of the results. `inputs` are in the order of the call:
+    tensors' rows, and the expressions of sizes. `watched` says which rows share memory that is written, and
+    which results share it with inputs or each other."""
+
+    kinds: tuple[Any, ...]
+    rows: list[Any]
+    inputs: list[Row | sympy.Expr]
+    results: Any
+    watched: tuple[Any, ...]
+
+
+def describe(module: GraphModule) -> Description:
+    """Raises `Unknown`."""
+    kinds, rows, inputs = list[Any](), list[Any](), list[Row | sympy.Expr]()
+    known: dict[Node, Any] = {}
+    memory: list[tuple[int, ...]] = []
+    written: set[int] = set()
+    results: Any = None
+    for node in module.graph.nodes:
+        value = node.meta.get("example_value")
+        if node.op == "output":
+            results = _argument(node.args[0], known)
+            continue
+        if node.op == "placeholder" and not isinstance(value, torch.Tensor):
+            if not isinstance(value, torch.SymInt):
+                raise Unknown(f"an input is a {type(value).__name__}")
+            known[node] = expression(value)
+            inputs.append(known[node])
+            continue
+        if node.op == "get_attr":
+            raise Unknown("a module or tensor of its own")
+        if _only_sizes(node, value):
+            known[node] = _argument(value, known)
+            continue
+        kinds.append((node.op, node.target if node.op != "placeholder" else None))
+        known[node] = Row(len(rows))
+        if node.op == "placeholder":
+            inputs.append(known[node])
+        tensors = _tensors(value)
+        memory.append(tuple(x.untyped_storage()._cdata for x in tensors))
+        written.update(c for x, c in zip(tensors, memory[-1], strict=True) if x._version)
+        given = _argument((node.args, node.kwargs), known) if node.op != "placeholder" else _layout(value)
+        rows.append((_meaning(value), given))  # shapes first: they say what symbols are
+    return Description(tuple(kinds), rows, inputs, results, _watched(memory, written, inputs, results))
+
+
+def _watched(
+    memory: Sequence[tuple[int, ...]], written: set[int], inputs: Sequence[Any], results: Any
+) -> tuple[Any, ...]:
+    first: dict[int, int] = {}
+    for number, parts in enumerate(memory):
+        for part in parts:
+            first.setdefault(part, number)
+    given = [memory[x.number][0] for x in inputs if isinstance(x, Row)]
+    if len(set(given)) < len(given):
+        raise Unknown("inputs share memory")
+    made = [part for r in results if isinstance(r, Row) for part in memory[r.number]]
+    shared = [part for part in made if part in given or made.count(part) > 1]
+    places = {part: (first[part], part in written) for part in (*shared, *written)}
+    return (
+        tuple(places.get(part) for part in made),
+        tuple((k, places[part]) for k, parts in enumerate(memory) for part in parts if part in written),
+    )
+
+
+def _only_sizes(node: Node, value: Any) -> bool:
+    """Whether a node is made of sizes, all of which are known without it."""
+    if isinstance(value, torch.Tensor) or node.target == "item" or value is None:
+        return False
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    return all(isinstance(x, (int, float, *_SYMBOLIC)) for x in parts)
+
+
+def _number(value: Any) -> Any:
+    """A number: whole ones are expressions, others where they aren't known."""
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        found = value.node.expr
+        return float(found) if found.is_number and isinstance(value, torch.SymFloat) else found
+    whole = isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
+    return expression(value) if whole else value
+
+
+def _argument(x: Any, known: dict[Node, Any]) -> Any:
+    if isinstance(x, Node):
+        return known[x]
+    if isinstance(x, (tuple, list)):
+        return tuple(_argument(y, known) for y in x)
+    if isinstance(x, dict):
+        return tuple((name, _argument(y, known)) for name, y in sorted(x.items()))
+    if isinstance(x, slice):
+        return ("slice", *(_argument(y, known) for y in (x.start, x.stop, x.step)))
+    if isinstance(x, (torch.Tensor, torch.nn.Module)):
+        raise Unknown("a tensor of its own")
+    return _number(x)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, (tuple, list)):
+        return [x for y in value for x in _tensors(y)]
+    if isinstance(value, torch.Tensor) and (type(value) is not FakeTensor or value.layout != torch.strided):
+        raise Unknown(f"a {type(value).__name__} that is {value.layout}")
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+def _meaning(value: Any) -> Any:
+    """Shapes and types of a result."""
+    if isinstance(value, torch.Tensor):
+        shape = tuple(expression(n) for n in value.shape)
+        return (shape, value.dtype, value.device, value.requires_grad)
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_meaning, value))
+    return _number(value) if isinstance(value, (int, float, *_SYMBOLIC)) else None
+
+
+def _layout(value: torch.Tensor) -> Any:
+    """Of an input: what it is, and its strides, of which those of one element say nothing."""
+    sizes, strides = ([expression(n) for n in x] for x in (value.shape, value.stride()))
+    steps = tuple(Stride(n, s) for n, s in zip(sizes, strides, strict=True))
+    return (value.is_leaf, expression(value.storage_offset()), steps)
+
+
+@dataclass(frozen=True)
+class Stride:
+    """The stride of an axis of so many elements."""
+
+    size: sympy.Expr
+    stride: sympy.Expr
+
+
+@dataclass(eq=False)
+class General:
+    """A graph that is compiled: `call` while Dynamo keeps it. `conditions` must hold for its symbols."""
+
+    description: Description
+    call: weakref.ref[Call]
+    conditions: list[sympy.Basic]
+    state: Any = field(default_factory=guards.GlobalStateGuard)
+
+    def called_as(self, other: Description, env: Any) -> Call | None:
+        """The known graph as a function of the other one's inputs; None where that is another program."""
+        call = self.call()
+        if call is None or not self.state.check():
+            return None
+        match = Match()
+        mine = self.description
+        if not match.same((mine.rows, mine.results), (other.rows, other.results)):
+            return None
+        values = match.values
+        if mine.watched != other.watched or not any(x == 1 for x in values.values()):
+            return None
+        used = [c for c in self.conditions if c.free_symbols & values.keys()]
+        if not all(c.free_symbols <= values.keys() and _holds(c.xreplace(values), env) for c in used):
+            return None
+        names: dict[Any, str] = {x: f"a{k}" for k, x in enumerate(other.inputs)}
+        given = []
+        for x in mine.inputs:
+            value = x if isinstance(x, Row) else values.get(x)
+            if value not in names and not (isinstance(value, sympy.Expr) and value.is_Integer):
+                return None
+            given.append(names.get(value) or str(value))
+        text = f"lambda {', '.join(names.values())}: call({', '.join(given)})"
+        made: Call = eval(text, {"call": call})
+        return made
+
+
+def _holds(condition: sympy.Basic, env: Any) -> bool:
+    """Whether a condition of the known graph holds; where sizes of the new one decide, it is guarded."""
+    if condition in (sympy.true, sympy.false) or env is None:
+        return condition is sympy.true
+    return bool(env.create_symboolnode(condition))
+
+
+class Match:
+    """Whether a graph is another one with `values` in the place of its symbols."""
+
+    def __init__(self) -> None:
+        self.values: dict[sympy.Symbol, sympy.Expr] = {}
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Compare, and learn the values of symbols."""
+        if isinstance(a, (tuple, list)):
+            alike = isinstance(b, (tuple, list)) and len(a) == len(b)
+            return alike and all(map(self.same, a, b))
+        if isinstance(a, Stride):
+            return isinstance(b, Stride) and (self.same(a.stride, b.stride) or b.size == 1)
+        if isinstance(a, sympy.Expr):
+            return self._equal(a, b)
+        return type(a) is type(b) and bool(a == b)
+
+    def _equal(self, a: sympy.Expr, b: Any) -> bool:
+        if a.is_Symbol and a not in self.values:
+            if not isinstance(b, sympy.Expr):
+                return False
+            self.values[a] = b
+            return True
+        if a.free_symbols - self.values.keys():
+            return False
+        found = a.xreplace(self.values)
+        if isinstance(b, float):
+            return bool(found.is_number) and float(found) == b
+        return isinstance(b, sympy.Expr) and sympy.expand(found - b) == 0
+
+
+_known: Bounded[Any, list[General]] = Bounded(256)
+
+
+def known_or_compiled(module: GraphModule, inputs: Sequence[Any], make: Call) -> Call:
+    """A graph of Dynamo's as a function: a known graph with a size of 1, or else what `make` makes of it."""
+    try:
+        description = describe(module)
+    except Unknown:
+        return compiled(module, inputs, make)[0]
+    env = environment(inputs)
+    for known in _known.get(description.kinds, ()):
+        found = known.called_as(description, env)
+        if found is not None:
+            return found
+    made, general = compiled(module, inputs, make)
+    if general:
+        table = _known.get(description.kinds) or _known.add(description.kinds, [])
+        table[:] = [g for g in table if g.call() is not None]
+        # Dynamo keeps what is inside of torch's wrapper
+        table.append(General(description, weakref.ref(innermost_fn(made)), conditions(env)))
+    return made

@@ -1,0 +1,144 @@
+"""Graphs that hold for a size of 1, though Dynamo guards that their sizes are at least 2.
+
+Dynamo takes sizes of 0 and 1 for constants, and lets what it traces with any other size rely on 2 as the
+least. What comes behind Dynamo, torch's decompositions and the kernels here, needn't: torch can take the
+general case wherever the answer matters for broadcasting alone ("size oblivious"), and guard the answer
+where it matters for more. So the guards say whether the graph holds for 1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+import torch
+from torch._dynamo.exc import TorchDynamoException
+from torch._guards import TracingContext
+from torch._prims_common import infer_size, is_contiguous_or_false
+from torch._subclasses.fake_impls import _compute_stride
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import GraphModule
+from torch.fx.experimental import _config
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from .sizes import environment
+
+_log = logging.getLogger("pyarray.torch")
+_PARTS = (
+    "var_to_range", "size_like", "guards", "fake_tensor_cache", "_version_counter", "_inner_evaluate_expr",
+)  # fmt: skip
+_settings: Any = _config
+aten = torch.ops.aten
+Call = Callable[..., Any]
+
+
+def compiled(module: GraphModule, inputs: Sequence[Any], make: Call) -> tuple[Call, bool]:
+    """What `make` makes of a graph of Dynamo's, and whether nothing but its guards and Dynamo's part relies
+    on 2 as the least size."""
+    env = environment(inputs)
+    if not _can_relax(env):
+        return make(module, inputs), False
+    try:
+        fakes = _faked(inputs)
+        with relaxed(env):
+            return make(module, fakes), True
+    except TorchDynamoException:
+        raise
+    except Exception as error:  # torch's way is an experiment: what it can't do is done as it always was
+        _log.debug("a graph was traced again, for sizes from 2 on: %s", error)
+        return make(module, inputs), False
+
+
+def _can_relax(env: Any) -> bool:
+    context = TracingContext.try_get()
+    return _has_parts(env) and context is not None and context.fake_mode is not None
+
+
+def _has_parts(env: Any) -> bool:
+    """Whether there are sizes, and this torch has what is changed here, none of which is declared."""
+    return hasattr(_settings, "backed_size_oblivious") and all(hasattr(env, name) for name in _PARTS)
+
+
+def _faked(inputs: Sequence[Any]) -> list[Any]:
+    """Inputs without memory, as torch makes them from Dynamo's notes: before anything is relaxed, since a
+    size of 1 that is a constant would be a symbol then."""
+    context = TracingContext.get()
+    mode: Any = context.fake_mode
+    found = []
+    for x in inputs:
+        if isinstance(x, torch.Tensor) and not isinstance(x, FakeTensor):
+            note: Any = context.tensor_to_context[x]
+            x = mode.from_tensor(x, symbolic_context=note, source=note.tensor_source, trace=False)
+        found.append(x)
+    return found
+
+
+@contextmanager
+def relaxed(env: Any) -> Iterator[None]:
+    """Sizes may be 1 in what is decided inside; no answer that was kept before is taken."""
+    if not _has_parts(env):
+        yield
+        return
+    symbols = [s for s in _with_values(env) if s in env.var_to_range and env.var_to_range[s].lower == 2]
+    like, cache = set(symbols) - env.size_like, env.fake_tensor_cache
+    _from(env, symbols, 1)
+    env.size_like |= like
+    env.fake_tensor_cache = {}
+    try:
+        with _settings.patch(backed_size_oblivious=True), _reshaping():
+            yield
+    finally:
+        _from(env, [s for s in symbols if env.var_to_range[s].lower == 1], 2)
+        env.size_like -= like
+        env.fake_tensor_cache = cache
+
+
+@contextmanager
+def _reshaping() -> Iterator[None]:
+    """`reshape` asks without a guard whether it must copy, which changes no element; torch's own guards."""
+    kernels, key = aten.reshape.default.py_kernels, torch._C.DispatchKey.CompositeImplicitAutograd
+    before = kernels.get(key)
+    kernels[key] = _reshape
+    aten.reshape.default._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        del kernels[key]
+        if before is not None:
+            kernels[key] = before
+        aten.reshape.default._dispatch_cache.clear()
+
+
+def _reshape(x: torch.Tensor, shape: Sequence[Any]) -> torch.Tensor:
+    sizes = infer_size(tuple(shape), x.numel())
+    if is_contiguous_or_false(x) or _compute_stride(x.shape, x.stride(), sizes, size_oblivious=True):
+        return x.view(sizes)
+    made: torch.Tensor = aten._unsafe_view(x.clone(memory_format=torch.contiguous_format), sizes)
+    return made
+
+
+def _from(env: Any, symbols: Iterable[sympy.Symbol], least: int) -> None:
+    for symbol in symbols:
+        env.var_to_range[symbol] = ValueRanges(least, env.var_to_range[symbol].upper)
+    env._version_counter += 1  # answers that are kept are dropped
+    env._inner_evaluate_expr.cache_clear()
+
+
+def conditions(env: Any) -> list[Any]:
+    """What a graph relies on that was traced relaxed: its guards, and the ranges of its sizes, but for the 2
+    that is Dynamo's own. Symbols that were found to be others are in no graph, and not here."""
+    found = [guard.expr for guard in env.guards]
+    for symbol in _with_values(env):
+        bounds = env.var_to_range.get(symbol)
+        if bounds is not None and bounds.lower.is_Integer:
+            found.append(sympy.Ge(symbol, 1 if bounds.lower == 2 else bounds.lower))
+        if bounds is not None and bounds.upper.is_Integer:
+            found.append(sympy.Le(symbol, bounds.upper))
+    return [env.replace(x) for x in found]
+
+
+def _with_values(env: Any) -> Any:
+    return getattr(env, "backed_var_to_val", None) or env.var_to_val
