@@ -49,7 +49,8 @@ def test_distributions(name, device):
     else:
         assert unlike(np.minimum(x.get(), 500), exact.pmf(np.arange(200))) < 6
     columns = [np.full((2, 1), value) for value in args]  # parameters as arrays: the same variates
-    if columns:
+    turn = [*CONTINUOUS, *COUNTS].index(name) % 3
+    if columns and (not device.startswith("hip") or turn == 0):
         both = getattr(default_rng(20), name)(*[pa.asarray(c, device=device) for c in columns], (2, 8))
         assert both.tolist() == x[:16].reshape(2, 8).tolist()
     assert getattr(default_rng(1), name)(*args, (0, 3), device=device).shape == (0, 3)

@@ -201,7 +201,7 @@ def test_batches(libraries, build, data, dtype, m, n, k):
     assert (frame == 1).all()
 
 
-@pytest.mark.parametrize("dtype", sorted(DTYPES))
+@pytest.mark.parametrize("dtype", {kind: dtype for dtype, kind in DTYPES.items()}.values())
 @pytest.mark.parametrize(
     "shape",
     [
