@@ -83,6 +83,12 @@ DEVIATIONS = (
         _each("spacing", "values memory", "half"),
     ),
     Deviation(
+        "`nextafter(0.0, -0.0)` of float16",
+        "the first",
+        "the second, as C's function and as of the other types",
+        _each("nextafter", "values memory", "half"),
+    ),
+    Deviation(
         "`round` of integers to tens, with `out=` of integers",
         "`UFuncTypeError`, though it gives integers without `out`",
         "integers",
