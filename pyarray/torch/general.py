@@ -198,7 +198,7 @@ class General:
         given = []
         for x in mine.inputs:
             value = x if isinstance(x, Row) else values.get(x)
-            if value not in names and not (isinstance(value, sympy.Expr) and value.is_Integer):
+            if value not in names and not getattr(value, "is_Integer", False):
                 return None
             given.append(names.get(value) or str(value))
         text = f"lambda {', '.join(names.values())}: call({', '.join(given)})"
