@@ -91,7 +91,7 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
-#define PA_BLOCK 256 /* threads, of every launch */
+#define PA_BLOCK_SIZE 256 /* threads, of every launch */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
 PA_FN void pa_team_sync(bool whole)

@@ -103,7 +103,7 @@ class GridCode(Code):
         kept = registers(row, "    " * indent) + ways[0]
         self.row, self.team = None, False
         block = f"{pad}constexpr bool whole = true; /* with a constant width, places are constants apart */\n"
-        block += f"{pad}constexpr int team = PA_BLOCK;\n"
+        block += f"{pad}constexpr int team = PA_BLOCK_SIZE;\n"
         warp = f"{pad}constexpr bool whole = false;\n{pad}const int team = PA_WARP;\n"
         return before, [
             ("fits && whole", block, kept), ("fits", warp, kept), ("wide", "", ways[1]), ("", "", text),

@@ -21,7 +21,7 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
-#define PA_BLOCK 256 /* threads, of every launch */
+#define PA_BLOCK_SIZE 256 /* threads, of every launch */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
 PA_FN void pa_team_sync(bool whole)
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const bool fits = wide && row_size <= team * 32;
     if (fits && whole) {
         constexpr bool whole = true; /* with a constant width, places are constants apart */
-        constexpr int team = PA_BLOCK;
+        constexpr int team = PA_BLOCK_SIZE;
         for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
