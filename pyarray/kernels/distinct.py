@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from .. import array_host
-from ..array import fresh, ndarray
+from ..array import ndarray
 from ..dtypes import int64, uint64
 from ..jit.kernel import Kernel, from_text
 from . import grid_text
@@ -84,13 +84,9 @@ def _first_kernel() -> Kernel:
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
     """`distinct` on a grid; `source` is `x` or its bits."""
     found = grid_text.count(source, test)
-    # room for all, so that nothing waits for their number before it is used
-    room = scratch((x._size,), x._dtype, x.device)
-    grid_text.chosen_into(room if source is x else bits(room), source, source, found, test)
     total = array_host.result_size(found)
-    values = fresh(room._buffer, (total,), x._strides, total, x._dtype, room._key)
-    if 2 * total < x._size:
-        values = values.copy()
+    values = scratch((total,), x._dtype, x.device)
+    grid_text.chosen_into(values if source is x else bits(values), source, source, found, test)
     if not counted:
         return values, None
     starts = scratch((1, total), int64, x.device)

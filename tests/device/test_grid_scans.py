@@ -179,17 +179,6 @@ def test_distinct_elements(device, dtype):
         np.testing.assert_array_equal(pa.asnumpy(pa.unique(a)), np.unique(x))
 
 
-@pytest.mark.parametrize(("different", "most"), [(100, 800), (20000, 2 * 8 * 20000), (60000, 8 * 60000)])
-def test_distinct_elements_hold_at_most_twice_their_memory(device, different, most):
-    x = np.arange(60000) % different
-    got = pa.unique(pa.asarray(x, device=device))
-    np.testing.assert_array_equal(pa.asnumpy(got), np.unique(x))
-    assert got.base is None
-    assert got._buffer.nbytes <= most
-    got.resize(7)
-    np.testing.assert_array_equal(pa.asnumpy(got), np.arange(7))
-
-
 def test_an_access_outside_is_found(device):
     mask = pa.ones(9000, dtype="bool", device=device)
     flat, x = bits(mask), pa.ones(9000, dtype="uint32", device=device)
