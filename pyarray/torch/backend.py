@@ -12,11 +12,11 @@ from torch.fx import GraphModule
 
 from .decompositions import decompositions
 from .fusion import Fusion
-from .general import known_or_compiled
 from .product import product_from
 from .program import Program
 from .recompute import recompute
 from .relaxed import Call, compiled, relaxed
+from .size_one import known_or_compiled
 from .sizes import environment, hints_of
 
 _log = logging.getLogger("pyarray.torch")

@@ -23,7 +23,7 @@ from ..kernels.reduce import pieces_of
 from ..lang.emit_apart import APART
 from ..locks import new_lock
 from ..memory.buffer import Buffer
-from .direct import allocator
+from .fast_calls import allocator
 from .group import is_gpu
 from .sizes import python
 from .writer import COLUMNS, Array, KernelText

@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from ..driver.stream import Stream
 from . import views
-from .direct import DENSE, allocator, function_of
+from .fast_calls import DENSE, allocator, function_of
 from .fused_kernel import FusedKernel, device_of
 from .fusion import Fusion
 from .group import Group, Product, is_gpu
