@@ -44,7 +44,6 @@ class Program:
         self._check = tuple(check)
         self._roots: dict[Node, set[Node]] = {}
         self._free: dict[Any, list[str]] = {}
-        self._names: dict[Node, str] = {}
         self.devices: set[torch.device] = set()
         self.text = self._text()
         exec(compile(self.text, "<pyarray graph>", "exec"), self._scope)
@@ -113,7 +112,7 @@ class Program:
                 return python(expression(value))
             if x.op == "get_attr":
                 return self._constant(_attribute(self.module, str(x.target)))
-            return self._names.get(x, x.name)
+            return x.name
         if isinstance(x, (list, tuple)):
             inner = "".join(f"{self._argument(y)}, " for y in x)
             return f"[{inner}]" if isinstance(x, list) else f"({inner})"
@@ -134,6 +133,8 @@ class Program:
 
     def _eager(self, node: Node) -> None:
         if node in self._stored:
+            if node.users:  # returned
+                self._lines.append(f"{node.name} = {self._argument(node.args[0])}")
             return
         if node.target is reinterpreted:
             base = node.all_input_nodes[0]

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
 from ..jit.bounded import Bounded
+from .equal_sizes import trace_apart
 from .relaxed import Call, compiled, conditions
 from .sizes import environment, expression
 
@@ -252,12 +253,14 @@ def known_or_compiled(module: GraphModule, inputs: Sequence[Any], make: Call) ->
     try:
         description = describe(module)
     except Unknown:
+        trace_apart()
         return compiled(module, inputs, make)[0]
     env = environment(inputs)
     for known in _known.get(description.kinds, ()):
         found = known.called_as(description, env)
         if found is not None:
             return found
+    trace_apart()
     made, general = compiled(module, inputs, make)
     if general:
         table = _known.get(description.kinds) or _known.add(description.kinds, [])

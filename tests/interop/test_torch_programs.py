@@ -56,7 +56,11 @@ def test_changed_inputs_are_stored_by_the_kernel():
         seen.copy_(x.sum(0))
         return x.T @ old[:, None].expand(-1, 4)[: x.shape[0]] + n
 
-    for f, copies in ((function, 0), (again, None)):
+    def returned(x, seen, n):
+        new = seen.mul_(2)
+        return (new[-2:] + n)[::2], new
+
+    for f, copies in ((function, 0), (again, None), (returned, 0)):
         ours, programs = compiled(f)
         for n in (4, 6):
             x, seen, count = torch.randn(n, n), torch.randn(n), torch.tensor(3)
