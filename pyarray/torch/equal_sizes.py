@@ -17,7 +17,8 @@ _Restart: Any = getattr(exc, "TensorifyScalarRestartAnalysis", None)  # the one 
 
 
 def trace_apart() -> None:
-    """To be called by a backend: Dynamo begins again if its graph has one symbol for several sizes."""
+    """To be called by a backend: Dynamo begins again if its graph has one symbol for several sizes. Not for
+    inputs that share memory: torch guards too little of where they begin, and equal sizes hide that."""
     tracer = getattr(_tracing, "current_tx", None)  # none where a graph was traced before
     if tracer is None or _Restart is None:
         return

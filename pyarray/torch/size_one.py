@@ -253,7 +253,6 @@ def known_or_compiled(module: GraphModule, inputs: Sequence[Any], make: Call) ->
     try:
         description = describe(module)
     except Unknown:
-        trace_apart()
         return compiled(module, inputs, make)[0]
     env = environment(inputs)
     for known in _known.get(description.kinds, ()):
