@@ -3,6 +3,7 @@ to be one that kernels here compute."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from .group import is_gpu
 
 aten = torch.ops.aten
+WINDOW = 9  # elements of a pool's window that is written out
 
 _TAKEN = [
     aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
@@ -171,6 +173,35 @@ def _no_training(x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: 
     return _batch_norm(x, weight, bias, mean, var, False, momentum, eps)[:3]
 
 
+def _max_pool(
+    x: torch.Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
+) -> Any:
+    """Small windows that lie inside: torch's own kernel for contiguous arrays computes one element at a
+    time."""
+    kernel, stride, padding, dilation = map(_pair, (kernel, stride or kernel, padding, dilation))
+    small = math.prod(kernel) <= WINDOW and not ceil and padding == (0, 0) and dilation == (1, 1)
+    if not small or is_gpu(x.device) or not x.dtype.is_floating_point or not x.is_contiguous():
+        return NotImplemented
+    windows = x.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1])
+    width = x.shape[-1]
+    rows, columns = (
+        torch.arange(n, device=x.device) * step for n, step in zip(windows.shape[-4:-2], stride, strict=True)
+    )
+    found, beyond = windows[..., 0, 0], torch.zeros((), dtype=torch.int64, device=x.device)
+    for k in range(1, math.prod(kernel)):  # no element is chosen by a branch: nobody could predict it
+        i, j = divmod(k, kernel[1])
+        here = windows[..., i, j]
+        later = (here > found) | (here != here)
+        found = torch.maximum(found, here)
+        beyond = torch.maximum(beyond, later.long() * (i * width + j))
+    return found.clone(), rows[:, None] * width + columns + beyond
+
+
+def _pair(x: Any) -> tuple[int, int]:
+    x = (x,) if isinstance(x, int) else tuple(x)
+    return x if len(x) == 2 else (x[0], x[0])
+
+
 _OURS: dict[Any, Callable[..., Any]] = {
     aten.var_mean.correction: _var_mean,
     aten.var.correction: _var,
@@ -181,4 +212,5 @@ _OURS: dict[Any, Callable[..., Any]] = {
     aten._native_batch_norm_legit.no_stats: _no_stats,
     aten._native_batch_norm_legit_no_training.default: _no_training,
     aten.native_batch_norm.default: _native_batch_norm,
+    aten.max_pool2d_with_indices.default: _max_pool,
 }

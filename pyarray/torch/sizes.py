@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.utils._sympy.functions import Max
 from torch.utils._sympy.printers import PythonPrinter
 
 ZERO, ONE = sympy.Integer(0), sympy.Integer(1)
@@ -21,6 +22,20 @@ def expression(size: Any) -> sympy.Expr:
 def expressions(sizes: Iterable[Any]) -> tuple[sympy.Expr, ...]:
     """Those of a shape, or of strides."""
     return tuple(expression(n) for n in sizes)
+
+
+def steps(sizes: Iterable[Any], strides: Iterable[Any]) -> tuple[sympy.Expr, ...]:
+    """The strides of an array that has elements. Torch's have `max(1, n)` in the place of a size that may be
+    0, and loops over the axes behind it wouldn't merge.
+
+    """
+    given, found = expressions(sizes), expressions(strides)
+    known: dict[Any, Any] = {}
+    for least in set[Any]().union(*(s.atoms(Max) for s in found)):
+        others = [x for x in least.args if x != 1]
+        if len(others) == 1 and len(least.args) == 2:
+            known |= {least: others[0]} if any(same(others[0], n) for n in given) else {}
+    return tuple(s.xreplace(known) for s in found)
 
 
 def product(sizes: Iterable[sympy.Expr]) -> sympy.Expr:

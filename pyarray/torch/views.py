@@ -194,6 +194,12 @@ def _push_slice(node: Node, digits: Digits, index: Index) -> Index | None:
     return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
 
 
+def _pull_unfold(node: Node, digits: Digits, index: Index) -> Index:
+    """The windows' number along the axis, and the place in one, which is the last axis."""
+    axis, step = _axis(node, 1, len(index) - 1, "dimension"), expression(_argument(node, 3, "step", None))
+    return tuple(x * step + index[-1] if k == axis else x for k, x in enumerate(index[:-1]))
+
+
 def _same(node: Node, digits: Digits, index: Index) -> Index:
     return index
 
@@ -208,6 +214,7 @@ _PULL: dict[Any, Map] = {
     aten.expand.default: _pull_expand,
     aten.select.int: _pull_select,
     aten.slice.Tensor: _pull_slice,
+    aten.unfold.default: _pull_unfold,
     _getitem: _getitem_pull,
 }
 _PUSH: dict[Any, Map] = {

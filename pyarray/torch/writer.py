@@ -21,7 +21,7 @@ from .group import Group
 from .index import Index, broadcast
 from .layout import Axis, Factors, Recipe, Window, adopted, merged, recipe_of, window
 from .operators import CREATIONS, POINTWISE, number_text, row_of, tensor
-from .sizes import ZERO, expression, expressions, python
+from .sizes import ZERO, expression, expressions, python, steps
 
 CHUNK = 2048  # elements of a sum in sixteen accumulators before they are added up
 COLUMNS = 1024  # of a block: their accumulators stay in the first-level cache
@@ -123,7 +123,8 @@ class Writer:
         """Where an array's elements are, along the digits that there are in the end."""
         digits, node = self.group.digits, array.node
         assert node is not None
-        sizes, strides = expressions(tensor(node).shape), expressions(tensor(node).stride())
+        sizes = expressions(tensor(node).shape)
+        strides = steps(tensor(node).shape, tensor(node).stride())
         index = digits.current(array.index)
         array.place = sympy.expand(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
         linear = digits.linear(array.place)

@@ -69,3 +69,31 @@ def test_changed_inputs_are_stored_by_the_kernel():
             torch.testing.assert_close(mine, its)
         if copies is not None:
             assert sum(str(node.target).startswith("aten.copy_") for node in programs[0].eager) == copies
+
+
+def test_axes_whose_sizes_may_be_0_merge():
+    """The strides of a convolution's result are products of `max(1, n)`."""
+
+    def function(x, w):
+        return torch.conv2d(x, w).relu() + 1
+
+    ours, programs = compiled(function)
+    w = torch.randn(2, 3, 3, 3)
+    for n in (6, 5):
+        x = torch.randn(2, 3, n, n)
+        torch.testing.assert_close(ours(x, w), function(x, w))
+    (kernel,) = programs[0].kernels.values()
+    assert len(kernel.text.loops) == 1
+
+
+def test_windows_of_a_pool_are_written_out():
+    def function(x):
+        return torch.nn.functional.max_pool2d(x * 2, (2, 3), (2, 1), return_indices=True)
+
+    ours, programs = compiled(function)
+    for shape in ((2, 3, 7, 8), (1, 3, 4, 5)):
+        x = torch.randn(shape)
+        x[0, 0, :2, 0], x[0, 1] = float("nan"), float("-inf")
+        for found, wanted in zip(ours(x), function(x), strict=True):
+            torch.testing.assert_close(found, wanted, equal_nan=True)
+    assert not programs[0].eager
