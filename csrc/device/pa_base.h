@@ -31,9 +31,13 @@ typedef long int64_t;
 typedef unsigned long uint64_t;
 #endif
 #else
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#if PA_GPU || defined(PA_SYSTEM_MATH)
+#include <math.h>
+#else
+#include "pa_math.h"
+#endif
 #endif
 
 #if PA_GPU

@@ -1,6 +1,5 @@
 /* pa_grid_cpu_math.h: the atomics, numeric functions and bit tricks that CUDA and HIP kernels find without an include, for
-   pa_grid_cpu.h. Functions named as in C have their float overloads, and take integers and mixed types as doubles; fast-math versions are the plain
-   ones. */
+   pa_grid_cpu.h. Functions named as in C are those of pa_math.h; fast-math versions are the plain ones. */
 #ifndef PA_GRID_CPU_MATH_H
 #define PA_GRID_CPU_MATH_H
 
@@ -48,65 +47,7 @@ PA_GRID_ATOMIC_LOOP(atomicDec, unsigned, unsigned, (old == 0 || old > v) ? v : o
 
 /* ---- numeric functions ---- */
 
-template <typename T> struct pa_grid_integer {};
-#define PA_GRID_INTEGER(T) template <> struct pa_grid_integer<T> { typedef double real; };
-PA_GRID_INTEGER(bool) PA_GRID_INTEGER(char) PA_GRID_INTEGER(signed char) PA_GRID_INTEGER(unsigned char) PA_GRID_INTEGER(short)
-PA_GRID_INTEGER(unsigned short) PA_GRID_INTEGER(int) PA_GRID_INTEGER(unsigned) PA_GRID_INTEGER(long) PA_GRID_INTEGER(unsigned long)
-PA_GRID_INTEGER(long long) PA_GRID_INTEGER(unsigned long long)
-
-#define PA_GRID_MATH1(name)                                                                                            \
-    extern "C" double name(double) noexcept;                                                                           \
-    extern "C" float name##f(float) noexcept;                                                                          \
-    static inline float name(float x) { return name##f(x); }                                                           \
-    template <typename T> static inline typename pa_grid_integer<T>::real name(T x) { return name((double)x); }
-#define PA_GRID_MATH2(name)                                                                                            \
-    extern "C" double name(double, double) noexcept;                                                                   \
-    extern "C" float name##f(float, float) noexcept;                                                                   \
-    static inline float name(float x, float y) { return name##f(x, y); }                                               \
-    template <typename A, typename B> static inline auto name(A x, B y) -> decltype((double)(x + y))                   \
-    {                                                                                                                  \
-        return name((double)x, (double)y);                                                                             \
-    }
-PA_GRID_MATH1(sin) PA_GRID_MATH1(cos) PA_GRID_MATH1(tan) PA_GRID_MATH1(asin) PA_GRID_MATH1(acos) PA_GRID_MATH1(atan)
-PA_GRID_MATH1(sinh) PA_GRID_MATH1(cosh) PA_GRID_MATH1(tanh) PA_GRID_MATH1(asinh) PA_GRID_MATH1(acosh) PA_GRID_MATH1(atanh)
-PA_GRID_MATH1(exp) PA_GRID_MATH1(exp2) PA_GRID_MATH1(expm1) PA_GRID_MATH1(log) PA_GRID_MATH1(log2) PA_GRID_MATH1(log10)
-PA_GRID_MATH1(log1p) PA_GRID_MATH1(logb) PA_GRID_MATH1(sqrt) PA_GRID_MATH1(cbrt) PA_GRID_MATH1(floor) PA_GRID_MATH1(ceil)
-PA_GRID_MATH1(trunc) PA_GRID_MATH1(rint) PA_GRID_MATH1(nearbyint) PA_GRID_MATH1(round) PA_GRID_MATH1(fabs) PA_GRID_MATH1(erf)
-PA_GRID_MATH1(erfc) PA_GRID_MATH1(lgamma) PA_GRID_MATH1(tgamma) PA_GRID_MATH1(j0) PA_GRID_MATH1(j1) PA_GRID_MATH1(y0)
-PA_GRID_MATH1(y1) PA_GRID_MATH2(pow) PA_GRID_MATH2(atan2) PA_GRID_MATH2(hypot) PA_GRID_MATH2(fmod) PA_GRID_MATH2(remainder)
-PA_GRID_MATH2(fmax) PA_GRID_MATH2(fmin) PA_GRID_MATH2(fdim) PA_GRID_MATH2(copysign) PA_GRID_MATH2(nextafter)
-extern "C" {
-double fma(double, double, double) noexcept;
-float fmaf(float, float, float) noexcept;
-double ldexp(double, int) noexcept;
-float ldexpf(float, int) noexcept;
-double scalbn(double, int) noexcept;
-float scalbnf(float, int) noexcept;
-double frexp(double, int *) noexcept;
-float frexpf(float, int *) noexcept;
-double modf(double, double *) noexcept;
-float modff(float, float *) noexcept;
-int ilogb(double) noexcept;
-int ilogbf(float) noexcept;
-int abs(int) noexcept;
-long labs(long) noexcept;
-long long llabs(long long) noexcept;
-long lrint(double) noexcept;
-long lrintf(float) noexcept;
-long long llrint(double) noexcept;
-long long llrintf(float) noexcept;
-}
-static inline float pow(float x, int n) { return powf(x, (float)n); }
-static inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
-static inline float ldexp(float x, int n) { return ldexpf(x, n); }
-static inline float scalbn(float x, int n) { return scalbnf(x, n); }
-static inline float frexp(float x, int *n) { return frexpf(x, n); }
-static inline float modf(float x, float *n) { return modff(x, n); }
-static inline int ilogb(float x) { return ilogbf(x); }
-static inline float abs(float x) { return fabsf(x); }
-static inline double abs(double x) { return fabs(x); }
-static inline long abs(long x) { return x < 0 ? -x : x; }
-static inline long long abs(long long x) { return x < 0 ? -x : x; }
+#include "pa_math.h"
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
@@ -115,10 +56,6 @@ static inline double exp10(double x) { return pow(10.0, x); }
 static inline void sincosf(float x, float *s, float *c) { *s = sinf(x), *c = cosf(x); }
 static inline void sincos(double x, double *s, double *c) { *s = sin(x), *c = cos(x); }
 static inline void sincos(float x, float *s, float *c) { *s = sinf(x), *c = cosf(x); }
-#define PA_GRID_CLASS(name)                                                                                            \
-    static inline bool name(float x) { return __builtin_##name(x); }                                                   \
-    static inline bool name(double x) { return __builtin_##name(x); }
-PA_GRID_CLASS(isnan) PA_GRID_CLASS(isinf) PA_GRID_CLASS(isfinite) PA_GRID_CLASS(signbit)
 /* of floats as fmin and fmax: a NaN loses */
 static inline float min(float a, float b) { return fminf(a, b); }
 static inline float max(float a, float b) { return fmaxf(a, b); }

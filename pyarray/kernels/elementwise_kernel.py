@@ -162,7 +162,7 @@ class _Frame:
 
     def program(self) -> Program:
         lines = Lines(self.kernel.name)
-        lines.add(tf.head(self.debug))
+        lines.add(tf.head(self.debug, self.kernel.preamble))
         lines.add(tf.typedefs(self.types))
         lines.user(self.kernel.preamble, "preamble")
         blocks = self.dialect.blocks

@@ -90,7 +90,7 @@ class _Frame:
 
     def text(self) -> str:
         lines = Lines(self.name)
-        lines.add(tf.head(self.debug))
+        lines.add(tf.head(self.debug, self.texts.preamble))
         lines.add(tf.typedefs(self.types))
         lines.user(self.texts.preamble, "preamble")
         lines.add(f"typedef {self.texts.kind} _type_reduce;\n")

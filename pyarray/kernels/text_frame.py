@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from ..lang.check import Site
 from ..lang.emit_code import cname
 from ..lang.ir import ArrayType, Function, Loc, ScalarType
 from .text_params import CTYPES, Param, aligned, as_number
+
+_INCLUDE = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
 
 # ---- what is walked
 
@@ -173,9 +176,11 @@ def slot_places(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int
     return places
 
 
-def head(debug: bool) -> str:
-    """What stands first."""
-    return ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + "#include <pa_text.h>\n"
+def head(debug: bool, preamble: str) -> str:
+    """What stands first. Headers that the user's `preamble` includes may declare the functions of math.h."""
+    checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
+    math = "#define PA_SYSTEM_MATH 1\n" if _INCLUDE.search(preamble) else ""
+    return f"{checks}{math}#include <pa_text.h>\n"
 
 
 def types_of(named: Sequence[tuple[str, str]]) -> dict[str, DType]:

@@ -149,6 +149,23 @@ def test_preamble_loop_prep_after_loop_and_options(device):
     assert total.item() == 6 * sum(range(1000))
 
 
+MATHS = """y = sqrt(x) * sqrt(4) + pow(x, 2) + fma(x, 3.0f, abs(x)) + fmax(x, 1) + (isnan(x) ? 1 : lround(x))
+    + atan2(x, 1)"""
+KINDS = """same = sizeof(sqrt(x)) == 4 && sizeof(sqrt(1)) == 8 && sizeof(pow(x, x)) == 4 && NAN != NAN
+    && M_PI > 3"""
+
+
+@pytest.mark.parametrize("preamble", ["", "#include <cmath>\nusing std::atan2;"])
+def test_functions_of_math_h(preamble):
+    """Of floats, integers and both; pa_math.h has them, or the system's header that a user includes."""
+    x = np.array([0.25, 2, 30], np.float32)
+    got = pa.ElementwiseKernel("float32 x", "float64 y", MATHS, "maths", preamble=preamble)(up(x, "cpu"))
+    want = np.sqrt(x) * 2 + x**2 + (4 * x) + np.maximum(x, 1) + np.round(x) + np.arctan2(x, 1)
+    assert np.allclose(pa.asnumpy(got), want, rtol=1e-6)
+    kinds = pa.ElementwiseKernel("float32 x", "bool same", KINDS, "kinds", preamble=preamble)
+    assert kinds(up(x, "cpu")).all()
+
+
 def test_names_of_parameters_are_the_users(device):
     kernel = pa.ElementwiseKernel(
         "T first, T slots, raw T row, T end, float32 run",

@@ -24,7 +24,8 @@ LIBRARIES = ("libamdhip64.so", "libhiprtc.so")
 
 
 def _sources() -> list[Path]:
-    return [*sorted(HERE.glob("*.cpp")), HERE / "emulator.h", *sorted(HEADERS.glob("pa_grid_*.h"))]
+    headers = [HERE / "emulator.h", *sorted(HEADERS.glob("pa_grid_*.h")), HEADERS / "pa_math.h"]
+    return [*sorted(HERE.glob("*.cpp")), *headers]
 
 
 def _digest() -> str:
