@@ -29,7 +29,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 settings.register_profile("pyarray", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pyarray")
 
+from kept_compiles import keep_compiles  # noqa: E402
+
 from pyarray.driver.base import devices  # noqa: E402
+
+keep_compiles()
 
 
 def _devices():
