@@ -5,11 +5,9 @@
    same digit by a word of bits for each digit in shared memory, for which there must be room, or by ballots.
    Digits have 8 bits, and a block as many threads as a digit has values. Within a warp, that tells each lane how many lanes
    before it have its digit; counts per warp and digit in shared memory do the rest. Elements leave through shared memory, so that
-   those of one digit are written side by side.
-   Long rows take a pass over memory per digit. A tile's places follow from the counts of the tiles before it (chained scan with
-   look-back): each tile says its own counts first, then those of all up to it, in one word with a mark, so that no fence is needed.
-   Tiles are numbered as they begin, which is why those before are sure to go on. A digit that is the same in a whole row makes no
-   pass; only the device knows. */
+   those of one digit are written side by side. Atomics of lanes with the same digit wait for each other, so the digits that a tile
+   has very often are told by ballots.
+   Long rows are in pa_sort_passes_gpu.h. */
 #ifndef PA_SORT_GPU_H
 #define PA_SORT_GPU_H
 #include "pa_base.h"
@@ -25,6 +23,7 @@ enum {
     PA_S_PARTS = sizeof(PA_S_KEY) > 4 ? 4 : 8,   /* counters of a digit, so that lanes meet seldom */
     PA_S_AHEAD = 8,                              /* elements that a thread reads at once to count them */
     PA_S_LOOK = 4,                               /* tiles that are looked at at once */
+    PA_S_OFTEN = 2,                              /* digits told by ballots, of those that an eighth of a tile has */
     PA_S_OWN = 1, PA_S_ALL = 2                   /* marks of a tile's counts */
 };
 #if PA_S_WIDE
@@ -124,6 +123,7 @@ struct pa_sort_shared {
     unsigned counts[PA_S_WARPS][PA_S_THREADS];
 #if PA_S_MATCH
     pa_lanes lanes[PA_S_WARPS][PA_S_THREADS]; /* of a warp, those with a digit */
+    unsigned often[PA_S_OFTEN], found;
 #endif
     pa_sort_word sums[PA_S_WARPS], before[PA_S_THREADS];
     int64_t tile, row;
@@ -153,8 +153,8 @@ PA_FN int pa_sort_spot(int item)
     return ((int)threadIdx.x - lane) * PA_S_ITEMS + item * PA_LANES + lane;
 }
 
-/* How often the tile has the digit that is the thread's number; `at` are the digits of the thread's items. */
-PA_FN unsigned pa_sort_total(pa_sort_shared *s, const unsigned (&at)[PA_S_ITEMS])
+/* How often the tile has the digit that is the thread's number; `digit(i)` is that of the thread's item. */
+template <typename Digit> PA_FN unsigned pa_sort_total(pa_sort_shared *s, Digit digit)
 {
     const int tid = (int)threadIdx.x, warps = PA_S_THREADS / PA_LANES;
     for (int w = 0; w < warps; ++w) {
@@ -163,9 +163,13 @@ PA_FN unsigned pa_sort_total(pa_sort_shared *s, const unsigned (&at)[PA_S_ITEMS]
         s->lanes[w][tid] = 0;
 #endif
     }
+#if PA_S_MATCH
+    if (tid < PA_S_OFTEN) s->often[tid] = PA_S_THREADS; /* no digit */
+    s->found = 0;
+#endif
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) atomicAdd(&s->counts[tid / PA_LANES][at[i]], 1u);
+    for (int i = 0; i < PA_S_ITEMS; ++i) atomicAdd(&s->counts[tid / PA_LANES][digit(i)], 1u);
     __syncthreads();
     unsigned total = 0;
     for (int w = 0; w < warps; ++w) {
@@ -173,32 +177,50 @@ PA_FN unsigned pa_sort_total(pa_sort_shared *s, const unsigned (&at)[PA_S_ITEMS]
         s->counts[w][tid] = total;
         total += count;
     }
+#if PA_S_MATCH
+    if (total > PA_S_TILE / 8) {
+        const unsigned k = atomicAdd(&s->found, 1u);
+        if (k < PA_S_OFTEN) s->often[k] = (unsigned)tid;
+    }
+#endif
     return total;
 }
 
-/* From digits to places in the tile; answers where the thread's digit begins. The last of the lanes with a digit counts for all. */
-PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, unsigned (&at)[PA_S_ITEMS])
+/* Keys go to their places in the tile, which are kept in `at` where positions follow; answers where the thread's digit begins. The
+   last of the lanes with a digit counts for all. A key is stored at once, so that its register is free. */
+template <typename Digit>
+PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, Digit digit, const PA_S_KEY (&key)[PA_S_ITEMS], unsigned (&at)[PA_S_ITEMS])
 {
     const int tid = (int)threadIdx.x, lane = tid % PA_LANES;
     const pa_lanes upto = ~(pa_lanes)0 >> (8 * (int)sizeof(pa_lanes) - 1 - lane);
-#if !PA_S_MATCH
-    const pa_lanes all = pa_ballot(true);
-#endif
     const unsigned start = pa_sort_before(total, s->sums);
     for (int w = 0; w < PA_S_THREADS / PA_LANES; ++w) s->counts[w][tid] += start;
     __syncthreads();
+#if PA_S_MATCH
+    unsigned often[PA_S_OFTEN];
+    for (int k = 0; k < PA_S_OFTEN; ++k) often[k] = s->often[k];
+#else
+    const pa_lanes all = pa_ballot(true);
+#endif
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
+        const unsigned mine = digit(i);
 #if PA_S_MATCH
-        pa_lanes *const lanes = &s->lanes[tid / PA_LANES][at[i]];
-        atomicOr(lanes, (pa_lanes)1 << lane);
+        pa_lanes *const lanes = &s->lanes[tid / PA_LANES][mine];
+        pa_lanes same = 0;
+#pragma unroll
+        for (int k = 0; k < PA_S_OFTEN; ++k) {
+            const pa_lanes votes = pa_ballot(mine == often[k]);
+            if (mine == often[k]) same = votes;
+        }
+        if (same == 0) atomicOr(lanes, (pa_lanes)1 << lane);
         pa_lanes_sync();
-        const pa_lanes same = *(volatile pa_lanes *)lanes;
+        if (same == 0) same = *(volatile pa_lanes *)lanes;
 #else
         pa_lanes same = all;
 #pragma unroll
         for (int b = 0; b < 8; ++b) {
-            const bool set = at[i] >> b & 1;
+            const bool set = mine >> b & 1;
             const pa_lanes votes = pa_ballot(set);
             same &= set ? votes : ~votes;
         }
@@ -206,13 +228,14 @@ PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, unsigned (&at)[
         const unsigned rank = (unsigned)pa_ones(same & upto);
         const int last = pa_last_lane(same);
         unsigned before = 0;
-        if (lane == last) before = atomicAdd(&s->counts[tid / PA_LANES][at[i]], rank);
+        if (lane == last) before = atomicAdd(&s->counts[tid / PA_LANES][mine], rank);
         before = pa_lane_of(before, last);
 #if PA_S_MATCH
         if (lane == last) *(volatile pa_lanes *)lanes = 0; /* all have read it: they have shuffled since */
         pa_lanes_sync();
 #endif
         at[i] = before + rank - 1;
+        s->keys[at[i]] = key[i];
     }
     return start;
 }
@@ -242,18 +265,14 @@ PA_FN void pa_sort_rows(const pa_sort_grid *g)
     }
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-#pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) {
+        const auto digit = [&](int i) {
 #if PA_S_CARRY
-            if (step == PA_S_PASSES) at[i] = spot[i] < count ? (unsigned)spot[i] / (unsigned)n : 255;
-            else
+            if (step == PA_S_PASSES) return spot[i] < count ? (unsigned)spot[i] / (unsigned)n : 255u;
 #endif
-                at[i] = pa_sort_digit(key[i], step);
-        }
-        const unsigned total = pa_sort_total(&s, at);
-        pa_sort_spread(&s, total, at);
-#pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) s.keys[at[i]] = key[i];
+            return pa_sort_digit(key[i], step);
+        };
+        const unsigned total = pa_sort_total(&s, digit);
+        pa_sort_spread(&s, total, digit, key, at);
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < PA_S_ITEMS; ++i) key[i] = s.keys[pa_sort_spot(i)];
@@ -278,169 +297,7 @@ PA_FN void pa_sort_rows(const pa_sort_grid *g)
 }
 
 #else
-/* ---- long rows ---- */
-
-PA_FN void pa_sort_clear(const pa_sort_grid *g)
-{
-    const int64_t step = (int64_t)gridDim.x * PA_S_THREADS;
-    for (int64_t i = (int64_t)blockIdx.x * PA_S_THREADS + threadIdx.x; i < g->work.size; i += step) g->work.at(i) = 0;
-}
-
-/* The digits of all passes are counted in one read. */
-PA_FN void pa_sort_count(const pa_sort_grid *g)
-{
-    __shared__ unsigned counts[PA_S_PASSES * 256 * PA_S_PARTS];
-    const int tid = (int)threadIdx.x, chunk = PA_S_THREADS * PA_S_AHEAD;
-    const int64_t row = blockIdx.x / g->parts;
-    for (int k = tid; k < PA_S_PASSES * 256 * PA_S_PARTS; k += PA_S_THREADS) counts[k] = 0;
-    __syncthreads();
-    for (int64_t first = blockIdx.x % g->parts * chunk + tid; first < g->n; first += g->parts * chunk) {
-        PA_S_KEY v[PA_S_AHEAD];
-#pragma unroll
-        for (int k = 0; k < PA_S_AHEAD; ++k)
-            if (first + k * PA_S_THREADS < g->n) v[k] = g->x.at(row * g->n + first + k * PA_S_THREADS);
-#pragma unroll
-        for (int k = 0; k < PA_S_AHEAD; ++k) {
-            if (first + k * PA_S_THREADS >= g->n) break;
-            const PA_S_KEY key = pa_sort_key(v[k]);
-#pragma unroll
-            for (int p = 0; p < PA_S_PASSES; ++p)
-                atomicAdd(&counts[(p * 256 + pa_sort_digit(key, p)) * PA_S_PARTS + tid % PA_S_PARTS], 1u);
-        }
-    }
-    __syncthreads();
-    for (int p = 0; p < PA_S_PASSES; ++p) {
-        pa_sort_word sum = 0;
-        for (int k = 0; k < PA_S_PARTS; ++k) sum += counts[(p * 256 + tid) * PA_S_PARTS + k];
-        if (sum) atomicAdd(&g->work.at(g->digit(row, p, tid)), sum);
-    }
-}
-
-/* A block per row: counts become places, and it is said what each pass does: 0, nothing; else 1, from where (x, the first or the
-   second array of keys) in the next two bits, and whether it is the last one. */
-PA_FN void pa_sort_plan(const pa_sort_grid *g)
-{
-    __shared__ pa_sort_word sums[PA_S_WARPS];
-    const int64_t row = blockIdx.x;
-    int moves = 0, from = 0;
-    for (int p = 0; p < PA_S_PASSES; ++p) {
-        pa_sort_word *place = &g->work.at(g->digit(row, p, (int)threadIdx.x));
-        const pa_sort_word count = *place;
-        if (!__syncthreads_or(count == (pa_sort_word)g->n)) moves |= 1 << p;
-        *place = pa_sort_before(count, sums);
-    }
-    if (threadIdx.x != 0) return;
-    for (int p = 0, left = moves ? moves : 1; left; ++p, left >>= 1) {
-        if (!(left & 1)) continue;
-        g->work.at(g->step(row, p)) = (pa_sort_word)(1 | from << 1 | (left == 1) << 3);
-        from = from == 1 ? 2 : 1;
-    }
-}
-
-/* How many of this digit are in the tiles before; says what it learns. */
-PA_FN pa_sort_word pa_sort_look(const pa_sort_grid *g, int pass, int64_t tile, int64_t first, unsigned total)
-{
-    const int d = (int)threadIdx.x;
-    pa_sort_word sum = 0;
-    int64_t t = tile - 1;
-    while (t >= first) {
-        pa_sort_word seen[PA_S_LOOK];
-#pragma unroll
-        for (int k = 0; k < PA_S_LOOK; ++k) {
-            const int64_t i = g->state(pass, t - k > first ? t - k : first, d);
-            seen[k] = g->work.inside(i) ? *(volatile pa_sort_word *)(g->work.data + i) : (pa_sort_word)PA_S_ALL;
-        }
-#pragma unroll
-        for (int k = 0; k < PA_S_LOOK; ++k) {
-            if (seen[k] == 0) break;
-            sum += seen[k] >> 2;
-            t = seen[k] & PA_S_ALL ? first - 1 : t - 1;
-            if (t < first) break;
-        }
-    }
-    *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, d)) = (sum + total) << 2 | PA_S_ALL;
-    return sum;
-}
-
-PA_FN void pa_sort_pass(const pa_sort_grid *g)
-{
-    __shared__ pa_sort_shared s;
-    const int tid = (int)threadIdx.x;
-    if (tid == 0) { /* one thread divides for all */
-        const int64_t number = (int64_t)atomicAdd(&g->work.at(0), (pa_sort_word)1), tiles = g->rows * g->tiles;
-        s.pass = (int)(number / tiles);
-        s.tile = number - s.pass * tiles;
-        s.row = s.tile / g->tiles;
-    }
-    __syncthreads();
-    const int64_t tile = s.tile, row = s.row, first = row * g->tiles, begin = (tile - first) * PA_S_TILE;
-    const int pass = s.pass;
-    const int64_t base = row * g->n, all = g->rows * g->n;
-    const int count = (int)(g->n - begin < PA_S_TILE ? g->n - begin : PA_S_TILE), step = (int)g->work.at(g->step(row, pass));
-    if (step == 0) return;
-    const int from = step >> 1 & 3;
-    const bool last = step >> 3;
-    const pa_sort_array<PA_S_KEY> in = from == 0 ? g->x : g->keys;
-#if !PA_S_POSITIONS
-    const pa_sort_array<PA_S_KEY> into = last ? g->out : g->keys;
-#endif
-    const int64_t source = (from == 2 ? all : 0) + base + begin, target = (from == 1 && !last ? all : 0) + base;
-    PA_S_KEY key[PA_S_ITEMS];
-    unsigned at[PA_S_ITEMS];
-#pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int t = pa_sort_spot(i);
-        key[i] = (PA_S_KEY) ~(PA_S_KEY)0;
-        if (t < count) key[i] = in.at(source + t);
-    }
-#pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) {
-        if (from == 0 && pa_sort_spot(i) < count) key[i] = pa_sort_key(key[i]);
-        at[i] = pa_sort_digit(key[i], pass);
-    }
-    const unsigned total = pa_sort_total(&s, at);
-    pa_sort_word before;
-    if (tile != first) { /* the first one has counts of all to begin with */
-        *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (pa_sort_word)total << 2 | PA_S_OWN;
-    } else {
-        before = g->work.at(g->digit(row, pass, tid));
-        *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (before + total) << 2 | PA_S_ALL;
-    }
-    const unsigned start = pa_sort_spread(&s, total, at);
-#pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) s.keys[at[i]] = key[i];
-    if (tile != first) before = pa_sort_look(g, pass, tile, first, total);
-    s.before[tid] = before - start;
-    __syncthreads();
-    pa_sort_word to[PA_S_ITEMS];
-#pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int j = i * PA_S_THREADS + tid;
-        const PA_S_KEY moved = s.keys[j];
-        to[i] = s.before[pa_sort_digit(moved, pass)] + (pa_sort_word)j;
-#if PA_S_POSITIONS
-        if (j < count && !last) g->keys.at(target + (int64_t)to[i]) = moved;
-#else
-        if (j < count) into.at(target + (int64_t)to[i]) = last ? pa_sort_value(moved) : moved;
-#endif
-    }
-#if PA_S_POSITIONS
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int t = pa_sort_spot(i);
-        if (t < count) s.places[at[i]] = (pa_sort_place)(from == 0 ? (pa_sort_word)(begin + t) : g->places.at(source + t));
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int j = i * PA_S_THREADS + tid;
-        if (j >= count) continue;
-        if (last) g->out.at(base + (int64_t)to[i]) = (int64_t)s.places[j];
-        else g->places.at(target + (int64_t)to[i]) = s.places[j];
-    }
-#endif
-}
+#include "pa_sort_passes_gpu.h"
 #endif
 
 #endif

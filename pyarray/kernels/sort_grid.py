@@ -56,7 +56,7 @@ def sort_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
     if n <= largest * THREADS:
         _launch(out, x, _held(rows, n, x.itemsize, order, positions))
         return
-    items = 16 if positions or x.itemsize == 8 else 24
+    items = 16 if positions or x.itemsize == 8 else 28
     form = _Form(x.itemsize, order, items, positions, False, False, n >= WIDE)
     some = max(AT_ONCE // n, 1)
     for row in range(0, rows, some):

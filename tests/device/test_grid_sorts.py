@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 
 SMALL = (1, 2, 31, 255, 256, 257, 511, 513, 1025)
-LONG = {1: 6144, 2: 6144, 4: 6144, 8: 4096}  # elements of a tile
+LONG = {1: 7168, 2: 7168, 4: 7168, 8: 4096}  # elements of a tile
 DTYPES = [
     "bool", "int8", "uint8", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64",
     "float64",
