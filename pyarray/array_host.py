@@ -27,6 +27,7 @@ class Exposed:
 
 
 _PLACE = 0xFFF << 20  # of a key: the device, 0 for the CPU
+_SIZE = "the size of the result"
 
 
 def on_host(a: Any) -> bool:
@@ -70,8 +71,17 @@ def need_data(a: Any, what: str) -> None:
 def result_size(counts: Any) -> int:
     """The last of `counts`, which is the size of a result. Waits for the device. Raises `DeviceError` where
     nothing is computed."""
-    need_data(counts, "the size of the result")
+    need_data(counts, _SIZE)
     return int(host(counts[-1:])[0])
+
+
+def result_size_later(counts: Any) -> Callable[[], int]:
+    """`result_size` of int64 `counts` on a GPU: what this returns waits for it, but for no work behind it."""
+    need_data(counts, _SIZE)
+    touch.seen = True
+    last = counts[-1:]
+    read = last._buffer.device.driver.read_later(last._ptr, last._dtype.itemsize)
+    return lambda: int(np.frombuffer(read(), np.int64)[0])
 
 
 def before_use(a: Any) -> None:

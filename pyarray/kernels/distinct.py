@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from .. import array_host
-from ..array import ndarray
+from ..array import fresh, ndarray
 from ..dtypes import int64, uint64
 from ..jit.kernel import Kernel, from_text
 from . import grid_text
@@ -18,6 +18,7 @@ from .search import lengths
 
 BLOCK = 1 << 10  # elements of a block
 BLOCKS = 1 << 12  # at most, before blocks get longer
+LATER = 1 << 20  # from so many elements on, a grid takes longer to write them than the host to go on
 
 
 def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarray | None]:
@@ -84,9 +85,18 @@ def _first_kernel() -> Kernel:
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
     """`distinct` on a grid; `source` is `x` or its bits."""
     found = grid_text.count(source, test)
-    total = array_host.result_size(found)
-    values = scratch((total,), x._dtype, x.device)
-    grid_text.chosen_into(values if source is x else bits(values), source, source, found, test)
+    if x._size < LATER:
+        total = array_host.result_size(found)
+        values = scratch((total,), x._dtype, x.device)
+        grid_text.chosen_into(values if source is x else bits(values), source, source, found, test)
+    else:  # they are written while their number is on its way to the host, so there is room for all
+        size = array_host.result_size_later(found)
+        room = scratch((x._size,), x._dtype, x.device)
+        grid_text.chosen_into(room if source is x else bits(room), source, source, found, test)
+        total = size()
+        values = fresh(room._buffer, (total,), x._strides, total, x._dtype, room._key)
+        if 2 * total < x._size:
+            values = values.copy()
     if not counted:
         return values, None
     starts = scratch((1, total), int64, x.device)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray.errors import BoundsError
-from pyarray.kernels import grid_spread, grid_text, scan
+from pyarray.kernels import distinct, grid_spread, grid_text, scan
 from pyarray.kernels.nonzero import bits
 
 FEW = settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -191,3 +191,15 @@ def test_an_access_outside_is_found(device):
         counts = grid_text.count(rising, "differ")
         with pytest.raises(BoundsError, match="compact"):
             grid_text.chosen_into(short, rising, rising, counts, "differ")
+
+
+@pytest.mark.parametrize(("different", "most"), [(100, 800), (20000, 2 * 8 * 20000), (60000, 8 * 60000)])
+def test_distinct_elements_hold_at_most_twice_their_memory(device, different, most, monkeypatch):
+    monkeypatch.setattr(distinct, "LATER", 1000)
+    x = np.arange(60000) % different
+    got = pa.unique(pa.asarray(x, device=device))
+    np.testing.assert_array_equal(pa.asnumpy(got), np.unique(x))
+    assert got.base is None
+    assert got._buffer.nbytes <= most
+    got.resize(7)
+    np.testing.assert_array_equal(pa.asnumpy(got), np.arange(7))

@@ -92,7 +92,7 @@ def test_sizes(path):
             assert size <= 60, f"{path}:{node.lineno} {node.name} has {size} lines; a function fits a screen"
 
 
-COPIES = ("fill", "copy_in", "copy_out", "copy_across")  # of a driver
+COPIES = ("fill", "copy_in", "copy_out", "copy_across", "read_later")  # of a driver
 
 
 def test_access_to_memory_that_observers_do_not_see_is_recorded():
