@@ -71,9 +71,11 @@ class Schedule:
 
     def operands(self, group: Group) -> list[Node]:
         """What a group's kernel reads from memory, without the views of it."""
-        if isinstance(group, Product):
-            return list(group.reads)
-        found: dict[Node, None] = {}
+        return list(group.reads) if isinstance(group, Product) else self._reads(group)[0]
+
+    def _reads(self, group: Group) -> tuple[list[Node], list[Node]]:
+        """The operands of a group's kernel, and the nodes of no kernel or others' that it computes anew."""
+        found, again = dict[Node, None](), list[Node]()
         rest, seen = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
         while rest:
             x = rest.pop()
@@ -84,16 +86,17 @@ class Schedule:
             if self.fusion.of.get(base) is group:
                 continue
             if base in self.fusion.inlined:
+                again.append(base)
                 rest += base.all_input_nodes
             else:
                 found[base] = None
-        return list(found)
+        return list(found), again
 
     def _numbers(self, unit: Unit) -> list[Node]:
         """What makes the numbers that a unit has in its sizes or arguments, and that depend on data."""
         if not self._makers:
             return []
-        nodes = unit.nodes if isinstance(unit, Group) else [unit]
+        nodes = [*unit.nodes, *self._reads(unit)[1]] if isinstance(unit, Group) else [unit]
         used = {s for n in nodes for x in (n, *n.all_input_nodes) for s in _unknown(x)}
         return [self._makers[s] for s in used if s in self._makers and self._makers[s] is not unit]
 

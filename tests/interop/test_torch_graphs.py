@@ -190,6 +190,7 @@ def test_sizes_that_depend_on_data():
     [
         lambda x: (x.nonzero() + 1, (x.nonzero() * 2).sum(0), x[x > 0] * 2),
         lambda x: x * x.sum().item() + x.max().item(),
+        lambda x: ((x * x.max().to(torch.int64).item())[:, None] + x).sum(1),
         lambda x: torch.zeros(int(x.abs().max().item()) + 2) + 1,
         lambda x: torch.arange(x.nonzero().shape[0]) * 2 + x.nonzero().shape[0],
         lambda x: x + x.abs().max().to(torch.int64).item() // 2,

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import sympy
@@ -112,8 +113,10 @@ def _traced(graph: Graph, calls: list[dict[str, int]], device: str, report: Repo
     def function(*given: Any) -> Any:
         return graph.run(list(given), device=device)
 
-    with torch.no_grad():
-        module = make_fx(function, decomposition_table=decompositions(), tracing_mode="symbolic")(*tensors)
+    module = _module(function, tensors)
+    if module is None:
+        report.skipped["torch can't trace"] += 1
+        return []
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
     fakes = [n.meta["val"] for n in placeholders]
     report.traces += 1
@@ -135,6 +138,21 @@ def _traced(graph: Graph, calls: list[dict[str, int]], device: str, report: Repo
         lines += [f"{line} at {sizes}" for line in _compared(graph, sizes, compiled, device)]
         lines += _strides(module, known or {}, compiled(graph.made(sizes, device)))
     return lines
+
+
+def _module(function: Callable[..., Any], tensors: list[torch.Tensor]) -> Any:
+    """A graph of a function; None where torch alone can't trace it, either: a view may be possible with the
+    strides of the result that there is, and not with those that torch has written down."""
+    trace = partial(make_fx, function, tracing_mode="symbolic")
+    with torch.no_grad():
+        try:
+            return trace(decomposition_table=decompositions())(*tensors)
+        except ValueError:
+            try:
+                trace()(*tensors)
+            except ValueError:
+                return None
+            raise
 
 
 def _known(fakes: list[Any], tensors: list[torch.Tensor]) -> dict[sympy.Symbol, int] | None:
@@ -236,6 +254,11 @@ def _inference(graph: Graph, sizes: dict[str, int], compiled: Callable[..., Any]
     return difference(graph, sizes, wanted, made, device)
 
 
+def _weights(x: torch.Tensor) -> torch.Tensor:
+    """Of a sum of outputs: equal ones would make the gradient of a softmax mere rounding."""
+    return torch.arange(x.numel(), device=x.device).reshape(x.shape).double().cos()
+
+
 def _gradients(
     function: Callable[..., Any], compiled: Callable[..., Any], tensors: list[torch.Tensor]
 ) -> list[str]:
@@ -246,7 +269,7 @@ def _gradients(
         outputs = [x for x in run(*given) if x.requires_grad]
         if not outputs or not wanted:
             return []
-        total = sum(x.double().mul(0.25).sum() for x in outputs)
+        total = sum((x.double() * _weights(x)).sum() for x in outputs)
         try:
             results.append(torch.autograd.grad(total, wanted, allow_unused=True))
         except RuntimeError:
