@@ -30,6 +30,7 @@ from .writer import COLUMNS, Array, KernelText
 
 MOST = 1024  # kernels and launches that are kept
 FEWEST = 16  # elements of a GPU's thread, in a column that is cut
+RUN = 64  # elements of a column that a CPU adds up one by one, in a long one more: rounding grows with them
 THREADS = 1 << 18  # as many as a large GPU runs at once
 Run = Callable[..., None]
 
@@ -159,6 +160,7 @@ class FusedKernel:
         else:  # neighbouring columns are a block's of a loop
             together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // COLUMNS)
             pieces = min(pieces_of(count, max(together, 1), outputs * row, False), max(count // 8, 1))
+            pieces = max(pieces, count // max(math.isqrt(count) // 4, RUN))
         return -(-count // -(-count // pieces))
 
     def _window(self, number: int, shape: Any, strides: Any, buffer: Buffer) -> ndarray:

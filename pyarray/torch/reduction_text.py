@@ -221,8 +221,7 @@ def _in_pieces(w: Writer) -> KernelText:
     place = ", ".join([*lead, "piece", *last])
     pieces = f"part0.shape[{len(lead)}]"
     body += f"    {_over(variables, sizes)}\n{_indent(starts, 2)}"
-    reach = f"range({pieces})" if group.columns and not w.grid else f"unordered(range({pieces}))"
-    body += _indent([f"for piece in {reach}:"], 2)
+    body += _indent([f"for piece in unordered(range({pieces})):"], 2)
     body += _indent([line.replace("<part>", place) for line in combined], 3)
     body += _indent(w._named([*second, *w.row.lines, *stores], variables + [""] * len(inner)), 2)
     name = w.name()

@@ -197,6 +197,14 @@ def test_inputs_that_are_changed():
     torch.testing.assert_close((a, b), (c, d))
 
 
+def test_sums_of_many_rows_keep_their_digits():
+    ours = compiled(lambda x: (x * 2).sum(0))
+    for shape in ((4096, 8), (50000, 3)):
+        x = torch.rand(shape)
+        wanted = (x.double() * 2).sum(0)
+        assert ((ours(x) - wanted).abs() / wanted).max() < 4e-7
+
+
 def test_inputs_that_share_memory():
     def step(x, y):
         x.add_(1)
