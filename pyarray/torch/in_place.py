@@ -1,5 +1,5 @@
-"""Inputs that a graph changes: a kernel stores the new values into them itself, where nothing else reads the
-old ones."""
+"""Memory that a kernel stores into though it reads it: of inputs that a graph changes, where nothing else reads
+the old values, and of operands that nothing needs after it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.fx import Graph, Node
 
 from .fusion import Fusion
 from .group import Product
-from .sizes import expressions, same_shape
+from .sizes import expressions, product, same, same_shape, steps
 from .writer import KernelText
 
 _copy = torch.ops.aten.copy_.default
@@ -27,11 +27,31 @@ def changed_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
         readers = [n for n in into.users if n is not copy]
         if value in found or any(fusion.of.get(n) is not group or n in fusion.inlined for n in readers):
             continue
-        a, b = into.meta["val"], value.meta["val"]
-        alike = a.dtype == b.dtype and a.device == b.device
-        if alike and _same(a.shape, b.shape) and _same(a.stride(), b.stride()):
+        if alike(into, value):
             found[value] = copy
     return found
+
+
+def alike(x: Node, y: Node) -> bool:
+    """Whether two tensors have the same dtype, device, sizes and strides."""
+    a, b = x.meta["val"], y.meta["val"]
+    similar = a.dtype == b.dtype and a.device == b.device
+    return similar and _same(a.shape, b.shape) and _same(a.stride(), b.stride())
+
+
+def same_memory(x: Node, y: Node) -> bool:
+    """Whether what holds one holds the other, with its own sizes and strides."""
+    a, b = x.meta["val"], y.meta["val"]
+    dense = a.dtype == b.dtype and a.device == b.device and _dense(a) and _dense(b)
+    return alike(x, y) or (dense and product(expressions(a.shape)) == product(expressions(b.shape)))
+
+
+def _dense(x: torch.Tensor) -> bool:
+    sizes = expressions(x.shape)
+    return all(
+        n == 1 or same(s, product(sizes[k + 1 :]))
+        for k, (n, s) in enumerate(zip(sizes, steps(x.shape, x.stride()), strict=True))
+    )
 
 
 def _same(a: torch.Size | tuple[int, ...], b: torch.Size | tuple[int, ...]) -> bool:
@@ -39,8 +59,7 @@ def _same(a: torch.Size | tuple[int, ...], b: torch.Size | tuple[int, ...]) -> b
 
 
 def reads_its_own(text: KernelText, value: Node, into: Node) -> bool:
-    """Whether an iteration reads no element of an input but the one that it stores of a node."""
+    """Whether an iteration reads of an array, which the kernel has, the one element that it stores of a node."""
     (out,) = (a for a in text.outputs if a.node is value)
-    return out.flat is None and all(
-        a.flat is None and a.window == out.window for a in text.inputs if a.node is into
-    )
+    read = [a for a in text.inputs if a.node is into]
+    return out.flat is None and all(a.flat is None and a.window == out.window for a in read)

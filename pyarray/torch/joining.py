@@ -204,15 +204,24 @@ class Joining:
         by_columns = self._by_columns(read, axes)
         if group.nodes and group.inner is not None and by_columns != group.columns:
             raise Refused("another form of reduction")
-        if by_columns and any(n not in group.source and n not in group.rows for n in group.nodes):
-            raise Refused("elements would be stored by columns")
-        if by_columns and any(self.fusion.of.get(base) is group for _, base in self._chains()):
-            raise Refused("a reduction by columns of another")
+        if by_columns:
+            self._columns_fit()
         kept = [x if k not in axes else ZERO for k, x in enumerate(index)]
         if not operators.keeps_axes(node):
             kept = [x for k, x in enumerate(kept) if k not in axes]
         self.source, self.index, self.row, self.inner = index, tuple(kept), True, ordered
         self.columns = by_columns
+
+    def _columns_fit(self) -> None:
+        """Columns have one loop over all elements: what is computed of each may be stored there, on a CPU,
+        whose columns are walked row by row."""
+        group = self.group
+        if is_gpu(group.device) and any(n not in group.source and n not in group.rows for n in group.nodes):
+            raise Refused("elements would be stored by columns")
+        if any(base in group.rows for _, base in self._chains() if self.fusion.of.get(base) is group):
+            raise Refused("a reduction by columns of another")
+        if group.rows - group.source.keys() or any(group.level[n] for n in set(group.nodes) - group.rows):
+            raise Refused("the kernel needs the results of reductions for each element")
 
     def _by_columns(self, read: Node, axes: tuple[int, ...]) -> bool:
         # of axes with equal strides, one of which has one element, the last is meant

@@ -10,7 +10,7 @@ from ..kernels.map import nest
 from . import reduction_text
 from .fusion import Fusion
 from .group import Group
-from .layout import ordered, window
+from .layout import ordered
 from .writer import Array, KernelText, Writer
 
 
@@ -33,10 +33,7 @@ def _elementwise(w: Writer) -> KernelText:
     tiled = ndim >= 2 and any(_walks_across(a, ndim) for a in w.inputs)
     if tiled:
         fast = next(k for a in w.inputs if _walks_across(a, ndim) for k in _unit(a))
-        w.axes = [*(x for k, x in enumerate(w.axes[:-1]) if k != fast), w.axes[fast], w.axes[-1]]
-        for array in (*w.outputs, *w.inputs):
-            if array.flat is None:
-                array.window = window(array.factors, array.offset, w.axes, group.digits)
+        w.arrange([*(x for k, x in enumerate(w.axes[:-1]) if k != fast), w.axes[fast], w.axes[-1]])
     raw = [*w.row.lines, *stores]
     (w.axes,), tiled = w.adopt([w.axes], tiled, raw)
     ndim = len(w.axes)

@@ -16,10 +16,10 @@ from .fast_calls import DENSE, allocator, function_of
 from .fused_kernel import FusedKernel, device_of
 from .fusion import Fusion
 from .group import Group, Product, is_gpu
-from .in_place import changed_inputs, reads_its_own
+from .in_place import alike, changed_inputs, reads_its_own, same_memory
 from .kernel_text import write
 from .product_kernel import ProductKernel
-from .product_text import product_text
+from .product_text import ProductText, product_text
 from .reinterpret import call_text, fold, reinterpreted
 from .schedule import Schedule, Unit, is_size
 from .sizes import expression, expressions, python
@@ -43,6 +43,7 @@ class Program:
         self._constants: dict[int, str] = {}
         self._check = tuple(check)
         self._roots: dict[Node, set[Node]] = {}
+        self._taken: set[Node] = set()  # whose memory became another node's
         self._free: dict[Any, list[str]] = {}
         self.devices: set[torch.device] = set()
         self.text = self._text()
@@ -68,7 +69,7 @@ class Program:
         last = self._last_uses(units, returned)
         for k, unit in enumerate(units):
             if isinstance(unit, Group):
-                self._launch(unit)
+                self._launch(unit, last.get(k, []))
             else:
                 self._eager(unit)
             self._release(last.get(k, []))
@@ -169,7 +170,7 @@ class Program:
             return {node}
         return {node}.union(*(self._roots.get(x, {x}) for x in node.all_input_nodes))
 
-    def _launch(self, group: Group) -> None:
+    def _launch(self, group: Group, dying: Sequence[Node]) -> None:
         realized = [n for n in group.nodes if n in self.schedule.realized]
         kernel: FusedKernel
         if isinstance(group, Product):
@@ -187,17 +188,41 @@ class Program:
                 self._lines.append(f"{node.name} = {copy.args[0]}")
                 self._stored |= {node, copy}
                 self._roots[node] = {node, *copy.all_input_nodes[:1]}
+            elif (into := self._overwritten(text, node, dying)) is not None:
+                self._lines.append(f"{node.name} = {self._as(into, node)}")
+                self._taken.add(into)
+                self._roots[node] = {node}
             else:
                 self._allocate(node)
         key = "".join(f"{s}, " for s in kernel.symbols)
         addresses = [f"{self._argument(a.node)}.data_ptr()" for a in (*text.outputs, *text.inputs)]
         self._lines.append(f"{name}(({key}), {', '.join(addresses)})")
 
+    def _overwritten(self, text: KernelText, node: Node, dying: Sequence[Node]) -> Node | None:
+        """An operand that nothing needs after the kernel, of the same form, into which the node is stored:
+        each iteration reads its own element of it alone."""
+        if isinstance(text, ProductText):
+            return None
+        read = {a.node for a in text.inputs}
+        for x in (x for x in dying if x in read):
+            own = x.op == "call_function" and x not in self._stored | self._taken
+            fresh = x.target in (*DENSE, _convolution) or x in self.fusion.of
+            shared = any(x in roots for n, roots in self._roots.items() if n is not x)
+            if own and fresh and not shared and same_memory(x, node) and reads_its_own(text, node, x):
+                return x
+        return None
+
+    def _as(self, x: Node, node: Node) -> str:
+        """An array's memory with the sizes and strides of a node's."""
+        if alike(x, node):
+            return x.name
+        self._scope["reinterpreted"] = reinterpreted
+        shape, strides = _texts(node)
+        return f"reinterpreted({x.name}, {shape}, {strides}, 0)"
+
     def _allocate(self, node: Node) -> None:
         value: torch.Tensor = node.meta["val"]
-        shape, strides = (
-            f"({''.join(f'{python(n)}, ' for n in expressions(x))})" for x in (value.shape, value.stride())
-        )
+        shape, strides = _texts(node)
         self._roots[node] = {node}
         kind = (shape, strides, value.dtype, value.device)
         if self._free.get(kind):
@@ -241,11 +266,9 @@ class Program:
             ours = self.fusion.of.get(node) is not None and node.op == "call_function"
             shared = any(node in self._roots.get(n, ()) for n in self._roots if n is not node)
             fresh = node not in self._stored
-            if ours and fresh and not holders and not shared and isinstance(value, torch.Tensor):
-                shape, strides = (
-                    f"({''.join(f'{python(n)}, ' for n in expressions(x))})"
-                    for x in (value.shape, value.stride())
-                )
+            taken = node in self._taken
+            if ours and fresh and not taken and not holders and not shared and isinstance(value, torch.Tensor):
+                shape, strides = _texts(node)
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
             elif fresh or node in self._copies:
                 names.append(node.name)
@@ -295,6 +318,15 @@ def as_traced(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     return made.copy_(x)
 
 
+def _texts(node: Node) -> tuple[str, str]:
+    """Sizes and strides as text."""
+    value: torch.Tensor = node.meta["val"]
+    sizes, strides = (
+        f"({''.join(f'{python(n)}, ' for n in expressions(x))})" for x in (value.shape, value.stride())
+    )
+    return sizes, strides
+
+
 def _attribute(module: Any, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
@@ -302,3 +334,4 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 _getitem = views._getitem
+_convolution = torch.ops.aten.convolution.default

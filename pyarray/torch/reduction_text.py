@@ -199,7 +199,7 @@ def _in_pieces(w: Writer) -> KernelText:
         f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
         for array, node in zip(w.outputs, w.realized, strict=True) if node not in group.rows
     ]  # fmt: skip
-    first, w.row.lines = w.row.lines, []
+    before, w.row.lines = w.row.lines, []
     w.row.known.clear()
     for node, acc in results:
         name = w._fresh()
@@ -210,9 +210,15 @@ def _in_pieces(w: Writer) -> KernelText:
         f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
         for array, node in zip(w.outputs, w.realized, strict=True) if node in group.rows
     ]  # fmt: skip
-    block = [*first, *section.lines, *along]
+    block = [*before, *section.lines, *along]
     raw = [*block, *updates, *second, *w.row.lines, *stores]
-    (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), group.columns, raw)
+    outer, inner = w._settle(list(_orders(w)))
+    if group.columns:
+        w.arrange([*outer[:-1], *inner, *outer[-1:]])
+        (first, inner, final), _ = w.adopt([outer[:-1], inner, outer[-1:]], True, raw)
+        outer = [*first, *final]
+    else:
+        (outer, inner), _ = w.adopt([outer, inner], False, raw)
     form = _columns if group.columns else _row_pieces
     body = form(w, outer, inner, starts, block, updates, len(partials))
     variables = [f"i{k}" for k in range(len(outer))]
@@ -223,7 +229,8 @@ def _in_pieces(w: Writer) -> KernelText:
     body += f"    {_over(variables, sizes)}\n{_indent(starts, 2)}"
     body += _indent([f"for piece in unordered(range({pieces})):"], 2)
     body += _indent([line.replace("<part>", place) for line in combined], 3)
-    body += _indent(w._named([*second, *w.row.lines, *stores], variables + [""] * len(inner)), 2)
+    named = [*lead, *[""] * len(inner), *last]
+    body += _indent(w._named([*second, *w.row.lines, *stores], named), 2)
     name = w.name()
     return KernelText(
         name, w._head(name, partials) + body, w.scope, w.outputs, partials, w.inputs, w.numbers,
@@ -308,7 +315,7 @@ def _columns(
     js = [f"j{k}" for k in range(len(inner))]
     step, bounds = _cut(w, outer, inner, len(lead))
     sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
-    lines = w._named([*block, *updates], [*variables, *js])
+    lines = w._named([*block, *updates], [*lead, *js, last])
     place = ", ".join([*lead, "piece", last])
     text = f"    {step}\n"
     ranges = [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]

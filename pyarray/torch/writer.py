@@ -299,13 +299,17 @@ class Writer:
             self.alone |= x.free_symbols & self.group.digits.sizes.keys()
         arrays = [a.factors for a in (*self.outputs, *self.inputs) if a.flat is None]
         parts = [merged(self.group.digits, digits, arrays, self.alone) for digits in order]
-        self.axes = [axis for part in parts for axis in part]
+        self.arrange([axis for part in parts for axis in part])
+        return parts
+
+    def arrange(self, axes: list[Axis]) -> None:
+        """Take loops in this order, of which the last is the innermost."""
+        self.axes = axes
         for array in (*self.outputs, *self.inputs):
             if array.flat is None:
                 array.window = window(array.factors, array.offset, self.axes, self.group.digits)
             else:
                 array.window = Window(ZERO, (), (array.flat,), (sympy.Integer(1),))
-        return parts
 
     def adopt(
         self, parts: list[list[Axis]], tiled: bool, lines: Sequence[str]

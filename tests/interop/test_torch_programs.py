@@ -97,3 +97,30 @@ def test_windows_of_a_pool_are_written_out():
         for found, wanted in zip(ours(x), function(x), strict=True):
             torch.testing.assert_close(found, wanted, equal_nan=True)
     assert not programs[0].eager
+
+
+def test_columns_are_summed_where_their_elements_are_stored():
+    def function(x, y):
+        kept = torch.where(y > 0, x, 0.0)
+        return kept, kept.sum(0), kept.sum(0) * 2
+
+    ours, programs = compiled(function)
+    for n, m in ((6, 9), (2100, 3), (5, 1100)):
+        x, y = torch.randn(2, n, m)
+        torch.testing.assert_close(ours(x, y), function(x, y), rtol=1e-5, atol=1e-3)
+    first, *_ = programs[0].kernels.values()
+    assert first.text.form == "columns"
+    assert len(first.text.outputs) >= 2
+
+
+def test_results_take_the_memory_of_dead_operands():
+    def function(x, w):
+        y = torch.sort(x @ w).values @ w  # a product that a kernel reads last
+        z = x @ w.T
+        return torch.softmax(y.relu() + 1, -1), z, z.T + z
+
+    ours, programs = compiled(function)
+    for n in (40, 64):
+        x, w = torch.randn(2, n, n)
+        torch.testing.assert_close(ours(x, w), function(x, w))
+    assert ".data_ptr()" in programs[0].text
