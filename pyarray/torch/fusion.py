@@ -8,7 +8,7 @@ cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,22 @@ from torch.fx import Graph, Node
 
 from . import views
 from .eligible import CASTS, refusal
-from .group import Group, Product
+from .group import Group, Product, is_gpu
 from .index import Digits
 from .joining import MOST_NODES, Absorbing, Joining
-from .operators import CREATIONS, REDUCTIONS, tensor
-from .sizes import same_shape
+from .operators import COSTLY, CREATIONS, REDUCTIONS, tensor
+from .sizes import expressions, hint, product, same_shape
+
+BROADCAST = 4  # elements for one, from which on what takes long isn't computed for each
+
+
+def users(node: Node) -> Iterator[Node]:
+    """The nodes that read it, through views."""
+    for user in node.users:
+        if views.is_view(user):
+            yield from users(user)
+        else:
+            yield user
 
 
 @dataclass(eq=False)
@@ -36,6 +47,7 @@ class Fusion:
     groups: list[Group] = field(default_factory=list)
     of: dict[Node, Group] = field(default_factory=dict)
     inlined: set[Node] = field(default_factory=set)
+    tables: set[Node] = field(default_factory=set)  # made of ranges alone, and read many times
     eager: dict[Node, str] = field(default_factory=dict)
     order: dict[Node, int] = field(default_factory=dict)
     _ends: tuple[int, list[tuple[int, int]]] | None = None
@@ -73,13 +85,34 @@ class Fusion:
         if node.target in REDUCTIONS:
             return False
         if node.target in CREATIONS or all(self.base(x) in self.inlined for x in operands):
-            return True
+            if self._is_table(node):
+                self.tables.add(node)
+            return node not in self.tables
         if node.target in CASTS and len(operands) == 1:
             return (
                 self.base(operands[0]) not in self.of
                 and tensor(operands[0]).itemsize <= tensor(node).itemsize
             )
         return False
+
+    def _is_table(self, node: Node) -> bool:
+        """Whether a node takes long to compute, and is broadcast to many more elements than it has: cosines
+        of places, for all heads. On GPUs a kernel more takes longer."""
+        if node.target not in COSTLY or is_gpu(tensor(node).device):
+            return False
+        return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if not self._made(u))
+
+    def _made(self, node: Node) -> bool:
+        """Whether a node is made of ranges and constants alone."""
+        operands = [x for x in node.all_input_nodes if isinstance(x.meta.get("val"), torch.Tensor)]
+        if node.op != "call_function" or node.target in REDUCTIONS:
+            return False
+        return node.target in CREATIONS or (bool(operands) and all(map(self._made, operands)))
+
+    def _size(self, node: Node) -> int:
+        value = node.meta.get("val")
+        shape = expressions(value.shape) if isinstance(value, torch.Tensor) else ()
+        return hint(product(shape), self.hints)
 
     def _product(self, node: Node) -> bool:
         found = self.products(self, node)

@@ -1,5 +1,5 @@
-"""Memory that a kernel stores into though it reads it: of inputs that a graph changes, where nothing else reads
-the old values, and of operands that nothing needs after it."""
+"""Memory that a kernel stores into though it reads it: of inputs that a graph changes, where nothing else
+reads the old values, and of operands that nothing needs after it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _same(a: torch.Size | tuple[int, ...], b: torch.Size | tuple[int, ...]) -> b
 
 
 def reads_its_own(text: KernelText, value: Node, into: Node) -> bool:
-    """Whether an iteration reads of an array, which the kernel has, the one element that it stores of a node."""
+    """Whether an iteration reads no element of an array but the one that it stores of a node."""
     (out,) = (a for a in text.outputs if a.node is value)
     read = [a for a in text.inputs if a.node is into]
-    return out.flat is None and all(a.flat is None and a.window == out.window for a in read)
+    early = text.early and bool(read)
+    return out.flat is None and not early and all(a.flat is None and a.window == out.window for a in read)

@@ -140,6 +140,11 @@ _FUNCTIONS = (  # the same name, one operand, floats
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "erf", "erfc",
 )  # fmt: skip
 _BOTH = ("Tensor", "Scalar")
+# that take as long as reading many elements
+COSTLY = {
+    op for name in ("exp", "exp2", "expm1", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "pow")
+    for op in (getattr(getattr(aten, name), o) for o in getattr(aten, name).overloads())
+}  # fmt: skip
 
 POINTWISE: dict[Any, Pointwise] = {}
 

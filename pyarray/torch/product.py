@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import torch
 from torch.fx import Node
 
 from . import product_cost, views
 from .eligible import refusal, tensors_refusal
-from .fusion import Fusion
+from .fusion import Fusion, users
 from .group import Product
 from .index import Digits
 from .joining import Joining
@@ -95,22 +94,13 @@ def _grow(fusion: Fusion, product: Product) -> None:
     product.restore(state)
 
 
-def _users(node: Node) -> Iterator[Node]:
-    """The nodes that read it, through views."""
-    for user in node.users:
-        if views.is_view(user):
-            yield from _users(user)
-        else:
-            yield user
-
-
 def _outside(product: Product) -> set[Node]:
-    return {u for n in product.nodes for u in _users(n)}.difference(product.nodes)
+    return {u for n in product.nodes for u in users(n)}.difference(product.nodes)
 
 
 def _closed(product: Product) -> bool:
     members = set(product.nodes)
-    return all(u in members for n in product.nodes[:-1] for u in _users(n))
+    return all(u in members for n in product.nodes[:-1] for u in users(n))
 
 
 def _pointwise(node: Node) -> bool:

@@ -23,6 +23,7 @@ from .product_text import ProductText, product_text
 from .reinterpret import call_text, fold, reinterpreted
 from .schedule import Schedule, Unit, is_size
 from .sizes import expression, expressions, python
+from .writer import KernelText
 
 
 class Program:
@@ -266,8 +267,8 @@ class Program:
             ours = self.fusion.of.get(node) is not None and node.op == "call_function"
             shared = any(node in self._roots.get(n, ()) for n in self._roots if n is not node)
             fresh = node not in self._stored
-            taken = node in self._taken
-            if ours and fresh and not taken and not holders and not shared and isinstance(value, torch.Tensor):
+            kept = node not in self._taken
+            if ours and fresh and kept and not holders and not shared and isinstance(value, torch.Tensor):
                 shape, strides = _texts(node)
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
             elif fresh or node in self._copies:

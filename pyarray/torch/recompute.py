@@ -25,7 +25,7 @@ def recompute(fusion: Fusion) -> None:
     """Add to `fusion.inlined` what is cheaper to compute anew, those that need a node before it."""
     for node in sorted(fusion.of, key=fusion.order.__getitem__, reverse=True):
         group = fusion.of[node]
-        if isinstance(group, Product) or node in group.source or node in fusion.inlined:
+        if isinstance(group, Product) or node in group.source or node in fusion.inlined | fusion.tables:
             continue
         users = list(_users(fusion, node))
         others = {id(u): u for u in users if isinstance(u, Group) and u is not group}

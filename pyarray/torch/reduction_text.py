@@ -13,7 +13,7 @@ from torch.fx import Node
 from .index import Index
 from .joining import FEW, ROW_FITS, rows_of
 from .layout import Axis, ordered
-from .operators import REDUCTIONS, Reduction, row_of, tensor, wide
+from .operators import COSTLY, REDUCTIONS, Reduction, row_of, tensor, wide
 from .sizes import ONE, product
 from .writer import CHUNK, COLUMNS, Array, KernelText, Section, Writer
 
@@ -116,6 +116,9 @@ def _rows(w: Writer) -> KernelText:
         parts.append((w.row.lines + starts, section, updates))
         w.row.lines = ends
     section, stores, more = _row_stores(w)
+    early = _stored_early(w, parts, section)
+    if early is not None:
+        section, stores, more = _row_stores(w, *early)
     parts.append((w.row.lines, section if stores else None, stores))
     raw = [
         line
@@ -144,13 +147,49 @@ def _rows(w: Writer) -> KernelText:
         w.numbers,
         tuple(a.size for a in outer),
         "rows",
+        early=early is not None and any(f"{a.name}[" in x for a in w.inputs for x in section.lines),
     )
 
 
-def _row_stores(w: Writer) -> tuple[Section, list[str], list[str]]:
-    """What is stored of every element, with what that takes, and what is stored once per row."""
+Part = tuple[list[str], Section | None, list[str]]
+
+
+def _stored_early(w: Writer, parts: Sequence[Part], last: Section) -> tuple[Node, Array] | None:
+    """A value that takes long, which a reduction and what is stored of every element both need: the reduction
+    stores it where the result will be, and it is read there. On GPUs a thread may lack others' elements."""
+    if w.grid:
+        return None
+    _, section, updates = parts[-1]
+    assert section is not None
+    for node in section.known.keys() & last.known.keys() & set(w.group.nodes):
+        for array, result in zip(w.outputs, w.realized, strict=True):
+            same = result in w.full and result is not node and array.kind == _kind(node)
+            if same and node.target in COSTLY and _index(w, node) == _index(w, result):
+                updates.append(f"{array.name}[<{array.name}>] = {section.known[node]}")
+                return node, array
+    return None
+
+
+def _kind(node: Node) -> str:
+    row = row_of(tensor(node).dtype)
+    assert row is not None
+    return row.name
+
+
+def _index(w: Writer, node: Node) -> Index:
+    return w.group.digits.current(w.group.index[node])
+
+
+def _row_stores(
+    w: Writer, node: Node | None = None, array: Array | None = None
+) -> tuple[Section, list[str], list[str]]:
+    """What is stored of every element, with what that takes, and what is stored once per row. `array` has
+    the values of `node` before."""
     group = w.group
     section, stores = Section(), list[str]()
+    if array is not None:
+        section.lines.append(f"early = {array.name}[<{array.name}>]")
+        section.known[node] = "early"
     w.section = section
     for array, node in zip(w.outputs, w.realized, strict=True):
         if node not in group.rows:

@@ -74,6 +74,7 @@ class KernelText:
     form: str
     pieces: sympy.Expr | None = None
     row: sympy.Expr | None = None
+    early: bool = False  # an output is stored into before all inputs are read
 
 
 class Writer:

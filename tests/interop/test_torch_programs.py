@@ -124,3 +124,36 @@ def test_results_take_the_memory_of_dead_operands():
         x, w = torch.randn(2, n, n)
         torch.testing.assert_close(ours(x, w), function(x, w))
     assert ".data_ptr()" in programs[0].text
+
+
+def test_exponentials_are_kept_where_the_result_will_be():
+    """But not in the memory of an operand that is read once more."""
+
+    def function(x, w):
+        return torch.softmax(x @ w, -1) * 3
+
+    def again(x, w):
+        y = x @ w
+        return torch.softmax(y, -1) * y
+
+    for f in (function, again):
+        ours, programs = compiled(f)
+        for n in (40, 33):
+            x, w = torch.randn(2, n, n)
+            torch.testing.assert_close(ours(x, w), f(x, w))
+        kernels = [k.text for k in programs[0].kernels.values() if k.text.form == "rows"]
+        assert all(text.text.count("exp(") == 1 for text in kernels)
+        assert all(text.early is (f is again) for text in kernels)
+
+
+def test_what_is_broadcast_to_many_is_computed_once():
+    def function(x):
+        places = torch.arange(x.shape[1])[:, None] * torch.arange(x.shape[2])
+        return x * places.float().cos()
+
+    ours, programs = compiled(function)
+    for n in (6, 3):
+        x = torch.randn(8, n, 9)
+        torch.testing.assert_close(ours(x), function(x))
+    assert sum("cos(" in k.text.text for k in programs[0].kernels.values()) == 1
+    assert len(programs[0].kernels) == 2
