@@ -160,7 +160,7 @@ class FusedKernel:
         else:  # neighbouring columns are a block's of a loop
             together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // COLUMNS)
             pieces = min(pieces_of(count, max(together, 1), outputs * row, False), max(count // 8, 1))
-            pieces = max(pieces, count // max(math.isqrt(count) // 4, RUN))
+            pieces = max(pieces, count // max(math.isqrt(count) // 8, RUN))
         return -(-count // -(-count // pieces))
 
     def _window(self, number: int, shape: Any, strides: Any, buffer: Buffer) -> ndarray:

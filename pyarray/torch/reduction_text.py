@@ -17,6 +17,8 @@ from .operators import COSTLY, REDUCTIONS, Reduction, row_of, tensor, wide
 from .sizes import ONE, product
 from .writer import CHUNK, COLUMNS, Array, KernelText, Section, Writer
 
+TOGETHER = 32  # pieces of columns: of many sums, each in one accumulator
+
 
 def write(w: Writer) -> KernelText:
     """The text of a group with reductions."""
@@ -266,8 +268,7 @@ def _in_pieces(w: Writer) -> KernelText:
     place = ", ".join([*lead, "piece", *last])
     pieces = f"part0.shape[{len(lead)}]"
     body += f"    {_over(variables, sizes)}\n{_indent(starts, 2)}"
-    body += _indent([f"for piece in unordered(range({pieces})):"], 2)
-    body += _indent([line.replace("<part>", place) for line in combined], 3)
+    body += _over_pieces(w, pieces, [line.replace("<part>", place) for line in combined], starts, updates)
     named = [*lead, *[""] * len(inner), *last]
     body += _indent(w._named([*second, *w.row.lines, *stores], named), 2)
     name = w.name()
@@ -276,6 +277,13 @@ def _in_pieces(w: Writer) -> KernelText:
         tuple(a.size for a in outer), "columns" if group.columns else "pieces",
         inner[0].size if inner else ONE, product(a.size for a in inner),
     )  # fmt: skip
+
+
+def _over_pieces(w: Writer, pieces: str, combined: list[str], starts: list[str], updates: list[str]) -> str:
+    """The loop that adds up what pieces are."""
+    if w.group.columns and not w.grid:
+        return _chunked("piece", "0", pieces, combined, starts, updates, 2, TOGETHER)
+    return _indent([f"for piece in unordered(range({pieces})):"], 2) + _indent(combined, 3)
 
 
 def _cut(w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> tuple[str, list[str]]:
@@ -320,13 +328,17 @@ def _row_pieces(
 
 
 def _chunked(
-    j: str, low: str, high: str, lines: list[str], starts: list[str], updates: list[str], depth: int
-) -> str:
+    j: str, low: str, high: str, lines: list[str], starts: list[str], updates: list[str], depth: int,
+    chunk: int = CHUNK,
+) -> str:  # fmt: skip
     """Sums of short runs, which are then added up: a long one in few accumulators loses digits."""
     inside = [line.replace("acc", "run") for line in lines]
-    text = _indent([f"for c in range({low}, {high}, {CHUNK}):"], depth)
+    text = _indent([f"for c in range({low}, {high}, {chunk}):"], depth)
     text += _indent([s.replace("acc", "run") for s in starts], depth + 1)
-    text += _indent([f"for {j} in unordered(range(c, min(c + {CHUNK}, {high}))):"], depth + 1)
+    reach = f"range(c, min(c + {chunk}, {high}))"
+    if chunk == CHUNK:  # several accumulators, which cost more than a few elements
+        reach = f"unordered({reach})"
+    text += _indent([f"for {j} in {reach}:"], depth + 1)
     text += _indent(inside, depth + 2)
     joins = []
     for update in updates:  # acc = op(acc, element) with the run in the element's place
