@@ -30,7 +30,7 @@ VARIABLES = (
     "CPLUS_INCLUDE_PATH",
     "LIBRARY_PATH",
 )
-_INCLUDED = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
+_INCLUDED = re.compile(r"^\s*#\s*include\s*([<\"])([^>\"]+)[>\"]", re.MULTILINE)
 
 
 class Compilers:
@@ -55,8 +55,16 @@ class Compilers:
         return result
 
 
+def compiled(command, text, output):
+    """Compiles C `text` to the file `output`."""
+    words = [*command, "-x", "c", "-", "-o", str(output), "-lm"]
+    done = Compilers().run(words, input=text.encode(), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return str(output)
+
+
 def keep_compiles():
-    """From now on, for this process."""
+    """From now on, for kernels of this process."""
     KEPT.mkdir(parents=True, exist_ok=True)
     old = time.time() - DAYS * 24 * 3600
     for path in KEPT.iterdir():
@@ -80,7 +88,7 @@ def _key(command, text):
     compiler = _compiler(shutil.which(command[0]))
     own = tuple(f"-I{folder}" for folder in cc.include_dirs())
     others = [word for word in command[1:] if word.startswith(FILES) and word not in own]
-    names = _INCLUDED.findall(text)
+    names = [name for mark, name in _INCLUDED.findall(text) if mark == '"' or name.startswith("pa_")]
     if compiler is None or others or any(map(os.environ.get, VARIABLES)) or not _headers().keys() >= {*names}:
         return None
     output = command.index("-o") + 1
@@ -120,5 +128,5 @@ def _all_headers(names):
         name = left.pop()
         if name in known and name not in found:
             found.add(name)
-            left += _INCLUDED.findall(known[name])
+            left += [name for _, name in _INCLUDED.findall(known[name])]
     return map(known.get, found)

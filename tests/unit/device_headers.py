@@ -9,11 +9,11 @@ import itertools
 import math
 import pathlib
 import shutil
-import subprocess
 import tempfile
 
 import ml_dtypes
 import numpy as np
+from kept_compiles import compiled
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = pathlib.Path(__file__).with_name("device_headers.c")
@@ -41,8 +41,7 @@ inf, nan, pi = math.inf, math.nan, math.pi
 def library(*flags):
     """One build serves every test module; flags come after the kernel's."""
     path = pathlib.Path(tempfile.mkdtemp()) / "headers.so"
-    command = [CC, "-std=c11", *FLAGS, *INCLUDE, *flags, "-shared", "-fPIC", SOURCE, "-o", path, "-lm"]
-    subprocess.run(command, check=True)
+    compiled([CC, "-std=c11", *FLAGS, *INCLUDE, *flags, "-shared", "-fPIC"], SOURCE.read_text(), path)
     loaded = ctypes.CDLL(str(path))
     shutil.rmtree(path.parent)
     return loaded

@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import struct
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from gemm_cases import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kept_compiles import compiled
 from pyarray._runtime import ffi, lib
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -70,31 +72,9 @@ class Library:
         return out
 
 
-def build(folder, name, source):
-    """Starts the compiler; `finish` waits for it, so that several run at once."""
-    (folder / f"{name}.c").write_text(source)
-    command = [
-        CC,
-        "-std=gnu11",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        *FLAGS,
-        "-march=native",
-        "-fPIC",
-        *INCLUDES,
-        "-shared",
-        "-o",
-        f"{name}.so",
-        f"{name}.c",
-    ]
-    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-
-
-def finish(folder, name, process):
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    return Library(folder / f"{name}.so")
+def build(path, source):
+    command = [CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", *FLAGS, "-march=native", "-fPIC", *INCLUDES]
+    return Library(compiled([*command, "-shared"], source, path))
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +88,9 @@ def libraries(tmp_path_factory):
         "epilogue": text(["f32", "f16", "u8", "c64"], TINY, EPILOGUE),
         "epilogue, debug": text(["f32"], "#define PA_DEBUG_CHECKS 1\n" + TINY, EPILOGUE),
     }
-    running = {name: build(folder, name, source) for name, source in sources.items()}
-    return {name: finish(folder, name, process) for name, process in running.items()}
+    with ThreadPoolExecutor() as pool:
+        paths = (folder / f"{name}.so" for name in sources)
+        return dict(zip(sources, pool.map(build, paths, sources.values()), strict=True))
 
 
 def output(m, n, dtype, layout, batch=()):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gemm_cases import DTYPES, FLAGS, INCLUDES, KINDS, arguments, check, text, view
+from kept_compiles import compiled
 
 # Reads products from standard input, numbers before bytes, and writes each C to standard output.
 PROGRAM = """
@@ -88,12 +89,14 @@ def built(name, folder):
     table = ", ".join(f"run_{kind}" for kind in kinds)
     source = text(kinds, "#include <string.h>")
     source += f"static void (*const RUN[])(const void *, pa_runtime *) = {{{table}}};\n{PROGRAM}"
-    file, out = folder / "products.c", folder / "products"
-    file.write_text(source)
-    command = [*command, "-std=gnu11", "-w", *FLAGS, *INCLUDES, str(file), "-o", str(out), "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return str(out)
+    return executable([*command, "-std=gnu11", "-w", *FLAGS, *INCLUDES], source, folder / "products")
+
+
+def executable(command, source, path):
+    """Compiles a program."""
+    compiled(command, source, path)
+    path.chmod(0o700)
+    return str(path)
 
 
 def problem(rng, dtype, kind, place):

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from gemm_cases import INCLUDES
-from test_gemm_instruction_sets import SETS, reason
+from test_gemm_instruction_sets import SETS, executable, reason
 
 from pyarray.dtypes import BY_NAME
 from pyarray.kernels.sort import order_of
@@ -84,15 +84,9 @@ def drawn(rng, dtype, shape, kind):
 
 def built(name, variant, bits, folder):
     command = SETS[name][0]
-    source, out = folder / "sort.c", folder / f"sort{bits}"
-    source.write_text(PROGRAM)
     flags = ["-std=gnu11", "-w", "-O1", "-fno-strict-aliasing", f"-DBITS={bits}", *VARIANTS[variant]]
     flags.append(f"-DPA_S_BITS={max(bits, 32)}")
-    done = subprocess.run(
-        [*command, *flags, *INCLUDES, str(source), "-o", str(out)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return str(out)
+    return executable([*command, *flags, *INCLUDES], PROGRAM, folder / f"sort{bits}")
 
 
 def problems(rng, bits):
