@@ -22,12 +22,15 @@ class ProductFacts(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Microseconds of a call that computes nothing, and multiply-adds per microsecond: ours and torch's."""
+    """Microseconds of a call that computes nothing, and multiply-adds per microsecond: ours and torch's; then
+    microseconds per element of the result, which matter where sums are short."""
 
     our_call: float
     torch_call: float
     ours: float
     torch: float
+    our_result: float = 0.0
+    torch_result: float = 0.0
 
 
 FUSED = 4.0  # microseconds of the kernel for what is behind a product of torch's
@@ -43,7 +46,7 @@ CPU = {
 # Where torch has one thread; 48 to 1024 rows and columns, and long ones. Processors differ: of two with
 # AVX-512, torch's own are a fifth faster on one and a little slower on the other. These are of the former.
 ONE_THREAD = CPU | {
-    torch.float32: Rate(2.0, 4.5, 70e3, 86e3),
+    torch.float32: Rate(2.0, 4.5, 70e3, 86e3, 0.25e-3, 0.17e-3),  # results: 2048 by 128, of 10 to 64 terms
     torch.float64: Rate(2.0, 4.5, 36e3, 42e3),
     torch.bfloat16: Rate(2.0, 15.0, 90e3, 107e3),
 }
@@ -62,9 +65,10 @@ def choose(facts: ProductFacts) -> tuple[bool, str]:
     rate = _rate(facts)
     if rate is None:
         return False, f"torch's products of {facts.dtype} are faster on such a device, at such sizes"
-    work = facts.batch * facts.m * facts.n * facts.k
-    ours = rate.our_call + work / rate.ours
-    theirs = rate.torch_call + work / rate.torch
+    results = facts.batch * facts.m * facts.n
+    work = results * facts.k
+    ours = rate.our_call + work / rate.ours + results * rate.our_result
+    theirs = rate.torch_call + work / rate.torch + results * rate.torch_result
     if facts.device.type == "cpu":  # elsewhere the last step is a kernel of its own, too
         theirs += FUSED * (facts.steps > 0)
     why = f"predicted {ours:.3g} us here, {theirs:.3g} us by torch, at the sizes of the first call"

@@ -18,6 +18,7 @@ from .sizes import ONE, product
 from .writer import CHUNK, COLUMNS, Array, KernelText, Section, Writer
 
 TOGETHER = 32  # pieces of columns: of many sums, each in one accumulator
+SHORT = 512  # elements of a row that isn't worth a cut on a CPU
 
 
 def write(w: Writer) -> KernelText:
@@ -26,13 +27,15 @@ def write(w: Writer) -> KernelText:
 
 
 def _cuts(w: Writer) -> bool:
-    """Whether rows are cut into pieces: where nothing is done with the results for each element. A GPU has
-    teams for rows that are many, and stores what a piece computes of each element on its way."""
+    """Whether rows are cut into pieces: where nothing is done with the results for each element, and rows
+    aren't short for all sizes. A GPU has teams for rows that are many, and stores what a piece computes of
+    each element on its way."""
     group = w.group
     if max(group.level[r] for r in group.reductions()) > 1:
         return False
     if not w.grid:
-        return not w.full
+        row = product(n for d, n in group.digits.sizes.items() if d in w.inner)
+        return not w.full and not (row.is_Integer and row <= SHORT)
     count, row = rows_of(group, w.fusion.hints)
     return (count < FEW or row > ROW_FITS) and not any(group.level[n] for n in w.full)
 
