@@ -29,6 +29,7 @@ from .sizes import environment
 _log = logging.getLogger("pyarray.torch")
 _PARTS = (
     "var_to_range", "size_like", "guards", "fake_tensor_cache", "_version_counter", "_inner_evaluate_expr",
+    "suppress_guards",
 )  # fmt: skip
 _settings: Any = _config
 aten = torch.ops.aten
@@ -88,7 +89,7 @@ def relaxed(env: Any) -> Iterator[None]:
     env.size_like |= like
     env.fake_tensor_cache = {}
     try:
-        with _settings.patch(backed_size_oblivious=True), _reshaping():
+        with _settings.patch(backed_size_oblivious=True), _reshaping(), _convolving(env):
             yield
     finally:
         _from(env, [s for s in symbols if env.var_to_range[s].lower == 1], 2)
@@ -118,6 +119,24 @@ def _reshape(x: torch.Tensor, shape: Sequence[Any]) -> torch.Tensor:
         return x.view(sizes)
     made: torch.Tensor = aten._unsafe_view(x.clone(memory_format=torch.contiguous_format), sizes)
     return made
+
+
+@contextmanager
+def _convolving(env: Any) -> Iterator[None]:
+    """How torch will compute a convolution decides the strides of its result alone, and those are looked at
+    when it has run. Some versions of torch guard that the batch isn't 1."""
+    torch_: Any = torch._C
+    choose = torch_._select_conv_backend
+
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        with env.suppress_guards():
+            return choose(*args, **kwargs)
+
+    torch_._select_conv_backend = chosen
+    try:
+        yield
+    finally:
+        torch_._select_conv_backend = choose
 
 
 def _from(env: Any, symbols: Iterable[sympy.Symbol], least: int) -> None:
