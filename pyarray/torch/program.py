@@ -42,6 +42,7 @@ class Program:
         self._bound: set[sympy.Symbol] = set()
         self._lines: list[str] = []
         self._constants: dict[int, str] = {}
+        self._sizes: dict[str, str] = {}  # variables of the text by what they hold
         self._check = tuple(check)
         self._roots: dict[Node, set[Node]] = {}
         self._taken: set[Node] = set()  # whose memory became another node's
@@ -102,9 +103,9 @@ class Program:
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.dim():
             return
         self._scope["as_traced"] = as_traced
-        strides = "".join(f"{python(s)}, " for s in expressions(value.stride()))
+        strides = self._tuple(expressions(value.stride()))
         self._lines.append(
-            f"if {node.name}.stride() != ({strides}): {node.name} = as_traced({node.name}, ({strides}))"
+            f"if {node.name}.stride() != {strides}: {node.name} = as_traced({node.name}, {strides})"
         )
 
     def _argument(self, x: Any) -> str:
@@ -126,6 +127,24 @@ class Program:
             return f"slice({self._argument(x.start)}, {self._argument(x.stop)}, {self._argument(x.step)})"
         return self._constant(x)
 
+    def _tuple(self, sizes: Sequence[sympy.Expr]) -> str:
+        """Sizes or strides: computed once, where they are needed first."""
+        texts = [str(x) if x.is_Symbol else self._once(python(x)) for x in sizes]
+        return self._once(f"({''.join(f'{x}, ' for x in texts)})")
+
+    def _once(self, text: str) -> str:
+        if not any(map(str.isalpha, text)):
+            return text
+        if text not in self._sizes:
+            self._sizes[text] = f"_n{len(self._sizes)}"
+            self._lines.append(f"{self._sizes[text]} = {text}")
+        return self._sizes[text]
+
+    def _texts(self, node: Node) -> tuple[str, str]:
+        """Sizes and strides of a node."""
+        value: torch.Tensor = node.meta["val"]
+        return self._tuple(expressions(value.shape)), self._tuple(expressions(value.stride()))
+
     def _constant(self, x: Any) -> str:
         name = f"c{len(self._constants)}"
         if id(x) not in self._constants:
@@ -141,7 +160,7 @@ class Program:
         if node.target is reinterpreted:
             base = node.all_input_nodes[0]
             self._scope["reinterpreted"] = reinterpreted
-            self._lines.append(f"{node.name} = {call_text(node, self._argument(base))}")
+            self._lines.append(f"{node.name} = {call_text(node, self._argument(base), self._tuple)}")
             self._roots[node] = self._aliased(node)
             return
         target = self._constant(function_of(node.target))
@@ -218,12 +237,12 @@ class Program:
         if alike(x, node):
             return x.name
         self._scope["reinterpreted"] = reinterpreted
-        shape, strides = _texts(node)
+        shape, strides = self._texts(node)
         return f"reinterpreted({x.name}, {shape}, {strides}, 0)"
 
     def _allocate(self, node: Node) -> None:
         value: torch.Tensor = node.meta["val"]
-        shape, strides = _texts(node)
+        shape, strides = self._texts(node)
         self._roots[node] = {node}
         kind = (shape, strides, value.dtype, value.device)
         if self._free.get(kind):
@@ -269,7 +288,7 @@ class Program:
             fresh = node not in self._stored
             kept = node not in self._taken
             if ours and fresh and kept and not holders and not shared and isinstance(value, torch.Tensor):
-                shape, strides = _texts(node)
+                shape, strides = self._texts(node)
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
             elif fresh or node in self._copies:
                 names.append(node.name)
@@ -317,15 +336,6 @@ def as_traced(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
         return x
     made = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device)
     return made.copy_(x)
-
-
-def _texts(node: Node) -> tuple[str, str]:
-    """Sizes and strides as text."""
-    value: torch.Tensor = node.meta["val"]
-    sizes, strides = (
-        f"({''.join(f'{python(n)}, ' for n in expressions(x))})" for x in (value.shape, value.stride())
-    )
-    return sizes, strides
 
 
 def _attribute(module: Any, path: str) -> Any:

@@ -79,8 +79,7 @@ def _place(node: Node, base: Node) -> Place | None:
     return expressions(mine.shape), expressions(mine.stride()), offset
 
 
-def call_text(node: Node, base: str) -> str:
-    """The call that makes a folded view, of the sizes' names."""
+def call_text(node: Node, base: str, text: Callable[[Any], str]) -> str:
+    """The call that makes a folded view; `text` is that of sizes or strides."""
     shape, strides, offset = node.meta["place"]
-    sizes, steps = (f"({''.join(f'{python(x)}, ' for x in part)})" for part in (shape, strides))
-    return f"reinterpreted({base}, {sizes}, {steps}, {python(offset)})"
+    return f"reinterpreted({base}, {text(shape)}, {text(strides)}, {python(offset)})"

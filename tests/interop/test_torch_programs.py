@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -84,6 +86,9 @@ def test_axes_whose_sizes_may_be_0_merge():
         torch.testing.assert_close(ours(x, w), function(x, w))
     (kernel,) = programs[0].kernels.values()
     assert len(kernel.text.loops) == 1
+    tuples = re.findall(r"_n\d+ = (\(.*\))", programs[0].text)
+    assert tuples
+    assert all(programs[0].text.count(sizes) == 1 for sizes in tuples)
 
 
 def test_windows_of_a_pool_are_written_out():
