@@ -95,6 +95,18 @@ DEVIATIONS = (
         (("round", "raises", "all integers"),),
     ),
     Deviation(
+        "`place` with values that lie in the array itself",
+        "reads values that it has just written",
+        "the values before the call",
+        (("place", "memory", "shared"),),
+    ),
+    Deviation(
+        "`corrcoef` of a row whose elements are all the same",
+        "NaN, or the quotient of two rounding errors",
+        "the same, by other roundings",
+        (("corrcoef", "values", "repeats"),),
+    ),
+    Deviation(
         "norms of float16",
         "float16, which they overflow at 65504",
         "float32",

@@ -167,6 +167,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def _target(name: str, a: Any) -> ndarray:
     if not isinstance(a, ndarray):
         raise TypeError(f"{name}() writes into a pyarray array, got {type(a).__name__}")
+    a._check_writeable()  # also where there is nothing to write
     return a
 
 

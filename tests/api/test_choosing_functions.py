@@ -119,6 +119,11 @@ def test_errors():
         (lambda: pa.put(frozen, 0, 1), ValueError, "read-only"),
         (lambda: pa.place(a, a > 1, []), ValueError, "no values"),
         (lambda: pa.copyto(frozen, 1, where=a > 1), ValueError, "read-only"),
+        (lambda: pa.put(frozen, [], 1), ValueError, "read-only"),  # nothing to write
+        (lambda: pa.place(frozen, a > 9, [1]), ValueError, "read-only"),
+        (lambda: pa.putmask(frozen, a > 9, 1), ValueError, "read-only"),
+        (lambda: pa.put_along_axis(frozen, a[:0], 1, axis=0), ValueError, "read-only"),
+        (lambda: pa.fill_diagonal(pa.broadcast_to(a[:0], (0, 0)), 1), ValueError, "read-only"),
         (lambda: pa.fill_diagonal(a, 1), ValueError, "matrix"),
         (lambda: pa.choose([3], [1, 2]), ValueError, "out of range"),
         (lambda: pa.choose([0.5], [1, 2]), TypeError, "integers"),

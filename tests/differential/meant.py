@@ -54,6 +54,7 @@ CONDITIONS: dict[str, Any] = {
     "empty": lambda case: any(0 in x.shape for x in case.operands()),
     "repeats": lambda case: any(x.repeats for x in case.operands()),
     "uint64": lambda case: "uint64" in case.dtypes,
+    "shared": lambda case: len({x.memory for x in case.operands()}) < len(case.operands()),
     "mixed": lambda case: len(set(case.dtypes)) > 1,
 }
 

@@ -107,8 +107,9 @@ class Run:
         host = self.hosts[x.memory]
         width = host.itemsize
         if not host.size or 0 in x.shape:
-            return np.empty(x.shape, host.dtype)
-        view = np.ndarray(x.shape, host.dtype, host, x.start * width, tuple(s * width for s in x.steps))
+            view = np.empty(x.shape, host.dtype)
+        else:
+            view = np.ndarray(x.shape, host.dtype, host, x.start * width, tuple(s * width for s in x.steps))
         if not x.writeable or x.repeats:
             view.flags.writeable = False
         return view

@@ -108,6 +108,7 @@ def running(values: str, out: str = "", **choices: Any) -> Callable[[Draw], Argu
 
     def draw(d: Draw) -> Arguments:
         shape = d.shape(least=1)
+        x = d.array(shape, values=values)  # first, for the first operand of all is an array of ours
         options = {"axis": d.axis(shape)} | d.options(**choices)
         result = out or d.dtype
         if d.chance(0.5) and d.dtype != "bfloat16":
@@ -116,7 +117,7 @@ def running(values: str, out: str = "", **choices: Any) -> Callable[[Draw], Argu
             sizes = list(shape)
             sizes[options["axis"]] += bool(options.get("include_initial"))
             options["out"] = d.array(tuple(sizes), result, "finite", write=True, ours=True)
-        return (d.array(shape, values=values),), options
+        return (x,), options
 
     return draw
 
