@@ -201,7 +201,8 @@ class Joining:
         group.current()
         if group.inner is not None and set(group.inner) != inner:
             raise Refused("another reduction")
-        by_columns = self._by_columns(read, axes)
+        sides = bool(inner) and len(inner) < len(group.digits.sizes)  # axes without digits have one element
+        by_columns = sides and self._by_columns(read, axes)
         if group.nodes and group.inner is not None and by_columns != group.columns:
             raise Refused("another form of reduction")
         if by_columns:

@@ -118,6 +118,18 @@ def test_columns_are_summed_where_their_elements_are_stored():
     assert len(first.text.outputs) >= 2
 
 
+@pytest.mark.parametrize("shape", [(1, -1), (-1, 1)])
+def test_columns_are_neither_rows_of_one_element_nor_one_column(shape):
+    def function(x):
+        return (x > 0).view(shape).any(0)
+
+    ours, programs = compiled(function)
+    for n in (6, 9):
+        x = torch.randn(n)
+        assert torch.equal(ours(x), function(x))
+    assert "columns" not in [k.text.form for k in programs[0].kernels.values()]
+
+
 def test_results_take_the_memory_of_dead_operands():
     def function(x, w):
         y = torch.sort(x @ w).values @ w  # a product that a kernel reads last
