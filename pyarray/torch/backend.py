@@ -11,6 +11,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 
 from .decompositions import decompositions
+from .distinct import separate
 from .fusion import Fusion
 from .product import product_from
 from .program import Program
@@ -30,6 +31,7 @@ def compile_graph(
     inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
     """
     with relaxed(environment(inputs)):
+        separate(module.graph)
         fusion = Fusion(module.graph, hints_of(inputs), product_from).run()
         recompute(fusion)
         program = Program(module, fusion, check)
