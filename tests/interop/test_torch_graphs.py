@@ -3,6 +3,7 @@ sample of the drawn graphs of tests/torch_graphs runs too."""
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
@@ -14,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from pyarray.torch import explain  # noqa: E402
 from pyarray.torch.backend import pyarray  # noqa: E402
+from tests.torch_graphs.draw import SYMBOLS, Drawing  # noqa: E402
 from tests.torch_graphs.run import check  # noqa: E402
+from tests.torch_graphs.unusual import change  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +64,16 @@ def test_a_drawn_graph_through_dynamo():
     report = check(1, seed=3, dynamo=1.0)
     assert report.calls >= 1
     assert not report.differences, "\n".join(report.differences)
+
+
+def test_inputs_whose_elements_share_memory_are_drawn_unchanged():
+    sizes = dict(zip(SYMBOLS, (4, 5, 6, 7), strict=True))
+    for seed in range(300):
+        d = Drawing(random.Random(seed), sizes)
+        d.input()
+        if d.inputs[0].layout == "expanded":
+            change(d)
+            assert not d.steps
 
 
 @pytest.mark.parametrize(

@@ -127,9 +127,11 @@ def change(d: Drawing) -> bool:
     x = d.rng.choice(own) if own and d.rng.random() < 0.6 else d.pick(lambda v: v.exact)
     if x is None:
         return False
+    given = x.number < len(d.inputs)
+    if given and d.inputs[x.number].layout == "expanded":  # some versions of torch let it copy itself alone
+        return False
     y = d.pick(lambda v: v.exact and (v.dtype, v.shape) == (x.dtype, x.shape)) or x
     form = d.rng.choice(("add", "mul", "copy", "zero", "rows"))
-    given = x.number < len(d.inputs)
 
     def apply(sizes: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x = x if given else x.clone()
@@ -144,5 +146,6 @@ def change(d: Drawing) -> bool:
         x[1:] = x[:1] + y[:1]
         return x
 
-    d.changed |= given
-    return d.add(f"{form}_{' of an input' if given else ''}", [x, y], apply, [x.shape])
+    added = d.add(f"{form}_{' of an input' if given else ''}", [x, y], apply, [x.shape])
+    d.changed |= added and given
+    return added
