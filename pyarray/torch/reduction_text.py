@@ -65,7 +65,7 @@ def _finished(w: Writer, node: Node, acc: str, count: sympy.Expr) -> str:
     assert out is not None
     row = REDUCTIONS[node.target]
     if row.flag:
-        return f"{acc} != 0"
+        return f"{acc} != 0" if out.name == "bool" else f"{w._type(out.name)}({acc} != 0)"
     if row.mean:
         kind = row_of(wide(tensor(node).dtype))
         assert kind is not None

@@ -94,6 +94,10 @@ def test_arguments_with_their_default(given):
     same(lambda x: (torch.nn.functional.hardtanh(x, *given), x + 1), torch.randn(40) * 2)
 
 
+def test_any_of_bytes_is_a_byte():
+    same(lambda x: -torch.any(x, 0), torch.tensor([[0, 3], [0, 0]], dtype=torch.uint8))
+
+
 def test_the_sign_of_nan():
     same(lambda x: torch.sign(x) + 1, torch.tensor([float("nan"), -0.0, 0.0, 2, -float("inf")]))
 
