@@ -114,7 +114,7 @@ DEVIATIONS = (
     ),
     Deviation(
         "edges of `histogram` of float16",
-        "float16, which may be equal: \"too many bins\"",
+        'float16, which may be equal: "too many bins"',
         "float64",
         _each("histogram histogram2d histogram_bin_edges", "dtype values", "half"),
     ),

@@ -90,8 +90,8 @@ def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[n
         values = scratch((total,), x._dtype, x.device)
         grid_text.chosen_into(values if source is x else bits(values), source, source, found, test)
     else:  # they are written while their number is on its way to the host, so there is room for all
-        size = array_host.result_size_later(found)
         room = scratch((x._size,), x._dtype, x.device)
+        size = array_host.result_size_later(found)
         grid_text.chosen_into(room if source is x else bits(room), source, source, found, test)
         total = size()
         values = fresh(room._buffer, (total,), x._strides, total, x._dtype, room._key)

@@ -11,7 +11,6 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 
 from .decompositions import decompositions
-from .distinct import separate
 from .fusion import Fusion
 from .product import product_from
 from .program import Program
@@ -19,6 +18,7 @@ from .recompute import recompute
 from .relaxed import Call, compiled, relaxed
 from .size_one import known_or_compiled
 from .sizes import environment, hints_of
+from .zero_strides import separate
 
 _log = logging.getLogger("pyarray.torch")
 Watch = Callable[[Program], None]

@@ -8,6 +8,7 @@ cache.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,14 +101,19 @@ class Fusion:
         of places, for all heads. On GPUs a kernel more takes longer."""
         if node.target not in COSTLY or is_gpu(tensor(node).device):
             return False
-        return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if not self._made(u))
+        return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._made)
 
-    def _made(self, node: Node) -> bool:
-        """Whether a node is made of ranges and constants alone."""
-        operands = [x for x in node.all_input_nodes if isinstance(x.meta.get("val"), torch.Tensor)]
-        if node.op != "call_function" or node.target in REDUCTIONS:
-            return False
-        return node.target in CREATIONS or (bool(operands) and all(map(self._made, operands)))
+    @functools.cached_property
+    def _made(self) -> set[Node]:
+        """The nodes that are made of ranges and constants alone."""
+        found: set[Node] = set()
+        for node in self.graph.nodes:
+            operands = {x for x in node.all_input_nodes if isinstance(x.meta.get("val"), torch.Tensor)}
+            if node.op != "call_function" or node.target in REDUCTIONS:
+                continue
+            if node.target in CREATIONS or (operands and operands <= found):
+                found.add(node)
+        return found
 
     def _size(self, node: Node) -> int:
         value = node.meta.get("val")

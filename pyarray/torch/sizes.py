@@ -26,9 +26,7 @@ def expressions(sizes: Iterable[Any]) -> tuple[sympy.Expr, ...]:
 
 def steps(sizes: Iterable[Any], strides: Iterable[Any]) -> tuple[sympy.Expr, ...]:
     """The strides of an array that has elements. Torch's have `max(1, n)` in the place of a size that may be
-    0, and loops over the axes behind it wouldn't merge.
-
-    """
+    0, and loops over the axes behind it wouldn't merge."""
     given, found = expressions(sizes), expressions(strides)
     known: dict[Any, Any] = {}
     for least in set[Any]().union(*(s.atoms(Max) for s in found)):

@@ -8,7 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyarray.torch.backend import watching  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from pyarray.torch.backend import compile_graph, watching  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -197,3 +199,18 @@ def test_results_of_operators_have_all_their_elements():
         for found, wanted in zip(ours(x), function(x), strict=True):
             assert torch.equal(found, wanted)
             assert found.stride() == wanted.stride()
+
+
+def test_graphs_of_more_nodes_than_python_has_frames():
+    """Here the cosines' reader stands behind them all."""
+
+    def function(x):
+        for _ in range(1100):
+            x = torch.mm(x, x)
+        return x * torch.arange(x.shape[1]).cos()
+
+    x = torch.eye(4)
+    module = make_fx(function, tracing_mode="fake")(x)
+    (given,) = module.graph.find_nodes(op="placeholder")
+    found = compile_graph(module, [given.meta["val"]])([x])
+    torch.testing.assert_close(found, function(x))

@@ -1,4 +1,5 @@
-"""Results whose elements share memory in torch's notes alone, and views of them."""
+"""New results that torch traced with strides of 0, as if their elements shared memory: they get contiguous
+strides, and what was traced of their views follows."""
 
 from __future__ import annotations
 
@@ -37,9 +38,7 @@ def _makes(node: Node) -> bool:
     if target is views._getitem:
         source = node.args[0]
         return isinstance(source, Node) and _makes(source)
-    return isinstance(target, torch._ops.OpOverload) and not any(
-        r.alias_info for r in target._schema.returns
-    )
+    return isinstance(target, torch._ops.OpOverload) and not any(r.alias_info for r in target._schema.returns)
 
 
 def _repeats(size: Any, stride: Any) -> bool:
