@@ -75,9 +75,6 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
         where = f"kernel[{kernel}] tid={tid}, {what} of argument {argument!r}"
     if site.kind == "step":
         head = f"range step 0: kernel[{kernel}] tid={tid}: a step is negative or positive"
-    elif site.kind == "bound":
-        what = f"range bound {index}: kernel[{kernel}] tid={tid}"
-        head = f"{what}: loop variables are int64, so bounds are below 2**63"
     elif site.kind == "sizes":
         what = f"ndrange of 2**63 iterations or more: kernel[{kernel}] tid={tid}"
         head = f"{what}: the product of the sizes must be below 2**63"

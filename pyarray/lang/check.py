@@ -16,7 +16,6 @@ from .extents import extents
 from .ir import (
     ArrayType,
     Atomic,
-    Bound,
     Cast,
     Const,
     For,
@@ -42,7 +41,7 @@ class Site:
     """One number of the failure record. `argument` names the parameters of `function` that the array may be a
     view of; of a call, `roots` maps the callee's array parameters to the caller's. `view` is None for a
     parameter itself, else the variable that holds the view, or ""; `views` are these of a call's arrays.
-    `unsigned`: the index or bound was a uint64, which the record holds as an int64."""
+    `unsigned`: the index was a uint64, which the record holds as an int64."""
 
     kind: str
     loc: Loc
@@ -130,11 +129,11 @@ def _numbered(
             return replace(node, site=number(node, "subview"))
         if isinstance(node, Reshape):
             return replace(node, site=number(node, "shape"))
-        if isinstance(node, (For, Bound)):
+        if isinstance(node, For):
             kind = _tested(node, launched)
             if kind is None:
                 return node
-            sites.append(Site(kind, node.loc, function.name, unsigned=kind == "bound"))
+            sites.append(Site(kind, node.loc, function.name))
             return replace(node, site=len(sites) - 1)
         if isinstance(node, Invoke):
             callee = functions[node.function]
@@ -149,10 +148,8 @@ def _numbered(
     return replace(function, body=tuple(rewrite(s, change) for s in function.body))
 
 
-def _tested(node: For | Bound, launched: set[int]) -> str | None:
-    """What is tested of a loop, or of a bound; the launch tests the sizes of the loops `launched`."""
-    if isinstance(node, Bound):
-        return None if node.far else "bound"
+def _tested(node: For, launched: set[int]) -> str | None:
+    """What is tested of a loop; the launch tests the sizes of the loops `launched`."""
     if len(node.ranges) != 1:  # several have no steps
         return None if node.loop is None or node.loop in launched else "sizes"
     return None if isinstance(node.ranges[0].step, (Const, NoneType)) else "step"

@@ -17,7 +17,6 @@ from .ir import (
     ArrayType,
     Atomic,
     Binary,
-    Bound,
     Builtin,
     Cast,
     Compare,
@@ -33,6 +32,7 @@ from .ir import (
     Pack,
     Range,
     Reshape,
+    Saturate,
     Select,
     Size,
     Slice,
@@ -310,9 +310,8 @@ class Values:
         name = self.helper(views.stepper(self.dialect.function))
         return f"{name}({', '.join([*self.where(loop.site), step])})"
 
-    def emit_Bound(self, e: Bound) -> str:
-        name = self.helper(views.bound(self.dialect.function, e.site is not None))
-        return f"{name}({', '.join([*self.where(e.site), self.expr(e.a)])})"
+    def emit_Saturate(self, e: Saturate) -> str:
+        return f"{self.helper(views.saturate(self.dialect.function))}({self.expr(e.a)})"
 
     def inside(self, site: int | None) -> str:
         return "inside" if site in self.hoisted else "false"

@@ -232,15 +232,10 @@ def stepper(function: str) -> tuple[str, str]:
 _MOST = "0x7fffffffffffffffll"
 
 
-def bound(function: str, checked: bool) -> tuple[str, str]:
-    """(name, text) of the function that makes a uint64 an int64, at most the largest one. A checked one is 0
-    after a failure: nothing needs to be run."""
-    if not checked:
-        body = f"return n > {_MOST} ? {_MOST} : (int64_t)n;"
-        return "bound", f"{function} int64_t bound(uint64_t n)\n{{\n    {body}\n}}\n"
-    lines = [f"    if (n <= {_MOST}) return (int64_t)n;", *_failed("    ", "(int64_t)n"), "    return 0;"]
-    body = "\n".join(lines)
-    return "checked_bound", f"{function} int64_t checked_bound({WHERE}, uint64_t n)\n{{\n{body}\n}}\n"
+def saturate(function: str) -> tuple[str, str]:
+    """(name, text) of the saturating cast of a uint64 to int64."""
+    body = f"return n > {_MOST} ? {_MOST} : (int64_t)n;"
+    return "saturate", f"{function} int64_t saturate(uint64_t n)\n{{\n    {body}\n}}\n"
 
 
 def _failed(pad: str, index: str) -> list[str]:

@@ -6,12 +6,14 @@ import ast
 from dataclasses import replace
 from typing import Any
 
+from ..dtypes import uint64
 from .infer_expr import WHOLE, Method, advice_for_captured
 from .infer_operate import Operations
 from .ir import (
     INDEX,
     ArrayType,
     Atomic,
+    Cast,
     Const,
     Expr,
     Load,
@@ -117,7 +119,8 @@ class Accesses(Operations):
     def slice_range(self, item: ast.Slice) -> Range:
         given = (item.lower, item.upper, item.step)
         start, stop, step = (
-            None if n is None else self.integer(n, self.value(n), "a slice bound") for n in given
+            None if n is None else self.integer(n, self.value(n), "a slice bound", saturating=True)
+            for n in given
         )
         if isinstance(step, Const) and step.value == 0:
             self.source.fail(item, "slice step must not be 0")
@@ -132,7 +135,8 @@ class Accesses(Operations):
             self.source.fail(
                 node, "this index is the size itself, one past the last element", "write size - 1"
             )
-        if not self.program.wraparound:
+        unsigned = isinstance(index, Cast) and index.a.type.dtype is uint64
+        if unsigned or not self.program.wraparound:  # no uint64 is negative
             return index
         first, again = self.kept(index)
         negative = compare(index.loc, "lt", first, constant(index.loc, 0))

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..dtypes import PYTHON_KIND, bool_, int64, named_dtype
+from ..dtypes import PYTHON_KIND, bool_, int64, named_dtype, uint64
 from .infer_hold import Temporaries, has_effect
 from .ir import (
     INDEX,
     ArrayType,
+    Const,
     Expr,
     Loc,
     Local,
     Range,
+    Saturate,
     ScalarType,
     Size,
     Slice,
@@ -133,12 +135,15 @@ class Expressions(Temporaries):
             hint = "take one of its items or fields"
         self.source.fail(where, f"expected a number, got {self.describe(value)}", hint)
 
-    def integer(self, where: ast.AST, value: Any, what: str) -> Expr:
+    def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> Expr:
+        """An int64. A uint64 from 2**63 on wraps, which makes a negative of it, or saturates."""
         value = self.number(where, value)
         if value.type.dtype.kind not in "iu":
             self.source.fail(
                 where, f"{what} must be an integer, got {self.describe(value)}", "convert it with int(...)"
             )
+        if saturating and value.type.dtype is uint64 and not isinstance(value, Const):
+            return Saturate(value.loc, INDEX, value)
         return self.typed(where, cast, value, int64, True)
 
     def truth(self, where: ast.AST, value: Any) -> Expr:

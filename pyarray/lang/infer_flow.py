@@ -15,7 +15,6 @@ from .ir import (
     Assign,
     Atomic,
     Binary,
-    Bound,
     Break,
     Builtin,
     Cast,
@@ -312,9 +311,8 @@ class FunctionBody(Assignments):
             self.source.fail(node, f"range() takes 1 to 3 arguments, got {len(args)}")
         values: list[Expr] = []
         for k, argument in enumerate(args):
-            # from a constant on, one by one, no loop gets to 2**63
-            far = k == len(args) - 1 and all(isinstance(x, Const) for x in values) and len(args) < 3
-            values.append(self.bound(argument, self.value(argument), "a range bound", far))
+            last = k == len(args) - 1 and all(isinstance(x, Const) for x in values) and len(args) < 3
+            values.append(self.bound(argument, self.value(argument), "a range bound", last))
         start, stop = (None, values[0]) if len(values) == 1 else values[:2]
         step = values[2] if len(values) == 3 else None
         if isinstance(step, Const) and step.value == 0:
@@ -323,12 +321,15 @@ class FunctionBody(Assignments):
         one = isinstance(step, Const) and step.value == 1
         return Range(None if zero else start, stop, None if one else step)
 
-    def bound(self, node: ast.AST, value: Any, what: str, far: bool = False) -> Expr:
-        """An integer as a bound of a loop; `far` as in `Bound`."""
+    def bound(self, node: ast.AST, value: Any, what: str, last: bool) -> Expr:
+        """An integer as a bound of a loop, whose variable is an int64: a uint64 may not fit. That is harmless
+        in the last bound of a loop that counts one by one from a constant, which never gets to 2**63."""
         value = self.number(node, value)
-        if value.type.dtype is not uint64 or isinstance(value, Const):
-            return self.integer(node, value, what)
-        return Bound(value.loc, INDEX, value, far)
+        if value.type.dtype is not uint64 or isinstance(value, Const) or last:
+            return self.integer(node, value, what, saturating=True)
+        self.source.fail(
+            node, f"{what} is a uint64, and the loop's variable an int64", "convert it with int(...)"
+        )
 
     def nd_ranges(self, node: ast.Call) -> tuple[Range, ...]:
         values = [self.value(argument) for argument in node.args]
@@ -347,7 +348,10 @@ class FunctionBody(Assignments):
             self.source.fail(
                 node, "of several arguments of ndrange() each is a size or (start, stop)", advice
             )
-        bounds = [self.bound(node, v, "a size of ndrange") for v in pair or (value,)]
+        bounds: list[Expr] = []
+        for v in pair or (value,):
+            last = (not pair or len(bounds) == 1) and all(isinstance(x, Const) for x in bounds)
+            bounds.append(self.bound(node, v, "a size of ndrange", last))
         return Range(bounds[0] if pair else None, bounds[-1], None)
 
 

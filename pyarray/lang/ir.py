@@ -236,15 +236,12 @@ class Invoke:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A uint64 as an int64, which bounds of loops are: the largest one for what is more. That is a failure in
-    debug mode, unless the loop is `far` from getting there."""
+class Saturate:
+    """A saturating cast of a uint64 to int64: from 2**63 on it is 2**63 - 1."""
 
     loc: Loc
     type: Any  # ScalarType
     a: Expr
-    far: bool
-    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +277,7 @@ class Let:
 
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
-    | Stride | Slice | SubView | Reshape | Invoke | Bound | Pack | Item
+    | Stride | Slice | SubView | Reshape | Invoke | Saturate | Pack | Item
 )  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from .ir import (
     Assign,
     Atomic,
     Binary,
-    Bound,
     Break,
     Builtin,
     Cast,
@@ -237,8 +236,6 @@ class Walk:
         if isinstance(e, (Logic, Select)):
             return self.conditional(e)
         parts = [self.value(child) for child in children(e)]
-        if isinstance(e, Bound):
-            self.test(e, [UNKNOWN])
         if isinstance(e, Item):  # what comes in a tuple isn't followed
             array = isinstance(e.type, ArrayType)
             return tuple(self.domain.extent(None) for _ in range(e.type.ndim)) if array else None
