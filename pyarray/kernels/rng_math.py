@@ -159,35 +159,26 @@ def normal_quantile(p: Any) -> Any:
 
 
 @func
-def halved_single(x: Any, e: Any, width: Any) -> Any:
-    """`halved` in float32."""
-    large = x >= 1.0 * (1 << width)
-    return x * (1.0 / (1 << width)) if large else x, e + 1.0 * width if large else e
-
-
-@func
 def normal_pair(a: Any, b: Any) -> Any:
     """Two independent standard normal variates (float32) of two words: a point whose distance from 0 the
     first word gives, and whose angle the second: 30 bits between -pi / 4 and pi / 4, one for the sign of the
     cosine, and one that swaps both (G. E. P. Box, M. E. Muller, A note on the generation of random normal
     deviates, 1958). In float32 throughout. The polynomials are the best of their degrees for
     the logarithm from sqrt(1/2) to sqrt(2), and for sine and cosine up to pi / 4."""
-    x, e = halved_single(float32(a) + 1.0, float32(-32.0), 16)
-    x, e = halved_single(x, e, 8)
-    x, e = halved_single(x, e, 4)
-    x, e = halved_single(x, e, 2)
-    x, e = halved_single(x, e, 1)
-    above = x > 1.41421356
-    z = (x * 0.5 if above else x) - 1.0
-    e = e + 1.0 if above else e
-    p = -0.16577502 + z * (0.14791990 + z * (-0.14246150 + z * 0.09018427))
-    p = 0.33333540 + z * (-0.25001434 + z * (0.19975681 + z * p))
-    r = known.sqrt(e * -1.38629436 - 2.0 * (z + z * z * (z * p - 0.5)))
+    # (a + 1) / 2**32 = x * 2**e with x in that range: e stands above the 23 bits of x's fraction
+    bits = (float32(a) + float32(1.0)).view(int32)
+    power = (bits + int32(0x800000 - 0x3504F4 - (159 << 23))) & int32(-0x800000)
+    w = (bits - power - int32(31 << 23)).view(float32) - float32(2.0)  # 2 * (x - 1)
+    p = float32(-0.16577502 / 32) + w * (
+        float32(0.14791990 / 64) + w * (float32(-0.14246150 / 128) + w * float32(0.09018427 / 256))
+    )
+    p = float32(0.33333540 / 4) + w * (float32(-0.25001434 / 8) + w * (float32(0.19975681 / 16) + w * p))
+    r = known.sqrt(float32(power) * float32(-1.38629436 / 2**23) - (w + w * w * (w * p - float32(0.25))))
     t = float32(int32(b << uint32(2))) * 3.65729529e-10
     s = t * t
     sine = t + t * s * (-0.16666651 + s * (0.0083320369 + s * -0.00019504021))
     cosine = 1.0 + s * (-0.49999857 + s * (0.041655027 + s * -0.0013585909))
-    cosine = -cosine if (b & uint32(1 << 30)) != 0 else cosine
+    cosine = (cosine.view(uint32) ^ (b << uint32(1) & uint32(1 << 31))).view(float32)
     turned = int32(b) < 0
     x = sine if turned else cosine
     y = cosine if turned else sine

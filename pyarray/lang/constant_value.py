@@ -113,7 +113,7 @@ def _operate(node: Any, parts: Sequence[Any]) -> Any:
             return _plain(_BUILTIN[name](*parts))
         case ir.Cast(type=kind):
             return _cast(kind.dtype.kind, parts[0])
-        case ir.Saturate():
+        case ir.Convert(how="saturate"):
             return parts[0]
         case ir.Pack():
             return tuple(parts)

@@ -10,7 +10,7 @@ import numpy as np
 from ..dtypes import DType
 from . import emit_views as views
 from .dialect import Dialect
-from .emit_cast import cast
+from .emit_cast import bitcast, cast, saturate
 from .emit_reshape import numbered, reshaper
 from .infer_expr import MIRRORED
 from .ir import (
@@ -21,6 +21,7 @@ from .ir import (
     Cast,
     Compare,
     Const,
+    Convert,
     Expr,
     For,
     Invoke,
@@ -32,7 +33,6 @@ from .ir import (
     Pack,
     Range,
     Reshape,
-    Saturate,
     Select,
     Size,
     Slice,
@@ -310,8 +310,9 @@ class Values:
         name = self.helper(views.stepper(self.dialect.function))
         return f"{name}({', '.join([*self.where(loop.site), step])})"
 
-    def emit_Saturate(self, e: Saturate) -> str:
-        return f"{self.helper(views.saturate(self.dialect.function))}({self.expr(e.a)})"
+    def emit_Convert(self, e: Convert) -> str:
+        make = saturate if e.how == "saturate" else bitcast
+        return f"{self.helper(make(self.dialect.function, e.a.type.dtype, e.type.dtype))}({self.expr(e.a)})"
 
     def inside(self, site: int | None) -> str:
         return "inside" if site in self.hoisted else "false"

@@ -232,12 +232,6 @@ def stepper(function: str) -> tuple[str, str]:
 _MOST = "0x7fffffffffffffffll"
 
 
-def saturate(function: str) -> tuple[str, str]:
-    """(name, text) of the saturating cast of a uint64 to int64."""
-    body = f"return n > {_MOST} ? {_MOST} : (int64_t)n;"
-    return "saturate", f"{function} int64_t saturate(uint64_t n)\n{{\n    {body}\n}}\n"
-
-
 def _failed(pad: str, index: str) -> list[str]:
     """Statements that record what isn't below 2**63; no test of a whole block stands for this one."""
     call = f"pa_fail_index(at->rt, up, site, at->loop, at->tid, {index}, {_MOST}, 0, 0);"

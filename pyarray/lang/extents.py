@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .ir import Assign, Binary, Cast, Const, For, Function, Loc, Local, Saturate, ScalarType, Size, assigned
+from .ir import Assign, Binary, Cast, Const, Convert, For, Function, Loc, Local, ScalarType, Size, assigned
 
 _MOST = (1 << 63) - 1
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
@@ -49,7 +49,7 @@ def _size(e: Any, known: Mapping[str, Any]) -> Any:
     """As in `Extents`; None for what follows from something else."""
     if isinstance(e, Cast):
         return _size(e.a, known) if e.type.dtype.name == "int64" and e.a.type.dtype.kind in "iu" else None
-    if isinstance(e, Saturate):
+    if isinstance(e, Convert) and e.how == "saturate":
         return _size(e.a, known)
     if isinstance(e, Const):
         return e.value if type(e.value) is int else None

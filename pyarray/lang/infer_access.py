@@ -188,7 +188,7 @@ class Accesses(Operations):
 
     def reshape(self, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Expr:
         """`v.reshape(n, m)`, `v.reshape((n, m))` and `v.ravel()`."""
-        array, name = method.array, method.name
+        array, name = method.owner, method.name
         if keywords or (name == "ravel" and args) or (name == "reshape" and not args):
             advice = f"write v.{name}({'n, m' if name == 'reshape' else ''}): elements are in C order"
             self.source.fail(node, f"{name}() takes {'sizes' if name == 'reshape' else 'nothing'}", advice)

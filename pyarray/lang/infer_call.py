@@ -16,7 +16,7 @@ from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import Accesses
 from .infer_expr import Method, advice_for_captured
 from .infer_group import BoundFunction
-from .ir import INDEX, ArrayType, Expr, Invoke, ScalarType, Size, Static
+from .ir import INDEX, ArrayType, Convert, Expr, Invoke, ScalarType, Size, Static
 from .parse import FunctionSource
 from .record import Record, as_tuple, is_group, leaves, transform
 from .scalar import call, constant
@@ -39,7 +39,9 @@ class Calls(Accesses):
         keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
         if isinstance(function, Method):
             if function.name == "subview":
-                return self.subview(node, function.array, args, keywords)
+                return self.subview(node, function.owner, args, keywords)
+            if function.name == "view":
+                return self.bitcast(node, function.owner, args, keywords)
             return self.reshape(node, function, args, keywords)
         if isinstance(function, BoundFunction):
             return self.invoke(node, function.function.__pyarray_func__, [function.owner, *args], keywords)
@@ -110,6 +112,18 @@ class Calls(Accesses):
         except TypeError:
             self.refuse(node, function)
         return self.coerce(node, value, ScalarType(dtype, _is_weak(function)))  # pyright: ignore
+
+    def bitcast(self, node: ast.Call, value: Expr, args: list[Any], keywords: dict[str, Any]) -> Expr:
+        """`x.view(int32)`: its bits as another type, as numbers of NumPy have it."""
+        alone = len(args) == 1 and not keywords and isinstance(args[0], Static)
+        dtype = named_dtype(args[0].value) if alone else None
+        if dtype is None:
+            self.source.fail(node, "view() of a number takes a dtype", "write x.view(int32)")
+        here = value.type.dtype
+        if here.itemsize != dtype.itemsize or {here.kind, dtype.kind} - set("iuf"):
+            what = f"a {here} has no view as {dtype}"
+            self.source.fail(node, what, "both are integers or floats of the same size")
+        return value if dtype is here else Convert(self.loc(node), ScalarType(dtype), value, "bitcast")
 
     # ---- @func
 

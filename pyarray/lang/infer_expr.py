@@ -20,11 +20,11 @@ from .ir import (
     INDEX,
     ArrayType,
     Const,
+    Convert,
     Expr,
     Loc,
     Local,
     Range,
-    Saturate,
     ScalarType,
     Size,
     Slice,
@@ -54,9 +54,9 @@ _PASS_LIST = "pass it as an array, pa.asarray(...); numbers that never change ma
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """`v.subview`, `v.reshape` or `v.ravel` before its call."""
+    """`v.subview`, `v.reshape` or `v.ravel` of an array, or `x.view` of a number, before its call."""
 
-    array: Expr
+    owner: Expr
     name: str
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class Expressions(Temporaries):
                 where, f"{what} must be an integer, got {self.describe(value)}", "convert it with int(...)"
             )
         if saturating and value.type.dtype is uint64 and not isinstance(value, Const):
-            return Saturate(value.loc, INDEX, value)
+            return Convert(value.loc, INDEX, value, "saturate")
         return self.typed(where, cast, value, int64, True)
 
     def truth(self, where: ast.AST, value: Any) -> Expr:
@@ -274,6 +274,8 @@ class Expressions(Temporaries):
                 return Static(owner.type.dtype.numpy)
             if node.attr in ("real", "imag"):
                 return self.typed(node, call, self.loc(node), node.attr, [owner])
+            if node.attr == "view" and isinstance(owner.type, ScalarType) and not owner.type.weak:
+                return Static(Method(owner, "view"))
         self.source.fail(node, f"{self.describe(owner)} has no attribute {node.attr!r}")
 
     def array_attribute(self, node: ast.Attribute, array: Expr) -> Any:

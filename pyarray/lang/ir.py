@@ -236,12 +236,14 @@ class Invoke:
 
 
 @dataclass(frozen=True, slots=True)
-class Saturate:
-    """A saturating cast of a uint64 to int64: from 2**63 on it is 2**63 - 1."""
+class Convert:
+    """A conversion that is no `Cast`. `how`: "saturate", of a uint64 to int64, 2**63 - 1 for what is more;
+    "bitcast", the same bits as another type of that size."""
 
     loc: Loc
     type: Any  # ScalarType
     a: Expr
+    how: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ class Let:
 
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
-    | Stride | Slice | SubView | Reshape | Invoke | Saturate | Pack | Item
+    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from .ir import (
     Builtin,
     Cast,
     Compare,
+    Convert,
     Function,
     If,
     Invoke,
@@ -22,7 +23,6 @@ from .ir import (
     Logic,
     Range,
     Reshape,
-    Saturate,
     ScalarType,
     Select,
     Slice,
@@ -65,7 +65,10 @@ RULES: dict[type, Any] = {
     ),
     Reshape: lambda n: n.array.type.dtype is n.type.dtype and len(n.shape) == n.type.ndim,
     SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
-    Saturate: lambda n: n.type.dtype is int64 and n.a.type.dtype is uint64,
+    Convert: lambda n: (
+        n.type.dtype.itemsize == n.a.type.dtype.itemsize
+        and (n.how == "bitcast" or (n.type.dtype is int64 and n.a.type.dtype is uint64))
+    ),
     Let: lambda n: n.type == n.body.type,
     If: lambda n: _bool(n.condition),
     While: lambda n: _bool(n.condition),
