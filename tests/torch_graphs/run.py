@@ -225,10 +225,16 @@ def _through_dynamo(
         if some is not sizes and (known is None or not _holds(fakes, known)):
             continue
         report.calls += 1
-        if way == "inference" and not graph.changed:
-            lines += _inference(graph, some, compiled, device)
-        else:
-            lines += _compared(graph, some, lambda given: compiled(*given), device)
+        try:
+            if way == "inference" and not graph.changed:
+                lines += _inference(graph, some, compiled, device)
+            else:
+                lines += _compared(graph, some, lambda given: compiled(*given), device)
+        except RuntimeError:
+            if not _aot_refuses(module, graph, some, device):
+                raise
+            report.skipped["torch's aot_eager refuses, too"] += 1
+            break
         if lines and graph.changed and _in_aot(module, graph, some, device):
             report.skipped["torch's aot_eager differs, too"] += 1
             lines = []
@@ -243,6 +249,14 @@ def _in_aot(module: Any, graph: Graph, sizes: dict[str, int], device: str) -> bo
     torch._dynamo.reset()
     compiled = torch.compile(module, backend="aot_eager", dynamic=True)
     return bool(_compared(graph, sizes, lambda given: compiled(*given), device))
+
+
+def _aot_refuses(module: Any, graph: Graph, sizes: dict[str, int], device: str) -> bool:
+    try:
+        _in_aot(module, graph, sizes, device)
+    except RuntimeError:
+        return True
+    return False
 
 
 def _inference(graph: Graph, sizes: dict[str, int], compiled: Callable[..., Any], device: str) -> list[str]:
