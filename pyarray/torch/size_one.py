@@ -21,9 +21,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
 from ..jit.bounded import Bounded
-from .equal_sizes import trace_apart
 from .relaxed import Call, compiled, conditions
 from .sizes import environment, expression
+from .trace_again import trace_again
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -259,7 +259,7 @@ def known_or_compiled(module: GraphModule, inputs: Sequence[Any], make: Call) ->
         found = known.called_as(description, env)
         if found is not None:
             return found
-    trace_apart()
+    trace_again()
     made, general = compiled(module, inputs, make)
     if general:
         table = _known.get(description.kinds) or _known.add(description.kinds, [])

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
-from pyarray.torch import backend, fused_kernel  # noqa: E402
+from pyarray.torch import backend, fused_kernel, size_one  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +167,22 @@ def test_a_graph_that_is_gone_is_compiled_again(compiled):
     assert compiled(lambda x: x * 5 - 1, lambda n: (torch.randn(n, 3),), (4,))[0][0] == 1
     torch._dynamo.reset()
     assert compiled(lambda x: x * 5 - 1, lambda n: (torch.randn(n, 3),), (1,))[0][0] == 2
+
+
+def test_numbers_that_an_operator_makes_constants_are_none_of_the_first_graph(monkeypatch):
+    """Which torch finds when all of it has been taken apart, and begins again; others stay inputs."""
+    seen = []
+    compile_graph, traced = backend.compile_graph, size_one.compiled
+    monkeypatch.setattr(size_one, "compiled", lambda *args: seen.append("traced") or traced(*args))
+    monkeypatch.setattr(
+        backend, "compile_graph", lambda *args, **kw: seen.append("compiled") or compile_graph(*args, **kw)
+    )
+
+    def scaled(x, factor):
+        return functional.layer_norm(x, (8,), eps=1e-4) * factor
+
+    call = torch.compile(scaled, backend=backend.pyarray, dynamic=True)
+    for n, factor in (8, 0.5), (6, 0.75), (5, 0.3):
+        x = torch.randn(n, 8)
+        torch.testing.assert_close(call(x, factor), scaled(x, factor))
+    assert seen == ["traced", "compiled"]
