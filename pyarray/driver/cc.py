@@ -40,6 +40,10 @@ FLAGS = (
     "-pipe",
     "-w",
 )
+# gcc by itself reads 3 MB of start files and libraries at each link, which takes longer than the rest of
+# linking a kernel. They are for programs, C++ and sanitizers; what C kernels call of libc is in the process.
+GCC_LINK = ("-nostdlib", "-fno-use-linker-plugin")
+GCC_SAYS = "Free Software Foundation"
 # For text that is C++. After FLAGS, since the last -std counts.
 CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 # zig turns the undefined-behaviour sanitizer on by itself, and its runtime is not linked here.
@@ -67,6 +71,7 @@ class Toolchain:
     command: tuple[str, ...]
     flags: tuple[str, ...]
     fingerprint: str
+    link: tuple[str, ...] = ()  # of C alone
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The shared object made from C `text`.
@@ -128,10 +133,11 @@ class Toolchain:
         cpp = CPP[0] in extra_flags
         command = zig_cpp(self.command) if cpp and "ziglang" in self.command else self.command
         own = [*command, *self.flags, *native, *includes, *extra_flags]
-        language = () if cpp else ("-x", "c")
+        language = () if cpp else (*self.link, "-x", "c")
+        libraries = ("-lm", "-lgcc") if self.link and not cpp else ("-lm",)
         try:
             return subprocess.run(
-                [*own, *language, "-", "-o", str(output), "-lm"],
+                [*own, *language, "-", "-o", str(output), *libraries],
                 input=text.encode(),
                 capture_output=True,
                 check=False,
@@ -179,9 +185,13 @@ def toolchain() -> Toolchain:
 def _toolchain(asked: str | None, more_flags: str, path: str | None) -> Toolchain:
     command = _named(asked) if asked else _found()
     flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
-    version = _version(command)
+    said = _version(command)
+    # What the user adds may need libraries: -fsanitize, -fopenmp, -flto
+    link = GCC_LINK if GCC_SAYS in said and len(command) == 1 and not more_flags else ()
+    version = said.partition("\n")[0].strip()
     # The command itself, too: it may hold flags, and two of one version may be built differently.
-    return Toolchain(command, flags, f"{version} [{processor()}] {shlex.join((*command, *flags))}")
+    calls = shlex.join((*command, *flags, *link))
+    return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link)
 
 
 def _named(asked: str) -> tuple[str, ...]:
@@ -229,7 +239,7 @@ def _version(command: tuple[str, ...]) -> str:
     if process.returncode:
         what = f"the C compiler {shlex.join(command)} does not answer to --version"
         raise DeviceError(f"{what}: exit status {process.returncode}. It said: {said.strip() or 'nothing'}")
-    return (out or said).partition("\n")[0].strip()
+    return out or said
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """Finding the C compiler, calling it, and what its failures say."""
 
+import ctypes
 import dataclasses
 import os
 import stat
@@ -238,3 +239,37 @@ def test_words_of_the_cpp_half_are_no_sign_that_it_is_missing(tmp_path, monkeypa
     monkeypatch.setenv("PYARRAY_CC", command)
     with pytest.raises(CompileError, match=r"absent\.h"):
         cc.toolchain().compile("int f;", cc.CPP)
+
+
+def test_gcc_links_c_with_few_libraries(tmp_path, monkeypatch):
+    """What a kernel calls of libc, libm and libgcc is found; other compilers, C++ and flags of the user,
+    which may need more, are linked as the compiler does by itself."""
+    log = tmp_path / "log"
+    body = 'echo "$*" >> {log}\n[ "$1" = --version ] && echo "{says}" && exit\nexec cc "$@"\n'
+
+    def short(says, flags=(), text="int x;"):
+        cc._toolchain.cache_clear()
+        monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "cc", body.format(log=log, says=says)))
+        cc.toolchain().compile(text, flags)
+        return "-nostdlib" in log.read_text().splitlines()[-1]
+
+    gcc = "gcc (GCC) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc."
+    assert short(gcc)
+    assert not short("clang version 19.1.7")
+    assert not short(gcc, cc.CPP)
+    monkeypatch.setenv("PYARRAY_CFLAGS", "-fopenmp")
+    assert not short(gcc)
+    monkeypatch.undo()
+    text = """#include <math.h>
+    #include <string.h>
+    double f(const char *from, long n, double x)
+    {
+        char to[64];
+        memcpy(to, from, n);
+        return to[1] + exp(x) + (double)((__int128)n * n * n / (n - 1));
+    }"""
+    path = tmp_path / "f.so"
+    path.write_bytes(cc.toolchain().compile(text))
+    f = ctypes.CDLL(str(path)).f
+    f.argtypes, f.restype = (ctypes.c_char_p, ctypes.c_long, ctypes.c_double), ctypes.c_double
+    assert f(b"abc", 3, 0.0) == 98 + 1 + 13
