@@ -169,7 +169,8 @@ class _Grid:
         assert number is not None
         lines = list[str]()
         if self.hoist is not None:
-            known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in assigned(*loop.body)}
+            inside = assigned(*loop.body)
+            known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in inside}
             code.hoisted, lines = self.hoist.loop(loop, known)
         code.sites = sites_of(loop.body)
         code.keeps = False
@@ -275,7 +276,8 @@ class _Grid:
     def factors(self, loop: For) -> str:
         """Slots whose product is the number of iterations, `*` where it isn't that simple."""
         found, places, position = [], {}, 0
-        kinds = {n: k for n, k in self.kernel.params if n not in assigned(*self.kernel.body)}
+        inside = assigned(*self.kernel.body)
+        kinds = {n: k for n, k in self.kernel.params if n not in inside}
         for name, kind in self.kernel.params:
             places[name] = position
             position += _slot_count(kind, self.code.debug)

@@ -134,7 +134,8 @@ def parallel_loop(
     unit, lines = bool(strided(kernel)), list[str]()
     code.hoisted = frozenset()
     if hoist is not None:
-        known = {n: t for n, t in (*kernel.params, *outer) if n not in assigned(*loop.body)}
+        inside = assigned(*loop.body)
+        known = {n: t for n, t in (*kernel.params, *outer) if n not in inside}
         code.hoisted, lines = hoist.loop(loop, known)
     code.sites = sites_of(loop.body)
     ways = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"

@@ -57,7 +57,8 @@ def find_row(code: Code, kernel: Function, loop: For, shared: list[For]) -> Row 
     order = [n for s in loop.body for n in _order(s, loops)]
     first = next((k for k, n in enumerate(order) if isinstance(n, Store)), len(order))
     written = {n.array.name if isinstance(n.array, Local) else "" for n in order if isinstance(n, Store)}
-    params = {n: k for n, k in kernel.params if n not in assigned(*kernel.body)}
+    inside = assigned(*kernel.body)
+    params = {n: k for n, k in kernel.params if n not in inside}
     known = written <= params.keys()
     before = {id(n) for n in order[:first]}
     kinds, late = dict[Place, Any](), set[str]()

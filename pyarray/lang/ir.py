@@ -7,8 +7,8 @@ it down.
 
 from __future__ import annotations
 
-import functools
 import operator
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -393,25 +393,30 @@ class Tree:
 # ---- the one traversal
 
 
-def _find_parts(kind: type) -> tuple[str, ...] | None:
-    """Names of the fields of a class of nodes that may hold nodes; None for other classes."""
-    if not is_dataclass(kind) or issubclass(kind, (Loc, *TYPES)):
-        return None
-    return tuple(field.name for field in fields(kind) if field.name not in ("loc", "type"))
+class _Parts(dict[type, Any]):
+    """Names of the fields of a class that hold nodes; None for what is no node. Looking takes long."""
+
+    atoms = re.compile(r"(?:\W|\b(?:Loc|str|int|bool|None|tuple|Any|DType)\b)+")
+
+    def __missing__(self, kind: type) -> tuple[str, ...] | None:
+        names = None
+        if is_dataclass(kind) and not issubclass(kind, (Loc, *TYPES)):
+            names = tuple(f.name for f in fields(kind) if not self.atoms.fullmatch(str(f.type)))
+        return self.setdefault(kind, names)
 
 
-# Thousands of nodes are walked for each kernel, and `fields` looks for them anew each time.
-_parts: Callable[[type], tuple[str, ...] | None] = functools.cache(_find_parts)
+_parts = _Parts()
 
 
 def children(node: Any) -> list[Any]:
     """Direct sub-nodes, in source order."""
-    found = []
-    for name in _parts(type(node)) or ():
+    found, parts = [], _parts
+    for name in parts[type(node)] or ():
         value = getattr(node, name)
-        for item in value if type(value) is tuple else (value,):
-            if _parts(type(item)) is not None:
-                found.append(item)
+        if type(value) is tuple:
+            found += [item for item in value if parts[type(item)] is not None]
+        elif parts[type(value)] is not None:
+            found.append(value)
     return found
 
 
@@ -421,7 +426,7 @@ def walk(node: Any) -> Iterator[Any]:
     while rest:
         node = rest.pop()
         yield node
-        rest += reversed(children(node))
+        rest += children(node)[::-1]
 
 
 def assigned(*nodes: Any) -> set[str]:
@@ -436,12 +441,10 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
         if isinstance(value, tuple):
             made = tuple([visit(item) for item in value])
             return value if all(map(operator.is_, made, value)) else made
-        return value if _parts(type(value)) is None else rewrite(value, change)
+        return value if _parts[type(value)] is None else rewrite(value, change)
 
     updates = {}
-    for name in _parts(type(node)) or ():
-        old = getattr(node, name)
-        new = visit(old)
-        if new is not old and new != old:
+    for name in _parts[type(node)] or ():
+        if (new := visit(old := getattr(node, name))) is not old and new != old:
             updates[name] = new
     return change(replace(node, **updates) if updates else node)

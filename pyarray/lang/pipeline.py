@@ -51,6 +51,21 @@ class Program:
     notes: tuple[tuple[int, str], ...] = field(default=(), compare=False)
 
 
+@dataclass(frozen=True)
+class Analysed:
+    """A kernel that is found to be in the language, before a target is chosen: its typed tree, the promises
+    about its parameters, the directions that were declared of them, and what a `Program` has of it."""
+
+    source: FunctionSource
+    tree: Tree
+    pins: dict[str, Pins]
+    declared: dict[str, str]
+    captures: tuple[Capture, ...]
+    directions: dict[str, str]
+    unread: frozenset[str]
+    counted: Callable[[Mapping[str, Any]], Count]
+
+
 def lower(
     source: FunctionSource,
     params: Sequence[tuple[str, Any]],
@@ -61,6 +76,16 @@ def lower(
 ) -> Program:
     """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path.
     Raises `CompileError` for what is outside the language, or does what a direction excludes."""
+    return generate(analyse(source, params, wraparound, declared), target, debug)
+
+
+def analyse(
+    source: FunctionSource,
+    params: Sequence[tuple[str, Any]],
+    wraparound: bool = False,
+    declared: Mapping[str, str] | None = None,
+) -> Analysed:
+    """The passes that know no target, once for all of them. Raises as `lower`."""
     plain, pins = _apart(params)
     tree, captures, sources = infer(source, plain, wraparound)
     refute(verify(tree), pins, sources)
@@ -69,22 +94,26 @@ def lower(
     if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    facts, kept = directions(tree, said), unread(tree)
-    sites: tuple[Site, ...] = ()
+    counted = counter(source, plain, wraparound)
+    return Analysed(source, tree, pins, said, captures, directions(tree, said), unread(tree), counted)
+
+
+def generate(analysed: Analysed, target: str, debug: bool) -> Program:
+    """The passes of one target."""
+    tree, sites = analysed.tree, tuple[Site, ...]()
     if debug:
-        outs = [name for name, how in said.items() if how == "OUT"]
+        outs = [name for name, how in analysed.declared.items() if how == "OUT"]
         tree, sites = check(track(tree, outs) if outs else tree)
     dialect = DIALECTS[target]
     tree, notes = (tree, Notes()) if debug else by_indices(tree, dialect.blocks)
     tree = _without_unused(verify(sequence(tree)))
-    pins = {path: kind for path, kind in pins.items() if path in dict(tree.kernel.params)}
+    pins = {path: kind for path, kind in analysed.pins.items() if path in dict(tree.kernel.params)}
     text, entry, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
+    facts = analysed.directions
     tested = tuple(x for x in extents(tree.kernel) if not in_memory(x, facts))
-    params = tree.kernel.params
-    counted = counter(source, plain, wraparound)
     return Program(
-        source.name, text, entry, params, facts, sites, captures, pins, False, kept, tested, counted,
-        tuple(sorted(notes | divided)),
+        analysed.source.name, text, entry, tree.kernel.params, facts, sites, analysed.captures, pins, False,
+        analysed.unread, tested, analysed.counted, tuple(sorted(notes | divided)),
     )  # fmt: skip
 
 

@@ -25,13 +25,11 @@ def pytest_sessionstart(session):
         shutil.rmtree(folder, ignore_errors=True)
         Path(folder).mkdir(parents=True)
     # not before the tests' settings stand, and before the tests import it
-    from pyarray.jit import kernel, text_kernel
+    from pyarray.jit import text_kernel
     from pyarray.lang import pipeline
 
     record, patch = Recorder(Path(folder)), pytest.MonkeyPatch()
-    lower = record.lower(pipeline.lower)
-    patch.setattr(pipeline, "lower", lower)
-    patch.setattr(kernel, "lower", lower)
+    patch.setattr(pipeline, "generate", record.generate(pipeline.generate))
     patch.setattr(text_kernel.TextKernel, "_compile", record.compile(text_kernel.TextKernel._compile))
     config.add_cleanup(patch.undo)
 
@@ -41,7 +39,7 @@ class Recorder:
 
     def __init__(self, folder):
         self.folder = folder.absolute()  # a test may change the working directory
-        self.lowered, self.written = set(), set()  # digests
+        self.generated, self.written = set(), set()  # digests
 
     def write(self, text):
         """Keeps a text, with the test that first had it in front."""
@@ -50,20 +48,31 @@ class Recorder:
             return
         self.written.add(digest)
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-        try:
-            with open(self.folder / f"{digest}.cu", "x") as file:
-                file.write(f"// {test}\n{text}")
-        except FileExistsError:  # another process was first
-            pass
+        self.made(f"{digest}.cu", f"// {test}\n{text}")
 
-    def lower(self, lower):
-        def recorded(source, params, target, debug=False, *more):
-            program = lower(source, params, target, debug, *more)
+    def made(self, name, text):
+        """Whether there was no such file yet, in any process."""
+        try:
+            with open(self.folder / name, "x") as file:
+                file.write(text)
+        except FileExistsError:
+            return False
+        return True
+
+    def generate(self, generate):
+        from pyarray.lang.dialect import DIALECTS
+
+        def recorded(analysed, target, debug):
+            program = generate(analysed, target, debug)
             digest = _digest(program.text)
-            if digest not in self.lowered:
-                self.lowered.add(digest)
+            if digest not in self.generated:
+                self.generated.add(digest)
+                if not self.made(f"{digest}.generated", ""):  # another process writes the texts
+                    return program
+                same = DIALECTS[target] is DIALECTS[GPU]
                 for checked in (False, True):
-                    self.write(lower(source, params, GPU, checked, *more).text)
+                    known = program if same and checked == debug else generate(analysed, GPU, checked)
+                    self.write(known.text)
             return program
 
         return recorded

@@ -76,15 +76,19 @@ def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):
     assert all("test_a_text_is_recorded_once" in k.test for k in found)
 
 
-def test_what_is_lowered_is_recorded_in_both_modes_for_every_device(tmp_path):
-    def lower(source, params, target, debug=False, *more):
-        kind = "cpu" if target == "cpu" else "gpu"
-        return Program(source, f"{source} {kind} {debug} {more}", "", (), {}, ())
+@pytest.mark.parametrize("target", ["cpu", "hip"])
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_is_lowered_is_recorded_in_both_modes_for_every_device(tmp_path, target, debug):
+    made = []
 
-    for target in ("cpu", "hip"):
-        folder = tmp_path / target
-        folder.mkdir()
-        recorded_lower = Recorder(folder).lower(lower)
-        for _ in range(2):
-            assert recorded_lower("add", (), target, True, 7).text.startswith("add")
-        assert sorted(k.text for k in recorded(folder)) == ["add gpu False (7,)", "add gpu True (7,)"]
+    def generate(source, target, debug):
+        kind = "cpu" if target == "cpu" else "gpu"
+        made.append((kind, debug))
+        return Program(source, f"{source} {kind} {debug}", "", (), {}, ())
+
+    recorded_generate = Recorder(tmp_path).generate(generate)
+    for _ in range(2):
+        assert recorded_generate("add", target, debug).text.startswith("add")
+    assert sorted(k.text for k in recorded(tmp_path)) == ["add gpu False", "add gpu True"]
+    assert {("gpu", False), ("gpu", True)} <= set(made)
+    assert len(made) == (4 if target == "cpu" else 3)
