@@ -1,6 +1,7 @@
 """Settings of every test: a kernel cache of the session's own, hypothesis without deadlines, the devices that
 are there."""
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -50,6 +51,19 @@ def _devices():
 
 
 DEVICES = _devices()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """What a file leaves is no garbage, nor are the imports and items of all tests before the first file: each
+    further collection would look at these millions of objects."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
+def pytest_collection_finish():
+    gc.freeze()
 
 
 def pytest_report_header():

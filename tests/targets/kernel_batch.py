@@ -21,6 +21,9 @@ PARSED = """\
 _INCLUDE = re.compile(r"^\s*#\s*include [<\"](pa_\w+\.h)[>\"]\n", re.MULTILINE)
 _C = re.compile(r'extern\s+"C"\s*{')
 _DEFINE = re.compile(r"^\s*#\s*define (\w+)", re.MULTILINE)
+# What differs from target to target: the functions of our headers and of the compiler, by their arguments.
+_CALL = re.compile(r"\b(?:pa_|__)\w+\([^()\n]*\)")
+_OWN = re.compile(r"\b(?:v_|kernel_|func_|view_|n\d+_|data_|wide_)\w+|\b\d+")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,23 @@ def recorded(folder):
         head, _, text = path.read_text().partition("\n")
         found.append(Emitted(path.stem, head.removeprefix("// "), text))
     return found
+
+
+def first_callers(kernels):
+    """Names of the kernels that call something in a way that none before them does."""
+    seen, found = set(), set()
+    for kernel in kernels:
+        calls = {_OWN.sub("", call) for call in set(_CALL.findall(kernel.text))}
+        if not calls <= seen:
+            seen |= calls
+            found.add(kernel.name)
+    return found
+
+
+def share(kernels, part, parts, callers):
+    """What the targets of one compiler read of the kernels: of so many parts one, and all that are in
+    `callers`."""
+    return [k for n, k in enumerate(kernels) if n % parts == part or k.name in callers]
 
 
 def joined(kernels, parsed):

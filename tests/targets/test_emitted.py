@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from kernel_batch import culprit, joined, recorded
+from kernel_batch import culprit, first_callers, joined, recorded, share
 from kernel_recorder import COMPILE
 from target_compilers import TARGETS, missing, refused
 
@@ -16,6 +16,11 @@ def kernels(request):
     found = recorded(os.environ.get(COMPILE))
     assert found, "no kernels were recorded"
     return found
+
+
+@pytest.fixture(scope="session")
+def callers(kernels):
+    return first_callers(kernels)
 
 
 LACKING = {target: command for target in TARGETS if (command := missing(target))}
@@ -51,8 +56,10 @@ def check(target, kernels, folder, parsed):
         )
 
 
-def test_every_kernel_is_valid(target, kernels, tmp_path):
-    check(target, kernels, tmp_path, parsed=True)
+def test_every_kernel_is_valid(target, kernels, callers, tmp_path):
+    """Each compiler reads every kernel, for one of its targets, and for all of them every kind of call."""
+    alike = [other for other in TARGETS if TARGETS[other] == TARGETS[target] and other not in LACKING]
+    check(target, share(kernels, alike.index(target), len(alike), callers), tmp_path, parsed=True)
 
 
 def test_code_for_some(target, kernels, tmp_path):

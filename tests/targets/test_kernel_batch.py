@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from kernel_batch import Emitted, culprit, joined, recorded
+from kernel_batch import Emitted, culprit, first_callers, joined, recorded, share
 from kernel_recorder import Recorder
 from target_compilers import refused
 
@@ -65,6 +65,16 @@ def test_headers_that_are_read_once_per_type(tmp_path):
     kernels = [Emitted(f"{n:016x}", "", program.text) for n, program in enumerate(programs)]
     for target in ("sm_80", "sm_90"):
         assert not refused(target, joined(kernels, True), tmp_path, True)
+
+
+def test_targets_of_a_compiler_share_kernels_and_each_has_every_call():
+    calls = ["pa_sin_f32(v_x)", "pa_sin_f32(v_y)", "pa_sin_f32(-v_y)", "__popc(n0_v_x)", "func_f(1)"]
+    kernels = [Emitted(str(n), "", call) for n, call in enumerate([*calls, calls[0]])]
+    callers = first_callers(kernels)
+    assert callers == {"0", "2", "3"}
+    parts = [[k.name for k in share(kernels, part, 2, callers)] for part in range(2)]
+    assert parts == [["0", "2", "3", "4"], ["0", "1", "2", "3", "5"]]
+    assert share(kernels, 0, 1, callers) == kernels
 
 
 def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):
