@@ -55,8 +55,8 @@ DEVICES = _devices()
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """What a file leaves is no garbage, nor are the imports and items of all tests before the first file: each
-    further collection would look at these millions of objects."""
+    """What a file leaves stays, as do the modules and items of all tests: millions of objects, at which each
+    further collection of garbage would look."""
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()
