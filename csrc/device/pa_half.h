@@ -51,6 +51,9 @@ PA_FN pa_f16 pa_f16_from_f64(double x) { return pa_f16_from_f32(pa_f32_odd_f64(x
 
 /* bfloat16 is the upper half of a float32 */
 PA_FN float pa_f32_from_bf16(pa_bf16 x) { return pa_f32_bits((uint32_t)x.bits << 16); }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 /* where NaNs lose their sign and payload */
+PA_FN pa_bf16 pa_bf16_from_f32(float x) { pa_bf16 h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(x)); return h; }
+#else
 PA_FN pa_bf16 pa_bf16_from_f32(float x)
 {
     uint32_t f = pa_bits_f32(x), rounded = f + 0x7fffu + ((f >> 16) & 1);
@@ -58,6 +61,7 @@ PA_FN pa_bf16 pa_bf16_from_f32(float x)
     h.bits = (uint16_t)((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : rounded >> 16);
     return h;
 }
+#endif
 /* Neighbours differ by one in their bits, read as a sign and a magnitude; only zero has two (IEEE 754, nextUp and nextDown). */
 #define PA_HALF_NEXTAFTER(S)                                                                                           \
     PA_FN pa_##S pa_nextafter_##S(pa_##S a, pa_##S b)                                                                  \

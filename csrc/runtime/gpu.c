@@ -37,19 +37,34 @@ void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before)
     if (before != device->context && !(before == 0 && device->usual)) ((set_fn)device->set_context)(before);
 }
 
+/* Elements of a row from which on blocks that end read memory faster than a full grid that strides over the rows: below, what a
+   block does before its first load takes longer than what is won. */
+#define LONG_ROW 1024
+
+/* Rows of a block, of which `few` have one each: its teams are as lang/emit_row.py makes them. */
+static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
+{
+    enum { FEW = 512, WARPS = 8 };
+    int64_t rows = count <= FEW ? 1 : WARPS;
+    while (rows > 1 && rows * size > step->kept) rows /= 2;
+    return rows;
+}
+
 /* Blocks of a step, 0 if it has no iteration. Without a bound each thread has its share and ends: blocks that come in order read
    memory in order, faster than those of a full grid that stride. */
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     if (step->threads == 0) return 1;
-    int64_t most = step->filling ? device->full_grid : INT32_MAX, count = step->width;
     if (step->factors < 0) return (unsigned)device->full_grid;
     const int64_t *values = (const int64_t *)slots;
+    const int64_t row = step->filling && step->row >= 0 ? values[step->row] : 0;
+    int64_t most = step->filling && row <= LONG_ROW ? device->full_grid : INT32_MAX, count = step->width;
     for (int k = 0; k < step->factors; ++k)
         if (values[step->slot[k]] <= 0) return 0;
     for (int k = 0; k < step->factors; ++k)
         if (__builtin_mul_overflow(count, values[step->slot[k]], &count)) return (unsigned)most;
     int64_t blocks = (count - 1) / ((int64_t)step->threads * step->share) + 1;
+    if (row > LONG_ROW) blocks = (blocks - 1) / rows_of(step, row, blocks) + 1;
     return (unsigned)(blocks < most ? blocks : most);
 }
 

@@ -102,14 +102,17 @@ typedef struct pa_gpu_operand {
 
 /* One kernel of a launch. `factors` slots hold the sizes whose product is the number of iterations; -1: only the device knows,
    and the grid fills it. `threads` per block; 0: one thread in all. `width` threads share an iteration, a thread takes
-   `share` of them; with `filling` the grid has no more blocks than fill the device. A block has `shared` bytes of dynamic
-   memory. */
+   `share` of them; with `filling` the grid has no more blocks than fill the device, unless the slot `row` (-1: none) says that
+   an iteration reads a long row: then blocks take what they keep, up to `kept` elements, and end. A block has `shared` bytes of
+   dynamic memory. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;
     int32_t width;
     int32_t share;
     int32_t filling;
+    int32_t row;
+    int32_t kept;
     int32_t shared;
     int32_t factors;
     int32_t slot[6];

@@ -201,8 +201,9 @@ class GpuDriver(GpuCalls):
     def function(self, module: int, name: str) -> int:
         """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
         slots whose product is the number of iterations, * if only the device knows it, . for one thread.
-        Behind them: b if an iteration is a block's, x and a number if a thread takes so many, @ and the bytes
-        of dynamic shared memory of a block."""
+        Behind them: b if an iteration is a block's, with the slot of its row's length and the elements that a
+        block keeps, if it does, x and a number if a thread takes so many, @ and the bytes of dynamic shared
+        memory of a block."""
         parts = [part.rpartition("=") for part in name.split(";") if part]  # none: a kernel of nothing
         steps = ffi.new("pa_gpu_step[]", len(parts))
         for step, (symbol, _, factors) in zip(steps, parts, strict=True):
@@ -212,8 +213,10 @@ class GpuDriver(GpuCalls):
             if step.shared:
                 self._share(step.function, step.shared)
             factors, _, share = factors.partition("x")
-            step.share, step.filling = int(share or 1), factors.endswith("b")
-            factors = factors.removesuffix("b")
+            factors, filling, row = factors.partition("b")
+            row, _, kept = row.partition(":")
+            step.share, step.filling = int(share or 1), bool(filling)
+            step.row, step.kept = int(row or -1), int(kept or 0)
             step.width = THREADS if step.filling else 1
             step.threads = 0 if factors == "." else THREADS
             slots = [] if factors in ("*", ".") else [int(f) for f in factors.split(",") if f]

@@ -73,13 +73,24 @@ GPU = Dialect(
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
+#define PA_BLOCK_SIZE 256 /* threads, of every launch */
+#define PA_WARP_BITS (PA_WARP == 64 ? 6 : 5)
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_WARP warpSize
+#define PA_TEAM_STEP (8 - PA_WARP_BITS) /* parts of a block have no barrier of their own */
 PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
 #else
 #define PA_WARP 32
+#define PA_TEAM_STEP 1
 PA_FN void pa_warp_sync(void) { __syncwarp(); }
+PA_FN void pa_warps_sync(int warps)
+{
+    const int team = warps * PA_WARP;
+    if (team == PA_BLOCK_SIZE) __syncthreads();
+    else asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / team), "r"(team) : "memory");
+}
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
 #endif
 template <typename T> PA_FN T pa_shuffle(T x, int d)
@@ -91,12 +102,12 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
-#define PA_BLOCK_SIZE 256 /* threads, of every launch */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
-PA_FN void pa_team_sync(bool whole)
+/* a team of so many of the block's warps meets */
+PA_FN void pa_team_sync(int warps)
 {
-    if (whole) __syncthreads();
+    if (warps > 1) pa_warps_sync(warps);
     else pa_warp_sync();
 }
 /* this thread's first iteration when each takes `share` of them, a block's width apart */

@@ -40,6 +40,7 @@ from .hoist import Hoist
 from .ir import (
     ArrayType,
     Atomic,
+    Cast,
     Const,
     Expr,
     For,
@@ -57,6 +58,7 @@ from .pins import Pins
 from .reshaped import Notes
 
 _FRAME = "frame"
+_THREADS = 256  # of a block
 _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
 _FEW = 512  # iterations whose blocks all run at once
 _FEW_WORTH = 64  # elements of one of these that are worth a block
@@ -173,12 +175,12 @@ class _Grid:
             known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in inside}
             code.hoisted, lines = self.hoist.loop(loop, known)
         code.sites = sites_of(loop.body)
-        code.keeps = False
+        code.kept = None
         digits, code.taken, code.digits = thread_digits(code, loop) or (why_not(code, loop, 1), "", {})
         ways, how = self.ways(loop)
         code.taken, code.digits = "", {}
         factors = ("*" if self.framed else self.factors(loop)) + how
-        text = self.open(f"{self.symbol}_{number}", factors, number, BLOCKS if code.keeps else 0)
+        text = self.open(f"{self.symbol}_{number}", factors, number, BLOCKS if code.kept else 0)
         if self.framed:
             text += self.load()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
@@ -204,7 +206,7 @@ class _Grid:
         """The loop's text, and how its grid differs from a thread for each iteration."""
         code, kernel = self.code, self.kernel
         if by_teams(loop, code.pure):
-            return self.teams(loop), "b"
+            return self.teams(loop), "b" + self.kept()
         store = filled(code, kernel, loop, self.code.pure)
         if store is None or (len(loop.ranges) > 1 and not in_tiles(loop)):
             return self.threads(loop), ""
@@ -220,18 +222,28 @@ class _Grid:
         sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
         before, ways = self.code.ways_of_team(self.kernel, loop, 3)
-        start, text = "whole ? blockIdx.x : pa_thread() / warpSize", ""
+        text = ""
         for test, head, body in ways:
             text += f" else if ({test}) {{\n" if test else " else {\n"
-            text += f"{head}        for (int64_t t = {start}; t < count; t += teams) {{\n"
+            text += f"{head}        for (int64_t t = first_team; t < count; t += teams) {{\n"
             text += f"{self.iteration(loop, body)}        }}\n    }}"
         return f"""\
     const int64_t most = {most};
-    const bool whole = count < most / {_BLOCKS_WORTH} || (count <= {_FEW} && count < most / {_FEW_WORTH});
+    const bool few = count <= {_FEW} && count < most / {_FEW_WORTH};
+    const bool whole = few || count < most / {_BLOCKS_WORTH};
     const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
+    const int warps = whole ? (int)blockDim.x / warpSize : 1;
+    const int64_t first_team = whole ? blockIdx.x : pa_thread() / warpSize;
     const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
 {before}    {text.removeprefix(" else ")}
 """
+
+    def kept(self) -> str:
+        """The slot of a kept row's length and the elements that a block keeps, if the loop has one."""
+        row = self.code.kept
+        reach = row.loops[0].ranges[0] if row is not None else None
+        slot = self.slot(reach.stop) if reach is not None and reach.start is None else None
+        return f"{slot}:{_THREADS * row.slots}" if row is not None and slot is not None else ""
 
     def threads(self, loop: For) -> str:
         """An iteration for each thread, and more where there are more."""
@@ -275,22 +287,32 @@ class _Grid:
 
     def factors(self, loop: For) -> str:
         """Slots whose product is the number of iterations, `*` where it isn't that simple."""
-        found, places, position = [], {}, 0
-        inside = assigned(*self.kernel.body)
-        kinds = {n: k for n, k in self.kernel.params if n not in inside}
-        for name, kind in self.kernel.params:
-            places[name] = position
-            position += _slot_count(kind, self.code.debug)
+        found = []
         for reach in loop.ranges:  # a start above 0 or a step leave iterations out
             if not all(
                 x is None or (isinstance(x, Const) and x.value >= 0) for x in (reach.start, reach.step)
             ):
                 return "*"
-            slot = _slot(reach.stop, places, kinds, self.code.debug)
+            slot = self.slot(reach.stop)
             if slot is None:
                 return "*"
             found.append(str(slot))
         return ",".join(found) if len(found) <= 6 else "*"
+
+    def slot(self, stop: Expr | None) -> int | None:
+        """The slot that holds a loop's bound, if one does."""
+        places, position = {}, 0
+        for name, kind in self.kernel.params:
+            places[name] = position
+            position += _slot_count(kind, self.code.debug)
+        while isinstance(stop, Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
+            stop = stop.a
+        if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in places:
+            return places[stop.array.name] + 1 + self.code.debug + stop.axis
+        inside = assigned(*self.kernel.body)
+        kinds = {n: k for n, k in self.kernel.params if n not in inside}
+        kind = kinds.get(stop.name) if isinstance(stop, Local) else None
+        return places[stop.name] if isinstance(kind, ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
 
 
 def _count(loop: For) -> str:
@@ -308,10 +330,3 @@ def _slot_count(kind: Any, debug: bool) -> int:
     if hasattr(kind, "ndim"):
         return 1 + debug + kind.ndim * (2 if kind.strided else 1)
     return 2 if kind.dtype.kind == "c" else 1
-
-
-def _slot(stop: Expr | None, places: dict[str, int], kinds: dict[str, Any], debug: bool) -> int | None:
-    if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in places:
-        return places[stop.array.name] + 1 + debug + stop.axis
-    kind = kinds.get(stop.name) if isinstance(stop, Local) else None
-    return places[stop.name] if isinstance(kind, ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]

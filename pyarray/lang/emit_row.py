@@ -2,7 +2,9 @@
 once, in vectors of 16 bytes, and kept in registers.
 
 Each thread has the same elements of the row in every loop. Rows that are too long for the registers are
-loaded anew in each loop; those that aren't dense or aligned take the text of every team.
+loaded anew in each loop; those that aren't dense or aligned take the text of every team. What one loop stores
+and later ones load, as the exponentials of a softmax, is kept likewise, and not stored if a later loop stores
+there.
 """
 
 from __future__ import annotations
@@ -16,7 +18,21 @@ from . import emit_views as views
 from .emit_apart import extent
 from .emit_code import Code, cname
 from .emit_wide import always
-from .ir import Atomic, For, Function, Invoke, Load, Local, Store, While, assigned, children, walk
+from .ir import (
+    Atomic,
+    For,
+    Function,
+    Invoke,
+    Load,
+    Local,
+    Size,
+    Store,
+    Stride,
+    While,
+    assigned,
+    children,
+    walk,
+)
 from .unordered import key_of
 
 SLOTS = 64  # elements of a row that a thread keeps at most
@@ -30,11 +46,13 @@ Place = tuple[str, tuple[str, ...]]  # an array and the variables of an index; "
 @dataclass(frozen=True)
 class Row:
     """`loops` run over the row; `uses` are the elements that each loads whatever comes, `stores` those that
-    it fills. What is `kept` is first loaded by the loop of that number. The arrays in `late` are read after
-    those in `early` are written, so they must not share memory."""
+    it fills. What is `kept` is first loaded by the loop of that number, or stored by it if it is in `made`,
+    which says whose registers it takes: of a place that is last used there, or its own. The arrays in `late`
+    are read after those in `early` are written, so they must not share memory."""
 
     loops: tuple[For, ...]
     kept: dict[Place, int]
+    made: dict[Place, Place]
     uses: tuple[tuple[Place, ...], ...]
     stores: tuple[tuple[Place, ...], ...]
     kinds: dict[Place, Any]
@@ -78,24 +96,78 @@ def find_row(code: Code, kernel: Function, loop: For, shared: list[For]) -> Row 
                 late |= set() if id(n) in before else {place[0]}
         found.append(own)
     found = [own - refused for own in found]
-    times = Counter(place for own in found for place in own)
-    kept = {p: next(k for k, own in enumerate(found) if p in own) for p, n in times.items() if n > 1}
-    slots = SLOTS
-    while slots * sum(kinds[p].dtype.itemsize for p in kept) > _BYTES:
-        slots //= 2
-    if not kept or slots < 8:
-        return None
-    uses = tuple(tuple(sorted(own)) for own in found)
     stores = []
     for s, own in zip(loops, found, strict=True):
         last = _last_stores(code, s, loop, params, own) if known else ()
         places = {p: n.array.type for n, p in last}
         kinds |= places
         stores.append(tuple(places))
+    elsewhere = {id(n) for n in nodes if isinstance(n, (Load, Invoke))} - before
+    for own, s in zip(found, loops, strict=True):
+        known_places = own.union(*stores)
+        elsewhere -= {id(n) for n in _loads(s) if _place(code, n, s, loop, params) in known_places}
+    made = {} if elsewhere else _made(code, kernel, loop, loops, stores, params)
+    for place, k in made.items():
+        late.add(place[0])
+        for own, s in zip(found[k + 1 :], loops[k + 1 :], strict=True):
+            own |= {place} & {_place(code, n, s, loop, params) for n in _loads(s)}
+    times = Counter(place for own in found for place in own)
+    kept = {p: next(k for k, own in enumerate(found) if p in own) for p, n in times.items() if n > 1} | made
+    homes = _homes(kept, made, found, kinds)
+    slots = SLOTS
+    while slots * sum(kinds[p].dtype.itemsize for p in kept if homes.get(p, p) == p) > _BYTES:
+        slots //= 2
+    if not kept or slots < 8:
+        return None
+    uses = tuple(tuple(sorted(own)) for own in found)
     kinds = {p: k for p, k in kinds.items() if p in times or any(p in places for places in stores)}
     late &= {p[0] for p in times}
     early = tuple(sorted(written)) if late else ()
-    return Row(tuple(loops), kept, uses, tuple(stores), kinds, early, tuple(sorted(late)), slots)
+    return Row(tuple(loops), kept, homes, uses, tuple(stores), kinds, early, tuple(sorted(late)), slots)
+
+
+def _loads(s: For) -> Iterator[Load]:
+    return (n for st in s.body for n in walk(st) if isinstance(n, Load))
+
+
+def _made(
+    code: Code,
+    kernel: Function,
+    loop: For,
+    loops: list[For],
+    stores: list[tuple[Place, ...]],
+    params: dict[str, Any],
+) -> dict[Place, int]:
+    """Places that one loop stores and later ones load, and the number of the first that stores there. In the
+    iteration the array is loaded and stored nowhere else, and it has no other name."""
+    nodes = [n for st in loop.body for n in walk(st) if isinstance(n, (Load, Store))]
+    touched = Counter(n.array.name for n in nodes if isinstance(n.array, Local))
+    named = Counter(n.name for st in kernel.body for n in walk(st) if isinstance(n, Local))
+    parts = [n for st in kernel.body for n in walk(st) if isinstance(n, (Load, Store, Size, Stride))]
+    named -= Counter(n.array.name for n in parts if isinstance(n.array, Local))
+    made = {}
+    for place in {p for places in stores for p in places if not named[p[0]]}:
+        first = next(k for k, places in enumerate(stores) if place in places)
+        loads = [
+            n for s in loops[first + 1 :] for n in _loads(s) if _place(code, n, s, loop, params) == place
+        ]
+        if loads and touched[place[0]] == len(loads) + sum(place in places for places in stores):
+            made[place] = first
+    return made
+
+
+def _homes(
+    kept: dict[Place, int], made: dict[Place, int], found: list[set[Place]], kinds: dict[Place, Any]
+) -> dict[Place, Place]:
+    """Whose registers hold what a loop makes: of a kept place that no later loop uses, if there is one."""
+    last = {p: max(k for k, own in enumerate(found) if p in own) for p in kept}
+    homes, taken = dict[Place, Place](), set[Place]()
+    for place, first in sorted(made.items(), key=lambda item: item[1]):
+        ended = (p for p in kept if p != place and last[p] == first and p not in taken)
+        free = next((p for p in ended if kinds[p].dtype == kinds[place].dtype), place)
+        taken.add(free)
+        homes[place] = homes.get(free, free)
+    return homes
 
 
 def _plain(s: For, loop: For) -> bool:
@@ -189,15 +261,31 @@ def prepare(code: Code, kernel: Function, row: Row, pad: str) -> str:
         tests.append(f"{steps[place[1].index('')]} == (int64_t)sizeof({kind.dtype.ctype})")
         mask = min(size * row.share, 16) - 1
         tests.append(f"(({' | '.join([f'(uint64_t)({first})', *others])}) & {mask}) == 0")
-    if row.late:
-        kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.early}
-        text += "".join(extent(cname(n), kinds[n]) for n in sorted({*row.early, *row.late}))
-        for a in row.late:
-            for b in (b for b in row.early if b != a):
-                tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
+    pairs = [(a, b) for a in row.late for b in row.early if b != a]
+    kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.early}
+    text += "".join(extent(cname(n), kinds[n]) for n in sorted({n for pair in pairs for n in pair}))
+    for a, b in pairs:
+        tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     joined = f"\n{pad}    && ".join(tests)
     text += f"{pad}const bool wide = {joined};\n"
-    return f"{text}{pad}const bool fits = wide && row_size <= team * {row.slots};\n"
+    text += f"{pad}int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads keep a row */\n"
+    text += f"{pad}while (bits < 8 && row_size > ({row.slots} << bits)) bits += PA_TEAM_STEP;\n"
+    return f"{text}{pad}const bool fits = wide && row_size <= ({row.slots} << bits);\n"
+
+
+def kept_team(row: Row, pad: str) -> str:
+    """The team of a row that is kept: no more warps than it takes, so that a block has several rows on their
+    way at once. Each warp has a part of the row without gaps, in which a thread's places are constants apart
+    whatever the number of warps: otherwise they are kept in registers."""
+    return f"""\
+{pad}const int team = 1 << bits, warps = team / PA_WARP, rank = (int)threadIdx.x & (team - 1);
+{pad}const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+{pad}const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+{pad}const int vectors = ((int)row_size / {row.share} + team - 1) >> bits; /* of a thread */
+{pad}const int part = vectors * PA_WARP * {row.share};
+{pad}const int begin = rank / PA_WARP * part + rank % PA_WARP * {row.share};
+{pad}const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
+"""
 
 
 def pointers(code: Code, row: Row, pad: str) -> str:
@@ -213,7 +301,8 @@ def pointers(code: Code, row: Row, pad: str) -> str:
 def registers(row: Row, pad: str) -> str:
     """What a thread keeps."""
     count = row.slots // row.share
-    return "".join(f"{pad}{_vector(row, p)} keep{_number(row, p)}[{count}];\n" for p in row.kept)
+    places = [p for p in row.kept if row.made.get(p, p) == p]
+    return "".join(f"{pad}{_vector(row, p)} {_kept(row, p)}[{count}];\n" for p in places)
 
 
 def _vector(row: Row, place: Place) -> str:
@@ -224,12 +313,17 @@ def _number(row: Row, place: Place) -> int:
     return list(row.kinds).index(place)
 
 
+def _kept(row: Row, place: Place) -> str:
+    """The vectors of a kept place."""
+    return f"keep{_number(row, row.made.get(place, place))}"
+
+
 def loaded(row: Row, s: For, fits: bool) -> dict[Place, str]:
     """What the loop's body finds in registers: array and variables → C text. `fits`: the row is kept."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     (variable,) = s.variables
     texts = {
-        p: f"keep{_number(row, p)}[c].v[j]" if fits and p in row.kept else f"take{_number(row, p)}.v[j]"
+        p: f"{_kept(row, p)}[c].v[j]" if fits and p in row.kept else f"take{_number(row, p)}.v[j]"
         for p in row.uses[k]
     }
     return {(p[0], index_of(p, variable)): text for p, text in texts.items()}
@@ -247,16 +341,14 @@ def kept_loop(row: Row, s: For, body: str, pad: str) -> str:
     twelve more."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     head = f"{pad}#pragma unroll\n{pad}for (int c = 0; c < {row.slots // row.share}; ++c) {{\n"
-    head += (
-        f"{pad}    const int first = (c * team + rank) * {row.share};\n{pad}    if (first < row_size) {{\n"
-    )
+    head += f"{pad}    const int first = begin + c * (PA_WARP * {row.share});\n{pad}    if (first < end) {{\n"
     tail = f"{pad}    }}\n{pad}}}\n"
     text = ""
     for place in (p for p in row.uses[k] if row.kept.get(p) == k):  # all of it is on its way at once
         n, inner = _number(row, place), f"{pad}        "
-        text += f"{head}{inner}keep{n}[c] = pa_load_past<{_vector(row, place)}>(row{n} + first);\n{tail}"
+        text += f"{head}{inner}keep{n}[c] = *(const {_vector(row, place)} *)(row{n} + first);\n{tail}"
     others = [p for p in row.uses[k] if p not in row.kept]
-    return text + head + _elements(row, k, others, body, pad + "    ") + tail
+    return text + head + _elements(row, k, others, body, pad + "    ", kept=True) + tail
 
 
 def streamed_loop(row: Row, s: For, body: str, pad: str) -> str:
@@ -270,7 +362,7 @@ def streamed_loop(row: Row, s: For, body: str, pad: str) -> str:
     return f"{text}{_elements(row, k, row.uses[k], body, pad)}{pad}}}\n"
 
 
-def _elements(row: Row, k: int, taken: Sequence[Place], body: str, pad: str) -> str:
+def _elements(row: Row, k: int, taken: Sequence[Place], body: str, pad: str, kept: bool = False) -> str:
     """The elements of one vector: loads of those `taken`, the body for each, stores."""
     (variable,), inner = row.loops[k].variables, f"{pad}    "
     text = ""
@@ -282,6 +374,9 @@ def _elements(row: Row, k: int, taken: Sequence[Place], body: str, pad: str) -> 
     text += f"{inner}#pragma unroll\n{inner}for (int j = 0; j < {row.share}; ++j) {{\n"
     text += f"{inner}    const int64_t {cname(variable)} = row_low + first + j;\n{body}{inner}}}\n"
     for place in row.stores[k]:
-        n = _number(row, place)
-        text += f"{inner}*({_vector(row, place)} *)(row{n} + first) = give{n};\n"
+        n, made = _number(row, place), kept and place in row.made
+        if made and any(place in own for own in row.uses[k + 1 :]):
+            text += f"{inner}{_kept(row, place)}[c] = give{n};\n"
+        if not made or not any(place in places for places in row.stores[k + 1 :]):
+            text += f"{inner}*({_vector(row, place)} *)(row{n} + first) = give{n};\n"
     return text

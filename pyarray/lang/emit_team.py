@@ -20,6 +20,7 @@ from .emit_row import (
     filled_places,
     find_row,
     kept_loop,
+    kept_team,
     loaded,
     pointers,
     prepare,
@@ -80,7 +81,7 @@ class GridCode(Code):
     read = False  # whether a thread of the team may have read memory since they last met
     row: Row | None = None  # that is taken in vectors, in the text at hand
     fits = True  # whether it is kept in registers there
-    keeps = False  # whether the loop at hand has such a row
+    kept: Row | None = None  # such a row of the loop at hand
     fills: Mapping[Place, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
@@ -95,19 +96,14 @@ class GridCode(Code):
         if row is None:
             self.team = False
             return "", [("", "", text)]
-        self.row, self.keeps, before = row, True, prepare(self, kernel, row, "    ")
+        self.row, self.kept, before = row, row, prepare(self, kernel, row, "    ")
         ways = []
         for self.fits in (True, False):
             self.read = False
             ways.append(pointers(self, row, "    " * indent) + self.block(loop.body, indent))
         kept = registers(row, "    " * indent) + ways[0]
         self.row, self.team = None, False
-        block = f"{pad}constexpr bool whole = true; /* with a constant width, places are constants apart */\n"
-        block += f"{pad}constexpr int team = PA_BLOCK_SIZE;\n"
-        warp = f"{pad}constexpr bool whole = false;\n{pad}const int team = PA_WARP;\n"
-        return before, [
-            ("fits && whole", block, kept), ("fits", warp, kept), ("wide", "", ways[1]), ("", "", text),
-        ]  # fmt: skip
+        return before, [("fits", kept_team(row, pad), kept), ("wide", "", ways[1]), ("", "", text)]
 
     def statement(self, s: Stmt, indent: int) -> str:
         reads = self.team and not self.owned(s) and any(isinstance(n, (Load, Invoke)) for n in walk(s))
@@ -127,7 +123,7 @@ class GridCode(Code):
 
     def met(self, pad: str) -> str:
         """The threads meet, if one of them may have read what is stored next."""
-        text = f"{pad}pa_team_sync(whole);\n" if self.read else ""
+        text = f"{pad}pa_team_sync(warps);\n" if self.read else ""
         self.read = False
         return text
 
@@ -138,7 +134,7 @@ class GridCode(Code):
         text = super().write_Store(s, pad, indent)
         if not self.team:
             return text
-        return f"{self.met(pad)}{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(whole);\n"
+        return f"{self.met(pad)}{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(warps);\n"
 
     def write_For(self, s: For, pad: str, indent: int) -> str:
         if self.team and self.owned(s):
@@ -183,7 +179,7 @@ class GridCode(Code):
         text += self.joined(s, lanes, types, inner) if s.reductions else ""
         self.renamed = saved
         self.read = False  # for who has an other's part of a reduction has waited for its reads
-        return f"{text}{pad}}}\n" + (f"{pad}pa_team_sync(whole);\n" if stores else "")
+        return f"{text}{pad}}}\n" + (f"{pad}pa_team_sync(warps);\n" if stores else "")
 
     def strided_loop(self, s: For, pad: str, indent: int) -> str:
         """Single elements: neighbouring threads have neighbours."""
@@ -246,14 +242,15 @@ class GridCode(Code):
 
         text = f"{pad}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}    {x} = {both(op, kind, x, f'pa_shuffle({x}, d)')};\n")
-        text += f"{pad}}}\n{pad}if (whole) {{\n"
+        text += f"{pad}}}\n{pad}if (warps > 1) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
-        text += f"{pad}    __syncthreads(); /* the ones before have been read */\n"
+        text += f"{pad}    const int first_warp = ((int)threadIdx.x - rank) / warpSize;\n"
+        text += f"{pad}    pa_team_sync(warps); /* the ones before have been read */\n"
         text += f"{pad}    if (pa_lane() == 0) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x / warpSize] = {x};\n")
-        text += f"{pad}    }}\n{pad}    __syncthreads();\n"
-        text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[0];\n")
-        text += f"{pad}    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {{\n"
+        text += f"{pad}    }}\n{pad}    pa_team_sync(warps);\n"
+        text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[first_warp];\n")
+        text += f"{pad}    for (int w = first_warp + 1; w < first_warp + warps; ++w) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}        {x} = {both(op, kind, x, f'all_{x}[w]')};\n")
         text += f"{pad}    }}\n{pad}}}\n"
         return text + each(lambda acc, op, x, kind: f"{pad}{cname(acc)} = {both(op, kind, cname(acc), x)};\n")

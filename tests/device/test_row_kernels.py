@@ -12,7 +12,7 @@ from kernel_tools import agree, launch, on
 import pyarray as pa
 from pyarray.lang.markers import unordered
 
-WIDTHS = [0, 1, 2, 31, 32, 33, 64, 257, 1000, 1024, 5000, 8192, 17000]
+WIDTHS = [0, 1, 2, 31, 32, 33, 64, 257, 1000, 1024, 2048, 3000, 5000, 8192, 17000]
 DTYPES = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 
 

@@ -75,6 +75,16 @@ def rows(m, out):
         out[i] = total
 
 
+@kernel
+def kept(m, out):
+    for i in range(m.shape[0]):
+        total = pa.float64(0)
+        for j in unordered(range(m.shape[1])):
+            total = total + m[i, j]
+        for j in unordered(range(m.shape[1])):
+            out[i, j] = m[i, j] / total
+
+
 def test_user_kernels(compiled):
     v, out = pa.ones(16, dtype="float32"), pa.zeros(16, dtype="float32")
     mixed(v, out, 8, 2.0)
@@ -85,6 +95,9 @@ def test_user_kernels(compiled):
     assert names == [".", "*x4", "."]
     rows(pa.ones((4, 8)), pa.zeros(4))
     assert compiled["rows", False].endswith("=1b")
+    kept(pa.ones((4, 8)), pa.zeros((4, 8)))
+    assert compiled["kept", False].endswith("=1b2:4096")  # m's sizes: rows, and the length of one
+    assert compiled["kept", True].endswith("=2b3:4096")
 
 
 def test_library_kernels(compiled, monkeypatch):

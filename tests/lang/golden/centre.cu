@@ -3,13 +3,24 @@
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
+#define PA_BLOCK_SIZE 256 /* threads, of every launch */
+#define PA_WARP_BITS (PA_WARP == 64 ? 6 : 5)
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_WARP warpSize
+#define PA_TEAM_STEP (8 - PA_WARP_BITS) /* parts of a block have no barrier of their own */
 PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
 #else
 #define PA_WARP 32
+#define PA_TEAM_STEP 1
 PA_FN void pa_warp_sync(void) { __syncwarp(); }
+PA_FN void pa_warps_sync(int warps)
+{
+    const int team = warps * PA_WARP;
+    if (team == PA_BLOCK_SIZE) __syncthreads();
+    else asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / team), "r"(team) : "memory");
+}
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
 #endif
 template <typename T> PA_FN T pa_shuffle(T x, int d)
@@ -21,12 +32,12 @@ template <typename T> PA_FN T pa_shuffle(T x, int d)
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
-#define PA_BLOCK_SIZE 256 /* threads, of every launch */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
-PA_FN void pa_team_sync(bool whole)
+/* a team of so many of the block's warps meets */
+PA_FN void pa_team_sync(int warps)
 {
-    if (whole) __syncthreads();
+    if (warps > 1) pa_warps_sync(warps);
     else pa_warp_sync();
 }
 /* this thread's first iteration when each takes `share` of them, a block's width apart */
@@ -106,8 +117,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     (void)v_x;
     const int64_t count = v_x.n0;
     const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
-    const bool whole = count < most / 1024 || (count <= 512 && count < most / 64);
+    const bool few = count <= 512 && count < most / 64;
+    const bool whole = few || count < most / 1024;
     const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
+    const int warps = whole ? (int)blockDim.x / warpSize : 1;
+    const int64_t first_team = whole ? blockIdx.x : pa_thread() / warpSize;
     const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
     const int64_t row_low = 0;
     const int64_t row_size = v_x.n1 - row_low;
@@ -116,11 +130,18 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
         && v_out.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
-    const bool fits = wide && row_size <= team * 32;
-    if (fits && whole) {
-        constexpr bool whole = true; /* with a constant width, places are constants apart */
-        constexpr int team = PA_BLOCK_SIZE;
-        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+    int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads keep a row */
+    while (bits < 8 && row_size > (32 << bits)) bits += PA_TEAM_STEP;
+    const bool fits = wide && row_size <= (32 << bits);
+    if (fits) {
+        const int team = 1 << bits, warps = team / PA_WARP, rank = (int)threadIdx.x & (team - 1);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        const int vectors = ((int)row_size / 4 + team - 1) >> bits; /* of a thread */
+        const int part = vectors * PA_WARP * 4;
+        const int begin = rank / PA_WARP * part + rank % PA_WARP * 4;
+        const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
+        for (int64_t t = first_team; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
         float v_s = 0;
@@ -133,15 +154,15 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 float lane_v_s = 0.0f;
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < row_size) {
-                        keep0[c] = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                    const int first = begin + c * (PA_WARP * 4);
+                    if (first < end) {
+                        keep0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                 }
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < row_size) {
+                    const int first = begin + c * (PA_WARP * 4);
+                    if (first < end) {
                         #pragma unroll
                         for (int j = 0; j < 4; ++j) {
                             const int64_t v_j = row_low + first + j;
@@ -152,15 +173,16 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 for (int d = warpSize / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
                 }
-                if (whole) {
+                if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
-                    __syncthreads(); /* the ones before have been read */
+                    const int first_warp = ((int)threadIdx.x - rank) / warpSize;
+                    pa_team_sync(warps); /* the ones before have been read */
                     if (pa_lane() == 0) {
                         all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
                     }
-                    __syncthreads();
-                    lane_v_s = all_lane_v_s[0];
-                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                    pa_team_sync(warps);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                         lane_v_s = (lane_v_s + all_lane_v_s[w]);
                     }
                 }
@@ -169,8 +191,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             {
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < row_size) {
+                    const int first = begin + c * (PA_WARP * 4);
+                    if (first < end) {
                         pa_vector<float, 4> give1;
                         #pragma unroll
                         for (int j = 0; j < 4; ++j) {
@@ -181,76 +203,10 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     }
                 }
             }
-            pa_team_sync(whole);
-        }
-    } else if (fits) {
-        constexpr bool whole = false;
-        const int team = PA_WARP;
-        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
-        const int64_t v_i = t;
-        float v_first = 0;
-        float v_s = 0;
-            pa_vector<float, 4> keep0[8];
-            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
-            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
-            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
-            v_s = 0.0f;
-            {
-                float lane_v_s = 0.0f;
-                #pragma unroll
-                for (int c = 0; c < 8; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < row_size) {
-                        keep0[c] = pa_load_past<pa_vector<float, 4>>(row0 + first);
-                    }
-                }
-                #pragma unroll
-                for (int c = 0; c < 8; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < row_size) {
-                        #pragma unroll
-                        for (int j = 0; j < 4; ++j) {
-                            const int64_t v_j = row_low + first + j;
-                            lane_v_s = (lane_v_s + keep0[c].v[j]);
-                        }
-                    }
-                }
-                for (int d = warpSize / 2; d > 0; d /= 2) {
-                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
-                }
-                if (whole) {
-                    __shared__ float all_lane_v_s[PA_WARPS];
-                    __syncthreads(); /* the ones before have been read */
-                    if (pa_lane() == 0) {
-                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
-                    }
-                    __syncthreads();
-                    lane_v_s = all_lane_v_s[0];
-                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
-                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
-                    }
-                }
-                v_s = (v_s + lane_v_s);
-            }
-            {
-                #pragma unroll
-                for (int c = 0; c < 8; ++c) {
-                    const int first = (c * team + rank) * 4;
-                    if (first < row_size) {
-                        pa_vector<float, 4> give1;
-                        #pragma unroll
-                        for (int j = 0; j < 4; ++j) {
-                            const int64_t v_j = row_low + first + j;
-                            give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
-                        }
-                        *(pa_vector<float, 4> *)(row1 + first) = give1;
-                    }
-                }
-            }
-            pa_team_sync(whole);
+            pa_team_sync(warps);
         }
     } else if (wide) {
-        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+        for (int64_t t = first_team; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
         float v_s = 0;
@@ -272,15 +228,16 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 for (int d = warpSize / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
                 }
-                if (whole) {
+                if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
-                    __syncthreads(); /* the ones before have been read */
+                    const int first_warp = ((int)threadIdx.x - rank) / warpSize;
+                    pa_team_sync(warps); /* the ones before have been read */
                     if (pa_lane() == 0) {
                         all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
                     }
-                    __syncthreads();
-                    lane_v_s = all_lane_v_s[0];
-                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                    pa_team_sync(warps);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                         lane_v_s = (lane_v_s + all_lane_v_s[w]);
                     }
                 }
@@ -299,10 +256,10 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     *(pa_vector<float, 4> *)(row1 + first) = give1;
                 }
             }
-            pa_team_sync(whole);
+            pa_team_sync(warps);
         }
     } else {
-        for (int64_t t = whole ? blockIdx.x : pa_thread() / warpSize; t < count; t += teams) {
+        for (int64_t t = first_team; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
         float v_s = 0;
@@ -319,15 +276,16 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 for (int d = warpSize / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
                 }
-                if (whole) {
+                if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
-                    __syncthreads(); /* the ones before have been read */
+                    const int first_warp = ((int)threadIdx.x - rank) / warpSize;
+                    pa_team_sync(warps); /* the ones before have been read */
                     if (pa_lane() == 0) {
                         all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
                     }
-                    __syncthreads();
-                    lane_v_s = all_lane_v_s[0];
-                    for (int w = 1; w < (int)(blockDim.x / warpSize); ++w) {
+                    pa_team_sync(warps);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                         lane_v_s = (lane_v_s + all_lane_v_s[w]);
                     }
                 }
@@ -341,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
                 }
             }
-            pa_team_sync(whole);
+            pa_team_sync(warps);
         }
     }
 }
