@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._dynamo import disable
+from torch._dynamo.utils import flatten_graph_inputs
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 from .decompositions import decompositions
+from .equal_nodes import merge_equal, partition
 from .fusion import Fusion
 from .product import product_from
 from .program import Program
@@ -31,6 +35,7 @@ def compile_graph(
     inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
     """
     with relaxed(environment(inputs)):
+        merge_equal(module.graph)
         separate(module.graph)
         fusion = Fusion(module.graph, hints_of(inputs), product_from).run()
         recompute(fusion)
@@ -52,23 +57,52 @@ def watching(watch: Watch | None) -> Call:
 
 
 def _tracing(watch: Watch | None) -> Call:
-    """Dynamo's graphs are taken apart into ATen operators, with gradients."""
+    """Dynamo's graphs are taken apart into ATen operators, with gradients: as by torch's own `aot_autograd`,
+    which loads a part of Inductor to look for a setting of its debugger."""
 
-    def forward(module: GraphModule, inputs: Sequence[Any]) -> Call:
-        return compile_graph(module, inputs, watch=watch)
+    def forward(gm: GraphModule, example_inputs: Sequence[Any]) -> Call:
+        return compile_graph(gm, example_inputs, watch=watch)
 
-    def backward(module: GraphModule, inputs: Sequence[Any]) -> Call:
-        return compile_graph(module, inputs, ("tangents",), watch)
+    def backward(gm: GraphModule, example_inputs: Sequence[Any]) -> Call:
+        return _untraced(compile_graph(gm, example_inputs, ("tangents",), watch))
 
-    made: Call = aot_autograd(
-        fw_compiler=forward,
-        bw_compiler=backward,
-        inference_compiler=forward,
-        decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
-        keep_inference_input_mutations=True,
-    )
+    def made(module: GraphModule, inputs: Sequence[Any]) -> Call:
+        if any(isinstance(x, (list, tuple, dict)) for x in inputs):
+            nested: Call = flatten_graph_inputs(module, inputs, made)
+            return nested
+        with _uncollected():
+            call = aot_module_simplified(
+                module,
+                inputs,
+                fw_compiler=forward,
+                bw_compiler=_untraced(backward),
+                inference_compiler=forward,
+                decompositions=decompositions(),
+                partition_fn=partition,
+                keep_inference_input_mutations=True,
+            )
+        return _untraced(call)
+
     return made
+
+
+def _untraced(call: Call) -> Call:
+    """The same function, into which Dynamo doesn't look."""
+    found: Call = disable(call, reason="it is compiled")
+    return found
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Python looks for garbage again and again while many objects are made that stay, and goes through all of
+    torch's modules for it. Who stopped it lets it go on."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def pyarray(

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .group import is_gpu
@@ -33,9 +33,10 @@ _KEPT = (
 
 @cache  # there is one table
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """By operator."""
+    """By operator. Composite ones aren't in it: torch takes them apart itself, and a table of them takes long
+    to make."""
     table = {
-        op: made for op, made in core_aten_decompositions().items()
+        op: made for op, made in _core_aten_decompositions_post_autograd().items()
         if not str(op).removeprefix("aten.").startswith(_KEPT)
     }  # fmt: skip
     return table | get_decompositions(_TAKEN) | _OURS

@@ -19,8 +19,8 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._guards import TracingContext
 from torch._prims_common import infer_size, is_contiguous_or_false
 from torch._subclasses.fake_impls import _compute_stride
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx import GraphModule
+from torch._subclasses.fake_tensor import FakeTensor, disable_fake_tensor_cache
+from torch.fx import GraphModule, Node
 from torch.fx.experimental import _config
 from torch.utils._sympy.value_ranges import ValueRanges
 
@@ -44,13 +44,32 @@ def compiled(module: GraphModule, inputs: Sequence[Any], make: Call) -> tuple[Ca
         return make(module, inputs), False
     try:
         fakes = _faked(inputs)
-        with relaxed(env):
+        with relaxed(env), _remembering(module):
             return make(module, fakes), True
     except TorchDynamoException:
         raise
     except Exception as error:  # torch's way is an experiment: what it can't do is done as it always was
         _log.debug("a graph was traced again, for sizes from 2 on: %s", error)
         return make(module, inputs), False
+
+
+@contextmanager
+def _remembering(module: GraphModule) -> Iterator[None]:
+    """torch notes the results of all operators on tensors without memory, in case one comes again. A note
+    takes about as long as the result, so it is for graphs that repeat themselves, with many layers."""
+    mode: Any = TracingContext.get().fake_mode
+    calls = [n for n in module.graph.nodes if n.op in ("call_function", "call_method")]
+    kinds = {(n.target, tuple(_shape(x) for x in n.all_input_nodes)) for n in calls}
+    if 2 * len(kinds) < len(calls):
+        yield
+    else:
+        with disable_fake_tensor_cache(mode):
+            yield
+
+
+def _shape(node: Node) -> tuple[str, ...]:
+    value = node.meta.get("example_value")
+    return tuple(map(str, value.shape)) if isinstance(value, torch.Tensor) else ()
 
 
 def _can_relax(env: Any) -> bool:

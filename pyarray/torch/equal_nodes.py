@@ -1,0 +1,125 @@
+"""Nodes of a graph that compute the same become one.
+
+torch's own pass does that for graphs with gradients alone, before they are cut in two, and loads all of
+Inductor for it. So it is turned off, and this one runs for every graph.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch._functorch import config
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import Graph, GraphModule, Node
+
+_settings: Any = config
+_NAMESPACES = ("aten", "prims")  # what others' operators do is theirs to know
+_MODULES = ("operator", "_operator", "math", "torch")  # of functions of sizes
+_LEFT = ("empty", "new_empty", "resize", "_resize")  # begin the names of what leaves memory as it was
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class Unknown(Exception):
+    """An argument that isn't compared here."""
+
+
+def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModule, GraphModule]:
+    """A graph with gradients as torch cuts it: forward and backward."""
+    merge_equal(module.graph)
+    with _settings.patch(cse=False):
+        made: tuple[GraphModule, GraphModule] = min_cut_rematerialization_partition(module, inputs, **named)
+    return made
+
+
+def merge_equal(graph: Graph) -> None:
+    """Let the first of equal nodes take the place of the others. Not those whose memory is returned, which
+    the caller may change, nor what draws random numbers or leaves memory as it was. What changes memory
+    stands between: nodes on both sides of it are never merged."""
+    returned = _storages(next(n for n in graph.nodes if n.op == "output").all_input_nodes)
+    known: dict[Any, Node] = {}
+    for node in list(graph.nodes):
+        if node.op != "call_function":
+            continue
+        if not _pure(node.target):
+            known.clear()
+            continue
+        if _uncertain(node) or _storages([node]) & returned:
+            continue
+        try:
+            key = node.target, _key(node.args), _key(node.kwargs), _meaning(node.meta.get("val"))
+        except Unknown:
+            continue
+        first = known.setdefault(key, node)
+        if first is not node:
+            node.replace_all_uses_with(first)
+            graph.erase_node(node)
+
+
+def _storages(nodes: list[Node]) -> set[int]:
+    """The memory behind tensors of nodes."""
+    values = [x for n in nodes for x in _leaves(n.meta.get("val")) if isinstance(x, torch.Tensor)]
+    return {x.untyped_storage()._cdata for x in values if x.layout == torch.strided}
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [x for y in value for x in _leaves(y)] if isinstance(value, (tuple, list)) else [value]
+
+
+def _pure(target: Any) -> bool:
+    """Whether it changes no memory."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target.namespace in _NAMESPACES and not target._schema.is_mutable
+    return _of_sizes(target)
+
+
+def _of_sizes(target: Callable[..., Any] | str) -> bool:
+    return target is operator.getitem or getattr(target, "__module__", None) in _MODULES
+
+
+def _uncertain(node: Node) -> bool:
+    """Whether two of it may have different results, or it is there for what it checks."""
+    target, value = node.target, node.meta.get("val")
+    if value is None:
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    random = torch.Tag.nondeterministic_seeded in target.tags
+    return random or target.name().partition("::")[2].startswith(_LEFT)
+
+
+def _key(x: Any) -> Any:
+    """An argument such that equal ones mean the same: 1, 1.0 and True don't, nor do 0.0 and -0.0."""
+    if isinstance(x, (tuple, list)):
+        return tuple(map(_key, x))
+    if isinstance(x, dict):
+        return tuple((name, _key(y)) for name, y in sorted(x.items()))
+    if isinstance(x, slice):
+        return "slice", _key(x.start), _key(x.stop), _key(x.step)
+    if isinstance(x, _SYMBOLIC):
+        return type(x), x.node.expr
+    if isinstance(x, (bool, int, float, complex)):
+        return type(x), repr(x)
+    settings = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+    if x is None or isinstance(x, (Node, str, *settings)):
+        return x
+    raise Unknown(f"an argument is a {type(x).__name__}")
+
+
+def _meaning(value: Any) -> Any:
+    """What is known of a result; sizes that depend on data are others in each node."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_meaning, value))
+    if not isinstance(value, torch.Tensor):
+        return _key(value)
+    if value.layout != torch.strided:
+        raise Unknown(f"a tensor is {value.layout}")
+    sizes = *value.shape, *value.stride(), value.storage_offset()
+    return (tuple(map(_size, sizes)), value.dim(), value.dtype, value.device, value.is_conj(), value.is_neg())
+
+
+def _size(n: Any) -> sympy.Expr:
+    return n.node.expr if isinstance(n, torch.SymInt) else sympy.Integer(n)
