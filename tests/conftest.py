@@ -22,8 +22,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests count compiles.
 os.environ["PYARRAY_WARMED"] = "0"
 
-# There are as many workers as cores: more threads of NumPy's and torch's libraries would spin for each other.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+# There are as many workers as cores: more threads of NumPy's and torch's libraries would spin for each other,
+# and each process of torch's compiler imports torch anew.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
     os.environ.setdefault(_name, "1")
 
 # The first example of a test compiles kernels, so times say nothing.

@@ -254,7 +254,7 @@ EXPORT int hiprtcGetLoweredName(Program *program, const char *expression, const 
 EXPORT int hiprtcCompileProgram(Program *program, int count, const char **options)
 {
     const char *compiler = getenv("HIP_EMULATOR_CXX");
-    std::vector<std::string> command = {compiler ? compiler : "c++", "-O1", "-fPIC", "-pipe", "-fno-exceptions", "-fno-rtti",
+    std::vector<std::string> command = {compiler ? compiler : "c++", "-Og", "-fPIC", "-pipe", "-fno-exceptions", "-fno-rtti",
                                         "-fno-strict-aliasing", "-fno-math-errno", "-I" PA_DEVICE_HEADERS, "-DPA_GRID_RUNTIME=1",
                                         "-D__HIPCC_RTC__=1", "-D__HIP_PLATFORM_AMD__=1"};
     std::string target = emulator.devices[current_device].target;
