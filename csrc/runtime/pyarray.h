@@ -34,6 +34,15 @@ pa_pool *pa_pool_create(int threads);
 /* Stops and joins the workers. Nobody may be inside pa_parallel_for on this pool. NULL is ignored. */
 void pa_pool_destroy(pa_pool *pool);
 
+/* A team of threads that somebody else keeps: fn(data) runs once on each, the caller among them, and all have returned when it
+   does. `threads` 0 means as many as the team has, `flags` are 0: GOMP_parallel of an OpenMP runtime. */
+typedef void (*pa_team)(void (*fn)(void *data), void *data, unsigned threads, unsigned flags);
+
+/* Loops of this pool run on the team at that address, on at most as many threads as the pool has, and its own workers sleep;
+   0: on its own workers. Meant for a program whose other part keeps such a team waiting, which takes the processors from
+   workers. A team doesn't survive fork(): a child goes back to workers of its own. */
+void pa_pool_use(pa_pool *pool, uintptr_t team);
+
 /* Workers, the caller included; 1 for NULL. */
 int pa_pool_threads(const pa_pool *pool);
 

@@ -32,13 +32,18 @@ typedef struct worker {
 #endif
 } worker;
 
-struct pa_pool {
-    /* The job, written by the caller while no block is open. */
+/* The first five are written by the caller while no block is open. */
+typedef struct job {
     pa_block block;
     void *context;
     int64_t count, grain, blocks;
+    int threads;                              /* the most that work on it */
     _Alignas(LINE) _Atomic int64_t remaining; /* blocks not taken yet; below zero means none, too */
-    _Alignas(LINE) _Atomic int64_t done;      /* blocks finished */
+} job;
+
+struct pa_pool {
+    job job;                             /* the workers' */
+    _Alignas(LINE) _Atomic int64_t done; /* blocks finished */
     _Alignas(LINE) atomic_int busy;           /* a caller is inside */
     atomic_int sleeping;                      /* workers in wait_for_work */
     atomic_int waiting;                       /* the caller is in wait_for_blocks */
@@ -46,6 +51,7 @@ struct pa_pool {
     pthread_mutex_t mutex;
     pthread_cond_t work, finished;
     worker *workers;
+    _Atomic(uintptr_t) team; /* a pa_team that works instead, or 0 */
     int threads, started;
     pa_pool *previous, *next; /* the list of pools, for fork */
 };
@@ -72,10 +78,11 @@ static void reset(pa_pool *pool)
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->finished, NULL);
     pool->started = 0;
-    atomic_store(&pool->remaining, 0);
+    atomic_store(&pool->job.remaining, 0);
     atomic_store(&pool->busy, 0);
     atomic_store(&pool->sleeping, 0);
     atomic_store(&pool->waiting, 0);
+    atomic_store(&pool->team, 0);
 }
 
 static void before_fork(void) { pthread_mutex_lock(&pools_mutex); }
@@ -114,19 +121,19 @@ static void unlist_pool(pa_pool *pool)
 
 /* ---- workers ---- */
 
-/* Takes and runs blocks until none is left; returns how many it ran. It counts them in `done` itself, all at once: the job
-   cannot end before that, so the next block it takes is of the same job. */
-static int64_t run_blocks(pa_pool *pool)
+/* Takes and runs blocks until none is left; returns how many it ran. Workers count them in `done`, all at once: the job
+   cannot end before that, so the next block one takes is of the same job. */
+static int64_t run_blocks(job *job)
 {
     int64_t ran = 0, left;
-    while ((left = atomic_load_explicit(&pool->remaining, memory_order_relaxed)) > 0) {
+    while ((left = atomic_load_explicit(&job->remaining, memory_order_relaxed)) > 0) {
         /* Several while there are many: the processors pass `remaining` around, which may take longer than a small block. */
-        int64_t taken = left / (2 * pool->threads);
+        int64_t taken = left / (2 * job->threads);
         taken = taken < 1 ? 1 : taken > AT_ONCE ? AT_ONCE : taken;
-        left = atomic_fetch_sub(&pool->remaining, taken);
+        left = atomic_fetch_sub(&job->remaining, taken);
         for (; left > 0 && taken > 0; left--, taken--, ran++) {
-            int64_t begin = (pool->blocks - left) * pool->grain;
-            pool->block(pool->context, begin, left == 1 ? pool->count : begin + pool->grain);
+            int64_t begin = (job->blocks - left) * job->grain;
+            job->block(job->context, begin, left == 1 ? job->count : begin + job->grain);
         }
     }
     return ran;
@@ -134,9 +141,9 @@ static int64_t run_blocks(pa_pool *pool)
 
 static void work_once(pa_pool *pool)
 {
-    int64_t ran = run_blocks(pool);
+    int64_t ran = run_blocks(&pool->job);
     if (!ran) return;
-    int64_t blocks = pool->blocks; /* read before counting: the caller may open the next job right after */
+    int64_t blocks = pool->job.blocks; /* read before counting: the caller may open the next job right after */
     if (atomic_fetch_add(&pool->done, ran) + ran == blocks && atomic_load(&pool->waiting)) {
         pthread_mutex_lock(&pool->mutex);
         pthread_cond_signal(&pool->finished);
@@ -144,9 +151,9 @@ static void work_once(pa_pool *pool)
     }
 }
 
-static int has_work(pa_pool *pool) { return atomic_load(&pool->remaining) > 0 || atomic_load(&pool->stop); }
+static int has_work(pa_pool *pool) { return atomic_load(&pool->job.remaining) > 0 || atomic_load(&pool->stop); }
 
-static int is_done(pa_pool *pool) { return atomic_load(&pool->done) == pool->blocks; }
+static int is_done(pa_pool *pool) { return atomic_load(&pool->done) == pool->job.blocks; }
 
 /* Whether `ready` before it is time to sleep. */
 static int looks(pa_pool *pool, int (*ready)(pa_pool *))
@@ -213,7 +220,7 @@ static void wait_for_work(worker *self)
 static void wake_two(pa_pool *pool)
 {
     int sleeping = atomic_load(&pool->sleeping);
-    if (!sleeping || atomic_load(&pool->remaining) <= 0) return;
+    if (!sleeping || atomic_load(&pool->job.remaining) <= 0) return;
     pthread_mutex_lock(&pool->mutex);
     pthread_cond_signal(&pool->work);
     if (sleeping > 1) pthread_cond_signal(&pool->work);
@@ -280,22 +287,37 @@ static void run_here(pa_block block, void *context, int64_t count, int64_t grain
     }
 }
 
-static void run_on_pool(pa_pool *pool, pa_block block, void *context, int64_t count, int64_t grain, int64_t blocks)
+static void run_on_workers(pa_pool *pool, const job *made)
 {
-    pool->block = block;
-    pool->context = context;
-    pool->count = count;
-    pool->grain = grain;
-    pool->blocks = blocks;
+    pool->job.block = made->block;
+    pool->job.context = made->context;
+    pool->job.count = made->count;
+    pool->job.grain = made->grain;
+    pool->job.blocks = made->blocks;
     atomic_store(&pool->done, 0);
-    start_workers(pool, (int)(blocks < pool->threads ? blocks : pool->threads) - 1);
-    atomic_store(&pool->remaining, blocks); /* opens the job */
+    start_workers(pool, (int)(made->blocks < pool->threads ? made->blocks : pool->threads) - 1);
+    atomic_store(&pool->job.remaining, made->blocks); /* opens the job */
     send_away(pool);
     wake_two(pool);
     inside_block = 1;
-    atomic_fetch_add(&pool->done, run_blocks(pool));
+    atomic_fetch_add(&pool->done, run_blocks(&pool->job));
     inside_block = 0;
     wait_for_blocks(pool);
+}
+
+/* What each thread of a team does, the caller among them. */
+typedef struct team_job {
+    job job;
+    atomic_int came; /* a team may have more threads than the pool */
+} team_job;
+
+static void take_part(void *data)
+{
+    team_job *work = data;
+    if (atomic_fetch_add(&work->came, 1) >= work->job.threads) return;
+    inside_block = 1;
+    run_blocks(&work->job);
+    inside_block = 0;
 }
 
 void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count, int64_t grain)
@@ -307,7 +329,10 @@ void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count
         run_here(block, context, count, grain);
         return;
     }
-    run_on_pool(pool, block, context, count, grain, blocks);
+    team_job work = {{block, context, count, grain, blocks, pool->threads, blocks}, 0};
+    uintptr_t team = atomic_load(&pool->team);
+    if (team) ((pa_team)team)(take_part, &work, 0, 0); /* waits for all of its threads */
+    else run_on_workers(pool, &work.job);
     atomic_store(&pool->busy, 0);
 }
 
@@ -316,7 +341,7 @@ pa_pool *pa_pool_create(int threads)
     if (threads < 1) threads = 1;
     pa_pool *pool = pa_memory_alloc(sizeof *pool);
     if (!pool) return NULL;
-    *pool = (pa_pool){.threads = threads};
+    *pool = (pa_pool){.threads = threads, .job.threads = threads};
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
     if (!pool->workers) {
         pa_memory_free(pool, sizeof *pool);
@@ -342,6 +367,11 @@ void pa_pool_destroy(pa_pool *pool)
     pthread_mutex_destroy(&pool->mutex);
     free(pool->workers);
     pa_memory_free(pool, sizeof *pool);
+}
+
+void pa_pool_use(pa_pool *pool, uintptr_t team)
+{
+    if (pool) atomic_store(&pool->team, team);
 }
 
 int pa_pool_threads(const pa_pool *pool) { return pool ? pool->threads : 1; }

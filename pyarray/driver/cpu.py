@@ -145,6 +145,10 @@ class CpuDriver(Driver):
 
         return launch
 
+    def use_team(self, team: int) -> None:
+        """Run loops on the threads behind that address, a `pa_team` of pyarray.h."""
+        lib.pa_pool_use(self._pool, team)
+
     def synchronize(self) -> None:
         pass
 

@@ -26,6 +26,7 @@ from ..memory.buffer import Buffer
 from .fast_calls import allocator
 from .group import is_gpu
 from .sizes import python
+from .threads import share_threads
 from .writer import COLUMNS, Array, KernelText
 
 MOST = 1024  # kernels and launches that are kept
@@ -73,6 +74,8 @@ class FusedKernel:
         self.text, self.place = text, device
         self.device = device_of(device)
         self.grid = is_gpu(device)
+        if not self.grid:
+            share_threads()
         arrays = [*text.outputs, *text.partials, *text.inputs]
         self._arrays = arrays
         self._rows = [BY_NAME[a.kind] for a in arrays]

@@ -306,8 +306,10 @@ class Program:
     def _on_current_streams(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The function, whose kernels go where torch's operators go."""
         gpus = [(d, device_of(d)) for d in self.devices if d.type == "cuda"]
+        heed = torch.get_num_threads  # of OpenMP, which a new thread of Python's else has by default
 
         def run(args: list[Any]) -> Any:
+            heed()
             return call(args)
 
         for place, device in gpus:

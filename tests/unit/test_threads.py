@@ -1,4 +1,5 @@
-"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork. Blocks are C: they run at once."""
+"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork, on workers and on another's team. Blocks
+are C: they run at once."""
 
 import contextlib
 import ctypes
@@ -15,6 +16,8 @@ from pyarray.driver import cc, get_device
 
 BLOCKS = """
 #include "pyarray.h"
+#include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 typedef struct { int64_t count, grain, *seen, *nested, micros; } job;
@@ -68,6 +71,25 @@ void nest(const void *slots, pa_runtime *rt)
     outer_context c = {rt, j.nested};
     rt->parallel_for(rt, outer, &c, j.count, j.grain);
 }
+
+/* A pa_team of three threads. */
+typedef struct { void (*fn)(void *); void *data; } part;
+static void *take(void *context)
+{
+    part *p = (part *)context;
+    p->fn(p->data);
+    return 0;
+}
+void team(void (*fn)(void *), void *data, unsigned threads, unsigned flags)
+{
+    pthread_t others[2];
+    part p = {fn, data};
+    if (threads || flags) abort();
+    for (int k = 0; k < 2; k++)
+        if (pthread_create(&others[k], 0, take, &p)) abort();
+    take(&p);
+    for (int k = 0; k < 2; k++) pthread_join(others[k], 0);
+}
 """
 
 
@@ -75,12 +97,15 @@ void nest(const void *slots, pa_runtime *rt)
 def entry():
     driver = get_device("cpu").driver
     module = driver.load(cc.toolchain().compile(BLOCKS))
-    return {name: driver.function(module, name) for name in ("run", "nest", "meetings")}
+    return {name: driver.function(module, name) for name in ("run", "nest", "meetings", "team")}
 
 
-@pytest.fixture(params=[1, 2, 5, 16])
-def pool(request):
-    made = lib.pa_pool_create(request.param)
+@pytest.fixture(params=[(1, False), (2, False), (5, False), (16, False), (1, True), (2, True), (5, True)])
+def pool(request, entry):
+    threads, team = request.param
+    made = lib.pa_pool_create(threads)
+    if team:
+        lib.pa_pool_use(made, entry["team"])
     yield made
     lib.pa_pool_destroy(made)
 
@@ -144,13 +169,33 @@ def test_workers_keep_to_the_processors_of_their_caller(entry):
         lib.pa_pool_destroy(pool)
 
 
-def test_blocks_run_at_the_same_time(entry):
+@pytest.mark.parametrize("team", [False, True])
+def test_blocks_run_at_the_same_time(entry, team):
     pool = lib.pa_pool_create(8)
+    lib.pa_pool_use(pool, entry["team"] if team else 0)
     seen, begun = (ctypes.c_int64 * 2)(), ctypes.c_int64()
     slots = struct.pack("5q", 2, 1, ctypes.addressof(seen), ctypes.addressof(begun), 0)
     lib.pa_launch(entry["meetings"], slots, pool, ffi.NULL)
     lib.pa_pool_destroy(pool)
     assert list(seen) == [1, 1]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="not a Linux")
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_a_team_works_instead_of_workers(entry, threads):
+    """Whose threads are none of the pool's; and the pool's own may be awake when a team takes over."""
+    pool = lib.pa_pool_create(threads)
+    before = len(os.listdir("/proc/self/task"))
+    lib.pa_pool_use(pool, entry["team"])
+    assert visits(entry, pool, 101, 1, micros=100) == [1] * 101
+    assert len(os.listdir("/proc/self/task")) <= before
+    lib.pa_pool_use(pool, 0)
+    assert visits(entry, pool, 101, 1, micros=100) == [1] * 101
+    assert len(os.listdir("/proc/self/task")) > before
+    lib.pa_pool_use(pool, entry["team"])
+    for _ in range(200):
+        assert visits(entry, pool, 101, 1) == [1] * 101
+    lib.pa_pool_destroy(pool)
 
 
 def test_many_short_jobs(entry, pool):
@@ -223,6 +268,21 @@ def test_fork_while_another_thread_launches(entry):
         stop.set()
         thread.join()
         lib.pa_pool_destroy(pool)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="not a Linux")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_child_goes_back_to_workers_of_its_own(entry):
+    """A team's threads don't exist there."""
+    pool = lib.pa_pool_create(2)
+    lib.pa_pool_use(pool, entry["team"])
+    child = os.fork()
+    if child == 0:
+        good = visits(entry, pool, 101, 1, micros=100) == [1] * 101
+        os._exit(0 if good and len(os.listdir("/proc/self/task")) == 2 else 1)
+    status = wait_for(child)
+    lib.pa_pool_destroy(pool)
+    assert status == 0
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")

@@ -1,0 +1,38 @@
+"""The threads of torch's operators, for the kernels of compiled graphs on the CPU.
+
+OpenMP's threads look for work for milliseconds after each operator of torch's. In a graph, where operators and
+kernels alternate, a team of our own would find the processors taken by them, and take theirs in turn.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Any
+
+import torch
+
+from ..driver.base import get_device
+
+_process = os.getpid()
+
+
+@cache
+def share_threads() -> None:
+    """Have the CPU's kernels run on torch's threads from here on. They keep to their own where torch has no
+    OpenMP with libgomp's functions, and in a child of a fork, where the threads of OpenMP are gone."""
+    team = _team() if os.getpid() == _process else None
+    if team is not None:
+        driver: Any = get_device("cpu").driver
+        driver.use_team(team)
+
+
+def _team() -> int | None:
+    """Address of the function by which torch's compiled code runs a parallel region. It is looked for as the
+    system does it for torch: first among what all of the program sees, then in the libraries torch needs."""
+    for path in (None, torch._C.__file__):
+        function = getattr(ctypes.CDLL(path), "GOMP_parallel", None)
+        if function is not None:
+            return ctypes.cast(function, ctypes.c_void_p).value
+    return None
