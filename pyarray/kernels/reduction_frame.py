@@ -299,10 +299,10 @@ _START = """\
         env._part = (_type_reduce *)rt->scratch(rt, sizeof(_type_reduce) * (size_t)(_pieces * _outputs));
     if (env._part) {{
         rt->parallel_for(rt, {symbol}_piece, &env, _pieces, 1);
-        rt->parallel_for(rt, {symbol}_combine, &env, _outputs, pa_grain(_outputs, 64));
+        rt->parallel_for(rt, {symbol}_combine, &env, _outputs, pa_grain(rt, _outputs, 64));
     }} else {{
         env._pieces = 1;
-        _grain = pa_grain(_outputs, 4.0 * (double)(_length + 1));
+        _grain = pa_grain(rt, _outputs, 4.0 * (double)(_length + 1));
         rt->parallel_for(rt, {symbol}_all, &env, _outputs, _grain < _group ? _group : _grain);
     }}
 """

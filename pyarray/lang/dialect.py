@@ -28,11 +28,16 @@ class Dialect:
 CPU = Dialect(
     name="cpu",
     prelude="""\
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
-static inline int64_t pa_grain(int64_t count, double cost)
+/* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and where they are few, as
+   many for each thread. */
+static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 {
     const int64_t even = count / 64 + 1;
-    return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
+    if (even * cost >= 65536) return even;
+    int64_t blocks = (int64_t)(count * cost / 32768);
+    if (blocks < 2) return count;
+    if (blocks > rt->threads) blocks -= blocks % rt->threads;
+    return (count - 1) / blocks + 1;
 }
 """,
     function="static inline",
@@ -48,7 +53,7 @@ static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)
     {{
         const int64_t count = {count};
         if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, \
-pa_grain(count, {cost}){whole});
+pa_grain(rt, count, {cost}){whole});
     }}
 """,
     # unrolled too early, the loop over the lanes would not be vectorised

@@ -1,10 +1,15 @@
 #include <pa_base.h>
 
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
-static inline int64_t pa_grain(int64_t count, double cost)
+/* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and where they are few, as
+   many for each thread. */
+static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 {
     const int64_t even = count / 64 + 1;
-    return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
+    if (even * cost >= 65536) return even;
+    int64_t blocks = (int64_t)(count * cost / 32768);
+    if (blocks < 2) return count;
+    if (blocks > rt->threads) blocks -= blocks % rt->threads;
+    return (count - 1) / blocks + 1;
 }
 
 typedef struct { float *data; int64_t n0; int64_t n1; int64_t s0; int64_t s1; } view_f32_2s;
@@ -126,6 +131,6 @@ __attribute__((visibility("default"))) void kernel_centre(const void *memory, pa
     env.apart = (high_v_out <= low_v_x || high_v_x <= low_v_out);
     {
         const int64_t count = v_x.n0;
-        if (count > 0) rt->parallel_for(rt, kernel_centre_loop0, &env, count, pa_grain(count, 4 + (double)v_x.n1 * (3) + (double)v_x.n1 * (9)));
+        if (count > 0) rt->parallel_for(rt, kernel_centre_loop0, &env, count, pa_grain(rt, count, 4 + (double)v_x.n1 * (3) + (double)v_x.n1 * (9)));
     }
 }

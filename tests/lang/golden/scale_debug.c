@@ -1,11 +1,16 @@
 #include <pa_base.h>
 #include <pa_check.h>
 
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
-static inline int64_t pa_grain(int64_t count, double cost)
+/* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and where they are few, as
+   many for each thread. */
+static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 {
     const int64_t even = count / 64 + 1;
-    return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
+    if (even * cost >= 65536) return even;
+    int64_t blocks = (int64_t)(count * cost / 32768);
+    if (blocks < 2) return count;
+    if (blocks > rt->threads) blocks -= blocks % rt->threads;
+    return (count - 1) / blocks + 1;
 }
 
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
@@ -83,7 +88,7 @@ __attribute__((visibility("default"))) void kernel_scale(const void *memory, pa_
     (void)at; (void)up;
     {
         const int64_t count = v_v.n0;
-        if (count > 0) rt->parallel_for(rt, kernel_scale_loop0, &env, count, pa_grain(count, 4));
+        if (count > 0) rt->parallel_for(rt, kernel_scale_loop0, &env, count, pa_grain(rt, count, 4));
     }
     at->loop = 1;
 }

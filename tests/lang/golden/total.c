@@ -1,10 +1,15 @@
 #include <pa_base.h>
 
-/* Iterations per block: enough work to be worth a wake-up, and few enough blocks for stealing to be cheap. */
-static inline int64_t pa_grain(int64_t count, double cost)
+/* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and where they are few, as
+   many for each thread. */
+static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 {
     const int64_t even = count / 64 + 1;
-    return even * cost >= 65536 ? even : (int64_t)(65536 / cost) + 1;
+    if (even * cost >= 65536) return even;
+    int64_t blocks = (int64_t)(count * cost / 32768);
+    if (blocks < 2) return count;
+    if (blocks > rt->threads) blocks -= blocks % rt->threads;
+    return (count - 1) / blocks + 1;
 }
 
 typedef struct { float *data; int64_t n0; } view_f32_1c;
@@ -81,6 +86,6 @@ __attribute__((visibility("default"))) void kernel_total(const void *memory, pa_
     (void)v_out;
     {
         const int64_t count = 1;
-        if (count > 0) rt->parallel_for(rt, kernel_total_loop0, &env, count, pa_grain(count, 3 + (double)v_v.n0 * (3)));
+        if (count > 0) rt->parallel_for(rt, kernel_total_loop0, &env, count, pa_grain(rt, count, 3 + (double)v_v.n0 * (3)));
     }
 }
