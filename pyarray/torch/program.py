@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 
 from ..driver.stream import Stream
 from . import views
+from .concatenation import parts_of
 from .fast_calls import DENSE, allocator, function_of
 from .fused_kernel import FusedKernel, device_of
 from .fusion import Fusion
@@ -33,6 +34,8 @@ class Program:
         self.module, self.fusion = module, fusion
         fold(module, fusion)
         self._copies = changed_inputs(module.graph, fusion)
+        self._parts = parts_of(module.graph, fusion)
+        self._whole = {whole for whole, _ in self._parts.values()}  # concatenations of these
         self._stored: set[Node] = set()  # nodes whose memory is an input's, and the copies that this saves
         self.schedule = Schedule(fusion).run()
         self.kernels: dict[str, FusedKernel] = {}
@@ -157,6 +160,8 @@ class Program:
             if node.users:  # returned
                 self._lines.append(f"{node.name} = {self._argument(node.args[0])}")
             return
+        if node in self._whole:
+            return
         if node.target is reinterpreted:
             base = node.all_input_nodes[0]
             self._scope["reinterpreted"] = reinterpreted
@@ -208,6 +213,8 @@ class Program:
                 self._lines.append(f"{node.name} = {copy.args[0]}")
                 self._stored |= {node, copy}
                 self._roots[node] = {node, *copy.all_input_nodes[:1]}
+            elif node in self._parts:
+                self._allocate_part(node)
             elif (into := self._overwritten(text, node, dying)) is not None:
                 self._lines.append(f"{node.name} = {self._as(into, node)}")
                 self._taken.add(into)
@@ -239,6 +246,16 @@ class Program:
         self._scope["reinterpreted"] = reinterpreted
         shape, strides = self._texts(node)
         return f"reinterpreted({x.name}, {shape}, {strides}, 0)"
+
+    def _allocate_part(self, node: Node) -> None:
+        whole, offset = self._parts[node]
+        if whole not in self._roots:
+            self._allocate(whole)
+        self._scope["reinterpreted"] = reinterpreted
+        shape, strides = self._texts(node)
+        self._lines.append(f"{node.name} = reinterpreted({whole.name}, {shape}, {strides}, {python(offset)})")
+        self._roots[node] = {node, whole}
+        self._taken.add(node)
 
     def _allocate(self, node: Node) -> None:
         value: torch.Tensor = node.meta["val"]

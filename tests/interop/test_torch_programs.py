@@ -214,3 +214,40 @@ def test_graphs_of_more_nodes_than_python_has_frames():
     (given,) = module.graph.find_nodes(op="placeholder")
     found = compile_graph(module, [given.meta["val"]])([x])
     torch.testing.assert_close(found, function(x))
+
+
+def test_operands_of_concatenations_are_stored_where_they_belong():
+    """Where kernels compute all of them and nobody else reads them; each is a part of the result's memory."""
+
+    def function(x, y):
+        row = (x.exp() - y).sum(1, keepdim=True)
+        both = torch.cat([x * 2 + y, row, torch.relu(y)], 1)
+        turned = torch.cat([(x - y).t().cos(), (x + y).t().sin()], -1)
+        return both * 3, turned, torch.cat([row.sum(0), both.sum(0)])
+
+    ours, programs = compiled(function)
+    for shape in ((5, 7), (9, 7), (1, 7), (2, 3), (0, 7)):
+        x, y = torch.randn(2, *shape)
+        for found, wanted in zip(ours(x, y), function(x, y), strict=True):
+            torch.testing.assert_close(found, wanted)
+    called = [str(node.target) for node in programs[0].eager]
+    assert called == ["aten.cat.default"], programs[0].text  # the second, of views of what kernels compute
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (torch.cat([x + 1, x * 2]), x + 1),
+        lambda x: torch.cat([x + 1, x]),
+        lambda x: torch.cat([y := x + 1, y]),
+        lambda x: torch.cat([(x + 1).int(), x * 2]),
+        lambda x: torch.cat([x + 1, x * 2]).add_(1),
+        lambda x: torch.cat([torch.ones_like(x), x * 2]).relu(),
+    ],
+    ids=["returned", "an input", "twice", "types", "changed", "constants"],
+)
+def test_other_concatenations(function):
+    ours, _ = compiled(function)
+    for n in (5, 3, 1):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(ours(x), function(x))

@@ -1,0 +1,41 @@
+"""Concatenations whose operands are stored where they belong in the result: no operator copies them."""
+
+from __future__ import annotations
+
+import sympy
+import torch
+from torch.fx import Graph, Node
+
+from .fusion import Fusion
+from .group import Product
+from .operators import argument
+from .sizes import ZERO, expression
+
+_cat = torch.ops.aten.cat.default
+
+
+def parts_of(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, sympy.Expr]]:
+    """Node of a kernel → the concatenation that alone needs it, and how many elements after the first of the
+    result it begins. All operands of such a concatenation are there. They get its strides."""
+    found: dict[Node, tuple[Node, sympy.Expr]] = {}
+    for node in graph.nodes:
+        if node.target is not _cat:
+            continue
+        parts, value = node.args[0], node.meta["val"]
+        if len(set(parts)) < len(parts) or not all(_fits(fusion, part, node) for part in parts):
+            continue
+        axis = argument(node, 1, "dim", 0) % value.dim()
+        step, offset = expression(value.stride(axis)), ZERO
+        for part in parts:
+            own = part.meta["val"]
+            found[part] = node, sympy.expand(offset)
+            offset += expression(own.shape[axis]) * step
+            part.meta["val"] = value.as_strided(own.shape, value.stride())
+    return found
+
+
+def _fits(fusion: Fusion, part: Node, node: Node) -> bool:
+    own, value, group = part.meta["val"], node.meta["val"], fusion.of.get(part)
+    if group is None or isinstance(group, Product) or part in fusion.inlined or set(part.users) != {node}:
+        return False
+    return value.device.type == "cpu" and own.dtype == value.dtype and own.dim() == value.dim()
