@@ -1,7 +1,7 @@
 """The threads of torch's operators, for the kernels of compiled graphs on the CPU.
 
-OpenMP's threads look for work for milliseconds after each operator of torch's. In a graph, where operators and
-kernels alternate, a team of our own would find the processors taken by them, and take theirs in turn.
+OpenMP's threads look for work for milliseconds after each operator of torch's. In a graph, where operators
+and kernels alternate, a team of our own would find the processors taken by them, and take theirs in turn.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The kernels of compiled graphs on torch's own threads: how many there are, and what a fork and other threads
-of Python's do to them. Each case is a process of its own, since threads stay."""
+"""The kernels of compiled graphs on torch's own threads: how many there are, and what a fork and other
+threads of Python's do to them. Each case is a process of its own, since threads stay."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork, on workers and on another's team. Blocks
-are C: they run at once."""
+"""pa_parallel_for under stress: prime sizes, two callers, nesting, fork, on workers and on another's team.
+Blocks are C: they run at once."""
 
 import contextlib
 import ctypes
