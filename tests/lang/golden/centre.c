@@ -1,7 +1,7 @@
 #include <pa_base.h>
 
-/* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and where
-   they are few, as many for each thread. */
+/* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and
+   where they are few, as many for each thread. */
 static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 {
     const int64_t even = count / 64 + 1;
