@@ -77,7 +77,6 @@ GPU = Dialect(
     prelude="""\
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
-PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
 #define PA_BLOCK_SIZE 256 /* threads, of every launch */
 #define PA_WARP_BITS (PA_WARP == 64 ? 6 : 5)
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
@@ -87,7 +86,7 @@ PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_b
 PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
 #else
-#define PA_WARP 32
+#define PA_WARP 32 /* warpSize is no constant there: each division by it takes twenty instructions */
 #define PA_TEAM_STEP 1
 PA_FN void pa_warp_sync(void) { __syncwarp(); }
 PA_FN void pa_warps_sync(int warps)
@@ -98,6 +97,7 @@ PA_FN void pa_warps_sync(int warps)
 }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
 #endif
+PA_FN int pa_lane(void) { return (int)(threadIdx.x % PA_WARP); }
 template <typename T> PA_FN T pa_shuffle(T x, int d)
 {
     union { T value; unsigned word[(sizeof(T) + 3) / 4]; } u;

@@ -62,6 +62,13 @@ _THREADS = 256  # of a block
 _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
 _FEW = 512  # iterations whose blocks all run at once
 _FEW_WORTH = 64  # elements of one of these that are worth a block
+_TEAM = f"""\
+        const bool whole = few || count < most / {_BLOCKS_WORTH};
+        const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+        const int warps = team >> PA_WARP_BITS;
+        const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+        const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+"""
 
 
 def emit_gpu(
@@ -225,16 +232,11 @@ class _Grid:
         text = ""
         for test, head, body in ways:
             text += f" else if ({test}) {{\n" if test else " else {\n"
-            text += f"{head}        for (int64_t t = first_team; t < count; t += teams) {{\n"
+            text += f"{head or _TEAM}        for (int64_t t = first_team; t < count; t += teams) {{\n"
             text += f"{self.iteration(loop, body)}        }}\n    }}"
         return f"""\
     const int64_t most = {most};
     const bool few = count <= {_FEW} && count < most / {_FEW_WORTH};
-    const bool whole = few || count < most / {_BLOCKS_WORTH};
-    const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
-    const int warps = whole ? (int)blockDim.x / warpSize : 1;
-    const int64_t first_team = whole ? blockIdx.x : pa_thread() / warpSize;
-    const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
 {before}    {text.removeprefix(" else ")}
 """
 

@@ -278,7 +278,7 @@ def kept_team(row: Row, pad: str) -> str:
     way at once. Each warp has a part of the row without gaps, in which a thread's places are constants apart
     whatever the number of warps: otherwise they are kept in registers."""
     return f"""\
-{pad}const int team = 1 << bits, warps = team / PA_WARP, rank = (int)threadIdx.x & (team - 1);
+{pad}const int team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
 {pad}const int64_t teams = (int64_t)gridDim.x << (8 - bits);
 {pad}const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
 {pad}const int vectors = ((int)row_size / {row.share} + team - 1) >> bits; /* of a thread */

@@ -240,14 +240,14 @@ class GridCode(Code):
         def both(op: str, kind: Any, a: str, b: str) -> str:
             return self.merged(op, kind, s.loc, a, b)
 
-        text = f"{pad}for (int d = warpSize / 2; d > 0; d /= 2) {{\n"
+        text = f"{pad}for (int d = PA_WARP / 2; d > 0; d /= 2) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}    {x} = {both(op, kind, x, f'pa_shuffle({x}, d)')};\n")
         text += f"{pad}}}\n{pad}if (warps > 1) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
-        text += f"{pad}    const int first_warp = ((int)threadIdx.x - rank) / warpSize;\n"
+        text += f"{pad}    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;\n"
         text += f"{pad}    pa_team_sync(warps); /* the ones before have been read */\n"
         text += f"{pad}    if (pa_lane() == 0) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x / warpSize] = {x};\n")
+        text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x >> PA_WARP_BITS] = {x};\n")
         text += f"{pad}    }}\n{pad}    pa_team_sync(warps);\n"
         text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[first_warp];\n")
         text += f"{pad}    for (int w = first_warp + 1; w < first_warp + warps; ++w) {{\n"

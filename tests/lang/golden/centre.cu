@@ -2,7 +2,6 @@
 
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
-PA_FN int pa_lane(void) { return (int)(threadIdx.x % warpSize); }
 #define PA_BLOCK_SIZE 256 /* threads, of every launch */
 #define PA_WARP_BITS (PA_WARP == 64 ? 6 : 5)
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
@@ -12,7 +11,7 @@ PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_b
 PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
 #else
-#define PA_WARP 32
+#define PA_WARP 32 /* warpSize is no constant there: each division by it takes twenty instructions */
 #define PA_TEAM_STEP 1
 PA_FN void pa_warp_sync(void) { __syncwarp(); }
 PA_FN void pa_warps_sync(int warps)
@@ -23,6 +22,7 @@ PA_FN void pa_warps_sync(int warps)
 }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
 #endif
+PA_FN int pa_lane(void) { return (int)(threadIdx.x % PA_WARP); }
 template <typename T> PA_FN T pa_shuffle(T x, int d)
 {
     union { T value; unsigned word[(sizeof(T) + 3) / 4]; } u;
@@ -118,11 +118,6 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const int64_t count = v_x.n0;
     const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
     const bool few = count <= 512 && count < most / 64;
-    const bool whole = few || count < most / 1024;
-    const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? (int)blockDim.x : warpSize;
-    const int warps = whole ? (int)blockDim.x / warpSize : 1;
-    const int64_t first_team = whole ? blockIdx.x : pa_thread() / warpSize;
-    const int64_t teams = whole ? gridDim.x : pa_threads() / warpSize;
     const int64_t row_low = 0;
     const int64_t row_size = v_x.n1 - row_low;
     const bool wide = row_size % 4 == 0
@@ -134,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     while (bits < 8 && row_size > (32 << bits)) bits += PA_TEAM_STEP;
     const bool fits = wide && row_size <= (32 << bits);
     if (fits) {
-        const int team = 1 << bits, warps = team / PA_WARP, rank = (int)threadIdx.x & (team - 1);
+        const int team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
         const int vectors = ((int)row_size / 4 + team - 1) >> bits; /* of a thread */
@@ -170,15 +165,15 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                         }
                     }
                 }
-                for (int d = warpSize / 2; d > 0; d /= 2) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
                 }
                 if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
-                    const int first_warp = ((int)threadIdx.x - rank) / warpSize;
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
                     pa_team_sync(warps); /* the ones before have been read */
                     if (pa_lane() == 0) {
-                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                     }
                     pa_team_sync(warps);
                     lane_v_s = all_lane_v_s[first_warp];
@@ -206,6 +201,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             pa_team_sync(warps);
         }
     } else if (wide) {
+        const bool whole = few || count < most / 1024;
+        const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+        const int warps = team >> PA_WARP_BITS;
+        const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+        const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
         for (int64_t t = first_team; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -225,15 +225,15 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                         lane_v_s = (lane_v_s + take0.v[j]);
                     }
                 }
-                for (int d = warpSize / 2; d > 0; d /= 2) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
                 }
                 if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
-                    const int first_warp = ((int)threadIdx.x - rank) / warpSize;
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
                     pa_team_sync(warps); /* the ones before have been read */
                     if (pa_lane() == 0) {
-                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                     }
                     pa_team_sync(warps);
                     lane_v_s = all_lane_v_s[first_warp];
@@ -259,6 +259,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             pa_team_sync(warps);
         }
     } else {
+        const bool whole = few || count < most / 1024;
+        const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+        const int warps = team >> PA_WARP_BITS;
+        const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+        const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
         for (int64_t t = first_team; t < count; t += teams) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -273,15 +278,15 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     const int64_t v_j = k1;
                     lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
                 }
-                for (int d = warpSize / 2; d > 0; d /= 2) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
                 }
                 if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
-                    const int first_warp = ((int)threadIdx.x - rank) / warpSize;
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
                     pa_team_sync(warps); /* the ones before have been read */
                     if (pa_lane() == 0) {
-                        all_lane_v_s[threadIdx.x / warpSize] = lane_v_s;
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                     }
                     pa_team_sync(warps);
                     lane_v_s = all_lane_v_s[first_warp];
