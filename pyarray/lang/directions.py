@@ -54,15 +54,18 @@ class Access:
 Accesses = dict[str, list[Access]]  # parameter → what is done with it, in order of evaluation; each kind once
 
 
-def directions(tree: Tree, declared: Mapping[str, str] | None = None) -> dict[str, str]:
+def directions(
+    tree: Tree, declared: Mapping[str, str] | None = None, known: Mapping[str, Accesses] | None = None
+) -> dict[str, str]:
     """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order; what was declared stands. OUT
-    only where every element is proven written, and none is read before."""
+    only where every element is proven written, and none is read before. `known` are its accesses, here and
+    below, if they were asked for before."""
     results = result_roots(tree)
     covered: dict[str, Coverage] = {}
     for function in (*tree.functions, tree.kernel):
         roots = view_roots(function, results)
         covered[function.symbol] = coverage(function, covered, lambda x, r=roots: root(x, r, results))  # type: ignore[misc]
-    facts, accesses = covered[tree.kernel.symbol], accesses_of(tree)[tree.kernel.symbol]
+    facts, accesses = covered[tree.kernel.symbol], (known or accesses_of(tree))[tree.kernel.symbol]
     result = {}
     for name, kind in tree.kernel.params:
         if not isinstance(kind, ArrayType):
@@ -74,11 +77,17 @@ def directions(tree: Tree, declared: Mapping[str, str] | None = None) -> dict[st
     return result | dict(declared or {})
 
 
-def unread(tree: Tree) -> frozenset[str]:
+def unread(tree: Tree, known: Mapping[str, Accesses] | None = None) -> frozenset[str]:
     """Kernel parameters that are written and never read: where they share no memory with others, a second run
     changes nothing in them."""
-    accesses = accesses_of(tree)[tree.kernel.symbol]
+    accesses = (known or accesses_of(tree))[tree.kernel.symbol]
     return frozenset(name for name, found in accesses.items() if {access.how for access in found} == {"w"})
+
+
+def written(tree: Tree) -> frozenset[str]:
+    """Kernel parameters that are written."""
+    accesses = accesses_of(tree)[tree.kernel.symbol]
+    return frozenset(name for name, found in accesses.items() if any(a.how == "w" for a in found))
 
 
 def accesses_of(tree: Tree) -> dict[str, Accesses]:
@@ -171,10 +180,13 @@ def _accesses(
     return found
 
 
-def enforce(tree: Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource]) -> None:
+def enforce(
+    tree: Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource],
+    known: Mapping[str, Accesses] | None = None,
+) -> None:  # fmt: skip
     """Raises `CompileError` where a function does with an array what its signature excludes. `declared` is
     the kernel's, by path; that of other functions is found in their annotations."""
-    known = accesses_of(tree)
+    known = known or accesses_of(tree)
     for function in (*tree.functions, tree.kernel):
         source = sources[function.symbol]
         said = declared if function is tree.kernel else _declared(source)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .cost import cost
 from .dialect import Dialect
-from .directions import directions
+from .directions import written
 from .emit_apart import separation
 from .emit_code import Code, cname, ctype, sites_of
 from .emit_loop import (
@@ -82,7 +82,7 @@ def emit(
     """(text, symbol of the entry, what became of divided loops)."""
     code = Code(dialect, debug, pins)
     kernel = tree.kernel
-    code.written = frozenset(n for n, how in directions(tree).items() if how in ("OUT", "INOUT"))
+    code.written = written(tree)
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
     hoist = Hoist(tree) if debug else None

@@ -9,7 +9,7 @@ from typing import Any
 from .check import Site, check
 from .count import Count, count
 from .dialect import DIALECTS
-from .directions import directions, enforce, unread
+from .directions import accesses_of, directions, enforce, unread
 from .emit import emit
 from .emit_gpu import emit_gpu
 from .extents import Extents, extents, in_memory
@@ -90,12 +90,13 @@ def analyse(
     tree, captures, sources = infer(source, plain, wraparound)
     refute(verify(tree), pins, sources)
     said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
-    enforce(tree, said, sources)
+    known = accesses_of(tree)
+    enforce(tree, said, sources, known)
     if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    counted = counter(source, plain, wraparound)
-    return Analysed(source, tree, pins, said, captures, directions(tree, said), unread(tree), counted)
+    facts, counted = directions(tree, said, known), counter(source, plain, wraparound)
+    return Analysed(source, tree, pins, said, captures, facts, unread(tree, known), counted)
 
 
 def generate(analysed: Analysed, target: str, debug: bool) -> Program:
