@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from tests.strategies import by_turns
 
 RNG = np.random.default_rng(3)
 MASKS = (RNG.random((3, 4)) < 0.5, np.array([True, False, True, True]), np.zeros((3, 1), bool), True)
@@ -24,9 +25,9 @@ def test_reductions_of_chosen_elements(turn, dtype, device):
     a = pa.asarray(x, device=device)
     names = ["sum", "prod", "any", "all", "mean", "std", "var", *(["min", "max"] if dtype[0] != "c" else [])]
     # Each mask meets each axis in half of the functions, and each function half of the masks of a dtype.
-    for (i, name), (j, mask) in itertools.product(enumerate(names), enumerate(MASKS)):
-        if (i // 2 + j // 2 + turn) % 2:
-            continue
+    cases = itertools.product(enumerate(names), enumerate(MASKS))
+    half = [case for case in cases if (case[0][0] // 2 + case[1][0] // 2 + turn) % 2 == 0]
+    for (i, name), (j, mask) in by_turns(half, turn, device):
         axis = (None, 1)[(i + j) % 2]
         options = {"axis": axis, "keepdims": axis == 1, "where": mask}
         if name in ("sum", "prod", "min", "max"):

@@ -29,7 +29,7 @@ SIZES = [
     (int32, uint32, float32),
     (int64, uint64, float64),
 ]
-PAIRS = [(a, b) for kinds in SIZES for a in kinds for b in kinds]
+SOURCES = [(kind, kinds) for kinds in SIZES for kind in kinds]
 
 
 @func
@@ -37,26 +37,33 @@ def bits(x, dtype):
     return x.view(dtype)
 
 
-def viewed(target):
+def viewed(targets):
+    first, second, third, last = targets
+
     @kernel
-    def copy(out, v):
-        for i in range(out.shape[0]):
-            out[i] = bits(v[i], target)
+    def copy(a, b, c, d, v):
+        for i in range(v.shape[0]):
+            a[i] = bits(v[i], first)
+            b[i] = bits(v[i], second)
+            c[i] = bits(v[i], third)
+            d[i] = bits(v[i], last)
 
     return copy
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS, ids=lambda dtype: dtype.name)
-def test_views_of_numbers(device, source, target):
+@pytest.mark.parametrize(("source", "kinds"), SOURCES, ids=lambda x: getattr(x, "name", ""))
+def test_views_of_numbers(device, source, kinds):
     raw = np.random.default_rng(3).integers(0, 256, 64 * source.itemsize, np.uint8)
     raw[: source.itemsize] = 0
     raw[source.itemsize : 2 * source.itemsize] = 255
     values = raw.view(source.numpy)
+    targets = (*kinds, *kinds)[:4]  # each of them
     for checked in (False, True):
-        out = on(device, np.zeros(64, target.numpy))
+        outs = [on(device, np.zeros(64, target.numpy)) for target in targets]
         with debug(checked):
-            viewed(target)(out, on(device, values))
-        assert asnumpy(out).tobytes() == raw.tobytes()
+            viewed(targets)(*outs, on(device, values))
+        for target, out in zip(targets, outs, strict=True):
+            assert asnumpy(out).tobytes() == raw.tobytes(), target
 
 
 @kernel
@@ -80,7 +87,7 @@ def test_exponents(device):
 ])  # fmt: skip
 def test_what_has_no_view(target, message):
     with pytest.raises(CompileError, match=message):
-        viewed(target)(on("cpu", np.zeros(3, np.int64)), on("cpu", np.zeros(3, np.float32)))
+        viewed([target] * 4)(*[on("cpu", np.zeros(3, np.int64))] * 4, on("cpu", np.zeros(3, np.float32)))
 
 
 @kernel
