@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,11 +181,14 @@ class Lowering:
 @dataclass(frozen=True, eq=False)
 class Step:
     """One launch. `places` are those of the operands among a launch's arrays, None for one that is copied;
-    `result` is what it makes, where it can be written elsewhere."""
+    `divided` are numbers of operands whose elements are found by divisions, `short` of those that are copied
+    since that takes less time; `result` is what it makes, where it can be written elsewhere."""
 
     lowering: Lowering
     places: tuple[int | None, ...]
     run: Callable[..., list[ndarray]]
+    divided: Collection[int] = ()
+    short: Collection[int] = ()
     result: Result | None = None
 
     def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
@@ -305,32 +308,53 @@ class Plan:
         lowering, shape = self._lowered(*nodes), environment.shape(nodes[0])
         if 0 in shape or not lowering.operands:
             raise Unfit
+        device, element = self._tracer.device, lowering.element
         spreads: list[Any] = [environment.spread(*x) for x in lowering.operands]
-        columns = None if None in spreads else fused_launch.columns_of(shape, spreads)
-        copied: set[int] = set()
-        if columns is None:  # an axis can't be cut for these, so that they are copied as they are seen
-            copied = {k for k, x in enumerate(spreads) if x is None or any(len(axis) > 1 for axis in x.axes)}
-            for k in copied:
-                array = environment.copied(*lowering.operands[k])
-                spreads[k] = axis_split.spread(array._shape, array._strides)
-            columns = fused_launch.columns_of(shape, spreads)
-            assert columns is not None  # all axes are whole now
-        places = [None if k in copied else self._place(leaf) for k, (leaf, _) in enumerate(lowering.operands)]
-        device, offsets = self._tracer.device, [x.offset for x in spreads]
+        copied = {k for k, x in enumerate(spreads) if x is None}  # no strides show them
+        _copy(copied, spreads, lowering, environment)
+        columns, divided, short = fused_launch.columns_of(shape, spreads), set[int](), set[int]()
+        if columns is None:  # an axis can't be cut for all of these
+            cut = {k for k, x in enumerate(spreads) if any(len(axis) > 1 for axis in x.axes)}
+            grid = device.driver.grid
+            if reduction is None:
+                cheap = fused_launch.divides_cheaply(spreads, grid)
+            else:
+                cheap = fused_launch.divides_rarely(shape, reduction.axes, spreads, grid)
+            divided, short = (cut, short) if cheap else (divided, cut)
+            if not cheap:
+                _copy(short, spreads, lowering, environment)
+                columns = fused_launch.columns_of(shape, spreads)
+        places = [
+            None if k in copied | short else self._place(leaf)
+            for k, (leaf, _) in enumerate(lowering.operands)
+        ]
+        offsets = [x.offset for x in spreads]
         sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
-        element = lowering.element
         if reduction is None:
             results = [Result(shape, *_layout(shape, x, lowering, environment), x.dtype) for x in nodes]
-            launch = fused_launch.map_launch(element, results, columns, offsets, sizes, device)
+            if columns is None:
+                launch = fused_launch.divided_launch(element, results, spreads, device)
+            else:
+                launch = fused_launch.map_launch(element, results, columns, offsets, sizes, device)
         else:
             out = environment.shape(reduction)
             result = Result(out, shapes.contiguous_strides(out, reduction.dtype.itemsize), reduction.dtype)
-            launch = fused_launch.reduce_launch(
-                element, reduction.op, reduction.axes, result, reduction.kind, columns, offsets, device
-            )
+            what = element, reduction.op, reduction.axes, result, reduction.kind
+            if columns is None:
+                launch = fused_launch.divided_reduction(*what, shape, spreads, device)
+            else:
+                launch = fused_launch.reduce_launch(*what, columns, offsets, device)
         operands, numbers = environment.operands(lowering, places), environment.values(lowering)
         only = launch.results[0] if reduction is None and len(nodes) == 1 else None
-        return Step(lowering, tuple(places), launch.prepared(operands, numbers), only)
+        run = launch.prepared(operands, numbers)
+        return Step(lowering, tuple(places), run, divided, short, only)
+
+
+def _copy(which: Iterable[int], spreads: list[Any], lowering: Lowering, environment: Environment) -> None:
+    """Copies operands as they are seen."""
+    for k in which:
+        array = environment.copied(*lowering.operands[k])
+        spreads[k] = axis_split.spread(array._shape, array._strides)
 
 
 def _layout(

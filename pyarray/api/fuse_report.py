@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from .fuse_plan import Environment, Plan, Run, Step
 from .tracing import Reduce
 
+_UNSEEN = "copied first, since no strides show it in that shape"
+_SHORT = "copied first, since axes are cut in ways that don't fit: divisions of the index would take longer"
+_DIVIDED = "found by divisions of the index, since axes are cut in ways that don't fit"
+
 
 def report(name: str, plan: Plan, run: Run, environment: Environment, arguments: Sequence[str]) -> str:
     """The kernels of a call whose arrays are called `arguments`."""
@@ -20,10 +24,11 @@ def report(name: str, plan: Plan, run: Run, environment: Environment, arguments:
             lines.append("   ends here: what follows needs the whole result of the reduction")
         elif reduction is None and number < count:
             lines.append("   ends here: the results that follow have another shape")
-        seen = zip(step.lowering.operands, step.places, strict=True)
-        copied = [plan.name_of(leaf, arguments) for (leaf, _), place in seen if place is None]
-        if copied:
-            lines.append(f"   copied first, since no strides show it in that shape: {', '.join(copied)}")
+        names = [plan.name_of(leaf, arguments) for leaf, _ in step.lowering.operands]
+        unseen = {k for k, place in enumerate(step.places) if place is None} - {*step.short}
+        for what, which in ((_UNSEEN, unseen), (_SHORT, step.short), (_DIVIDED, step.divided)):
+            if which:
+                lines.append(f"   {what}: {', '.join(dict.fromkeys(names[k] for k in sorted(which)))}")
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from ..jit.mode import mode
 from ..memory.buffer import Buffer
 from . import axis_split
 from .axis_split import Spread
-from .fused import Element, missing, pattern
+from .fused import Axes, Digit, Element, pattern
 from .map import walk_layout
 from .reduce import COLUMNS, ReduceOp, pieces_of, reduce_into
 
@@ -40,6 +40,7 @@ class Result(NamedTuple):
         return fresh(buffer, self.shape, self.strides, size, self.dtype, key)
 
 
+LONG = 32  # steps of a row
 _RUN = "def run(operands, numbers, into=None):\n"
 
 
@@ -162,6 +163,59 @@ def map_launch(
     return Launch(kernel, device, tuple(results), windows, tuple(offsets), ())
 
 
+def divides_cheaply(operands: Sequence[Spread], grid: bool) -> bool:
+    """Whether digits of loops take less time than copies. A loop walks rows, which end where a digit of an
+    operand does, without a division (`lang/split.py`): they must be long. A thread of a grid divides once."""
+    ends = sum(1 / axis[-1][0] for x in operands for axis in x.axes if len(axis) > 1)
+    return grid or ends * LONG <= 1
+
+
+def divides_rarely(shape: Sequence[int], axes: Sequence[int], operands: Sequence[Spread], grid: bool) -> bool:
+    """The same of a reduction over `axes`: no axis that is taken apart is the innermost loop's."""
+    if not axes:
+        return False
+    kept, reduced, by_columns = _order(shape, axes, operands)
+    last = kept[-1] if by_columns else reduced[-1]
+    return grid or all(len(axis_split.broadcast(x, shape).axes[last]) < 2 for x in operands)
+
+
+def divided_launch(
+    element: Element, results: Sequence[Result], operands: Sequence[Spread], device: Any
+) -> Launch:
+    """Of an elementwise kernel whose operands cut an axis in ways that don't fit: each axis has one loop, and
+    an operand's digits of it are quotients and remainders of the loop's variable."""
+    shape = results[0].shape
+    loops = [k for k, n in enumerate(shape) if n != 1]
+    sizes = tuple(shape[k] for k in loops)
+    places = [(sizes, tuple(r.strides[k] for k in loops)) for r in results]
+    patterns: list[Any] = [tuple(range(len(loops))) for _ in results[1:]]
+    for axes, window in _digits(operands, shape, loops):
+        patterns.append(axes)
+        places.append(window)
+    kernel = element.map_kernel(len(loops), tuple(patterns), False, device.driver.grid)
+    return Launch(kernel, device, tuple(results), tuple(places), tuple(x.offset for x in operands), ())
+
+
+def _digits(
+    operands: Sequence[Spread], shape: Sequence[int], loops: Sequence[int]
+) -> list[tuple[Axes, Place]]:
+    """Of each operand the axes that it has under these loops, one for each digit, and its window."""
+    found = []
+    for x in operands:
+        axes, window = list[int | Digit](), list[tuple[int, int]]()
+        seen = axis_split.broadcast(x, shape).axes
+        for loop, k in enumerate(loops):
+            first, end = len(window), len(window) + len(seen[k])
+            if len(seen[k]) > 1:
+                axes += [Digit(loop, first, end)] * (end - first)
+                window += seen[k]
+            elif seen[k] and seen[k][0][1]:
+                axes.append(loop)
+                window += seen[k]
+        found.append((tuple(axes), (tuple(n for n, _ in window), tuple(s for _, s in window))))
+    return found
+
+
 def reduce_launch(
     element: Element,
     op: ReduceOp,
@@ -188,8 +242,51 @@ def reduce_launch(
     work = _Reduction(element, op, result, kind, device, outer, steps, inner)
     if by_columns:
         strides = [o[:-1] + i + o[-1:] for o, i in zip(x_outer, x_inner, strict=True)]
-        return work.columns(strides, tuple(offsets))
-    return work.rows([o + i for o, i in zip(x_outer, x_inner, strict=True)], tuple(offsets))
+        return work.columns(_windows(outer[:-1] + inner + outer[-1:], strides), tuple(offsets))
+    strides = [o + i for o, i in zip(x_outer, x_inner, strict=True)]
+    return work.rows(_windows(outer + inner, strides), tuple(offsets))
+
+
+def divided_reduction(
+    element: Element,
+    op: ReduceOp,
+    axes: Sequence[int],
+    result: Result,
+    kind: DType,
+    shape: Sequence[int],
+    operands: Sequence[Spread],
+    device: Any,
+) -> Launch:
+    """As `reduce_launch`, of operands that cut an axis in ways that don't fit (`divided_launch`)."""
+    kept, reduced, by_columns = _order(shape, axes, operands)
+    steps = dict(zip((k for k in range(len(shape)) if k not in axes), result.strides, strict=True))
+    outer, inner = (tuple(shape[k] for k in part) for part in (kept, reduced))
+    work = _Reduction(element, op, result, kind, device, outer, tuple(steps[k] for k in kept), inner)
+    offsets = tuple(x.offset for x in operands)
+    if by_columns:
+        return work.columns(_digits(operands, shape, [*kept[:-1], *reduced, kept[-1]]), offsets)
+    return work.rows(_digits(operands, shape, [*kept, *reduced]), offsets)
+
+
+def _order(
+    shape: Sequence[int], axes: Sequence[int], operands: Sequence[Spread]
+) -> tuple[list[int], list[int], bool]:
+    """The axes that are kept, those that are reduced, and whether a kept one is walked innermost,
+    since the elements of an operand are nearest along it."""
+    kept = [k for k, n in enumerate(shape) if k not in axes and n != 1]
+    reduced = [k for k in axes if shape[k] != 1] or list(axes[:1])
+    seen = [axis_split.broadcast(x, shape).axes for x in operands]
+    outer, inner = (_nearest([[x[k][-1][1] for k in part if x[k]] for x in seen]) for part in (kept, reduced))
+    return kept, reduced, bool(kept) and outer < inner
+
+
+def _windows(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[Axes, Place]]:
+    """Of each operand the axes along which it has a stride, and its window."""
+    found = list[tuple[Axes, Place]]()
+    for s in strides:
+        axes = pattern(s)
+        found.append((axes, (tuple(shape[k] for k in axes), tuple(s[k] for k in axes))))
+    return found
 
 
 def _nearest(strides: Sequence[Sequence[int]]) -> float:
@@ -207,15 +304,15 @@ class _Reduction:
     steps: tuple[int, ...]
     inner: tuple[int, ...]
 
-    def rows(self, strides: Sequence[tuple[int, ...]], offsets: tuple[int, ...]) -> Launch:
+    def rows(self, given: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
         outer, total = self.outer, math.prod(self.outer + self.inner)
         pieces = pieces_of(self.inner[0], math.prod(outer), total, self.device.driver.grid)
         target: Place = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
         form = "teams" if self.device.driver.grid else "rows"
-        return self._launch(form, len(outer), target, partial, outer + self.inner, strides, offsets)
+        return self._launch(form, len(outer), target, partial, outer + self.inner, given, offsets)
 
-    def columns(self, strides: Sequence[tuple[int, ...]], offsets: tuple[int, ...]) -> Launch:
+    def columns(self, given: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.device.driver.grid
         blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
         pieces = min(pieces_of(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
@@ -224,7 +321,7 @@ class _Reduction:
         fits = pieces == 1 and self.result.dtype is self.op.accumulator(self.kind)
         partial = None if fits else (*outer[:-1], pieces, outer[-1])
         form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
-        return self._launch(form, len(outer) - 1, target, partial, shape, strides, offsets)
+        return self._launch(form, len(outer) - 1, target, partial, shape, given, offsets)
 
     def _launch(
         self,
@@ -233,16 +330,14 @@ class _Reduction:
         target: Place,
         partial: tuple[int, ...] | None,
         shape: tuple[int, ...],
-        strides: Sequence[tuple[int, ...]],
+        given: Sequence[tuple[Axes, Place]],
         offsets: tuple[int, ...],
     ) -> Launch:
-        patterns = tuple(pattern(s) for s in strides)
-        kernel = self.element.reduce_kernel(self.op, keep, len(self.inner), form, patterns, self.kind)
-        windows = [
-            (tuple(shape[k] for k in axes), tuple(s[k] for k in axes))
-            for axes, s in zip(patterns, strides, strict=True)
-        ]
-        sizes = tuple(shape[k] for k in missing(len(shape), patterns))
+        patterns, windows = tuple(axes for axes, _ in given), [window for _, window in given]
+        kernel, missing = self.element.reduce_kernel(
+            self.op, keep, len(self.inner), form, patterns, self.kind
+        )
+        sizes = tuple(shape[k] for k in missing)
         if partial is None:
             return Launch(kernel, self.device, (self.result,), (target, *windows), offsets, sizes)
         accumulator = self.op.accumulator(self.kind)
