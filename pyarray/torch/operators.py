@@ -202,7 +202,9 @@ _row(
 _row("atan2", "atan2({0}, {1})")
 _row("copysign", _floats_only("copysign({0}, {1})"), overloads=_BOTH)
 _row("hypot", "hypot({0}, {1})")
-_row("remainder", _floats_only("{0} % {1}"), overloads=(*_BOTH, "Scalar_Tensor"))
+# a zero has the dividend's sign, as in torch; NumPy's has the divisor's
+_remainder = "copysign({0} % {1}, {0} if {0} % {1} == {zero} else {1})"
+_row("remainder", _floats_only(_remainder), overloads=(*_BOTH, "Scalar_Tensor"))
 _row("fmod", _floats_only("fmod({0}, {1})"), overloads=_BOTH)
 for _name, _text in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     _row(_name, f"{{0}} {_text} {{1}}", "common", overloads=_BOTH)
