@@ -39,7 +39,7 @@ def test_out_and_types():
         pa.all(a, out=out)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(st.data())
 def test_extremes_and_truth_of_integers(data):
     """any, all, argmin and argmax: what decides stands anywhere, several times or not at all, in lines around

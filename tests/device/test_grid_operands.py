@@ -85,7 +85,7 @@ def drawn(kind, rng):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_layouts(device, name, data):
     function, *kinds = FUNCTIONS[name]

@@ -35,7 +35,7 @@ def made(out, x):
 
 
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64"])
 def test_made(device, dtype, checked):
     for shape in SHAPES:
         if not shape[1]:

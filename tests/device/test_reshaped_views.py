@@ -60,7 +60,7 @@ def views(draw):
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_as_numpy(device, checked):
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     @given(views())
     def drawn(found):
         a, h, w = found

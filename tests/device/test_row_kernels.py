@@ -74,7 +74,7 @@ def empty_rows(shape, dtype):
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_softmax(device, dtype, checked, data):
     kind = np.dtype(getattr(pa, dtype))
     x = data.draw(rows(kind))
@@ -88,7 +88,7 @@ def test_softmax(device, dtype, checked, data):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_layer_norm(device, dtype, data):
     kind = np.dtype(getattr(pa, dtype))
     x = data.draw(rows(kind, data.draw(st.sampled_from(WIDTHS[1:]))))
