@@ -61,7 +61,7 @@ def _round(d: Draw) -> Arguments:
     shape = d.shape()
     out = d.array(shape, values="finite", write=True, ours=True)
     digits = 0 if d.dtype == "bfloat16" else d.integer(-1, 2)  # as of round without out=
-    return (d.array(shape, values="finite"), digits), {"out": out}
+    return (d.array(shape, values="finite", ours=True), digits), {"out": out}
 
 
 @drawn("take ndarray.take")

@@ -134,7 +134,8 @@ def _quantile_out(d: Draw) -> Arguments:
     shape = d.shape(least=1, empty=False)
     axis, keepdims = d.axes(shape), d.one_of((True, False))
     out = d.array(_left(shape, axis, keepdims), None, "finite", write=True, ours=True)
-    return (d.array(shape, values="finite"), 0.25), {"axis": axis, "keepdims": keepdims, "out": out}
+    x = d.array(shape, values="finite", ours=True)  # out= alone doesn't say where to compute
+    return (x, 0.25), {"axis": axis, "keepdims": keepdims, "out": out}
 
 
 _METHODS = (
