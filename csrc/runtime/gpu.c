@@ -46,7 +46,7 @@ static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
 {
     enum { FEW = 512, WARPS = 8 };
     int64_t rows = count <= FEW ? 1 : WARPS;
-    while (rows > 1 && rows * size > step->kept) rows /= 2;
+    while (rows > 1 && size > step->kept / rows) rows /= 2;
     return rows;
 }
 

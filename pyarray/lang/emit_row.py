@@ -84,7 +84,7 @@ def find_row(code: Code, kernel: Function, loop: For, shared: list[For]) -> Row 
     for s in loops:
         sure = {id(n) for st in s.body for n in always(st)}
         own = set()
-        for n in (n for st in s.body for n in walk(st) if isinstance(n, Load)):
+        for n in _loads(s):
             place = _place(code, n, s, loop, params)
             if place is None:
                 continue

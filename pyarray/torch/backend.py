@@ -13,8 +13,8 @@ from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
+from .common_subexpressions import merge_equal, partition
 from .decompositions import decompositions
-from .equal_nodes import merge_equal, partition
 from .fusion import Fusion
 from .product import product_from
 from .program import Program

@@ -323,10 +323,10 @@ class Program:
     def _on_current_streams(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The function, whose kernels go where torch's operators go."""
         gpus = [(d, device_of(d)) for d in self.devices if d.type == "cuda"]
-        heed = torch.get_num_threads  # of OpenMP, which a new thread of Python's else has by default
+        set_up_openmp = torch.get_num_threads  # of a new Python thread, which else has the default number
 
         def run(args: list[Any]) -> Any:
-            heed()
+            set_up_openmp()
             return call(args)
 
         for place, device in gpus:

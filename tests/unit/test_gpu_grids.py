@@ -63,7 +63,7 @@ def test_a_block_for_each_iteration(blocks):
 
 def test_each_long_row_has_a_block(blocks):
     step = {"factors": 1, "slot": [0], "width": THREADS, "filling": 1, "row": 1, "kept": 8192}
-    assert [blocks(step, [8192, n]) for n in (0, 1, 1024, 2**40)] == [FULL, FULL, FULL, 8192]
+    assert [blocks(step, [8192, n]) for n in (0, 1, 1024, 2**62)] == [FULL, FULL, FULL, 8192]
     # as many as a block keeps: teams are of 2, 4 or 8 warps
     assert [blocks(step, [8192, n]) for n in (1025, 2048, 2049, 4096, 4097, 8192, 8193)] == [
         2048, 2048, 4096, 4096, 8192, 8192, 8192,

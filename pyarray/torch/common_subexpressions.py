@@ -1,4 +1,4 @@
-"""Nodes of a graph that compute the same become one.
+"""Common subexpression elimination: nodes of a graph that compute the same become one.
 
 torch's own pass does that for graphs with gradients alone, before they are cut in two, and loads all of
 Inductor for it. So it is turned off, and this one runs for every graph.

@@ -1,4 +1,4 @@
-"""Nodes of a graph that compute the same become one, and no others do."""
+"""Common subexpression elimination: nodes of a graph that compute the same become one, and no others do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from pyarray.torch.backend import watching  # noqa: E402
-from pyarray.torch.equal_nodes import merge_equal  # noqa: E402
+from pyarray.torch.common_subexpressions import merge_equal  # noqa: E402
 
 aten = torch.ops.aten
 
