@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
+from torch._prims_common import is_contiguous_or_false
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .group import is_gpu
@@ -106,6 +107,8 @@ def _layer_norm(
     mean, squares, count = _moments(_wide(x), axes)
     scale = torch.rsqrt(squares / count + eps)
     made = _affine((_wide(x) - mean) * scale, weight, bias)
+    if not is_contiguous_or_false(made):  # as it is in eager torch, where a view of it may follow
+        made = made.clone(memory_format=torch.contiguous_format)
     if x.device.type == "cpu":  # what torch saves for the backward pass has the input's type there
         mean, scale = mean.to(x.dtype), scale.to(x.dtype)
     return made.to(x.dtype), mean, scale

@@ -240,12 +240,14 @@ def text_of(node: Node) -> str | None:
 @dataclass(frozen=True)
 class Reduction:
     """`update` of an accumulator `{0}` by an element `{1}`; `start` by type. `flag`: of truth values.
-    `mean`: divided by the count."""
+    `mean`: divided by the count. `ordered`: another order of floats may give NaN for a number, since one part
+    overflows and another is 0."""
 
     update: str
     start: Callable[[DType], str]
     flag: bool = False
     mean: bool = False
+    ordered: bool = False
 
 
 def _least(dtype: DType) -> str:
@@ -266,7 +268,7 @@ _MEAN = Reduction("{0} + {1}", lambda _: "0", mean=True)
 _MAX, _MIN = Reduction("max({0}, {1})", _least), Reduction("min({0}, {1})", _most)
 _ANY = Reduction("max({0}, {1})", lambda _: "0", flag=True)
 _ALL = Reduction("min({0}, {1})", lambda _: "1", flag=True)
-_PROD = Reduction("{0} * {1}", lambda _: "1")
+_PROD = Reduction("{0} * {1}", lambda _: "1", ordered=True)
 REDUCTIONS: dict[Any, Reduction] = {
     **dict.fromkeys(_overloads("sum", "default", "dim_IntList"), _SUM),
     **dict.fromkeys(_overloads("mean", "default", "dim"), _MEAN),
