@@ -3,6 +3,7 @@ sample of the drawn graphs of tests/torch_graphs runs too."""
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from pathlib import Path
@@ -15,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from pyarray.torch import explain  # noqa: E402
 from pyarray.torch.backend import pyarray  # noqa: E402
-from tests.torch_graphs.draw import SYMBOLS, Drawing  # noqa: E402
+from tests.torch_graphs.compare import difference  # noqa: E402
+from tests.torch_graphs.draw import SYMBOLS, Drawing, Graph, Input, Step  # noqa: E402
 from tests.torch_graphs.run import check  # noqa: E402
 from tests.torch_graphs.unusual import change  # noqa: E402
 
@@ -274,3 +276,61 @@ def test_meta_tensors():
     made = compiled(torch.empty(3, 4, device="meta"))
     assert made.shape == (3, 4)
     assert made.device.type == "meta"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1)])
+def test_results_of_norms_have_eagers_strides(order):
+    """A view of them is possible where eager's is."""
+    x = torch.randn(4, 5, 6).permute(order)
+    functional, width = torch.nn.functional, x.shape[-1]
+    same(lambda x: functional.layer_norm(x, (width,)).view(-1), x)
+    same(lambda x: functional.group_norm(x, 1).view(-1), x)
+    same(lambda x: functional.softmax(x, 1) - functional.log_softmax(x, 0), x)
+
+
+def test_a_product_with_a_zero_is_eagers():
+    """Its later part alone is infinite."""
+    x = torch.full((6000, 3), 1.5)
+    x[0] = 0
+    same(lambda x: (x * 1.0).prod(0), x)
+
+
+def reported(graph, sizes, made):
+    return difference(graph, sizes, graph.run(graph.made(sizes, "cpu")), made, "cpu")
+
+
+def test_the_comparison_knows_how_many_terms_a_softmax_adds():
+    given = Input((("a",),), torch.float64, "plain", (0,), 1, False)
+    step = Step("log_softmax", lambda s, x: torch.log_softmax(x, 0), [0], True, along=(0,))
+    graph, sizes = Graph([given], [step], [1], {"a": (0, 0)}), {"a": 50000}
+    (x,) = graph.made(sizes, "cpu")
+    exact = x - math.log(math.fsum(x.exp().tolist()))
+    assert not reported(graph, sizes, [exact])
+    assert not reported(graph, sizes, [exact * (1 + 4e-15)])
+    assert reported(graph, sizes, [exact * (1 + 1e-12)])
+
+
+def test_the_comparison_knows_what_may_be_0():
+    """The rest of a difference of equal numbers, divided by itself."""
+    given = Input((("a",),), torch.float64, "plain", (0,), 1, False)
+    steps = [
+        Step("centred", lambda s, x: torch.where(x == 0, 1e-17, x), [0], True),
+        Step("div", lambda s, x: x / x, [1], False),
+    ]
+    graph, sizes = Graph([given], steps, [2], {"a": (0, 0)}), {"a": 99}
+    (x,) = graph.made(sizes, "cpu")
+    made = torch.where(x == 0, math.nan, torch.ones_like(x))
+    assert made.isnan().any()
+    assert not reported(graph, sizes, [made])
+    assert reported(graph, sizes, [torch.full_like(made, math.nan)])
+
+
+def test_the_comparison_knows_that_a_function_of_whole_numbers_cancels():
+    """1 + erf(-1.4), which eager torch itself rounds in two ways."""
+    given = Input((("a",),), torch.int64, "plain", (0,), 1, False)
+    gelu = torch.nn.functional.gelu
+    step = Step("gelu", lambda s, x: gelu(x.clamp(-2, -1).float()), [0], True)
+    graph, sizes = Graph([given], [step], [1], {"a": (0, 0)}), {"a": 99}
+    exact = gelu(graph.made(sizes, "cpu")[0].clamp(-2, -1).double())
+    assert not reported(graph, sizes, [(exact + 4e-7).float()])
+    assert reported(graph, sizes, [(exact + 1e-4).float()])

@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from .draw import Graph, Step
 
-ROUNDS = 4  # of the eager graph with noise
+ROUNDS = 8  # of the eager graph with noise
 POLE = 1e12  # numbers beyond that without a digit that is certain may as well be infinite
 _CHOOSES = re.compile("min|max|clamp|relu|hardtanh")
 
 
+# The shapes of signs: of elements, of rows, of columns, of all.
+_ALIKE: tuple[Callable[[torch.Tensor], list[int]], ...] = (
+    lambda x: list(x.shape),
+    lambda x: [n if k == 0 else 1 for k, n in enumerate(x.shape)],
+    lambda x: [n if k == x.dim() - 1 else 1 for k, n in enumerate(x.shape)],
+    lambda x: [1] * x.dim(),
+)
+
+
 def _noise(seed: int) -> Any:
-    """Rounds the results of operators up or down, as another order of the same sums would."""
+    """Rounds the results of operators up or down, as another order of the same sums would: each element for
+    itself, or all those along some axes alike, as the error of a mean does. The last rounds make 0 of what
+    is no further from it: differences of equal numbers."""
     made = torch.Generator().manual_seed(seed)
+    alike, to_zero = _ALIKE[seed % len(_ALIKE)], seed >= ROUNDS - 2
 
     def change(x: torch.Tensor, step: Step, operands: list[torch.Tensor]) -> torch.Tensor:
         if not x.dtype.is_floating_point:
             return x
-        up = torch.randint(0, 2, x.shape, generator=made).to(x.device, torch.float64) * 2 - 1
+        up = torch.randint(0, 2, alike(x), generator=made).to(x.device, torch.float64).expand(x.shape) * 2 - 1
         if not step.noisy:  # of 0 and -0, torch's vector loops take the one and its scalar loops the other
             return torch.where(x == 0, up * 0, x).to(x.dtype) if _CHOOSES.search(step.text) else x
         eps = torch.finfo(x.dtype).eps
         # Sums of n terms in another order: their errors grow with the root of n.
         terms = max((y.numel() for y in operands), default=1) / max(x.numel(), 1)
+        if step.along:
+            terms = max(terms, math.prod(operands[0].shape[k] for k in step.along))
         eps *= 1 + terms**0.5 / 8
-        scale = 2 * max(_scale(y) for y in (x, *operands))
-        return (x.double() * (1 + 2 * eps * up) + up * eps * scale).to(x.dtype)
+        reach = eps * 2 * max(_scale(y) for y in (x, *operands))
+        rounded = x.double() * (1 + 2 * eps * up) + up * reach
+        return torch.where(x.abs() <= reach, 0.0, rounded).to(x.dtype) if to_zero else rounded.to(x.dtype)
 
     return change
 
 
 def _scale(x: torch.Tensor) -> float:
-    if not x.dtype.is_floating_point:
-        return 0.0
-    finite = x[x.isfinite()]
-    return float(finite.abs().double().mean()) if finite.numel() else 0.0
+    finite = x[x.isfinite()].double()
+    return float(finite.abs().mean()) if finite.numel() else 0.0
 
 
 def difference(
@@ -58,7 +73,7 @@ def difference(
             continue
         if noisy is None:
             noisy = [
-                graph.run(graph.made(sizes, device), _noise(n), device, turned=n % 2 == 1)
+                graph.run(graph.made(sizes, device), _noise(n), device, turned=n // len(_ALIKE) % 2 == 1)
                 for n in range(ROUNDS)
             ]
         wrong = _outside(want, got, [run[k] for run in noisy])

@@ -103,13 +103,15 @@ Apply = Callable[..., Any]
 @dataclass
 class Step:
     """One operator: `apply(sizes, *operands)` gives a tensor, or a list of them. `noisy`: its result is
-    rounded differently here and there. `named` are symbols for axes of the result: axis by name."""
+    rounded differently here and there; `along` are axes of the first operand that its sums run along.
+    `named` are symbols for axes of the result: axis by name."""
 
     text: str
     apply: Apply
     operands: list[int]
     noisy: bool
     named: list[list[tuple[str, int]]] = field(default_factory=list)
+    along: tuple[int, ...] = ()
 
 
 @dataclass
@@ -225,7 +227,7 @@ class Drawing:
 
     def add(
         self, text: str, operands: list[Value], apply: Apply, shapes: list[tuple[Size | None, ...]],
-        *, exact: bool = True, noisy: bool = False,
+        *, exact: bool = True, noisy: bool = False, along: tuple[int, ...] = (),
     ) -> bool:  # fmt: skip
         """A step with results of these shapes (None: a size of its own); False where torch refuses it."""
         tensors = [self.tensors[v.number] for v in operands]
@@ -248,7 +250,7 @@ class Drawing:
             self.values.append(Value(keys, x.dtype, whole, len(self.values)))
             self.tensors.append(x)
             named.append(names)
-        self.steps.append(Step(text, apply, [v.number for v in operands], noisy, named))
+        self.steps.append(Step(text, apply, [v.number for v in operands], noisy, named, along))
         return True
 
     def broadcast(self, first: Value) -> Value | None:

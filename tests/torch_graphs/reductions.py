@@ -61,7 +61,7 @@ def norm(d: Drawing) -> bool:
     keep = d.rng.random() < 0.5
     if name in ("softmax", "log_softmax"):
         function = getattr(torch, name)
-        return d.add(f"{name} {k}", [x], lambda s, x: function(x, k), [x.shape], noisy=True)
+        return d.add(f"{name} {k}", [x], lambda s, x: function(x, k), [x.shape], noisy=True, along=(k,))
     if name == "logsumexp":
         keys = tuple(() if axis == k else n for axis, n in enumerate(x.shape) if keep or axis != k)
         return d.add(f"{name} {k} {keep}", [x], lambda s, x: torch.logsumexp(x, k, keep), [keys], noisy=True)
@@ -74,7 +74,7 @@ def norm(d: Drawing) -> bool:
         def layer(sizes: Any, x: torch.Tensor, *affine: torch.Tensor) -> torch.Tensor:
             return torch.nn.functional.layer_norm(x, x.shape[-1:], *affine, eps=0.1)
 
-        return d.add(f"layer_norm {bool(weights)}", operands, layer, [x.shape], noisy=True)
+        return d.add(f"layer_norm {bool(weights)}", operands, layer, [x.shape], noisy=True, along=(-1,))
     if x.rank < 2:
         return False
 
@@ -83,7 +83,7 @@ def norm(d: Drawing) -> bool:
         return torch.nn.functional.group_norm(x, 2, eps=0.1)
 
     keys = tuple(times(n, (2,)) if axis == 1 else n for axis, n in enumerate(x.shape))
-    return d.add("group_norm", [x], group, [keys], noisy=True)
+    return d.add("group_norm", [x], group, [keys], noisy=True, along=tuple(range(1, x.rank)))
 
 
 # ---- operators that stay torch's, and constants
@@ -121,7 +121,9 @@ def _mm(d: Drawing) -> bool:
     y = d.pick(lambda v: x is not None and v.dtype == x.dtype and v.rank == 2 and v.shape[0] == x.shape[1])
     if x is None or y is None:
         return False
-    return d.add("mm", [x, y], lambda s, x, y: torch.mm(x, y), [(x.shape[0], y.shape[1])], noisy=True)
+    return d.add(
+        "mm", [x, y], lambda s, x, y: torch.mm(x, y), [(x.shape[0], y.shape[1])], noisy=True, along=(1,)
+    )
 
 
 def _addmm(d: Drawing) -> bool:
@@ -132,7 +134,7 @@ def _addmm(d: Drawing) -> bool:
     def apply(sizes: Any, x: torch.Tensor) -> torch.Tensor:
         return torch.addmm(x, x @ x.t(), x, alpha=0.5)
 
-    return d.add("addmm", [x], apply, [x.shape], noisy=True)
+    return d.add("addmm", [x], apply, [x.shape], noisy=True, along=(0, 1))
 
 
 def _bmm(d: Drawing) -> bool:
@@ -140,7 +142,7 @@ def _bmm(d: Drawing) -> bool:
     if x is None:
         return False
     keys = (x.shape[0], x.shape[1], x.shape[1])
-    return d.add("bmm", [x], lambda s, x: torch.bmm(x, x.transpose(1, 2)), [keys], noisy=True)
+    return d.add("bmm", [x], lambda s, x: torch.bmm(x, x.transpose(1, 2)), [keys], noisy=True, along=(2,))
 
 
 def _index(d: Drawing) -> bool:
@@ -175,7 +177,7 @@ def _cumsum(d: Drawing) -> bool:
         return False
     k = d.rng.randrange(x.rank)
     noisy = x.dtype.is_floating_point
-    return d.add(f"cumsum {k}", [x], lambda s, x: torch.cumsum(x, k), [x.shape], noisy=noisy)
+    return d.add(f"cumsum {k}", [x], lambda s, x: torch.cumsum(x, k), [x.shape], noisy=noisy, along=(k,))
 
 
 def _argmax(d: Drawing) -> bool:
