@@ -177,6 +177,13 @@ def _no_training(x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: 
     return _batch_norm(x, weight, bias, mean, var, False, momentum, eps)[:3]
 
 
+def _select_scatter(x: torch.Tensor, src: torch.Tensor, dim: int, index: Any) -> torch.Tensor:
+    """`x` stands first, so that its strides are those of the result, as in eager torch."""
+    dim %= x.dim()
+    places = torch.arange(x.shape[dim], device=x.device).reshape([-1, *[1] * (x.dim() - 1 - dim)])
+    return torch.where(places != (index + x.shape[dim] if index < 0 else index), x, src.unsqueeze(dim))
+
+
 def _max_pool(
     x: torch.Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
 ) -> Any:
@@ -217,4 +224,5 @@ _OURS: dict[Any, Callable[..., Any]] = {
     aten._native_batch_norm_legit_no_training.default: _no_training,
     aten.native_batch_norm.default: _native_batch_norm,
     aten.max_pool2d_with_indices.default: _max_pool,
+    aten.select_scatter.default: _select_scatter,
 }

@@ -288,6 +288,12 @@ def test_results_of_norms_have_eagers_strides(order):
     same(lambda x: functional.softmax(x, 1) - functional.log_softmax(x, 0), x)
 
 
+def test_a_changed_row_keeps_the_strides():
+    x, row = torch.randn(4, 5, 6).permute(2, 0, 1), torch.randn(6, 5)
+    for k in (1, -1):
+        same(lambda x, row, k=k: (x * 2).select_scatter(row, 1, k).permute(1, 2, 0).view(-1), x, row)
+
+
 def test_a_product_with_a_zero_is_eagers():
     """Its later part alone is infinite."""
     x = torch.full((6000, 3), 1.5)
