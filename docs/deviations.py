@@ -107,6 +107,11 @@ DEVIATIONS = (
         (("corrcoef", "values", "repeats"),),
     ),
     Deviation(
+        "`prod` of many floats, some of whose products overflow",
+        "one factor after the other: 0 remains 0",
+        "in parts, at once: NaN where one part is infinite and another is 0",
+    ),
+    Deviation(
         "norms of float16",
         "float16, which they overflow at 65504",
         "float32",
