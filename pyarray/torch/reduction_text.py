@@ -128,9 +128,9 @@ def _rows(w: Writer) -> KernelText:
     raw = [
         line
         for before, block, updates in parts
-        for line in (*before, *(block.lines if block is not None else ()), *updates)
-    ]
-    (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), False, [*raw, *more])
+        for line in (*before, *(("<inner>", *block.lines) if block is not None else ()), *updates)
+    ]  # with marks: what stands in a loop of one form may stand before it in another
+    (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), False, [*raw, "<row>", *more])
     variables = [f"i{k}" for k in range(len(outer))] + [f"j{k}" for k in range(len(inner))]
     js = variables[len(outer) :]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate((*outer, *inner))]

@@ -186,3 +186,17 @@ def test_numbers_that_an_operator_makes_constants_are_none_of_the_first_graph(mo
         x = torch.randn(n, 8)
         torch.testing.assert_close(call(x, factor), scaled(x, factor))
     assert seen == ["traced", "compiled"]
+
+
+def test_what_stands_in_a_loop_isnt_before_it_in_a_kernel_of_the_same_lines():
+    """With a size of 1, an element needs no loop."""
+
+    def least_of(x, y):
+        least = y.min()
+        below = torch.clamp_max(x, least)
+        return torch.where(below == 0, least, below)
+
+    for n in (5, 1):
+        given = torch.arange(n, dtype=torch.int32) - 2, torch.arange(n).reshape(1, n)
+        made = torch.compile(least_of, backend=backend.pyarray, dynamic=False)(*given)
+        assert torch.equal(made, least_of(*given))
