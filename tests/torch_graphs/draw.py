@@ -88,6 +88,9 @@ class Input:
         elif not self.dtype.is_floating_point:
             low = 0 if self.dtype == torch.uint8 else -5
             x = torch.randint(low, 10, shape, generator=made).to(self.dtype)
+            if self.special:
+                which, ends = torch.randint(0, 24, shape, generator=made), torch.iinfo(self.dtype)
+                x = x.masked_fill(which == 0, ends.min).masked_fill(which == 1, ends.max)
         else:
             x = (torch.randint(-16, 17, shape, generator=made) / 4).to(self.dtype)
             if self.special:
