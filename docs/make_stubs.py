@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import pyarray as pa
-from pyarray.api.operators import BINARY, COMPARISON, UNARY
+from pyarray.api.methods.operators import BINARY, COMPARISON, UNARY
 
 ROOT = Path(__file__).resolve().parents[1]
 STUB = ROOT / "pyarray" / "array_operators.pyi"

@@ -16,53 +16,51 @@ from . import linalg as linalg
 from . import random as random
 from . import special as special
 from . import testing as testing
-from .api import absent as _absent
-from .api import methods as _methods
-from .api import numpy_names as _numpy_names
-from .api import operators as _operators
-from .api import ufunc_methods as _ufunc_methods  # noqa: F401  (fills a table)
-from .api.aliases import *  # noqa: F403
-from .api.along_axis import *  # noqa: F403
-from .api.bits import *  # noqa: F403
-from .api.calculus import *  # noqa: F403
-from .api.chains import matvec as matvec
-from .api.chains import vecmat as vecmat
-from .api.choosing import *  # noqa: F403
-from .api.comparing import *  # noqa: F403
-from .api.constants import *  # noqa: F403
-from .api.creation import *  # noqa: F403
-from .api.data_types import *  # noqa: F403
-from .api.einsum import *  # noqa: F403
-from .api.elementwise import *  # noqa: F403
-from .api.epilogue import *  # noqa: F403
-from .api.facts import *  # noqa: F403
-from .api.files import *  # noqa: F403
-from .api.float_parts import *  # noqa: F403
-from .api.further_elementwise import *  # noqa: F403
-from .api.fuse import *  # noqa: F403
-from .api.grids import *  # noqa: F403
-from .api.histograms import *  # noqa: F403
-from .api.histograms_nd import *  # noqa: F403
-from .api.indexing import *  # noqa: F403
-from .api.inspection import __array_namespace_info__ as __array_namespace_info__
-from .api.linear_algebra import *  # noqa: F403
-from .api.manipulation import *  # noqa: F403
-from .api.moments import *  # noqa: F403
-from .api.nan_functions import *  # noqa: F403
-from .api.numpys_own import *  # noqa: F403
-from .api.order_statistics import *  # noqa: F403
-from .api.padding import *  # noqa: F403
-from .api.polynomials import *  # noqa: F403
-from .api.products import *  # noqa: F403
-from .api.rearranging import *  # noqa: F403
-from .api.scans import *  # noqa: F403
-from .api.searching import *  # noqa: F403
-from .api.sequences import *  # noqa: F403
-from .api.set_operations import *  # noqa: F403
-from .api.sets import *  # noqa: F403
-from .api.sorting import *  # noqa: F403
-from .api.statistical import *  # noqa: F403
-from .api.utility import *  # noqa: F403
+from .api.core import missing_names as _absent
+from .api.methods import functions as _methods
+from .api.methods import numpy_names as _numpy_names
+from .api.methods import operators as _operators
+from .api.methods import ufunc_methods as _ufunc_methods  # noqa: F401  (fills a table)
+from .api.numpy.aliases import *  # noqa: F403
+from .api.numpy.along_axis import *  # noqa: F403
+from .api.numpy.array_queries import *  # noqa: F403
+from .api.numpy.bits import *  # noqa: F403
+from .api.numpy.calculus import *  # noqa: F403
+from .api.numpy.comparison import *  # noqa: F403
+from .api.numpy.einsum import *  # noqa: F403
+from .api.numpy.files import *  # noqa: F403
+from .api.numpy.float_parts import *  # noqa: F403
+from .api.numpy.grids import *  # noqa: F403
+from .api.numpy.histograms import *  # noqa: F403
+from .api.numpy.histograms_nd import *  # noqa: F403
+from .api.numpy.matrix_products import matvec as matvec
+from .api.numpy.matrix_products import vecmat as vecmat
+from .api.numpy.moments import *  # noqa: F403
+from .api.numpy.nan_functions import *  # noqa: F403
+from .api.numpy.order_statistics import *  # noqa: F403
+from .api.numpy.padding import *  # noqa: F403
+from .api.numpy.polynomials import *  # noqa: F403
+from .api.numpy.products import *  # noqa: F403
+from .api.numpy.rearrangement import *  # noqa: F403
+from .api.numpy.reexports import *  # noqa: F403
+from .api.numpy.selection import *  # noqa: F403
+from .api.numpy.sequences import *  # noqa: F403
+from .api.numpy.set_operations import *  # noqa: F403
+from .api.numpy.ufuncs import *  # noqa: F403
+from .api.standard.constants import *  # noqa: F403
+from .api.standard.creation import *  # noqa: F403
+from .api.standard.data_types import *  # noqa: F403
+from .api.standard.elementwise import *  # noqa: F403
+from .api.standard.indexing import *  # noqa: F403
+from .api.standard.inspection import __array_namespace_info__ as __array_namespace_info__
+from .api.standard.linear_algebra import *  # noqa: F403
+from .api.standard.manipulation import *  # noqa: F403
+from .api.standard.scans import *  # noqa: F403
+from .api.standard.searching import *  # noqa: F403
+from .api.standard.sets import *  # noqa: F403
+from .api.standard.sorting import *  # noqa: F403
+from .api.standard.statistical import *  # noqa: F403
+from .api.standard.utility import *  # noqa: F403
 from .array import ndarray as ndarray
 from .array_convert import array as array
 from .array_convert import asnumpy as asnumpy
@@ -76,9 +74,9 @@ from .debug.tags import dump_tag as dump_tag
 from .debug.trace import trace as trace
 from .driver.base import Device as Device
 from .driver.base import get_device as get_device
-from .driver.default import default_device as default_device
-from .driver.default import get_default_device as get_default_device
-from .driver.default import set_default_device as set_default_device
+from .driver.default_device import default_device as default_device
+from .driver.default_device import get_default_device as get_default_device
+from .driver.default_device import set_default_device as set_default_device
 from .driver.stream import Event as Event
 from .driver.stream import Stream as Stream
 from .driver.stream import current_stream as current_stream
@@ -88,18 +86,20 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
+from .fusion.fuse import *  # noqa: F403
+from .fusion.fused_gemm import *  # noqa: F403
 from .interop import libraries as _libraries
-from .jit.inventory import cache_info as cache_info
+from .jit.foreign_arrays import transfer_info as transfer_info
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
-from .jit.mode import debug as debug  # after the imports of the folder of that name
+from .jit.kernel_registry import cache_info as cache_info
+from .jit.launch_state import debug as debug  # after the imports of the folder of that name
 from .jit.saved import load_kernel as load_kernel
-from .jit.transfer import transfer_info as transfer_info
-from .kernels import map as _map
-from .kernels.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
-from .kernels.raw_kernel import RawKernel as RawKernel
-from .kernels.raw_kernel import RawModule as RawModule
-from .kernels.reduction_kernel import ReductionKernel as ReductionKernel
+from .kernels.cpp.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
+from .kernels.cpp.raw_kernel import RawKernel as RawKernel
+from .kernels.cpp.raw_kernel import RawModule as RawModule
+from .kernels.cpp.reduction_kernel import ReductionKernel as ReductionKernel
+from .kernels.elementwise import elementwise as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and
 from .lang.markers import atomic_cas as atomic_cas
@@ -111,8 +111,8 @@ from .lang.markers import atomic_sub as atomic_sub
 from .lang.markers import atomic_xor as atomic_xor
 from .lang.markers import ndrange as ndrange
 from .lang.markers import unordered as unordered
-from .memory.figures import MemoryPool as MemoryPool
-from .memory.figures import get_default_memory_pool as get_default_memory_pool
+from .memory.usage import MemoryPool as MemoryPool
+from .memory.usage import get_default_memory_pool as get_default_memory_pool
 from .tune.autotune import autotune as autotune
 from .tune.config import Config as Config
 from .tune.time_model import TimeModel as TimeModel

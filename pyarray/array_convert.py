@@ -13,7 +13,7 @@ from pyarray.array_hooks import StandIn, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
-from pyarray.memory.touch import touch
+from pyarray.memory.host_access import touch
 
 
 def array(obj: Any, dtype: Any = None, copy: bool | None = True, device: Any = None) -> ndarray:

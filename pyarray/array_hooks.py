@@ -34,7 +34,7 @@ numpy_functions: dict[str, Callable[..., Any]] = {}
 
 
 class StandIn:
-    """What stands for an array while a function is traced (`api/fuse.py`). `_dtype` is its element type."""
+    """What stands for an array while a function is traced (`fusion/fuse.py`). `_dtype` is its element type."""
 
     _dtype: Any
     _weak_type: Any = None
@@ -47,7 +47,7 @@ class StandIn:
         return self
 
     def _compute(self, op: Any, domain: Any, dtype: Any, operands: Any, out: Any) -> Any:
-        """What `api.ufunc.compute` returns."""
+        """What `api.core.ufunc.compute` returns."""
         raise TypeError("a stand-in means something only while its function is traced")
 
 

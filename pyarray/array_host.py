@@ -14,7 +14,7 @@ from pyarray.array_hooks import operation
 from pyarray.dtypes import BY_NAME, bfloat16
 from pyarray.errors import DeviceError
 from pyarray.memory.buffer import GivenOut
-from pyarray.memory.touch import touch
+from pyarray.memory.host_access import touch
 
 
 class Exposed:

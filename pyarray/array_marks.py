@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pyarray import shapes
-from pyarray.lang import pins as promises
-from pyarray.lang.pins import Pin
+from pyarray.lang import specializations as promises
+from pyarray.lang.specializations import Pin
 
 MARKED = 1 << 18  # of a key; the pins then stand above `SHIFT`
 SHIFT = 32

@@ -21,7 +21,7 @@ from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_
 from pyarray.array_convert import plain
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
-from pyarray.memory.touch import touch
+from pyarray.memory.host_access import touch
 from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
 
 VERSION = (1, 1)

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import shapes as _shapes
-from .api.creation import arange
-from .api.elementwise import multiply
-from .api.libraries import complex_of, library, lifted, real_of
-from .api.manipulation import concat, roll
+from .api.libraries.dispatch import complex_of, library, lifted, real_of
+from .api.standard.creation import arange
+from .api.standard.elementwise import multiply
+from .api.standard.manipulation import concat, roll
 from .array import ndarray
 from .array_convert import asarray
 from .dtypes import DType, asdtype, float64

@@ -2,7 +2,7 @@
 become here.
 
 Python refuses an unknown keyword before the function runs, in its own words; so what is public is called by
-way of `checked`, or takes `**unknown` itself (`api/quick.py`), and `refuse` is asked only when something is
+way of `checked`, or takes `**unknown` itself (`api/core/fast_path.py`), and `refuse` is asked only when something is
 wrong.
 """
 

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from .api import products
-from .api.chains import multi_dot as multi_dot
-from .api.chains import tensorinv as tensorinv
-from .api.chains import tensorsolve as tensorsolve
-from .api.decompositions import *  # noqa: F403
-from .api.decompositions import __all__ as _decompositions
-from .api.einsum import tensordot as tensordot
-from .api.einsum import vecdot as vecdot
-from .api.linear_algebra import matmul as matmul
-from .api.linear_algebra import matrix_transpose as matrix_transpose
-from .api.norms import *  # noqa: F403
-from .api.norms import __all__ as _norms
-from .api.products import cross as cross
+from .api.numpy import products
+from .api.numpy.decompositions import *  # noqa: F403
+from .api.numpy.decompositions import __all__ as _decompositions
+from .api.numpy.einsum import tensordot as tensordot
+from .api.numpy.einsum import vecdot as vecdot
+from .api.numpy.matrix_products import multi_dot as multi_dot
+from .api.numpy.matrix_products import tensorinv as tensorinv
+from .api.numpy.matrix_products import tensorsolve as tensorsolve
+from .api.numpy.norms import *  # noqa: F403
+from .api.numpy.norms import __all__ as _norms
+from .api.numpy.products import cross as cross
+from .api.standard.linear_algebra import matmul as matmul
+from .api.standard.linear_algebra import matrix_transpose as matrix_transpose
 from .array import ndarray
 
 __all__ = [

@@ -11,19 +11,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .api.elementwise import described, divide, exp, log, multiply, subtract
-from .api.further_elementwise import i0 as i0
-from .api.quick import Function, make_function
-from .api.searching import where
-from .api.statistical import as_operand
-from .api.statistical import max as largest
-from .api.statistical import sum as total
-from .api.ufunc import PYTHON, beside
+from .api.core.fast_path import Function, make_function
+from .api.core.ufunc import PYTHON, beside
+from .api.numpy.ufuncs import i0 as i0
+from .api.standard.elementwise import described, divide, exp, log, multiply, subtract
+from .api.standard.searching import where
+from .api.standard.statistical import as_operand
+from .api.standard.statistical import max as largest
+from .api.standard.statistical import sum as total
 from .array import ndarray
 from .dtypes import float64
 from .jit.kernel import func
-from .jit.repeat import repeatable
-from .kernels.rng_math import tail_quantile
+from .jit.replay import repeatable
+from .kernels.random.rng_math import tail_quantile
 from .lang.markers import known as k
 
 __all__ = [

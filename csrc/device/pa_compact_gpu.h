@@ -1,5 +1,5 @@
 /* pa_compact_gpu.h: what isn't zero, what differs from the element before, and bins, on a grid. Included once per kernel, with one of
-   PA_COUNT, PA_COMPACT and PA_BINS as 1, PA_T (elements) and the macros that kernels/grid_text.py writes for it:
+   PA_COUNT, PA_COMPACT and PA_BINS as 1, PA_T (elements) and the macros that kernels/scan/scan_gpu.py writes for it:
      PA_COUNT    PA_TRUE(x), or PA_DIFFER(x, y) of neighbours: the first element is taken, too
      PA_COMPACT  the same, PA_RANK (positions in an array of so many axes; 0: elements), PA_U (results)
      PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_FORM, PA_COUNTERS (in shared memory, 0: none)

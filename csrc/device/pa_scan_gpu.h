@@ -1,4 +1,4 @@
-/* pa_scan_gpu.h: running sums and products on a grid. Included once per kernel, with the macros that kernels/grid_text.py writes:
+/* pa_scan_gpu.h: running sums and products on a grid. Included once per kernel, with the macros that kernels/scan/scan_gpu.py writes:
      PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_JOIN(a, b), PA_START, PA_TEAM,
      PA_LEAD (axes of lines), PA_TOTALS (1: what segments come to, and no results)
    A line is cut into segments of whole tiles, each of which belongs to a team; what is before a segment was computed before. Each

@@ -1,5 +1,5 @@
 /* pa_sort_gpu.h: stable sorts on a grid, of keys or of positions by keys. Included once per type, with these macros:
-   PA_S_KEY, unsigned; PA_S_ALSO ... PA_S_LEVEL, how an element's bits become a key (`Order` in kernels/sort.py); PA_S_ITEMS, elements
+   PA_S_KEY, unsigned; PA_S_ALSO ... PA_S_LEVEL, how an element's bits become a key (`Order` in kernels/sort/sort.py); PA_S_ITEMS, elements
    per thread; PA_S_POSITIONS, whether positions are asked for; PA_S_WIDE, whether places need 64 bits; PA_S_ROWS, whether rows are
    sorted by a block, and PA_S_CARRY, whether that needs to know where elements were; PA_S_MATCH, whether lanes find those with the
    same digit by a word of bits for each digit in shared memory, for which there must be room, or by ballots.

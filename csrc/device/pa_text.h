@@ -1,4 +1,4 @@
-/* pa_text.h: the frame of kernels written in C++ (pyarray/kernels/elementwise_kernel.py, reduction_kernel.py): the index of an iteration,
+/* pa_text.h: the frame of kernels written in C++ (pyarray/kernels/cpp/elementwise_kernel.py, reduction_kernel.py): the index of an iteration,
    and arrays that the text indexes by itself. PA_DEBUG_CHECKS makes those check, and needs pa_check.h. */
 #ifndef PA_TEXT_H
 #define PA_TEXT_H

@@ -41,7 +41,7 @@ void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before)
    block does before its first load takes longer than what is won. */
 #define LONG_ROW 1024
 
-/* Rows of a block, of which `few` have one each: its teams are as lang/emit_row.py makes them. */
+/* Rows of a block, of which `few` have one each: its teams are as lang/emit_cached_rows.py makes them. */
 static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
 {
     enum { FEW = 512, WARPS = 8 };

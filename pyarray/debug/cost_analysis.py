@@ -11,10 +11,10 @@ import numpy as np
 from .. import shapes
 from ..array import empty, ndarray
 from ..driver.base import get_device
-from ..driver.default import default_device
+from ..driver.default_device import default_device
 from ..dtypes import asdtype
-from ..jit.cost import Cost, total
 from ..jit.kernel import Kernel
+from ..jit.launch_cost import Cost, total
 from .trace import Trace
 
 

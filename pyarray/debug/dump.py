@@ -18,7 +18,7 @@ import numpy as np
 from .. import config
 from ..array import ndarray
 from ..errors import DeviceError
-from ..jit.mode import Launch, add_observer, remove_observer
+from ..jit.launch_state import Launch, add_observer, remove_observer
 from ..jit.report import caller
 from ..lang.ir import ArrayType
 from ..locks import new_lock

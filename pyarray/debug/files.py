@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..jit.replace import replace_file, replacing
+from ..jit.atomic_file import replace_file, replacing
 from ..locks import new_lock
 
 FORMAT, SCHEMA = "pyarray dump", 2

@@ -14,9 +14,9 @@ from .. import shapes
 from ..array import STRIDED, ndarray
 from ..array_host import Exposed, on_host
 from ..dtypes import DType
-from ..jit.facts import site_facts, type_facts
 from ..jit.launch import offset_of, slot_format
-from ..jit.mode import Launch
+from ..jit.launch_state import Launch
+from ..jit.serialization import site_facts, type_facts
 from ..jit.signature import array_type
 from ..jit.text_kernel import Address
 from ..lang.ir import ArrayType, ScalarType

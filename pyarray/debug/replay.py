@@ -12,9 +12,9 @@ import numpy as np
 from ..array import root
 from ..driver.base import Device
 from ..jit import compile as compiler
-from ..jit.facts import site_of, type_of
 from ..jit.launch import make_launcher
 from ..jit.report import raise_bounds
+from ..jit.serialization import site_of, type_of
 from ..memory.buffer import Buffer
 from .argument import DumpedArgument, Elements
 from .record import PAGE, words_of

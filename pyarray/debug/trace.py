@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from .. import shapes
-from ..api import products
+from ..api.numpy import products
 from ..array import ndarray
-from ..jit.cost import Cost, cost_of, layouts, total
-from ..jit.mode import Launch, add_observer, remove_observer
+from ..jit.launch_cost import Cost, cost_of, layouts, total
+from ..jit.launch_state import Launch, add_observer, remove_observer
 from ..lang.ir import ArrayType
 from . import record
 

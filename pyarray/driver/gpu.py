@@ -24,10 +24,10 @@ from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
+from .failure_records import Records
 from .gpu_calls import GpuCalls
-from .records import Records
+from .serialized_launch import Turns
 from .staging import DIRECT, Staging
-from .turns import Turns
 
 THREADS = 256  # of a block
 BLOCKS = 32  # of a processor in a full grid: enough that the last ones to finish leave little idle

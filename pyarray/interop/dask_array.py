@@ -15,12 +15,12 @@ from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
 from .. import random, shapes
-from ..api.creation import empty, full
-from ..api.einsum import einsum, tensordot
-from ..api.elementwise import isnan, logical_not
-from ..api.indexing import take
-from ..api.manipulation import concat
-from ..api.statistical import sum as total
+from ..api.numpy.einsum import einsum, tensordot
+from ..api.standard.creation import empty, full
+from ..api.standard.elementwise import isnan, logical_not
+from ..api.standard.indexing import take
+from ..api.standard.manipulation import concat
+from ..api.standard.statistical import sum as total
 from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.sequences import ascontiguousarray
+from ..api.numpy.sequences import ascontiguousarray
 from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.stream import current_stream

@@ -11,11 +11,11 @@ from ..array_hooks import on_several_devices
 from ..array_views import repetition
 from ..driver.base import Device, get_device
 from ..dtypes import DEFAULT
+from ..lang.aggregates import leaves
 from ..lang.pipeline import Program
-from ..lang.record import leaves
-from .forms import Form, types_of
+from .foreign_arrays import Copied
+from .pytree import Form, types_of
 from .signature import Parameter, bind_type, check_number, is_readonly
-from .transfer import Copied
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import config
-from .replace import UNFINISHED, replace_file
+from .atomic_file import UNFINISHED, replace_file
 from .trust import Untrusted, read_trusted, trusted
 
 VERSION = 1

@@ -15,12 +15,12 @@ import numpy as np
 from ..array import WATCHED
 from ..driver.base import Device, get_device
 from ..dtypes import named_dtype, shown
+from ..lang.aggregates import leaves
 from ..lang.ir import ArrayType, Static, static_key
 from ..lang.pipeline import Program
-from ..lang.record import leaves
 from . import compile as compiler
 from .binding import Bound
-from .forms import Struct, fixed_class
+from .pytree import Struct, fixed_class
 from .signature import is_readonly
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

@@ -26,17 +26,17 @@ from ..lang.parse import Capture, FunctionSource, attributes_read, defined, sour
 from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
-from . import explain, saved, transfer
+from . import explain, foreign_arrays, saved
+from .argument_errors import MISSING, Binder
 from .binding import Bound
-from .calls import MISSING, Binder
-from .cost import Cost, cost_of_call
-from .counts import counts_of, retire_counts
-from .forms import Form, read
+from .cache_counters import counts_of, retire_counts
 from .functions import Func as Func
 from .functions import Importable
 from .functions import func as func
 from .launch import make_dispatcher, make_key, make_launcher, operands, written_by
-from .mode import OBSERVED, Launch, mode, observe, observed
+from .launch_cost import Cost, cost_of_call
+from .launch_state import OBSERVED, Launch, mode, observe, observed
+from .pytree import Form, read
 from .report import raise_bounds, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
@@ -151,13 +151,13 @@ class Kernel(Importable):
                     del self._forms[next(iter(self._forms))]
                 scope = {"type_key": type_key, "static_key": static_key}
                 known = self._forms[form.structure] = form, make_key(form, scope)
-        taken = transfer.taken(self.__name__, known[0].leaves, values)
+        taken = foreign_arrays.taken(self.__name__, known[0].leaves, values)
         return Bound(self.__name__, known[0], *taken, known[1])
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
         captured value may have changed, somebody observes launches."""
-        if (shared := transfer.on_memory(self.parameters, args)) is not None:
+        if (shared := foreign_arrays.on_memory(self.parameters, args)) is not None:
             return self._dispatch(*shared)
         bound = self.bind(args)
         misses = self.counts["misses"]
@@ -175,13 +175,13 @@ class Kernel(Importable):
 
         directions, named = variant.program.directions, bound.named
         if bound.copied:
-            transfer.upload(self.__name__, bound.copied, named, directions)
+            foreign_arrays.upload(self.__name__, bound.copied, named, directions)
         if observed():
             observe(Launch(self.__name__, variant, named, run, self.marked))
         else:
             run()
         if bound.copied:
-            transfer.download(bound.copied, named, directions)
+            foreign_arrays.download(bound.copied, named, directions)
 
     def variant(self, args: tuple[Any, ...], checked: bool | None = None) -> Variant:
         """The variant for arguments of these types, compiled if need be: with bounds checks, without, or as

@@ -20,17 +20,17 @@ import numpy as np
 from ..annotations import ArrayAnnotation
 from ..array import WATCHED
 from ..driver.base import Operand
-from ..lang import extents
-from ..lang.extents import Extents
+from ..lang import loop_extents
 from ..lang.ir import ArrayType
+from ..lang.loop_extents import Extents
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
-from ..lang.written import LOW, MASK
-from .calls import MISSING, define, prefix, signature
-from .forms import Form, Struct, fixed_class
+from ..lang.write_mask import LOW, MASK
+from .argument_errors import MISSING, define, prefix, signature
+from .pytree import Form, Struct, fixed_class
 from .signature import Constant, Parameter, Unread
 from .variants import Variant
-from .written import Mask
+from .write_masks import Mask
 
 _INTEGER = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}  # the format itself refuses what is out of range
 
@@ -120,7 +120,7 @@ def make_launcher(
     tested: Sequence[Extents] = (),
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
-    record is its value. Masks of what was declared Out (`lang.written`) are made, and checked behind. Of
+    record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
     `watched` arguments the owners are told before that they are written; of `asked` ones, those that have an
     owner who wants to know. The sizes of `tested` loops may have too large a product, a `ValueError`."""
     p = prefix(names)  # the path of a field is no name
@@ -148,7 +148,7 @@ def make_launcher(
         scope.update(int=int, too_many=partial(_too_many, kernel, tested))
         text += f"    {p}slots = {p}pack({values})\n"  # which refuses numbers that are no integers
         for number, found in enumerate(tested):
-            condition, sizes = extents.test(found, variables)
+            condition, sizes = loop_extents.test(found, variables)
             text += f"    if {condition}: {p}too_many({number}, {sizes})\n"
         call = f"{p}run({p}slots)"
     if masks:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..driver.base import Failure
 from ..errors import BoundsError, Frame
-from ..lang.check import Site
+from ..lang.bounds_checks import Site
 
 INDEX, STEP0, SHAPE = 1, 4, 5  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
 _PACKAGE = str(Path(__file__).resolve().parent.parent)

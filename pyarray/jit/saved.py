@@ -28,15 +28,15 @@ from ..lang.emit_views import fields
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.pipeline import Program
 from . import compile as compiler
-from . import transfer
+from . import foreign_arrays
+from .argument_errors import Binder
+from .atomic_file import replace_file
 from .binding import Bound
-from .calls import Binder
-from .facts import extents_of, site_facts, site_of, type_facts, type_of
-from .forms import Form, Struct
 from .launch import make_launcher, operands, written_by
-from .mode import Launch, mode, observe, observed
-from .replace import replace_file
+from .launch_state import Launch, mode, observe, observed
+from .pytree import Form, Struct
 from .report import raise_bounds
+from .serialization import extents_of, site_facts, site_of, type_facts, type_of
 from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
 from .variants import Variant
 
@@ -228,12 +228,12 @@ class SavedKernel:
         variant = saved.variant(bound.device())
         bound.check_writeable(variant.program)
         named, directions = bound.named, variant.program.directions
-        transfer.upload(self.__name__, bound.copied, named, directions)
+        foreign_arrays.upload(self.__name__, bound.copied, named, directions)
         if observed():
             observe(Launch(self.__name__, variant, named, lambda: self._run(variant, bound)))
         else:
             self._run(variant, bound)
-        transfer.download(bound.copied, named, directions)
+        foreign_arrays.download(bound.copied, named, directions)
 
     def _run(self, variant: Variant, bound: Bound) -> None:
         failure = variant.launch(*bound.slots())
@@ -318,7 +318,7 @@ class _Saved:
             if not all(_fits(s, _read(s["path"], arguments)) for s in self.facts["structures"]):
                 return None
             given = [_read(leaf["name"], arguments) for leaf in self.facts["leaves"]]
-            values, copied = transfer.taken(self.kernel, self.form.leaves, given)
+            values, copied = foreign_arrays.taken(self.kernel, self.form.leaves, given)
         except (AttributeError, LookupError, TypeError):
             return None
         bound = Bound(self.kernel, self.form, values, copied)

@@ -17,11 +17,11 @@ from ..array_hooks import is_foreign
 from ..array_marks import MARKED, pins_of
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype, dtype_of
+from ..lang.aggregates import Opaque
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
 from ..lang.pipeline import Program
-from ..lang.record import Opaque
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from ..lang.ir import ArrayType
 from ..lang.pipeline import Program
 from ..locks import new_lock
 from . import compile as compiler
-from .bounded import Bounded
-from .counts import COUNTED, retire_counts
+from .bounded_cache import Bounded
+from .cache_counters import COUNTED, retire_counts
 from .launch import make_launcher, operands, written_by
-from .mode import Launch, mode, observe, observed
+from .launch_state import Launch, mode, observe, observed
 from .report import raise_bounds
 from .variants import MOST, Variant
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..annotations import DIRECTIONS
 from ..annotations import declared as declared_direction
-from .coverage import Coverage, coverage
+from .definite_writes import Coverage, coverage
 from .ir import (
     ArrayType,
     Assign,

@@ -10,11 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .cost import cost
 from .dialect import Dialect
 from .directions import written
-from .emit_apart import separation
-from .emit_code import Code, cname, ctype, sites_of
 from .emit_loop import (
     apart_of,
     bounds,
@@ -32,7 +29,9 @@ from .emit_loop import (
     strided,
     unpack,
 )
-from .hoist import Hoist
+from .emit_noalias import separation
+from .emit_statements import Code, cname, ctype, sites_of
+from .hoisted_checks import Hoist
 from .ir import (
     Binary,
     Builtin,
@@ -49,8 +48,9 @@ from .ir import (
     assigned,
     walk,
 )
-from .pins import Pins
-from .reshaped import Notes
+from .iteration_cost import cost
+from .reshape_indexing import Notes
+from .specializations import Pins
 
 _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */

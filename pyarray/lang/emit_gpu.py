@@ -16,9 +16,8 @@ from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
-from .emit_code import cname, ctype, iteration, sites_of
-from .emit_digits import thread_digits, why_not
-from .emit_lines import line_loop
+from .emit_cached_rows import BLOCKS
+from .emit_delinearized import thread_digits, why_not
 from .emit_loop import (
     bounds,
     declarations,
@@ -32,11 +31,12 @@ from .emit_loop import (
     unpack,
     walked,
 )
-from .emit_row import BLOCKS
+from .emit_statements import cname, ctype, iteration, sites_of
 from .emit_team import GridCode, by_teams, changes
 from .emit_tile import ROWS, in_tiles, tile_loop
-from .emit_wide import filled, share, wide_arrays, wide_loop
-from .hoist import Hoist
+from .emit_vectorized import filled, share, wide_arrays, wide_loop
+from .emit_vectorized_rows import line_loop
+from .hoisted_checks import Hoist
 from .ir import (
     ArrayType,
     Atomic,
@@ -54,8 +54,8 @@ from .ir import (
     assigned,
     walk,
 )
-from .pins import Pins
-from .reshaped import Notes
+from .reshape_indexing import Notes
+from .specializations import Pins
 
 _FRAME = "frame"
 _THREADS = 256  # of a block

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from . import emit_views as views
-from .emit_apart import apart_arrays, apart_call, apart_way
-from .emit_code import Code, cname, ctype, iteration, sites_of
-from .emit_collect import collected, collecting, users
-from .emit_digits import Span, digits, why_not
-from .extents import extents
-from .hoist import Hoist
+from .emit_delinearized import Span, digits, why_not
+from .emit_noalias import apart_arrays, apart_call, apart_way
+from .emit_privatized import collected, collecting, users
+from .emit_statements import Code, cname, ctype, iteration, sites_of
+from .hoisted_checks import Hoist
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
-from .streaming import streamed
+from .loop_extents import extents
+from .nontemporal_stores import streamed
 
 
 def is_parallel(statement: Stmt) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .emit_code import Code, cname, start_of
-from .emit_digits import thread_digits, why_not
-from .emit_row import (
+from .collapse_loops import is_product, nest
+from .delinearization import Split, find_split
+from .emit_cached_rows import (
     Place,
     Row,
     filled_places,
@@ -27,9 +27,9 @@ from .emit_row import (
     registers,
     streamed_loop,
 )
+from .emit_delinearized import thread_digits, why_not
+from .emit_statements import Code, cname, start_of
 from .ir import Atomic, Break, For, Function, Invoke, Load, Local, Return, Stmt, Store, While, walk
-from .nest import is_product, nest
-from .split import Split, find_split
 
 _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import emit_views as views
-from .emit_code import Code, cname, iteration
 from .emit_loop import bounds
-from .emit_wide import body, own_loads, target
+from .emit_statements import Code, cname, iteration
+from .emit_vectorized import body, own_loads, target
 from .ir import For, Function, Store, walk
 
 TILE = 32

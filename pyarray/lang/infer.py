@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .infer_expr import is_trackable
+from .aggregates import key as type_key
+from .aggregates import leaves
 from .infer_flow import FunctionBody
+from .infer_names import is_trackable
 from .ir import Function, Invoke, ScalarType, Static, Tree, TupleType, Type, walk
 from .parse import Capture, FunctionSource
-from .record import key as type_key
-from .record import leaves
 
 
 def infer(

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..dtypes import uint64
-from .infer_expr import WHOLE, Method, advice_for_captured
-from .infer_operate import Operations
+from .aggregates import as_tuple
+from .infer_names import WHOLE, Method, advice_for_captured
+from .infer_operators import Operations
 from .ir import (
     INDEX,
     ArrayType,
@@ -28,8 +29,7 @@ from .ir import (
     SubView,
     TupleType,
 )
-from .record import as_tuple
-from .scalar import binary, compare, constant
+from .promotion import binary, compare, constant
 
 _ATOMIC_KINDS = {
     "add": "iufc",

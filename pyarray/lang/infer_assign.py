@@ -6,10 +6,11 @@ import ast
 from typing import Any, NoReturn
 
 from ..dtypes import asdtype
+from .aggregates import is_group, leaves, skeleton, transform
 from .infer_call import Calls
-from .infer_expr import advice_for_captured
-from .infer_hold import has_effect
-from .infer_operate import DUNDER
+from .infer_names import advice_for_captured
+from .infer_operators import DUNDER
+from .infer_temporaries import has_effect
 from .ir import (
     Assign,
     Binary,
@@ -26,7 +27,6 @@ from .ir import (
     Unary,
     walk,
 )
-from .record import is_group, leaves, skeleton, transform
 
 
 class Assignments(Calls):

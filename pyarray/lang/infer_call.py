@@ -12,14 +12,14 @@ import numpy as np
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import DType, asdtype, named_dtype
+from .aggregates import Record, as_tuple, is_group, leaves, transform
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import Accesses
-from .infer_expr import Method, advice_for_captured
-from .infer_group import BoundFunction
+from .infer_aggregates import BoundFunction
+from .infer_names import Method, advice_for_captured
 from .ir import INDEX, ArrayType, Convert, Expr, Invoke, ScalarType, Size, Static
 from .parse import FunctionSource
-from .record import Record, as_tuple, is_group, leaves, transform
-from .scalar import call, constant
+from .promotion import call, constant
 
 _MAKING = ("empty", "zeros", "ones", "full", "array", "asarray", "arange", "linspace", "eye")
 _KINDS = "bifc"  # each holds the numbers of those before it

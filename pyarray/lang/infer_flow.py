@@ -6,10 +6,12 @@ import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..dtypes import uint64
+from .aggregates import is_group, leaves
 from .builtins import advice_for
+from .collapse_loops import alone
 from .infer_assign import Assignments
-from .infer_expr import advice_for_captured
-from .infer_hold import has_effect
+from .infer_names import advice_for_captured
+from .infer_temporaries import has_effect
 from .ir import (
     INDEX,
     Assign,
@@ -39,10 +41,8 @@ from .ir import (
     While,
     walk,
 )
-from .nest import alone
 from .parse import FunctionSource
-from .record import is_group, leaves
-from .scalar import binary
+from .promotion import binary
 
 if TYPE_CHECKING:
     from .infer import Instances

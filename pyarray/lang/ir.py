@@ -14,15 +14,15 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from ..dtypes import DType
-from .kinds import BOOL as BOOL
-from .kinds import INDEX as INDEX
-from .kinds import TYPES as TYPES
-from .kinds import ArrayType as ArrayType
-from .kinds import ScalarType as ScalarType
-from .kinds import Static as Static
-from .kinds import TupleType as TupleType
-from .kinds import Type as Type
-from .kinds import static_key as static_key
+from .types import BOOL as BOOL
+from .types import INDEX as INDEX
+from .types import TYPES as TYPES
+from .types import ArrayType as ArrayType
+from .types import ScalarType as ScalarType
+from .types import Static as Static
+from .types import TupleType as TupleType
+from .types import Type as Type
+from .types import static_key as static_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .check import Site, check
-from .count import Count, count
+from .aggregates import transform
+from .bounds_checks import Site, check
+from .bounds_elimination import refute
 from .dialect import DIALECTS
 from .directions import accesses_of, directions, enforce, unread
 from .emit import emit
 from .emit_gpu import emit_gpu
-from .extents import Extents, extents, in_memory
+from .evaluation_order import sequence
 from .infer import infer
 from .ir import ArrayType, Local, Tree, assigned, walk
+from .loop_dependences import refuse_dependent
+from .loop_extents import Extents, extents, in_memory
+from .operation_counts import Count, count
 from .parse import Capture, FunctionSource
-from .pins import Pins
-from .prove import refute
 from .races import refuse_races
-from .record import transform
-from .reshaped import Notes, by_indices
-from .sequence import sequence
-from .unordered import refuse_dependent
+from .reshape_indexing import Notes, by_indices
+from .specializations import Pins
 from .verify import verify
-from .written import track
+from .write_mask import track
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from .builtins import ATOMICS
 from .directions import result_roots, root, view_roots
-from .infer_expr import MIRRORED
+from .infer_names import MIRRORED
 from .ir import (
     INDEX,
     ArrayType,

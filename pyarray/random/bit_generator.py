@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..api.trace_once import refuse_while_tracing
-from ..kernels import rng
+from ..fusion.trace_restrictions import refuse_while_tracing
+from ..kernels.random import rng
 from ..locks import new_lock
 
 _WORD = 1 << 32

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from ..api.elementwise import multiply, subtract
+from ..api.standard.elementwise import multiply, subtract
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import float64, int64
-from ..kernels import distributions
+from ..kernels.random import distributions
 from .operands import is_number, parameters
 
 

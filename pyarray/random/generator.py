@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from ..api.elementwise import multiply
-from ..api.indexing import take, take_along_axis
-from ..api.manipulation import concat
-from ..api.searching import searchsorted
-from ..api.sorting import argsort
+from ..api.standard.elementwise import multiply
+from ..api.standard.indexing import take, take_along_axis
+from ..api.standard.manipulation import concat
+from ..api.standard.searching import searchsorted
+from ..api.standard.sorting import argsort
 from ..array import empty, ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import DType, asdtype, float32, float64, int64, uint64
-from ..kernels import rng, variates
-from ..kernels.distributions import VARIATES
-from ..kernels.gamma_variates import fill_beta, fill_gamma
+from ..kernels.random import rng, variates
+from ..kernels.random.distributions import VARIATES
+from ..kernels.random.gamma_variates import fill_beta, fill_gamma
 from . import further
 from .bit_generator import Philox4x3210
 from .operands import (

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from ..api.elementwise import subtract
-from ..api.ufunc import place_of
+from ..api.core.ufunc import place_of
+from ..api.standard.elementwise import subtract
 from ..array import fresh, ndarray, type_key
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import is_foreign, operation
 from ..driver.base import get_device
 from ..dtypes import DType, bool_, float64, int64, uint64
-from ..kernels import variates
-from ..kernels.scratch import scratch
+from ..kernels.random import variates
+from ..kernels.workspace import scratch
 from .bit_generator import Philox4x3210
 
 _LARGEST = 2.0**53  # counts that float64 tells apart

@@ -10,9 +10,9 @@ from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import int64
-from ..kernels.distinct import first_of_each, table_for
-from ..kernels.scratch import scratch
-from ..kernels.variates import fill_words
+from ..kernels.random.variates import fill_words
+from ..kernels.sort.unique import first_of_each, table_for
+from ..kernels.workspace import scratch
 
 Host = np.ndarray[Any, Any]
 FEW = 8  # elements for each one that is drawn, from which on this is faster than an order of all of them

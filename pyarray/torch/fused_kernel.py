@@ -15,12 +15,12 @@ from ..array import fresh, ndarray, type_key
 from ..driver.base import Device, get_device
 from ..driver.cpu import cores
 from ..dtypes import BY_NAME
-from ..jit.bounded import Bounded
+from ..jit.bounded_cache import Bounded
 from ..jit.kernel import Kernel, from_text
 from ..jit.launch import make_walk
-from ..jit.mode import mode
-from ..kernels.reduce import pieces_of
-from ..lang.emit_apart import APART
+from ..jit.launch_state import mode
+from ..kernels.reduce.reduce import pieces_of
+from ..lang.emit_noalias import APART
 from ..locks import new_lock
 from ..memory.buffer import Buffer
 from .fast_calls import allocator

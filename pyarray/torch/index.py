@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
 
-from ..lang.split import groups
+from ..lang.delinearization import groups
 from .sizes import ONE, ZERO, product, quotient, same
 
 Index = tuple[sympy.Expr, ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch.fx import Node
 
-from ..kernels.map import nest
+from ..kernels.elementwise.elementwise import nest
 from . import reduction_text
 from .fusion import Fusion
 from .group import Group

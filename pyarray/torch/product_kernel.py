@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ..array import ndarray
-from ..kernels.gemm import gemm, walker
-from ..kernels.gemm_last import apply
+from ..kernels.matmul.gemm import gemm, walker
+from ..kernels.matmul.gemm_epilogue import apply
 from ..memory.buffer import Buffer
 from .fused_kernel import FusedKernel, Run
 from .product_text import ProductText

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from ..kernels.gemm_last import Steps
+from ..kernels.matmul.gemm_epilogue import Steps
 from . import views
 from .fusion import Fusion
 from .group import Product

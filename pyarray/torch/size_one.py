@@ -20,7 +20,7 @@ from torch._dynamo.eval_frame import innermost_fn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
-from ..jit.bounded import Bounded
+from ..jit.bounded_cache import Bounded
 from .relaxed import Call, compiled, conditions
 from .sizes import environment, expression
 from .trace_again import trace_again

@@ -12,7 +12,7 @@ import torch
 from torch.fx import Node
 
 from ..dtypes import BY_NAME
-from ..jit.bounded import Bounded
+from ..jit.bounded_cache import Bounded
 from ..lang.markers import known, ndrange, unordered
 from . import operators, views
 from .eligible import range_of

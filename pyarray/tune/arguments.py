@@ -12,7 +12,7 @@ from ..array import ndarray
 from ..errors import CompileError
 from ..jit.binding import Bound
 from ..jit.kernel import Kernel
-from ..jit.mode import OBSERVED, mode
+from ..jit.launch_state import OBSERVED, mode
 from ..jit.report import raise_bounds
 from ..jit.signature import as_argument
 from ..jit.variants import Variant

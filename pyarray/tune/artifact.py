@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..jit.replace import replace_file
+from ..jit.atomic_file import replace_file
 from ..jit.trust import Untrusted, read_trusted, trusted
 from .config import Config
 from .key import MISSING, Key, digest_of

@@ -18,8 +18,8 @@ from typing import Any
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..driver.base import KINDS
+from ..jit.argument_errors import MISSING, Binder, define, prefix, signature
 from ..jit.binding import check_scalars
-from ..jit.calls import MISSING, Binder, define, prefix, signature
 from ..jit.launch import guard
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..errors import AutotuneError, CompileError, DeviceError
-from ..jit.mode import unobserved
+from ..jit.launch_state import unobserved
 from ..locks import new_lock
 from .config import Config
 from .key import Key, digest_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..jit.cost import Cost
+from ..jit.launch_cost import Cost
 from .config import Config
 from .search import Result
 

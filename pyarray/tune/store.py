@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..jit import cache
-from ..jit.replace import replace_file
+from ..jit.atomic_file import replace_file
 from ..jit.trust import trusted
 
 FORMAT = "pyarray tuner 1"

@@ -12,10 +12,10 @@ from typing import Any
 
 from .. import config as settings
 from ..array import ndarray
-from ..jit.cost import cost_of_call
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
-from ..jit.mode import mode, observed
+from ..jit.launch_cost import cost_of_call
+from ..jit.launch_state import mode, observed
 from ..lang.ir import static_key
 from ..locks import new_lock
 from . import artifact, cost

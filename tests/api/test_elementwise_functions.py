@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray import dtypes
-from pyarray.api.elementwise import ROWS
+from pyarray.api.standard.elementwise import ROWS
 from pyarray.dtypes import ALL, of_kinds
 from tests.strategies import numpy_views
 
@@ -657,7 +657,7 @@ def test_debug_gives_the_same():
 
 
 def test_broken_launches_are_caught():
-    from pyarray.kernels.map import map_kernel
+    from pyarray.kernels.elementwise.elementwise import map_kernel
 
     kernel = map_kernel(ROWS["add"].op, dtypes.float32, 1, ((0,), (0,)))
     out, short = pa.zeros(20, dtype=pa.float32), pa.zeros(4, dtype=pa.float32)

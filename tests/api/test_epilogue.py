@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.api import epilogue
-from pyarray.jit.bounded import Bounded
-from pyarray.kernels import gemm, gemm_last
+from pyarray.fusion import fused_gemm
+from pyarray.jit.bounded_cache import Bounded
+from pyarray.kernels.matmul import gemm, gemm_epilogue
 from pyarray.tune import store as tune_store
 from pyarray.tune.library import LibraryTuner
 from tests.strategies import by_turns
@@ -127,8 +127,8 @@ def test_out(device):
 
 
 def test_activations_that_are_kept_are_bounded(device, monkeypatch):
-    monkeypatch.setattr(epilogue, "_ways", Bounded(2))
-    monkeypatch.setattr(gemm_last, "_last_steps", Bounded(2))
+    monkeypatch.setattr(fused_gemm, "_ways", Bounded(2))
+    monkeypatch.setattr(gemm_epilogue, "_last_steps", Bounded(2))
 
     def shift(n):
         @pa.func
@@ -140,8 +140,8 @@ def test_activations_that_are_kept_are_bounded(device, monkeypatch):
     a = pa.ones((2, 2), device=device)
     for n in (1, 2, 3, 1):
         assert pa.gemm(a, a, activation=shift(n)).tolist() == [[2.0 + n] * 2] * 2
-    assert len(epilogue._ways) == 2
-    assert len(gemm_last._last_steps) in (0, 2)
+    assert len(fused_gemm._ways) == 2
+    assert len(gemm_epilogue._last_steps) in (0, 2)
 
 
 FACTORS = {"scale": 2.0}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray import dtypes
-from pyarray.kernels import axis_split
-from pyarray.kernels.axis_split import spread
+from pyarray.fusion import axis_split
+from pyarray.fusion.axis_split import spread
 from tests.strategies import numpy_views
 
 FEW = settings(deadline=None, max_examples=20)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.kernels import histogram as kernels
+from pyarray.kernels.scan import histogram as kernels
 from tests.strategies import numpy_views
 
 FEW = settings(deadline=None, max_examples=20)

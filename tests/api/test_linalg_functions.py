@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.api.vendor import bindings
+from pyarray.api.libraries import bindings
 from tests.strategies import by_turns
 
 FLOATS = (np.float32, np.float64, np.complex64, np.complex128)

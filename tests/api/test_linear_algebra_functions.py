@@ -196,7 +196,7 @@ def test_debug_gives_the_same():
 
 
 def test_broken_launches_are_caught():
-    from pyarray.kernels.gemm import gemm
+    from pyarray.kernels.matmul.gemm import gemm
 
     a, c = pa.ones((4, 4)), pa.zeros((4, 4))
     wrong = a._view(0, (4, 4), (1 << 20, 8))

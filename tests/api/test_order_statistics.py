@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.api.order_statistics import _METHODS
+from pyarray.api.numpy.order_statistics import _METHODS
 from tests.strategies import numpy_views
 
 FEW = settings(deadline=None, max_examples=20)

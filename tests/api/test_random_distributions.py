@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.kernels import rng_math
+from pyarray.kernels.random import rng_math
 from pyarray.random import default_rng
 
 FEW = settings(deadline=None, max_examples=40)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.kernels import rng as kernels
+from pyarray.kernels.random import rng as kernels
 from pyarray.random import Philox4x3210, default_rng
 
 FEW = settings(deadline=None, max_examples=40)

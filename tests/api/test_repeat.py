@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.jit import mode, repeat
-from pyarray.jit.mode import observing
-from pyarray.jit.repeat import repeatable
+from pyarray.jit import launch_state, replay
+from pyarray.jit.launch_state import observing
+from pyarray.jit.replay import repeatable
 from tests.strategies import by_turns
 
 RNG = np.random.default_rng(3)
-TIMES = repeat.WRITTEN_AT + 3
+TIMES = replay.WRITTEN_AT + 3
 CALLS = {
     "sum": lambda x, y: pa.sum(x, axis=-1),
     "sum of all, kept": lambda x, y: pa.sum(x, keepdims=True),
@@ -124,7 +124,7 @@ def counted(function, operands):
     short = repeatable(body)
     for _ in range(TIMES):
         short(*operands)
-    return len(made) == repeat.WRITTEN_AT
+    return len(made) == replay.WRITTEN_AT
 
 
 @pytest.fixture
@@ -351,12 +351,12 @@ def test_functions_made_at_run_time_leave_nothing(made_by):
         return a + a
 
     gc.collect()
-    before, made = len(mode._tables), made_by(double)
-    for _ in range(repeat.WRITTEN_AT + 1):
+    before, made = len(launch_state._tables), made_by(double)
+    for _ in range(replay.WRITTEN_AT + 1):
         made(pa.ones(3))
-    assert len(mode._tables) == before + 2
+    assert len(launch_state._tables) == before + 2
     gone = weakref.ref(double)
     del double, made
     gc.collect()
-    assert len(mode._tables) == before
+    assert len(launch_state._tables) == before
     assert gone() is None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray.dtypes import ALL
-from pyarray.kernels import scan as kernels
+from pyarray.kernels.scan import scan as kernels
 from tests.strategies import numpy_views
 
 FEW = settings(deadline=None, max_examples=25)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.dtypes import ALL
-from pyarray.kernels import sort as kernels
+from pyarray.kernels.sort import sort as kernels
 from tests.strategies import few_dtypes, numpy_views
 
 FEW = settings(deadline=None, max_examples=25)

@@ -260,7 +260,7 @@ def test_debug_gives_the_same():
 
 
 def test_broken_launches_are_caught():
-    from pyarray.kernels import arg_extreme
+    from pyarray.kernels.reduce import arg_extreme
 
     kernel = arg_extreme._find_kernel(1, False)
     x, extreme, out = pa.ones((4, 3)), pa.zeros(2), pa.zeros((4, 1), dtype=pa.int64)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarray as pa
 from pyarray.driver.base import get_device
 from pyarray.jit.kernel import Variant
-from pyarray.jit.mode import Launch, observe
+from pyarray.jit.launch_state import Launch, observe
 from pyarray.jit.signature import array_type
 from pyarray.lang.pipeline import Program
 

@@ -13,7 +13,7 @@ from kernel_tools import on
 
 from pyarray.array_convert import asnumpy
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 
 
 @kernel

@@ -21,7 +21,7 @@ from pyarray.dtypes import (
 )
 from pyarray.errors import CompileError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 
 SIZES = [
     (int8, uint8),

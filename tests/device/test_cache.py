@@ -17,7 +17,7 @@ from pyarray import __main__ as command
 from pyarray import config
 from pyarray.array_convert import asarray
 from pyarray.driver import cc
-from pyarray.jit import cache, replace
+from pyarray.jit import atomic_file, cache
 from pyarray.jit import compile as compiler
 from pyarray.jit.kernel import kernel
 from pyarray.jit.variants import Variants
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_nothing(place, monkeypatch):
         raise OSError("no space")
 
     place.mkdir(mode=0o700)
-    monkeypatch.setattr(replace.os, "replace", refuse)
+    monkeypatch.setattr(atomic_file.os, "replace", refuse)
     cache._warned.clear()
     with pytest.warns(RuntimeWarning, match=r"can't be written to \(no space\)"):
         cache.publish("0" * 64, b"text", {})

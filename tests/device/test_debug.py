@@ -16,7 +16,7 @@ from pyarray.buffer_view import BufferView
 from pyarray.dtypes import float32
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug, mode
+from pyarray.jit.launch_state import debug, mode
 from pyarray.lang.markers import atomic_add, ndrange
 
 
@@ -54,7 +54,7 @@ def test_the_message_of_the_design(device):
     with debug(), pytest.raises(BoundsError) as caught:
         scale(view, 2.0, 20)  # launched here
     assert str(caught.value) == (
-        "BufferView out of range: kernel[scale] tid=16, argument 'v' axis 0: got index 16 (offset=0, size=16)\n"  # noqa: E501
+        "BufferView out of range: kernel[scale] tid=16, argument 'v' axis 0: got index 16 (offset=0, size=16)\n"
         "Callstack:\n"
         f"  scale (test_debug.py:{line_of('v[i] = damp(v, i, factor)')})\n"
         f"    damp (test_debug.py:{line_of('return w[k] * factor')})\n"

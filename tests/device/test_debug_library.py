@@ -8,9 +8,9 @@ from kernel_tools import on
 import pyarray as pa
 from pyarray.array import ndarray
 from pyarray.errors import BoundsError
-from pyarray.jit.mode import add_observer, debug, remove_observer
+from pyarray.jit.launch_state import add_observer, debug, remove_observer
 from pyarray.jit.report import raise_bounds
-from pyarray.kernels import gemm
+from pyarray.kernels.matmul import gemm
 
 GUARD = 23
 

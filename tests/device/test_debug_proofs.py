@@ -12,7 +12,7 @@ from pyarray.array_convert import asarray, asnumpy
 from pyarray.driver.base import get_device
 from pyarray.errors import BoundsError, CompileError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 from pyarray.lang.markers import atomic_exchange, ndrange
 
 # ---- proven by the text alone: no launch can fail, so nothing is tested

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernel_tools import on
 
 import pyarray as pa
-from pyarray.kernels import fused_launch
+from pyarray.fusion import fused_launch
 
 # what two operands are cut into, and their common shape
 CUTS = [

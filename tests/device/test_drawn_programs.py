@@ -10,7 +10,7 @@ from drawn_programs import NAMES, random_program
 from kernel_tools import launch
 
 from pyarray.jit.kernel import kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 
 PROGRAMS = int(os.environ.get("PYARRAY_TEST_PROGRAMS", "8"))
 NUMBERS = (0, 1, 7, 500)

@@ -97,7 +97,7 @@ def test_a_thread_inside_debug_joins_at_once(tmp_path):
 CRASH = """
 import os, sys
 import pyarray as pa
-from pyarray.jit.mode import add_observer
+from pyarray.jit.launch_state import add_observer
 @pa.kernel
 def twice(v):
     for i in range(v.size):
@@ -273,7 +273,7 @@ def test_what_cannot_be_recorded_is_in_the_manifest(tmp_path):
 def test_the_function_debug_stays_what_the_name_means():
     import pyarray.debug.dump  # noqa: F401
 
-    assert pa.debug.__wrapped__.__module__ == "pyarray.jit.mode"
+    assert pa.debug.__wrapped__.__module__ == "pyarray.jit.launch_state"
     with pa.debug():
         pass
     code = "import pyarray.debug, pyarray as pa\nwith pa.debug(): print(pa.debug.__name__)"

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from kernel_tools import on
 
-from pyarray.api.manipulation import broadcast_to
+from pyarray.api.standard.manipulation import broadcast_to
 from pyarray.array_convert import asnumpy
 from pyarray.dtypes import int32, int64, uint64
 from pyarray.errors import BoundsError, CompileError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 from pyarray.jit.saved import load_kernel
 from pyarray.lang.markers import atomic_add, ndrange
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.kernels import gemm
+from pyarray.kernels.matmul import gemm
 
 DTYPES = ("int8", "float32", "complex128")
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyarray as pa
-from pyarray.kernels import grid_text
-from pyarray.kernels.nonzero import bits
+from pyarray.kernels.scan import scan_gpu
+from pyarray.kernels.scan.nonzero import bits
 
 SIZE = 300
 
@@ -106,8 +106,8 @@ def test_what_must_lie_together_is_copied_or_refused(device):
         pytest.skip("blocks share nothing on a CPU")
     x = pa.arange(400, dtype="float32", device=device)
     flat = bits(x[::2])
-    counts = grid_text.count(flat)
+    counts = scan_gpu.count(flat)
     assert int(pa.asnumpy(counts)[-1]) == 199
     out = pa.zeros(400, dtype="uint32", device=device)[::2]
     with pytest.raises(ValueError, match=r"compact\(\): 'out' must be contiguous"):
-        grid_text.chosen_into(out, bits(x[::2]), flat, counts)
+        scan_gpu.chosen_into(out, bits(x[::2]), flat, counts)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import pyarray as pa
 from pyarray.errors import BoundsError
-from pyarray.kernels import distinct, grid_spread, grid_text, scan
-from pyarray.kernels.nonzero import bits
+from pyarray.kernels.reduce import variance_gpu
+from pyarray.kernels.scan import scan, scan_gpu
+from pyarray.kernels.scan.nonzero import bits
+from pyarray.kernels.sort import unique
 
 FEW = settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SIZES = st.sampled_from((1, 2, 31, 33, 1023, 1025, 4096, 4099, 9000)) | st.integers(1, 6000)
@@ -29,12 +31,12 @@ def device(device):
 def way(device, request, monkeypatch):
     if request.param != "whole":
         for module, name, value in (
-            (grid_text, "WHOLE", 1000),
-            (grid_text, "NARROW", 40),
-            (grid_text, "SEGMENTS", 5),
+            (scan_gpu, "WHOLE", 1000),
+            (scan_gpu, "NARROW", 40),
+            (scan_gpu, "SEGMENTS", 5),
             (scan, "GRID_PIECE", 4),
-            (grid_spread, "PIECE", 9),
-            (grid_spread, "THREADS", 700),
+            (variance_gpu, "PIECE", 9),
+            (variance_gpu, "THREADS", 700),
         ):
             monkeypatch.setattr(module, name, value)
     with pa.debug(request.param == "checked"):
@@ -183,19 +185,19 @@ def test_an_access_outside_is_found(device):
     mask = pa.ones(9000, dtype="bool", device=device)
     flat, x = bits(mask), pa.ones(9000, dtype="uint32", device=device)
     with pa.debug():
-        counts = grid_text.count(flat)
+        counts = scan_gpu.count(flat)
         short = pa.zeros(100, dtype="uint32", device=device)
         with pytest.raises(BoundsError, match="compact"):
-            grid_text.chosen_into(short, x, flat, counts)
+            scan_gpu.chosen_into(short, x, flat, counts)
         rising = pa.arange(9000, dtype="uint32", device=device)
-        counts = grid_text.count(rising, "differ")
+        counts = scan_gpu.count(rising, "differ")
         with pytest.raises(BoundsError, match="compact"):
-            grid_text.chosen_into(short, rising, rising, counts, "differ")
+            scan_gpu.chosen_into(short, rising, rising, counts, "differ")
 
 
 @pytest.mark.parametrize(("different", "most"), [(100, 800), (20000, 2 * 8 * 20000), (60000, 8 * 60000)])
 def test_distinct_elements_hold_at_most_twice_their_memory(device, different, most, monkeypatch):
-    monkeypatch.setattr(distinct, "LATER", 1000)
+    monkeypatch.setattr(unique, "LATER", 1000)
     x = np.arange(60000) % different
     got = pa.unique(pa.asarray(x, device=device))
     np.testing.assert_array_equal(pa.asnumpy(got), np.unique(x))

@@ -12,7 +12,7 @@ from pyarray.buffer_view import BufferView
 from pyarray.dtypes import float64, int64
 from pyarray.errors import BoundsError, CompileError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 
 ROOM = 24
 

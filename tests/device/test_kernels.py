@@ -16,7 +16,7 @@ from pyarray.array_convert import asnumpy
 from pyarray.buffer_view import BufferView
 from pyarray.dtypes import ALL, float32, float64, int64
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 from pyarray.lang.builtins import FUNCTIONS
 from pyarray.lang.markers import (
     atomic_add,

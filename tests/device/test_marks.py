@@ -10,7 +10,7 @@ from kernel_tools import on
 
 import pyarray as pa
 from pyarray.jit import variants
-from pyarray.lang.pins import Pin, decode, encode
+from pyarray.lang.specializations import Pin, decode, encode
 
 
 def make():

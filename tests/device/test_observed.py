@@ -9,7 +9,7 @@ from tune_tools import own_store  # noqa: F401  (a fixture)
 
 import pyarray as pa
 from pyarray import config
-from pyarray.kernels import gemm
+from pyarray.kernels.matmul import gemm
 
 LARGE = 400  # products of such matrices are the tuner's
 CALLS = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.kernels.raw_signature import parameters
+from pyarray.kernels.cpp.raw_signature import parameters
 
 TEXT = r"""
 #define TILE 64

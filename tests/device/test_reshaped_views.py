@@ -9,7 +9,7 @@ from strategies import numpy_views
 
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 from pyarray.lang.markers import atomic_add, ndrange, unordered
 
 

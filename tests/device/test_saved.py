@@ -342,7 +342,7 @@ def test_another_machine_without_a_compiler(path):
 
 
 def test_observers_see_launches_of_saved_kernels(path):
-    from pyarray.jit.mode import add_observer, remove_observer
+    from pyarray.jit.launch_state import add_observer, remove_observer
 
     seen = []
 

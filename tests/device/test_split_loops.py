@@ -9,7 +9,7 @@ from kernel_tools import launch, on
 
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 from pyarray.lang.markers import ndrange
 
 DIVISORS = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.kernels import gemm, gemm_mma
+from pyarray.kernels.matmul import gemm, gemm_mma
 
 DTYPES = ("float16", "bfloat16", "float64")
 LAYOUTS = ("rows", "columns", "odd rows", "odd columns", "padded", "steps", "backwards")

@@ -11,8 +11,8 @@ from dump_tools import observed
 from kernel_tools import on
 
 import pyarray as pa
-from pyarray.jit import mode as module
-from pyarray.jit.mode import OBSERVED, mode
+from pyarray.jit import launch_state as module
+from pyarray.jit.launch_state import OBSERVED, mode
 
 HEAD = ["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s", "operations"]
 

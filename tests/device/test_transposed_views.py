@@ -6,7 +6,7 @@ from kernel_tools import agree, launch, on
 
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.mode import debug
+from pyarray.jit.launch_state import debug
 from pyarray.lang.markers import ndrange
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
 import pyarray.torch.backend  # noqa: E402
-from pyarray.lang.emit_apart import APART  # noqa: E402
+from pyarray.lang.emit_noalias import APART  # noqa: E402
 from pyarray.torch import fused_kernel, product_cost  # noqa: E402
 from pyarray.torch.backend import watching  # noqa: E402
 from pyarray.torch.fused_kernel import compiles  # noqa: E402

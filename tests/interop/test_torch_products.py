@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
 import pyarray.torch  # noqa: E402
-from pyarray.kernels import gemm  # noqa: E402
+from pyarray.kernels.matmul import gemm  # noqa: E402
 from pyarray.torch import product_cost  # noqa: E402
 from pyarray.torch.backend import watching  # noqa: E402
 from pyarray.torch.group import Product  # noqa: E402

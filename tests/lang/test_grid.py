@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.api.elementwise import ROWS
+from pyarray.api.standard.elementwise import ROWS
 from pyarray.driver.nvrtc import Nvrtc
 from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
-from pyarray.kernels import gemm, gemm_mma, reduce
-from pyarray.kernels import map as maps
+from pyarray.kernels.elementwise import elementwise as maps
+from pyarray.kernels.matmul import gemm, gemm_mma
+from pyarray.kernels.reduce import reduce
 from pyarray.lang import pipeline
 from pyarray.lang.markers import unordered
 

@@ -117,7 +117,7 @@ def k(v, z, b, n):
         {}
 """
 STATEMENTS = {
-    "try: pass\n        except: pass": "'try' is not part of the kernel language.*\n.*\n.*\na kernel can't raise",  # noqa: E501
+    "try: pass\n        except: pass": "'try' is not part of the kernel language.*\n.*\n.*\na kernel can't raise",
     "raise ValueError": "'raise' is not part",
     "assert i > 0": "'assert' is not part",
     "with v: pass": "'with' is not part",

@@ -5,7 +5,7 @@ import pytest
 
 from pyarray.dtypes import bool_, float32, float64
 from pyarray.jit.kernel import kernel
-from pyarray.lang.emit_apart import APART
+from pyarray.lang.emit_noalias import APART
 from pyarray.lang.ir import ArrayType
 from pyarray.lang.markers import unordered
 from pyarray.lang.pipeline import lower

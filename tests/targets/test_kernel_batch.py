@@ -7,8 +7,8 @@ from kernel_batch import Emitted, culprit, first_callers, joined, recorded, shar
 from kernel_recorder import Recorder
 from target_compilers import refused
 
-from pyarray.kernels.gemm import _program
-from pyarray.kernels.gemm_mma import TILES
+from pyarray.kernels.matmul.gemm import _program
+from pyarray.kernels.matmul.gemm_mma import TILES
 from pyarray.lang.dialect import DIALECTS
 from pyarray.lang.pipeline import Program
 

@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 import pyarray
-from pyarray.api.elementwise import ROWS
+from pyarray.api.standard.elementwise import ROWS
 
 MODULES = sorted(
     m.name

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyarray.kernels.axis_split import joined
-from pyarray.lang.split import ONE, Product, Symbol, chain, cut_points
+from pyarray.fusion.axis_split import joined
+from pyarray.lang.delinearization import ONE, Product, Symbol, chain, cut_points
 
 A, B, C, M, N, P = (Product(1, (Symbol(name),)) for name in "ABCMNP")
 MORE = Product(1, (Symbol("(M * N + 1)"),))

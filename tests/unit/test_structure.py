@@ -24,6 +24,7 @@ ORDER = (
     {"tune"},
     {"kernels"},
     {"api"},
+    {"fusion"},
     {"linalg", "fft", "random", "special", "lib", "testing"},
     {"debug"},
     {"interop"},
@@ -96,7 +97,7 @@ COPIES = ("fill", "copy_in", "copy_out", "copy_across", "read_later")  # of a dr
 
 
 def test_access_to_memory_that_observers_do_not_see_is_recorded():
-    """A call whose launches are done again (`jit.repeat`) must not have done anything else to memory."""
+    """A call whose launches are done again (`jit.replay`) must not have done anything else to memory."""
     for path in FILES:
         if part_of(path) in ("driver", "debug"):
             continue

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import pyarray as pa
-from pyarray.api import elementwise
+from pyarray.api.standard import elementwise
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,9 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pyarray"
 FILES = [
-    path for part in ("jit", "kernels", "api", "tune") for path in sorted((PACKAGE / part).rglob("*.py"))
+    path
+    for part in ("jit", "kernels", "api", "fusion", "tune")
+    for path in sorted((PACKAGE / part).rglob("*.py"))
 ]
 DECORATORS = {"cache", "lru_cache"}
 TABLES = {"table", "Bounded", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}

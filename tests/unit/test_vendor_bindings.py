@@ -11,7 +11,7 @@ import pytest
 from hip_emulator import libraries as emulated
 
 import pyarray as pa
-from pyarray.api.vendor import bindings, solver
+from pyarray.api.libraries import bindings, solver
 
 NAMES = [
     ("blas", "dgetrf_batched", "hipblasDgetrfBatched"),
@@ -99,7 +99,7 @@ CALLED = {
 def test_every_call_of_the_sources_is_in_the_list():
     """So that the names above are all that is to be there."""
     source = "".join(
-        inspect.getsource(importlib.import_module(f"pyarray.api.vendor.{name}"))
+        inspect.getsource(importlib.import_module(f"pyarray.api.libraries.{name}"))
         for name in ("solver", "transforms")
     )
     said = set(re.findall(r'(?:lib|call)\((?:device, "\w+", )?f?"(\w+)"', source))

@@ -1,0 +1,1 @@
+"""What functions of the namespace share: universal functions, their fast path, names that are missing."""

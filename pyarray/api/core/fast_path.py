@@ -1,0 +1,345 @@
+"""The short ways of elementwise functions: what a launch needs is remembered, and a call is a few look-ups.
+
+Two tables, both keyed by values that say all there is to know, so that nothing in them can be stale. By
+*types*: contiguous operands of one shape, whatever the shape. By *layouts* (types, shapes and strides):
+everything else; there only addresses and numbers change from call to call. A short way either declines before
+anything has run, by giving None, or does it all; what it declines goes through `ufunc.call`, which also says
+what is wrong.
+
+The keys are complete: an array's type key has dtype, rank, device, whether strided, read-only or marked; a
+Python number is passed at the launch and only its type is in the key, but where its value decides what is
+computed (`_value_matters`). Addresses are read at each call, so that sharing memory is tested there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ... import shapes
+from ...array import STRIDED, empty, fresh, ndarray
+from ...array_marks import MARKED
+from ...buffer_view import BufferView
+from ...jit.launch_state import mode, table
+from ...kernels.elementwise.elementwise import map_kernel, walk_launcher
+from ...keywords import declare, refuse
+from ...lang.builtins import FUNCTIONS
+from ...memory.buffer import Buffer
+from .ufunc import POWERS, PYTHON, STRIDES, Row, call, known, result_like
+
+LAYOUTS = 4096  # of one function; then its table starts anew
+
+_TYPES = """
+def quick({operands}{out}):
+    shape = {like}._shape
+    device = {like}._buffer.device
+    size = {like}._size{tests}
+    {target}
+    if failure := launch({to}, {operands}):
+        report(failure, launch)
+    return {to}
+"""
+_FRESH = "out = fresh(allocate(device, size * itemsize), shape, strides[shape], size, dtype, key)"
+_LAYOUT = """
+def quick({operands}{out}):
+    device = {like}._buffer.device{tests}
+    {target}
+    launch({addresses})
+    return {to}
+"""
+_FRESH_LAYOUT = "out = fresh(allocate(device, nbytes), shape, strides, size, dtype, key)"
+_DECLINE = """
+    if {}:
+        return None"""
+
+
+def _same(names: Sequence[str], like: str, shapes_too: bool) -> str:
+    """Tests that the other arrays are where `like` is, and of its shape."""
+    text = ""
+    for name in names:
+        if name != like:
+            test = f"{name}._buffer.device is not device"
+            text += _DECLINE.format(f"{name}._shape != shape or {test}" if shapes_too else test)
+    return text
+
+
+def _by_types(
+    row: Row, operands: Sequence[Any], out: ndarray | None, in_place: bool
+) -> Callable[..., Any] | None:
+    """The short way for operands of these types, of which all arrays are contiguous and have one shape."""
+    names = ("x", "y")[: len(operands)]
+    arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
+    like, first = next(iter(arrays.items()))
+    domain = row.domain(operands)
+    if first._size < 2 or domain is None or _value_matters(row, operands, (int, float)):
+        return None  # what has one element was computed as 0-d: another kernel
+    dtype = row.dtype_of_result(domain)
+    given = first if in_place else out
+    if given is not None and given._dtype is not dtype:
+        return None
+    target = empty(first._shape, dtype, first.device) if given is None else given
+    flat = [
+        x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else type(x)(1)
+        for x in (target, *operands)
+    ]
+    patterns = tuple([(0,) if isinstance(x, ndarray) else None for x in operands])
+    kernel = map_kernel(row.op, domain, 1, patterns, first._buffer.device.driver.grid)
+    to = like if in_place else "out"
+    checked = [*arrays, *(["out"] if out is not None else [])]
+    tests = _same(checked, like, shapes_too=True)
+    for n, x in arrays.items() if given is not None else ():
+        if n != to:  # the very same elements may be written as they are read, others not
+            width = max(x._dtype.itemsize, dtype.itemsize)
+            allowed = "gap and " if x._dtype.itemsize == dtype.itemsize else ""
+            tests += _DECLINE.format(f"{allowed}-size * {width} < gap < size * {width}").replace(
+                "if ", f"gap = {n}._ptr - {to}._ptr\n    if ", 1
+            )
+    text = _TYPES.format(
+        operands=", ".join(names), out=", out" if out is not None else "", like=like, tests=tests, to=to,
+        target=_FRESH if given is None else "",
+    )  # fmt: skip
+    scope: dict[str, Any] = {
+        "launch": kernel.variant(tuple(flat), checked=False).launch, "report": kernel._report,
+        "allocate": Buffer.allocate, "fresh": fresh, "strides": STRIDES[dtype.itemsize],
+        "itemsize": dtype.itemsize, "dtype": dtype, "key": target._key,
+    }  # fmt: skip
+    return _made(row, text, scope)
+
+
+def _by_layout(row: Row, operands: Sequence[Any], out: ndarray | None) -> Callable[..., Any] | None:
+    """The short way for arrays of these types, shapes and strides."""
+    names = ("x", "y")[: len(operands)]
+    arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
+    like, first = next(iter(arrays.items()))
+    domain = row.domain(operands)
+    if domain is None or _value_matters(row, operands, (int,)):
+        return None
+    dtype = row.dtype_of_result(domain)
+    target = result_like(list(arrays.values()), dtype, first.device) if out is None else out
+    launch = walk_launcher(row.op, domain, target, operands)
+    if launch is None:
+        return None
+    tests = _same([*arrays, *(["out"] if out is not None else [])], like, shapes_too=False)
+    if out is not None:
+        low, high = _bounds(out)
+        for n, x in arrays.items():
+            x_low, x_high = _bounds(x)
+            same = (x._shape, x._strides, x.itemsize) == (out._shape, out._strides, out.itemsize)
+            test = f"{low - x_high} < {n}._ptr - out._ptr < {high - x_low}"
+            tests += _DECLINE.format(f"{n}._ptr != out._ptr and {test}" if same else test)
+    addresses = ["out._ptr", *(f"{n}._ptr" if n in arrays else n for n in names)]
+    text = _LAYOUT.format(
+        operands=", ".join(names), out=", out" if out is not None else "", like=like, tests=tests, to="out",
+        target=_FRESH_LAYOUT if out is None else "", addresses=", ".join(addresses),
+    )  # fmt: skip
+    scope: dict[str, Any] = {
+        "launch": launch, "allocate": Buffer.allocate, "fresh": fresh, "nbytes": target.nbytes,
+        "shape": target._shape, "strides": target._strides, "size": target._size, "dtype": dtype,
+        "key": target._key,
+    }  # fmt: skip
+    return _made(row, text, scope)
+
+
+def _bounds(x: ndarray) -> tuple[int, int]:
+    return shapes.byte_bounds(x._shape, x._strides, x._dtype.itemsize)
+
+
+def _value_matters(row: Row, operands: Sequence[Any], kinds: tuple[type, ...]) -> bool:
+    """The sign of an integer exponent decides whether there is an answer, and some have a function of their
+    own."""
+    return row.name == "pow" and type(operands[1]) in kinds
+
+
+def _made(row: Row, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    exec(compile(text, f"<pyarray {row.name}>", "exec"), scope)
+    made: Callable[..., Any] = scope["quick"]
+    return made
+
+
+# a number that packing refuses: `call` says what is wrong
+_REFUSED = (struct.error, OverflowError, TypeError)
+
+
+class _Ways:
+    """The two tables of one function."""
+
+    __slots__ = ("layouts", "row", "types")
+
+    def __init__(self, row: Row):
+        self.row = row
+        # Of one row: by mode, type keys (dtype, rank, device, marks) and numbers' types; layouts by shapes
+        # and strides, too. Addresses and numbers are passed at each call, which tests that operands that
+        # overlap the result may do so.
+        self.types = table()
+        self.layouts = table()
+
+    def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
+        """By layout if it came before, else the general way, which is then remembered."""
+        if _value_matters(self.row, operands, (int, float)) and operands[1] in POWERS:
+            x = operands[0]
+            plain = (out is None or in_place) and type(x) in _ARRAYS and x._dtype.kind == "f"
+            return POWERS[operands[1]].function(x, out=out) if plain else call(self.row, operands, out)
+        place = None
+        if mode.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
+            seen = operands if out is None or in_place else (*operands, out)
+            place = tuple([(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in seen])
+            if quick := self.layouts.get(place):
+                try:
+                    result = quick(*operands) if out is None else quick(*operands, out)
+                    if result is not None:
+                        return result
+                except _REFUSED:
+                    pass
+        result = call(self.row, operands, out)
+        if place is not None and any(type(x) in _ARRAYS for x in operands):
+            self.learn(place, operands, out, in_place)
+        return result
+
+    def learn(self, place: Any, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> None:
+        """Of a call without bounds checks. A layout is remembered at its second call: one that comes once
+        isn't worth it."""
+        arrays = [x for x in (*operands, out) if isinstance(x, ndarray)]
+        if any(x._key & MARKED for x in arrays):
+            return
+        alike = all(not x._key & STRIDED and x._shape == arrays[0]._shape for x in arrays)
+        types = (False, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
+        if alike and types not in self.types:
+            quick = _by_types(self.row, operands, None if in_place else out, in_place)
+            if quick is not None:
+                self.types[types] = quick
+                return
+        if place not in self.layouts:
+            if len(self.layouts) >= LAYOUTS:
+                self.layouts.clear()
+            self.layouts[place] = None
+        elif self.layouts[place] is None:
+            self.layouts[place] = _by_layout(self.row, operands, out) or False
+
+
+_ARRAYS = frozenset((ndarray, BufferView))
+_NOTHING = type(None)
+
+
+class Function(Protocol):
+    """An elementwise function for type checkers: a call, and the methods of NumPy's ufuncs."""
+
+    __name__: str
+
+    def __call__(self, *operands: Any, out: ndarray | None = None) -> ndarray: ...
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: ndarray | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> ndarray: ...
+    def accumulate(
+        self, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray: ...
+    def reduceat(
+        self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray: ...
+    def outer(self, x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray: ...
+    def at(self, a: ndarray, indices: Any, b: Any = None, /) -> None: ...
+
+
+def make_function(row: Row, foreign: bool = False) -> Any:
+    """The public function of a row. `foreign`: it returns NotImplemented for operands that operators must
+    leave to others."""
+    made = _make_unary(row) if row.arity == 1 else _make_binary(row, foreign)
+    made.__name__ = made.__qualname__ = row.name
+    made.__doc__ = row.doc
+    made.__module__ = "pyarray"
+    declare(made)
+    # in kernels it is the language's own function, or the row's expression
+    if row.name in FUNCTIONS:
+        made.__pyarray_builtin__ = row.name  # type: ignore[attr-defined]
+    else:
+        made.__pyarray_func__ = row.function.__pyarray_func__  # type: ignore[attr-defined]
+    for method in ("reduce", "accumulate", "reduceat", "outer", "at") if row.arity == 2 else ("at",):
+        setattr(made, method, _method(made, row, method))
+    return made
+
+
+# the methods of ufuncs: name -> function of the function, its row and the arguments; `ufunc_methods` fills it
+METHODS: dict[str, Callable[..., Any]] = {}
+
+
+def _method(made: Callable[..., Any], row: Row, name: str) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        return METHODS[name](made, row, *args, **options)
+
+    call.__name__, call.__qualname__ = name, f"{row.name}.{name}"
+    call.__doc__ = f"`{name}` as NumPy's ufuncs have it, of this function."
+    return call
+
+
+def _make_unary(row: Row) -> Callable[..., Any]:
+    ways = _Ways(row)
+    types = ways.types
+
+    def function(x: Any, /, *, out: ndarray | None = None, **unknown: Any) -> Any:
+        if unknown:
+            refuse(function, unknown)
+        kind = type(x)
+        if (kind is ndarray or kind is BufferView) and out is None:
+            quick = types.get((mode.key, x._key, _NOTHING))
+            if quick is not None and (result := quick(x)) is not None:
+                return result
+        return ways.run((x,), out, False)
+
+    return function
+
+
+def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
+    ways = _Ways(row)
+    types = ways.types
+
+    def function(x1: Any, x2: Any, /, *, out: ndarray | None = None, **unknown: Any) -> Any:
+        if unknown:
+            refuse(function, unknown)
+        t1, t2 = type(x1), type(x2)
+        k1 = x1._key if t1 is ndarray or t1 is BufferView else t1
+        k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
+        try:
+            if out is None:
+                quick = types.get((mode.key, k1, k2, _NOTHING))
+                if quick is not None and (result := quick(x1, x2)) is not None:
+                    return result
+            elif type(out) in _ARRAYS:
+                quick = types.get((mode.key, k1, k2, out._key))
+                if quick is not None and (result := quick(x1, x2, out)) is not None:
+                    return result
+        except _REFUSED:
+            pass
+        if foreign and not ((type(k1) is int or known(t1)) and (type(k2) is int or known(t2))):
+            return NotImplemented
+        return ways.run((x1, x2), out, False)
+
+    return function
+
+
+def make_in_place(row: Row) -> Callable[..., Any]:
+    """The method behind `x1 += x2`."""
+    ways = _Ways(row)
+    types = ways.types
+
+    def method(self: ndarray, other: Any) -> Any:
+        kind = type(other)
+        k2 = other._key if kind is ndarray or kind is BufferView else kind
+        if (quick := types.get((mode.key, self._key, k2, self._key))) is not None:
+            try:
+                if quick(self, other) is not None:
+                    return self
+            except _REFUSED:
+                pass
+        self._check_writeable()
+        if not known(kind):
+            return NotImplemented
+        return ways.run((self, other), self, True)
+
+    return method

@@ -1,0 +1,79 @@
+"""What well-kept libraries compute: decompositions and Fourier transforms.
+
+On the CPU they are NumPy's (LAPACK, pocketfft), on the arrays' own memory. On a GPU they are the vendor's
+(`vendor`), on the array's stream; nothing goes through the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...array import ndarray
+from ...array_convert import asarray, asnumpy
+from ...dtypes import DType, asdtype, float32, float64
+from ...jit.external_call import call_library
+from ...jit.launch_state import unobserved
+from ..core.ufunc import common_device, operands_of
+from ..standard.statistical import as_operand
+from . import VENDORS
+from . import compute as vendor_compute
+from . import package as vendor_package
+
+
+def lifted(name: str, *given: Any) -> list[ndarray]:
+    """Arrays of types that the libraries compute in: bools and integers become float64, half floats float32.
+
+    Raises `TypeError` for what is no array or number, `ValueError` for arrays on several devices.
+    """
+    arrays = [as_operand(name, x, "biufc") for x in operands_of(name, given)]
+    common_device(name, arrays)
+    return [_lift(x) for x in arrays]
+
+
+def _lift(x: ndarray) -> ndarray:
+    if x._dtype.kind in "biu":
+        return x.astype(float64)
+    return x.astype(float32) if x.itemsize == 2 else x
+
+
+def real_of(dtype: DType) -> DType:
+    """The type of a complex type's components; a real type itself."""
+    return asdtype(np.empty(0, dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex type whose components are of this type; a complex type itself."""
+    return asdtype(np.result_type(dtype.numpy, np.complex64))
+
+
+def _values(x: ndarray) -> np.ndarray[Any, Any]:
+    """For NumPy. Where nothing is computed all elements would be 0, and such a matrix has no inverse: unit
+    matrices stand there."""
+    if x.device.driver.computes or x.ndim < 2:
+        return asnumpy(x)
+    return np.broadcast_to(np.eye(*x.shape[-2:], dtype=x._dtype.numpy), x.shape)
+
+
+def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
+    """What `part`.`name` of the device's library ("linalg", "fft") makes of one or two arrays: an array on
+    their device, or a tuple of them. Raises what NumPy raises, and `DeviceError` where the library is
+    missing."""
+    device = common_device(name, arrays)
+    foreign = device.kind in VENDORS
+    owner, version = vendor_package(device.kind) if foreign else ("numpy", np.__version__)
+
+    def compute() -> Any:
+        if foreign:
+            with unobserved():  # the library's own kernels, around the vendor's
+                found = vendor_compute(part, name, arrays, options)
+        else:
+            with np.errstate(all="ignore"):
+                found = getattr(getattr(np, part), name)(*map(_values, arrays), **options)
+        if isinstance(found, tuple):
+            return tuple(asarray(each, device=device) for each in found)
+        return asarray(found, device=device)
+
+    args = dict(zip("ab", arrays, strict=False)) | options
+    return call_library(f"{owner}.{part}.{name}", version, device, args, compute)

@@ -1,0 +1,215 @@
+"""Fourier transforms on GPUs, as NumPy's functions of these names, by cuFFT or hipFFT.
+
+A transform is one call for up to three axes, which then are the last ones of memory without gaps; a plan is
+kept for the next call of its sizes. Its work space is the pool's, for the time of the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import shapes
+from ...array import empty, ndarray
+from ...array_hooks import operation
+from ...driver.base import Device
+from ...dtypes import asdtype, uint8
+from ...locks import new_lock
+from ..standard.creation import zeros
+from ..standard.elementwise import conj, real
+from ..standard.manipulation import permute_dims
+from .bindings import call, constant, working
+
+TOGETHER = 3  # axes of one plan
+PLANS = 64  # kinds of transforms that are remembered
+ALIGNED = 16  # bytes: cuFFT reads real numbers in pairs
+FORWARD, INVERSE = -1, 1
+# by kind, of double and of single precision
+_KINDS = {"c2c": ("z2z", "c2c"), "r2c": ("d2z", "r2c"), "c2r": ("z2d", "c2r")}
+
+
+class _Plan(NamedTuple):
+    handle: Any
+    nbytes: int  # of work space
+
+
+_Key = tuple[Device, int, str, tuple[int, ...], int]
+_plans: dict[_Key, list[_Plan]] = {}  # those that nobody uses, the kind that was used last at the end
+_lock = new_lock()
+
+
+def _new(key: _Key) -> _Plan:
+    device, stream, kind, sizes, batch = key
+    found = call(device, "fft", "create")
+    call(device, "fft", "set_auto_allocation", found, 0)
+    counts = (ctypes.c_int64 * len(sizes))(*sizes)
+    code = constant(device.kind, kind)
+    nbytes = call(
+        device, "fft", "make_plan_many64", found, len(sizes), ctypes.addressof(counts), 0, 1, 1, 0, 1, 1,
+        code, batch,
+    )  # fmt: skip
+    call(device, "fft", "set_stream", found, stream)
+    return _Plan(found, int(nbytes))
+
+
+@contextmanager
+def _plan(device: Device, kind: str, sizes: tuple[int, ...], batch: int) -> Iterator[_Plan]:
+    """A plan on the current stream, which nobody else has; the device is current in the block."""
+    with device.driver.current():
+        key = (device, device.driver.current_stream(), kind, sizes, batch)
+        with _lock:
+            free = _plans.pop(key, [])
+            _plans[key] = free
+            found = free.pop() if free else None
+        found = found or _new(key)
+        yield found
+        with _lock:
+            _plans.setdefault(key, []).append(found)
+            old = [_plans.pop(each) for each in list(_plans)[: max(0, len(_plans) - PLANS)]]
+        for plan in (plan for plans in old for plan in plans):
+            call(device, "fft", "destroy", plan.handle)
+
+
+def _run(kind: str, x: ndarray, out: ndarray, sizes: Sequence[int], direction: int) -> None:
+    """From `x` to `out`, along their last axes; `sizes` are those of the real side."""
+    name = _KINDS[kind][x._dtype.name in ("float32", "complex64")]
+    batch = math.prod(x._shape[: x.ndim - len(sizes)])
+    device = x.device
+    with _plan(device, name, tuple(sizes), batch) as plan:
+        work = empty((plan.nbytes,), uint8, device)
+        given = (direction,) if kind == "c2c" else ()
+        with working(x, out, work):
+            call(device, "fft", "set_work_area", plan.handle, work._ptr)
+            call(device, "fft", f"exec_{name}", plan.handle, x._ptr, out._ptr, *given)
+
+
+def _last(x: ndarray, axes: Sequence[int]) -> tuple[ndarray, list[int]]:
+    """`x` with `axes` at the end, in memory without gaps, and the order of axes that takes it back."""
+    order = [k for k in range(x.ndim) if k not in axes] + list(axes)
+    packed: ndarray = operation("contiguous")(_moved(x, order))
+    if packed._ptr % ALIGNED:
+        packed = packed.copy()
+    return packed, sorted(range(x.ndim), key=order.__getitem__)
+
+
+def _moved(x: ndarray, order: list[int]) -> ndarray:
+    return x if order == list(range(x.ndim)) else permute_dims(x, order)
+
+
+def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
+    """The transform of complex numbers along all of `axes`."""
+    for first in range(0, len(axes), TOGETHER):
+        some = axes[first : first + TOGETHER]
+        packed, back = _last(x, some)
+        out = empty(packed._shape, x._dtype, x.device)
+        _run("c2c", packed, out, packed._shape[-len(some) :], direction)
+        x = _moved(out, back)
+    return x
+
+
+def _of_real(x: ndarray, axes: Sequence[int]) -> ndarray:
+    """The transform of real numbers, of which the last of `axes` has one half."""
+    some = axes[-TOGETHER:]
+    packed, back = _last(x, some)
+    kind = asdtype(np.result_type(x._dtype.numpy, np.complex64))
+    half = packed._shape[-1] // 2 + 1
+    out = empty((*packed._shape[:-1], half), kind, x.device)
+    _run("r2c", packed, out, packed._shape[-len(some) :], FORWARD)
+    return _complex(_moved(out, back), axes[:-TOGETHER], FORWARD)
+
+
+def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:
+    """The inverse of `_of_real`, with `points` along the last of `axes`."""
+    packed, back = _last(_complex(x, axes[:-1], INVERSE), axes[-1:])
+    packed = packed.copy()  # the library overwrites it
+    # numbers that are their own conjugates: NumPy doesn't look at what imaginary part is given
+    for at in (0, points // 2) if points % 2 == 0 else (0,):
+        packed[..., at] = real(packed[..., at])
+    kind = asdtype(np.empty(0, x._dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
+    out = empty((*packed._shape[:-1], points), kind, x.device)
+    _run("c2r", packed, out, (points,), INVERSE)
+    return _moved(out, back)
+
+
+def _resized(x: ndarray, axes: Sequence[int], sizes: Sequence[int]) -> ndarray:
+    """Cut, or filled with zeros, to `sizes` along `axes`."""
+    shape = list(x._shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        shape[axis] = size
+    if tuple(shape) == x._shape:
+        return x
+    part = x[tuple(slice(min(size, own)) for size, own in zip(shape, x._shape, strict=True))]
+    if part._shape == tuple(shape):
+        return part
+    out = zeros(tuple(shape), dtype=x._dtype, device=x.device)
+    out[tuple(map(slice, part._shape))] = part
+    return out
+
+
+def transform(name: str, x: ndarray, axes: Sequence[int], sizes: Any, norm: str | None) -> ndarray:
+    """`name` is one of NumPy's, without fft2 and its like. Raises `ValueError` for no points."""
+    inverse, to_real = name.startswith("i"), name.startswith("ir")
+    points: list[int] = []
+    for axis, size in zip(axes, sizes or [None] * len(axes), strict=True):
+        own = x._shape[axis]
+        usual = 2 * (own - 1) if to_real and len(points) == len(axes) - 1 else own
+        points.append(usual if size is None else int(size))
+        if points[-1] < 1:
+            raise ValueError(f"{name}(): invalid number of data points ({points[-1]}) along axis {axis}")
+    if not axes:
+        return x.copy()
+    kind = asdtype(np.result_type(x._dtype.numpy, np.complex64))
+    given = [*points[:-1], points[-1] // 2 + 1] if to_real else points
+    x = _resized(x, axes, given)
+    result = _real_type(kind) if to_real else kind
+    if not x._size:
+        shape = list(x._shape)
+        shape[axes[-1]] = points[-1] // 2 + 1 if name.startswith("r") else points[-1]
+        return empty(tuple(shape), result, x.device)
+    if name.startswith("r"):
+        found = _of_real(x, axes)
+    elif to_real:
+        found = _to_real(x.astype(kind, copy=False), axes, points[-1])
+    else:
+        found = _complex(x.astype(kind, copy=False), axes, INVERSE if inverse else FORWARD)
+    found = operation("contiguous")(found)
+    scale = math.prod(points)
+    if norm == "ortho":
+        found *= 1.0 / math.sqrt(scale)
+    elif (norm == "forward") != inverse:
+        found *= 1.0 / scale
+    return found
+
+
+def _real_type(kind: Any) -> Any:
+    return asdtype(np.empty(0, kind.numpy).real.dtype)
+
+
+_SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def hfft(x: ndarray, axes: Sequence[int], sizes: Any, norm: str | None) -> ndarray:
+    return transform("irfft", conj(x), axes, sizes, _SWAPPED[norm])
+
+
+def ihfft(x: ndarray, axes: Sequence[int], sizes: Any, norm: str | None) -> ndarray:
+    return conj(transform("rfft", x, axes, sizes, _SWAPPED[norm]))
+
+
+def compute(name: str, x: ndarray, norm: str | None, **where: Any) -> ndarray:
+    """As NumPy's function: `n` and `axis`, or `s` and `axes`, which are given as numbers."""
+    if "axis" in where:
+        axes = shapes.normalize_axes(where["axis"], x.ndim)
+        sizes = [where["n"]]
+    else:
+        axes, sizes = shapes.normalize_axes(where["axes"], x.ndim), where["s"]
+        if sizes is not None and len(sizes) != len(axes):
+            raise ValueError(f"{name}(): s has {len(sizes)} sizes, but there are {len(axes)} axes")
+    if name in ("hfft", "ihfft"):
+        return (hfft if name == "hfft" else ihfft)(x, axes, sizes, norm)
+    return transform(name, x, axes, sizes, norm)

@@ -1,0 +1,155 @@
+"""Methods and attributes of `ndarray` that are functions of the namespace, installed from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...array import ndarray, root
+from ...dtypes import float32, float64
+from ...keywords import install_methods, refuse
+from ...memory.buffer import GivenOut
+from ...memory.host_access import touch
+from ..core import missing_names
+from ..numpy import moments, products, selection, ufuncs
+from ..standard import (
+    creation,
+    elementwise,
+    indexing,
+    manipulation,
+    scans,
+    searching,
+    sorting,
+    statistical,
+    utility,
+)
+from . import flat
+
+_FUNCTIONS: dict[str, Any] = {
+    **dict.fromkeys(("sum", "prod", "min", "max", "mean"), statistical),
+    **dict.fromkeys(("ptp", "std", "var"), moments),
+    **dict.fromkeys(("any", "all"), utility),
+    **dict.fromkeys(("choose", "put"), selection),
+    **dict.fromkeys(("clip", "conj"), elementwise),
+    **dict.fromkeys(("diagonal", "dot", "trace"), products),
+    **dict.fromkeys(("argpartition", "argsort"), sorting),
+    **dict.fromkeys(("cumprod", "cumsum"), scans),
+    **dict.fromkeys(("argmax", "argmin", "nonzero", "searchsorted"), searching),
+    "repeat": manipulation,
+    "round": ufuncs,
+    "take": indexing,
+}
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: ndarray, *args: Any, **options: Any) -> Any:
+        try:
+            return function(self, *args, **options)
+        except TypeError:
+            refuse(function, options)
+            raise
+
+    return method
+
+
+def _part(a: ndarray, which: int) -> ndarray:
+    """Real (0) or imaginary (1) components of a complex array, as a view."""
+    kind = float32 if a.itemsize == 8 else float64
+    return root(a._buffer, a._ptr + which * kind.itemsize, a.shape, a.strides, kind, a._writeable)
+
+
+def _real(self: ndarray) -> ndarray:
+    """The real part; a view, as in NumPy."""
+    return _part(self, 0) if self._dtype.kind == "c" else self
+
+
+def _imag(self: ndarray) -> ndarray:
+    """The imaginary part: a view of a complex array, zeros otherwise."""
+    return (
+        _part(self, 1)
+        if self._dtype.kind == "c"
+        else creation.zeros(self.shape, dtype=self._dtype, device=self.device)
+    )
+
+
+def _set_real(self: ndarray, value: Any) -> None:
+    _real(self)[...] = value
+
+
+def _set_imag(self: ndarray, value: Any) -> None:
+    if self._dtype.kind != "c":
+        raise TypeError(
+            f"an array of {self._dtype} has no imaginary part to set; cast it first, a.astype('complex128')"
+        )
+    _part(self, 1)[...] = value
+
+
+class MemoryPointer:
+    """Where an array's first element is: the address `ptr`, and the `device`. It keeps the memory alive."""
+
+    __slots__ = ("_buffer", "device", "ptr")
+
+    def __init__(self, ptr: int, buffer: Any):
+        self.ptr, self.device, self._buffer = ptr, buffer.device, buffer
+
+    def __int__(self) -> int:
+        return self.ptr
+
+    def __repr__(self) -> str:
+        return f"<memory of {self.device} at {self.ptr:#x}>"
+
+
+def _data(self: ndarray) -> MemoryPointer:
+    """Where the first element is: `a.data.ptr` is its address."""
+    touch.seen = True
+    self._buffer.__class__ = GivenOut  # an address outlives what gave it
+    return MemoryPointer(self._ptr, self._buffer)
+
+
+# attributes that NumPy lets assign -> what to write
+_FIXED = {
+    "shape": "write b = a.reshape(shape), a view where strides allow",
+    "dtype": "write a.view(dtype) for the same bytes, a.astype(dtype) for the same values",
+    "strides": "an index, a transpose or broadcast_to gives a view with others",
+}
+
+
+def _refuse(name: str, instead: str) -> Callable[[ndarray, Any], None]:
+    def setter(self: ndarray, value: Any) -> None:
+        raise AttributeError(f"{name} of an array can't be assigned; {instead}")
+
+    return setter
+
+
+def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray:
+    """`pyarray.compress(condition, self, axis)`."""
+    return selection.compress(condition, self, axis)
+
+
+def install() -> None:
+    """Give `ndarray` these methods."""
+    for name, chapter in _FUNCTIONS.items():
+        function = getattr(chapter, name)
+        method = _method(function)
+        method.__name__, method.__doc__ = (
+            name,
+            f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
+        )
+        setattr(ndarray, name, method)
+    for name, method in (
+        ("sort", sorting.sort_in_place),
+        ("partition", sorting.partition_in_place),
+        ("compress", _compress),
+        ("conjugate", ndarray.conj),
+        ("resize", flat.resize),
+        ("tofile", flat.tofile),
+    ):
+        setattr(ndarray, name, method)
+    for name, part, setter in (("real", _real, _set_real), ("imag", _imag, _set_imag)):
+        setattr(ndarray, name, property(part, setter))
+    for name, instead in _FIXED.items():
+        setattr(ndarray, name, vars(ndarray)[name].setter(_refuse(name, instead)))
+    setattr(ndarray, "__getattr__", missing_names.no_attribute)  # noqa: B010
+    setattr(ndarray, "data", property(_data))  # noqa: B010
+    setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010
+    install_methods(ndarray)

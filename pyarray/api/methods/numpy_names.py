@@ -1,0 +1,99 @@
+"""What NumPy calls its functions: `np.add(a, 1)` and `np.concatenate([a, b])` on arrays of ours come here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...array import ndarray
+from ...array_convert import asarray
+from ...array_hooks import numpy_functions
+from ...keywords import checked
+from ..numpy import (
+    aliases,
+    along_axis,
+    array_queries,
+    bits,
+    calculus,
+    comparison,
+    einsum,
+    float_parts,
+    grids,
+    histograms,
+    histograms_nd,
+    matrix_products,
+    moments,
+    nan_functions,
+    order_statistics,
+    padding,
+    polynomials,
+    products,
+    rearrangement,
+    selection,
+    sequences,
+    set_operations,
+    ufuncs,
+)
+from ..standard import (
+    creation,
+    data_types,
+    elementwise,
+    indexing,
+    linear_algebra,
+    manipulation,
+    scans,
+    searching,
+    sets,
+    sorting,
+    statistical,
+    utility,
+)
+
+
+def _made_like(
+    x: Any,
+    dtype: Any = None,
+    order: str = "K",
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    subok: bool = False,
+    ndmin: int = 0,
+) -> ndarray:
+    """`numpy.asarray(x, like=a)` and its like, with the keywords that they have."""
+    made = asarray(x, dtype, copy=copy, device=device)
+    if order in ("C", "F") and not made.flags[f"{order}_CONTIGUOUS"]:
+        made = made.copy(order)
+    return made[(None,) * (ndmin - made.ndim)] if made.ndim < ndmin else made
+
+
+_CHAPTERS = (
+    aliases, along_axis, bits, calculus, matrix_products, selection, comparison, creation, einsum, elementwise,
+    array_queries, float_parts, ufuncs, grids, histograms, histograms_nd, linear_algebra, manipulation, moments,
+    nan_functions, order_statistics, padding, polynomials, products, rearrangement, scans, searching, sequences,
+    set_operations, sets, sorting, statistical, utility,
+)  # fmt: skip
+# of other chapters what NumPy hands to arrays, and attributes that NumPy has functions for
+_SINGLE: dict[str, Any] = {
+    "astype": data_types.astype, "can_cast": data_types.can_cast, "result_type": data_types.result_type,
+    "take": indexing.take, "take_along_axis": indexing.take_along_axis, "trace": products.trace,
+    "ndim": lambda a: a.ndim, "shape": lambda a: a.shape,
+    "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "copy": lambda a, order="K", subok=False: a.copy(order),
+    "asarray": _made_like, "asanyarray": _made_like,
+    "ascontiguousarray": lambda x, dtype=None, **options: _made_like(x, dtype, "C", ndmin=1, **options),
+    "asfortranarray": lambda x, dtype=None, **options: _made_like(x, dtype, "F", ndmin=1, **options),
+    "array": lambda x, dtype=None, *, copy=True, **options: _made_like(x, dtype, copy=copy, **options),
+}  # fmt: skip
+
+
+def install(*named: Any, **extensions: Any) -> None:
+    """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of modules
+    that NumPy or SciPy know by the name alone (`named`) or by that of the module, too."""
+    ours: dict[str, Any] = {}
+    for chapter in _CHAPTERS:
+        ours |= {name: checked(getattr(chapter, name)) for name in chapter.__all__}
+    for module in named:
+        numpy_functions.update({name: getattr(module, name) for name in module.__all__})
+    numpy_functions.update(ours | _SINGLE)
+    for part, module in extensions.items():
+        numpy_functions.update({f"{part}.{name}": getattr(module, name) for name in module.__all__})

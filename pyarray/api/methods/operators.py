@@ -1,0 +1,105 @@
+"""Operators of `ndarray`, installed from a table: plain, reflected and in-place forms of the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...array import ndarray, operations
+from ...array_host import to_whole
+from ..core.fast_path import make_function, make_in_place
+from ..core.ufunc import known
+from ..numpy import ufuncs
+from ..standard import utility
+from ..standard.elementwise import ROWS
+from ..standard.linear_algebra import matmul, quick_product
+
+BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+COMPARISON = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+
+
+def _matmul(self: ndarray, other: Any) -> Any:
+    """`self @ other`; matrices of types that came before need none of the questions."""
+    if (product := quick_product(self, other)) is not None:
+        return product
+    return matmul(self, other) if known(type(other)) else NotImplemented
+
+
+def _reflected_matmul(self: ndarray, other: Any) -> Any:
+    return matmul(other, self) if known(type(other)) else NotImplemented
+
+
+def _matmul_in_place(self: ndarray, other: Any) -> Any:
+    return matmul(self, other, out=self) if known(type(other)) else NotImplemented
+
+
+_PRODUCTS = {"__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__imatmul__": _matmul_in_place}
+
+
+def _divmod(self: ndarray, other: Any) -> Any:
+    return ufuncs.divmod(self, other) if known(type(other)) else NotImplemented
+
+
+def _reflected_divmod(self: ndarray, other: Any) -> Any:
+    return ufuncs.divmod(other, self) if known(type(other)) else NotImplemented
+
+
+def _round(self: ndarray, ndigits: int | None = None) -> Any:
+    """An array, but a Python int for `round(a)` of a 0-d one: what `range` and indices take, as Python has it
+    for numbers."""
+    if ndigits is None and not self.ndim and self._dtype.kind != "c":
+        return to_whole(self, round) if isinstance(self, ndarray) else int(self)
+    return ufuncs.around(self, ndigits or 0)
+
+
+def _whole(rounded: Callable[[Any], int]) -> Callable[[ndarray], int]:
+    return lambda self: to_whole(self, rounded)
+
+
+_NUMBERS = {
+    "__divmod__": _divmod,
+    "__rdivmod__": _reflected_divmod,
+    "__round__": _round,
+    **{f"__{rounded.__name__}__": _whole(rounded) for rounded in (math.trunc, math.floor, math.ceil)},
+}
+
+
+def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: forward(other, self)
+
+
+def install() -> None:
+    """Give `ndarray` its operators."""
+    operations["any"] = utility.any  # what `in` asks of a comparison
+    for short, name in (BINARY | COMPARISON).items():
+        forward = make_function(ROWS[name], foreign=True)
+        setattr(ndarray, f"__{short}__", forward)
+        if short in BINARY:
+            setattr(ndarray, f"__r{short}__", _reflected(forward))
+            setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
+    for name, method in (_PRODUCTS | _NUMBERS).items():
+        setattr(ndarray, name, method)
+    for short, name in UNARY.items():
+        setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))

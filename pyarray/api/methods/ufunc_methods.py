@@ -1,0 +1,305 @@
+"""Methods of ufuncs: `add.at`, `maximum.accumulate`, `multiply.outer`, `add.reduceat`, `logaddexp.reduce`.
+
+What has a kernel of its own (`sum`, `cumsum` and their like) is that. Else a line of elements is folded from
+the left by the function's own expression, and `at` applies it to one element after the other of those that
+meet in a place, so that the result is the same on every device.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import shapes
+from ...array import empty, ndarray
+from ...array_convert import asarray, asnumpy
+from ...array_hooks import operation
+from ...array_views import overlaps
+from ...dtypes import ALL, DType, asdtype, bool_, int64
+from ...jit.kernel import Kernel, from_text
+from ...kernels.reduce.reduce import SUM, on_grid
+from ...lang.markers import ndrange
+from ..core.fast_path import METHODS
+from ..core.ufunc import Row, compute_out, delivered, operand
+from ..standard import scans, statistical, utility
+from ..standard.creation import arange
+from ..standard.manipulation import broadcast_to, moveaxis
+from ..standard.sorting import argsort
+from ..standard.statistical import total_dtype
+
+_REDUCTIONS: dict[str, Any] = {
+    "add": statistical.sum, "multiply": statistical.prod, "minimum": statistical.min,
+    "maximum": statistical.max, "logical_and": utility.all, "logical_or": utility.any,
+}  # fmt: skip
+_SCANS: dict[str, Any] = {"add": scans.cumsum, "multiply": scans.cumprod}
+# what a fold of no elements gives
+_IDENTITY: dict[str, Any] = {
+    "add": 0, "multiply": 1, "logical_and": True, "logical_or": False, "logical_xor": False,
+    "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0, "hypot": 0, "logaddexp": -math.inf,
+    "logaddexp2": -math.inf, "gcd": 0,
+}  # fmt: skip
+# groups of elements may be combined in any order: of several axes, or by doubling
+_ASSOCIATIVE = frozenset(_IDENTITY) | {"minimum", "maximum", "fmin", "fmax", "lcm"}
+
+
+def reduce(
+    function: Any,
+    row: Row,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """The elements over `axis` (None: all axes) combined from the left."""
+    name = f"{row.name}.reduce"
+    x = asarray(operand(name, array))
+    if not x.ndim and axis in (0, -1):
+        axis = None  # a number is reduced by the default axis, too
+    if row.name in _REDUCTIONS:
+        given = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
+        if row.name in ("add", "multiply"):
+            given |= {"dtype": dtype, "initial": initial}
+        elif row.name in ("minimum", "maximum"):
+            given["initial"] = initial
+        found: ndarray = _REDUCTIONS[row.name](x, **given)
+        return found
+    if initial is not None or where is not True:
+        raise TypeError(f"{name}() takes no initial= and where=; replace what is to be left out first")
+    axes = shapes.normalize_axes(axis, x.ndim)
+    if len(axes) > 1 and row.name not in _ASSOCIATIVE:
+        raise ValueError(f"{name}() goes along one axis, since the order of its elements matters, got {axis}")
+    kind = _kind(row, x, dtype)
+    kept, full = shapes.reduced(x._shape, axes)
+    result = compute_out(name, out, full if keepdims else kept, kind, x.device)
+    rest = [k for k in range(x.ndim) if k not in axes]
+    count = math.prod(x._shape[k] for k in axes)
+    if not count and row.name not in _IDENTITY:
+        raise ValueError(f"{name}() over no elements has no answer: shape {x._shape}, axes {axes}")
+    lines = x.transpose([*rest, *axes]).reshape(math.prod(kept), count)
+    folded = empty((lines._shape[0],), kind, x.device)
+    if not count:
+        folded[...] = _start(row, kind)
+    elif folded._size:
+        _fold_kernel(row, kind.code, "reduce")(folded, lines)
+    result[...] = folded.reshape(result._shape)
+    return result
+
+
+def accumulate(
+    function: Any, row: Row, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """The elements up to each one along `axis`, combined from the left."""
+    x = asarray(operand(f"{row.name}.accumulate", array))
+    along = shapes.normalize_axis(axis, x.ndim)
+    if row.name in _SCANS:
+        found: ndarray = _SCANS[row.name](x, axis=along, dtype=dtype, out=out)
+        return found
+    kind = _kind(row, x, dtype)
+    moved = moveaxis(x, along, -1)
+    count = moved._shape[-1] if moved.ndim else 1
+    lines = moved.reshape(math.prod(moved._shape[:-1]), count)
+    if on_grid(x) and row.name in _ASSOCIATIVE:
+        found = _doubled(function, lines.astype(kind))
+    else:
+        found = empty(lines._shape, kind, x.device)
+        if found._size:
+            _fold_kernel(row, kind.code, "accumulate")(found, lines)
+    return delivered(f"{row.name}.accumulate", moveaxis(found.reshape(moved._shape), -1, along), out)
+
+
+def _doubled(function: Any, lines: ndarray) -> ndarray:
+    """Each element with the one so many places before, twice as many each time: a step is as wide as the
+    lines, however few they are."""
+    distance = 1
+    while distance < lines._shape[1]:
+        ends = function(lines[:, :-distance], lines[:, distance:])
+        lines[:, distance:] = ends
+        distance *= 2
+    return lines
+
+
+def reduceat(
+    function: Any,
+    row: Row,
+    array: Any,
+    indices: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The elements along `axis` from each of `indices` up to the next one, combined; the element alone where
+    the next is no larger. `indices` are read from their device. Raises `IndexError` for one out of range."""
+    name = f"{row.name}.reduceat"
+    x = asarray(operand(name, array))
+    along = shapes.normalize_axis(axis, x.ndim)
+    starts = np.asarray(asnumpy(indices))
+    if starts.ndim != 1 or (starts.dtype.kind not in "iu" and starts.size):
+        raise TypeError(f"{name}() takes a 1-D array of integers, got {starts.dtype} of shape {starts.shape}")
+    count = x._shape[along]
+    if ((starts < 0) | (starts >= count)).any():
+        raise IndexError(f"{name}(): indices are from 0 to {count - 1}, got {starts.tolist()}")
+    starts = starts.astype(np.int64)
+    stops = np.append(starts[1:], count)[: starts.size]
+    kind = _kind(row, x, dtype)
+    moved = moveaxis(x, along, -1)
+    lines = moved.reshape(math.prod(moved._shape[:-1]), count)
+    found = empty((lines._shape[0], starts.size), kind, x.device)
+    if found._size:
+        bounds = (asarray(v, device=x.device) for v in (starts, np.maximum(stops, starts + 1)))
+        wide = total_kind(row, kind)
+        _segment_kernel(row, wide.code)(found, lines, *bounds)
+    return delivered(name, moveaxis(found.reshape(*moved._shape[:-1], starts.size), -1, along), out)
+
+
+def outer(function: Any, row: Row, x1: Any, x2: Any, /, **options: Any) -> ndarray:
+    """The function of each element of `x1` with each of `x2`: the axes of the first come first."""
+    first, second = (operand(f"{row.name}.outer", x) for x in (x1, x2))
+    if isinstance(first, ndarray) and isinstance(second, ndarray):
+        first = first.reshape(*first._shape, *(1,) * second.ndim)
+    found: ndarray = function(first, second, **options)
+    return found
+
+
+def at(function: Any, row: Row, a: ndarray, indices: Any, b: Any = None, /) -> None:
+    """`a[indices] = function(a[indices], b)` in place, where an element that `indices` name several times is
+    changed as often, in their order. Raises as indexing and in-place operators do."""
+    name = f"{row.name}.at"
+    if not isinstance(a, ndarray):
+        raise TypeError(f"{name}() changes a pyarray array, got {type(a).__name__}")
+    if (b is None) != (row.arity == 1):
+        raise TypeError(f"{name}() takes {'no' if row.arity == 1 else 'a'} second operand")
+    a._check_writeable()
+    kind, values = a._dtype, None
+    if b is not None:
+        values = b if isinstance(b, ndarray) else asarray(b, device=a.device)
+        kind = _common(row, a, b)
+    compute_out(name, a, a._shape, row.dtype_of_result(kind), a.device)
+    places = arange(a._size, device=a.device).reshape(a._shape)[indices]
+    if values is not None:
+        values = broadcast_to(values, places._shape).reshape(places._size)
+        values = values.copy() if overlaps(values, a) else values
+    places = places.reshape(places._size)
+    if not places._size:
+        return
+    flat = a.reshape(a._size)  # of other layouts a copy
+    grid = on_grid(a)
+    if grid:
+        order = argsort(places)
+        places, values = places[order], None if values is None else values[order]
+    given = (flat, places) if values is None else (flat, places, values)
+    _at_kernel(row, kind.code, grid)(*given)
+    if flat._ptr != a._ptr or flat._buffer is not a._buffer:
+        operation("assign")(a, flat.reshape(a._shape))
+
+
+# ---- types
+
+
+def _kind(row: Row, x: ndarray, dtype: Any) -> DType:
+    """Type in which a line is folded: where a function gives another type than it takes, its own."""
+    if dtype is not None:
+        return asdtype(dtype)
+    if row.name in ("add", "multiply"):
+        return total_dtype(x, None)
+    if row.result == "bool":
+        if x._dtype is not bool_ and not row.name.startswith("logical"):
+            raise TypeError(f"{row.name} gives bools, which can't be combined with {x._dtype}")
+        return bool_
+    domain = row.domain((x, x))
+    assert domain is not None
+    return domain
+
+
+def total_kind(row: Row, kind: DType) -> DType:
+    """Accumulators of sums and products of floats are wide."""
+    return SUM.accumulator(kind) if row.name in ("add", "multiply") else kind
+
+
+def _common(row: Row, a: ndarray, b: Any) -> DType:
+    domain = row.domain((a, b if type(b) in (bool, int, float, complex) else asarray(b, device=a.device)))
+    if domain is None:
+        raise TypeError(f"{row.name}.at() has no common type for {a._dtype} and its operand; cast it")
+    return domain
+
+
+def _start(row: Row, kind: DType) -> Any:
+    start = _IDENTITY[row.name]
+    return (1 << 8 * kind.itemsize) - 1 if start == -1 and kind.kind == "u" else start
+
+
+# ---- kernels
+
+
+def _scope(row: Row, kind: int) -> dict[str, Any]:
+    return {"op": row.function, "kind": ALL[kind], "int64": int64, "ndrange": ndrange}
+
+
+# The text is made of the row, compared by identity, its type and the form; dtypes are in its variants' keys.
+@functools.cache
+def _fold_kernel(row: Row, kind: int, form: str) -> Kernel:
+    """Of matrices: a line for each iteration."""
+    first, each = ("out[i, 0] = acc", "out[i, j] = acc") if form == "accumulate" else ("", "")
+    last = "" if form == "accumulate" else "        out[i] = acc"
+    text = f"""def {row.name}_{form}(out, x):
+    for i in range(x.shape[0]):
+        acc = kind(x[i, 0])
+        {first}
+        for j in range(1, x.shape[1]):
+            acc = kind(op(acc, kind(x[i, j])))
+            {each}
+{last}
+"""
+    text = "\n".join(line for line in text.split("\n") if line.strip()) + "\n"
+    return from_text(f"{row.name}_{form}", text, _scope(row, kind))
+
+
+# The text is made of the row, compared by identity, and its type; dtypes are in its variants' keys.
+@functools.cache
+def _segment_kernel(row: Row, kind: int) -> Kernel:
+    text = f"""def {row.name}_reduceat(out, x, starts, stops):
+    for i, s in ndrange(out.shape[0], out.shape[1]):
+        acc = kind(x[i, starts[s]])
+        for j in range(starts[s] + 1, stops[s]):
+            acc = kind(op(acc, kind(x[i, j])))
+        out[i, s] = acc
+"""
+    return from_text(f"{row.name}_reduceat", text, _scope(row, kind))
+
+
+# The text is made of the row, compared by identity, its type and the order; dtypes are in its variants' keys.
+@functools.cache
+def _at_kernel(row: Row, kind: int, sorted_places: bool) -> Kernel:
+    """On a grid, where equal places stand side by side, the first of them takes all; else one thread takes
+    all places in their order."""
+    binary = row.arity == 2
+    names = "a, places, values" if binary else "a, places"
+
+    def applied(acc: str, n: str) -> str:
+        return f"op(kind({acc}), kind(values[{n}]))" if binary else f"op(kind({acc}))"
+
+    if sorted_places:
+        text = f"""def {row.name}_at({names}):
+    for i in range(places.shape[0]):
+        p = places[i]
+        if i == 0 or places[max(i - 1, 0)] != p:
+            j = int64(i)
+            while j < places.shape[0] and places[min(j, places.shape[0] - 1)] == p:
+                a[p] = {applied("a[p]", "j")}
+                j += 1
+"""
+    else:
+        text = f"""def {row.name}_at({names}):
+    for once in range(1):
+        for i in range(places.shape[0]):
+            a[places[i]] = {applied("a[places[i]]", "i")}
+"""
+    return from_text(f"{row.name}_at", text, _scope(row, kind))
+
+
+METHODS.update(reduce=reduce, accumulate=accumulate, reduceat=reduceat, outer=outer, at=at)

@@ -1,0 +1,1 @@
+"""NumPy's functions beyond the Array API standard."""

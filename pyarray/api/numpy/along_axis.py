@@ -1,0 +1,216 @@
+"""Functions of Python applied to the lines or elements of arrays, and arrays put together from blocks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import shapes
+from ...array import empty, ndarray
+from ...array_convert import asarray, asnumpy
+from ...dtypes import asdtype, float64, result_type
+from ..core.ufunc import common_device
+from ..standard.creation import ones
+from ..standard.elementwise import abs as absolute
+from ..standard.elementwise import add, equal, greater, less, logical_and, remainder, subtract
+from ..standard.manipulation import concat, expand_dims, moveaxis
+from ..standard.scans import cumsum, diff
+from ..standard.searching import nonzero, where
+
+__all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwrap", "vectorize"]
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, /, *args: Any, **kwargs: Any
+) -> ndarray:
+    """`func1d` of each 1-D line of `arr` along `axis`; what it gives, arrays of one shape or numbers, takes
+    the axis' place. A call of Python per line: a function with `axis=` is quicker.
+
+    Raises `ValueError` for an array of no lines, `AxisError` for an axis out of range.
+
+    >>> import pyarray as pa
+    >>> pa.apply_along_axis(lambda line: line[::-1], 1, pa.asarray([[1, 2], [3, 4]])).tolist()
+    [[2, 1], [4, 3]]
+    """
+    x = asarray(arr)
+    k = shapes.normalize_axis(axis, x.ndim)
+    lines: Any = moveaxis(x, k, -1)
+    outer = lines.shape[:-1]
+    if 0 in outer:
+        raise ValueError(f"apply_along_axis(): there are no lines along axis {k} in an array of {x.shape}")
+    found = [
+        asarray(func1d(lines[place], *args, **kwargs), device=x.device)
+        for place in itertools.product(*map(range, outer))
+    ]
+    shape, kind = found[0].shape, result_type(*found[:1])
+    out: Any = empty((len(found), *shape), kind, x.device)
+    for n, part in enumerate(found):
+        out[n] = part
+    out = out.reshape(*outer, *shape)
+    inner = tuple(range(len(outer), out.ndim))
+    view: ndarray = moveaxis(out, inner, tuple(range(k, k + len(inner))))
+    return view
+
+
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, /) -> ndarray:
+    """`func(a, axis)` for one axis after the other; an axis that it drops is put back with size 1. Raises
+    `ValueError` for another rank.
+
+    >>> import pyarray as pa
+    >>> pa.apply_over_axes(pa.sum, pa.ones((2, 3, 4)), [0, 2]).shape
+    (1, 3, 1)
+    """
+    x = asarray(a)
+    ndim = x.ndim
+    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+        k = shapes.normalize_axis(axis, ndim)
+        found = asarray(func(x, k), device=x.device)
+        x = expand_dims(found, axis=k) if found.ndim == ndim - 1 else found
+        if x.ndim != ndim:
+            raise ValueError(
+                f"apply_over_axes(): the function takes axis {k} of {ndim} away or keeps it, "
+                f"got an array of shape {found.shape}"
+            )
+    return x
+
+
+_UNSET: Any = np._NoValue
+
+
+class vectorize(np.vectorize):
+    """A function of Python that takes numbers, for arrays that broadcast together; of a tuple that it gives,
+    an array for each. A decorator, too, with keywords or without.
+
+    It is NumPy's loop, on the host: a call of Python per element, hundreds of times as slow as what `fuse`
+    or `kernel` make of the function. Arrays of a GPU are copied to the host, and the results back.
+
+    `otypes`, dtypes or NumPy's letters, spare the call that asks the first element for them. `excluded` are
+    names and positions of arguments that are passed as they are. With a `signature` like `"(n),(n)->()"`, the
+    function takes and gives NumPy's arrays.
+
+    Raises `TypeError` for results that no dtype holds, `ValueError` for empty arrays without `otypes` and for
+    arrays on several devices.
+
+    >>> import pyarray as pa
+    >>> halves = pa.vectorize(lambda n, most: min(n // 2, most))
+    >>> halves(pa.asarray([[3], [9]]), [1, 5]).tolist()
+    [[1, 1], [1, 4]]
+    """
+
+    def __init__(
+        self,
+        pyfunc: Any = _UNSET,
+        otypes: Any = None,
+        doc: str | None = None,
+        excluded: Any = None,
+        cache: bool = False,
+        signature: str | None = None,
+    ):
+        kinds = [asdtype(t).numpy for t in otypes] if isinstance(otypes, (list, tuple)) else otypes
+        super().__init__(pyfunc, kinds, doc, excluded, cache, signature)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's results for these arguments."""
+        if self.pyfunc is _UNSET:
+            return super().__call__(*args, **kwargs)
+        given = (*enumerate(args), *kwargs.items())
+        taken = {k: x for k, x in given if isinstance(x, ndarray) and k not in self.excluded}
+        names = [f"argument {k}" for k in taken]
+        device = common_device("vectorize", list(taken.values()), names) if taken else None
+        found = super().__call__(
+            *[asnumpy(x) if k in taken else x for k, x in enumerate(args)],
+            **{k: asnumpy(x) if k in taken else x for k, x in kwargs.items()},
+        )
+        if isinstance(found, tuple):
+            return tuple(asarray(x, device=device) for x in found)
+        return asarray(found, device=device)
+
+
+def block(arrays: Any, /) -> ndarray:
+    """An array of nested lists of blocks: the innermost lists are joined along the last axis, those around
+    them along the one before, and so on. Raises `ValueError` for shapes that don't fit, lists of unequal
+    depth, and empty ones; `TypeError` for tuples.
+
+    >>> import pyarray as pa
+    >>> pa.block([[pa.eye(2), pa.zeros((2, 1))], [pa.ones((1, 3))]]).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    depth = _depth(arrays)
+    place = next((x.device for x in _leaves(arrays) if isinstance(x, ndarray)), None)
+    ndim = max(depth, *(getattr(x, "ndim", 0) for x in _leaves(arrays)), 0)
+    found = _joined(arrays, depth, ndim, place)
+    return found if isinstance(arrays, list) else found.copy()
+
+
+def _depth(arrays: Any) -> int:
+    if isinstance(arrays, tuple):
+        raise TypeError("block() takes nested lists, got a tuple; write lists")
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise ValueError("block(): a list of blocks is empty")
+    depths = {_depth(x) for x in arrays}
+    if len(depths) > 1:
+        raise ValueError(f"block(): lists are nested equally deep, got depths {sorted(depths)} side by side")
+    return 1 + depths.pop()
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [leaf for x in arrays for leaf in _leaves(x)] if isinstance(arrays, list) else [arrays]
+
+
+def _joined(arrays: Any, depth: int, ndim: int, place: Any) -> ndarray:
+    if not isinstance(arrays, list):
+        x = arrays if isinstance(arrays, ndarray) else asarray(arrays, device=place)
+        return x.reshape((1,) * (ndim - x.ndim) + x.shape)
+    return concat([_joined(x, depth - 1, ndim, place) for x in arrays], axis=ndim - depth)
+
+
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: Any = None
+) -> tuple[ndarray, ...]:
+    """Where `mask_func(a, k)` of an `n` by `n` array is not 0: `triu` and `tril` are such functions.
+
+    >>> import pyarray as pa
+    >>> [i.tolist() for i in pa.mask_indices(2, pa.triu)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return nonzero(mask_func(ones((n, n), "int64", device=device), k))
+
+
+def unwrap(
+    p: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+) -> ndarray:
+    """`p` with multiples of `period` added so that neighbours along `axis` differ by no more than half of it,
+    where they differ by `discont` (half a period unless given) or more.
+
+    The dtype is that of `p` and `period` together: integers stay integers for an integer period.
+
+    >>> import pyarray as pa
+    >>> pa.unwrap(pa.asarray([0, 1, 3, 0, 1]), period=4).tolist()
+    [0, 1, 3, 4, 5]
+    """
+    x = asarray(p)
+    k = shapes.normalize_axis(axis, x.ndim)
+    kind = result_type(x, period)
+    whole = kind.kind in "iu" and isinstance(period, int)
+    kind = kind if whole or kind.kind == "f" else float64
+    x = x.astype(kind, copy=False)
+    high: Any = period // 2 if whole else period / 2
+    ambiguous = not whole or period % 2 == 0
+    steps: Any = diff(x, axis=k)
+    inside: Any = add(remainder(add(steps, high), period), -high)
+    if ambiguous:
+        inside = where(logical_and(equal(inside, -high), greater(steps, 0)), high, inside)
+    change: Any = subtract(inside, steps)
+    limit = period / 2 if discont is None else discont
+    change = where(less(absolute(steps), limit), 0, change).astype(kind, copy=False)
+    out: Any = x.copy()
+    later = (slice(None),) * k + (slice(1, None),)
+    out[later] = add(x[later], cumsum(change, axis=k))
+    found: ndarray = out
+    return found

@@ -1,0 +1,262 @@
+"""What is asked about arrays and dtypes, and their text."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes, shapes
+from ...array import ndarray
+from ...array_convert import asarray, asnumpy
+from ...array_format import representation, text
+from ...array_views import overlaps
+from ...dtypes import asdtype, result_type
+from ..core.ufunc import ARRAYS
+
+__all__ = [
+    "array2string", "array_repr", "array_str", "asfortranarray", "common_type", "einsum_path",
+    "get_array_module", "isfortran", "isscalar", "issubdtype", "may_share_memory", "min_scalar_type",
+    "ndenumerate", "ndim", "promote_types", "require", "shape", "shares_memory", "size",
+]  # fmt: skip
+
+
+def get_array_module(*args: Any) -> Any:
+    """The module that computes with these: `pyarray` where one is an array of its own, else `numpy`.
+
+    >>> import numpy, pyarray as pa
+    >>> pa.get_array_module(pa.ones(2), 1) is pa, pa.get_array_module([1]) is numpy
+    (True, True)
+    """
+    return sys.modules["pyarray"] if any(isinstance(x, ARRAYS) for x in args) else np
+
+
+def ndim(a: Any, /) -> int:
+    """Number of axes; of a number 0.
+
+    >>> import pyarray as pa
+    >>> pa.ndim(pa.ones((2, 3))), pa.ndim(1.5)
+    (2, 0)
+    """
+    return int(a.ndim if hasattr(a, "ndim") else np.ndim(a))
+
+
+def shape(a: Any, /) -> tuple[int, ...]:
+    """Sizes of the axes; of a number none.
+
+    >>> import pyarray as pa
+    >>> pa.shape(pa.ones((2, 3))), pa.shape([1, 2])
+    ((2, 3), (2,))
+    """
+    return tuple(a.shape if hasattr(a, "shape") else np.shape(a))
+
+
+def size(a: Any, /, axis: Any = None) -> int:
+    """Number of elements, or of those along `axis` (an int or a tuple of ints).
+
+    >>> import pyarray as pa
+    >>> pa.size(pa.ones((2, 3))), pa.size(pa.ones((2, 3)), 1)
+    (6, 3)
+    """
+    sizes = shape(a)
+    return shapes.size(sizes[k] for k in shapes.normalize_axes(axis, len(sizes)))
+
+
+def isscalar(element: Any, /) -> bool:
+    """Whether it is a number of Python or NumPy (or a string): of an array of any shape False.
+
+    >>> import pyarray as pa
+    >>> pa.isscalar(3.0), pa.isscalar(pa.asarray(3.0))
+    (True, False)
+    """
+    return bool(np.isscalar(element))
+
+
+def isfortran(a: ndarray, /) -> bool:
+    """Whether the elements follow each other with the first axis fastest, and not with the last.
+
+    >>> import pyarray as pa
+    >>> pa.isfortran(pa.ones((2, 3)).T)
+    True
+    """
+    return bool(a.flags.f_contiguous and not a.flags.c_contiguous)
+
+
+def asfortranarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """The array itself where its elements follow each other with the first axis fastest, else a copy in which
+    they do.
+
+    >>> import pyarray as pa
+    >>> pa.asfortranarray(pa.ones((2, 3))).strides
+    (8, 16)
+    """
+    x = asarray(x, dtype=dtype, device=device)
+    x = x if x.ndim else x.reshape(1)
+    found: ndarray = x if x.flags.f_contiguous else x.T.copy().T
+    return found
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, device: Any = None) -> ndarray:
+    """`a` as an array of `dtype` that fulfils `requirements`, letters or names: C and F (order), A (aligned,
+    which all arrays are), W (writeable), O (memory of its own), E (no subclass). Raises `ValueError` for
+    others, and for C and F together.
+
+    >>> import pyarray as pa
+    >>> pa.require(pa.ones((2, 3)).T, requirements="C").strides
+    (16, 8)
+    """
+    names = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F", "WRITEABLE": "W"}
+    names |= {"ALIGNED": "A", "OWNDATA": "O", "ENSUREARRAY": "E"}
+    given = [requirements] if isinstance(requirements, str) else requirements or ()
+    wanted = {names.get(str(name).upper(), str(name).upper()) for name in given}
+    if unknown := wanted - set("CFAWOE"):
+        raise ValueError(f"require(): requirements are of C, F, A, W, O and E, got {sorted(unknown)}")
+    if wanted >= {"C", "F"}:
+        raise ValueError("require(): an array has one order, C or F; got both")
+    x = asarray(a, dtype=dtype, device=device)
+    if "C" in wanted and not x.flags.c_contiguous:
+        x = x.copy()
+    if "F" in wanted and not x.flags.f_contiguous:
+        x = x.T.copy().T
+    lacking = ("W" in wanted and not x.flags.writeable) or ("O" in wanted and not x.flags.owndata)
+    return (x.T.copy().T if "F" in wanted else x.copy()) if lacking else x
+
+
+def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
+    """Whether the memory between the first and the last element of both meets: elements may still differ.
+
+    >>> import pyarray as pa
+    >>> a = pa.arange(6); pa.may_share_memory(a[::2], a[1::2])
+    True
+    """
+    return isinstance(a, ndarray) and isinstance(b, ndarray) and overlaps(a, b)
+
+
+def shares_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
+    """Whether an element of `a` is in the memory of one of `b`; exact, as NumPy's, which does it. Raises
+    NumPy's `TooHardError` beyond `max_work`.
+
+    >>> import pyarray as pa
+    >>> a = pa.arange(6); pa.shares_memory(a[::2], a[1::2])
+    False
+    """
+    if not may_share_memory(a, b):
+        return False
+    first, second = (np.asarray(_Outline(x)) for x in (a, b))
+    most: Any = max_work
+    return bool(np.shares_memory(first, second, max_work=most))
+
+
+class _Outline:
+    """Where an array is, for NumPy, which looks at no element."""
+
+    def __init__(self, a: ndarray):
+        self.__array_interface__ = {
+            "version": 3, "shape": a._shape, "strides": a._strides, "data": (a._ptr, True),
+            "typestr": f"|V{a.itemsize}",
+        }  # fmt: skip
+
+
+def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
+    """`result_type` of two dtypes.
+
+    >>> import pyarray as pa
+    >>> pa.promote_types("int8", "uint8")
+    dtype('int16')
+    """
+    return result_type(asdtype(type1), asdtype(type2)).numpy
+
+
+def common_type(*arrays: Any) -> type[np.generic]:
+    """The floating type, of at least 16 bits, that holds all arrays, as NumPy's class of its numbers.
+    Integers count as float64. Raises `TypeError` for bools.
+
+    >>> import pyarray as pa
+    >>> pa.common_type(pa.ones(2, dtype="float32"), pa.arange(2))
+    <class 'numpy.float64'>
+    """
+    kinds = [asarray(x)._dtype for x in arrays]
+    if any(kind.kind == "b" for kind in kinds):
+        raise TypeError("common_type() is for arrays of numbers, got bool; cast it with astype")
+    wide = (dtypes.float64 if kind.kind in "iu" else kind for kind in kinds)
+    return result_type(*wide, dtypes.float16).numpy.type
+
+
+def min_scalar_type(a: Any, /) -> np.dtype[Any]:
+    """The smallest dtype that holds the number `a`; of an array its own.
+
+    >>> import pyarray as pa
+    >>> pa.min_scalar_type(300), pa.min_scalar_type(-1)
+    (dtype('uint16'), dtype('int8'))
+    """
+    return a.dtype if isinstance(a, ndarray) else asdtype(np.min_scalar_type(a)).numpy
+
+
+def issubdtype(arg1: Any, arg2: Any, /) -> bool:
+    """Whether a dtype is of a kind: `integer`, `floating`, `number` ..., or another dtype.
+
+    >>> import pyarray as pa
+    >>> pa.issubdtype(pa.float32, pa.floating), pa.issubdtype("int8", pa.floating)
+    (True, False)
+    """
+    first, second = (_numpy_type(x) for x in (arg1, arg2))
+    if first is dtypes.bfloat16.numpy.type:  # a type that NumPy's kinds don't know
+        return second in (first, np.floating, np.inexact, np.number, np.generic)
+    return bool(np.issubdtype(first, second))
+
+
+def _numpy_type(x: Any) -> Any:
+    return x if isinstance(x, type) and issubclass(x, np.generic) else asdtype(x).numpy.type
+
+
+def ndenumerate(arr: Any, /) -> Any:
+    """Pairs of an index and the element there, a Python number; elements come from the device at once.
+
+    >>> import pyarray as pa
+    >>> list(pa.ndenumerate(pa.asarray([[5, 6]])))
+    [((0, 0), 5), ((0, 1), 6)]
+    """
+    values = asnumpy(arr)
+    return ((place, values[place].item()) for place in np.ndindex(values.shape))
+
+
+def array_repr(arr: Any, /) -> str:
+    """`repr(arr)`.
+
+    >>> import pyarray as pa
+    >>> pa.array_repr(pa.asarray([1])) == repr(pa.asarray([1]))
+    True
+    """
+    return representation(asarray(arr))
+
+
+def array_str(a: Any, /) -> str:
+    """`str(a)`: the elements alone.
+
+    >>> import pyarray as pa
+    >>> pa.array_str(pa.asarray([1, 2]))
+    '[1 2]'
+    """
+    return text(asarray(a))
+
+
+def array2string(a: Any, /, **options: Any) -> str:
+    """The elements as text: `numpy.array2string`, with its options.
+
+    >>> import pyarray as pa
+    >>> pa.array2string(pa.asarray([1, 2]), separator=", ")
+    '[1, 2]'
+    """
+    return np.array2string(asnumpy(a), **options)
+
+
+def einsum_path(subscripts: str, /, *operands: Any, optimize: Any = "greedy") -> Any:
+    """NumPy's answer in which order `einsum` contracts best, and text about it; from shapes alone.
+
+    >>> import pyarray as pa
+    >>> pa.einsum_path("ij,jk->ik", pa.ones((2, 3)), pa.ones((3, 4)))[0]
+    ['einsum_path', (0, 1)]
+    """
+    stand_ins = [np.broadcast_to(np.float64(0), shape(x)) for x in operands]
+    return np.einsum_path(subscripts, *stand_ins, optimize=optimize)

@@ -1,0 +1,114 @@
+"""Bits of integers: counted, packed into bytes, and unpacked."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from ... import shapes
+from ...array import ndarray
+from ...array_convert import asarray
+from ...dtypes import bool_, uint8
+from ...jit.kernel import func
+from ...kernels.elementwise.elementwise import MapOp, contiguous
+from ...kernels.index.bit_packing import bits_of, bytes_of
+from ...lang.markers import known as k
+from ..core.ufunc import compute
+from ..standard.elementwise import not_equal
+from ..standard.manipulation import moveaxis
+from ..standard.statistical import as_operand
+
+__all__ = ["bitwise_count", "packbits", "unpackbits"]
+
+
+def _ones(x: Any) -> Any:
+    rest, count = k.abs(x), 0
+    while rest != 0:
+        rest, count = rest & (rest - 1), count + 1
+    return count
+
+
+_COUNT = MapOp("bitwise_count", func(_ones))
+
+
+def bitwise_count(x: Any, /, *, out: ndarray | None = None) -> ndarray:
+    """How many bits of |x| are 1, elementwise, as uint8. Raises `TypeError` for other than bools and
+    integers.
+
+    >>> import pyarray as pa
+    >>> pa.bitwise_count(pa.asarray([0, 1, 255, -3])).tolist()
+    [0, 1, 8, 2]
+    """
+    x = as_operand("bitwise_count", x, "biu")
+    x = x.astype(uint8) if x._dtype.kind == "b" else x
+    return compute(_COUNT, x._dtype, uint8, (x,), out)
+
+
+def _check_order(name: str, bitorder: str) -> bool:
+    """Whether the first element is the highest bit."""
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"{name}(): bitorder is 'big' or 'little', got {bitorder!r}")
+    return bitorder == "big"
+
+
+def _lines(x: ndarray, along: int) -> ndarray:
+    """Contiguous, with `along` as the last of two axes."""
+    moved = contiguous(x if along == x.ndim - 1 else moveaxis(x, along, -1))
+    if moved.ndim == 2:
+        return moved
+    rows, size = math.prod(moved._shape[:-1]), moved._shape[-1]
+    found: ndarray = moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
+    return found
+
+
+def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
+    """What was made of `_lines(x, along)`, with the axes where they were."""
+    if x.ndim == 1:
+        line: ndarray = lines._view(0, lines._shape[1:], (lines.itemsize,))
+        return line
+    found = lines.reshape(x.shape[:along] + x.shape[along + 1 :] + lines.shape[-1:])
+    return found if along == x.ndim - 1 else moveaxis(found, -1, along)
+
+
+def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarray:
+    """Eight elements along `axis` (None: of the flattened `x`) as the bits of one byte, 1 for what is not 0;
+    the last byte is filled with 0. The first element is the highest bit, or with `bitorder="little"` the
+    lowest.
+
+    Raises `TypeError` for other than bools and integers.
+
+    >>> import pyarray as pa
+    >>> pa.packbits(pa.asarray([1, 0, 1, 0, 0, 0, 0, 1, 1])).tolist()
+    [161, 128]
+    """
+    x = as_operand("packbits", x, "biu")
+    big = _check_order("packbits", bitorder)
+    x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
+    along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
+    return _unlined(bytes_of(_lines(not_equal(x, 0) if x._dtype is not bool_ else x, along), big), x, along)
+
+
+def unpackbits(
+    x: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> ndarray:
+    """The bits of uint8 along `axis` (None: of the flattened `x`), eight elements of 0 or 1 for each. `count`
+    is how many there are in the end: fewer, or more by 0; a negative one leaves out so many.
+
+    Raises `TypeError` for other than uint8, `ValueError` for a negative `count` beyond all of them.
+
+    >>> import pyarray as pa
+    >>> pa.unpackbits(pa.asarray([161], dtype="uint8")).tolist()
+    [1, 0, 1, 0, 0, 0, 0, 1]
+    """
+    x = asarray(x)
+    if x._dtype is not uint8:
+        raise TypeError(f"unpackbits() takes uint8, got {x._dtype}; cast it with astype")
+    big = _check_order("unpackbits", bitorder)
+    x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
+    along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
+    size = 8 * x.shape[along]
+    wanted = size if count is None else operator.index(count)
+    if wanted < -size:
+        raise ValueError(f"unpackbits(): count leaves out {-wanted} of {size} bits")
+    return _unlined(bits_of(_lines(x, along), wanted if wanted >= 0 else size + wanted, big), x, along)

@@ -1,0 +1,182 @@
+"""Files of arrays: NumPy's formats, read and written by NumPy; elements go through the host.
+
+NumPy has no bfloat16: its file says two bytes without a meaning (`<V2`), as the files of `ml_dtypes` do, and
+`load` takes those for bfloat16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...array import ndarray
+from ...array_convert import asarray, asnumpy
+from ...driver.base import get_device
+from ...dtypes import asdtype, bfloat16
+
+__all__ = [
+    "Archive", "fromfile", "fromstring", "genfromtxt", "load", "loadtxt", "save", "savetxt", "savez",
+    "savez_compressed",
+]  # fmt: skip
+
+_BFLOAT16 = np.dtype("V2")
+
+
+def save(file: Any, arr: Any) -> None:
+    """Writes one array as `.npy`, which is appended to a name that lacks it. `file` is a name, a path or an
+    open binary file.
+
+    >>> import io, pyarray as pa
+    >>> pa.save(file := io.BytesIO(), pa.arange(3)); _ = file.seek(0)
+    >>> pa.load(file).tolist()
+    [0, 1, 2]
+    """
+    np.save(file, _host(arr), allow_pickle=False)
+
+
+def savez(file: Any, /, *args: Any, **arrays: Any) -> None:
+    """Writes arrays as one `.npz`: by their keywords, others as arr_0, arr_1 ...
+
+    >>> import io, pyarray as pa
+    >>> pa.savez(file := io.BytesIO(), pa.arange(3), y=pa.ones(2)); _ = file.seek(0)
+    >>> with pa.load(file) as archive: archive.files, archive["y"].tolist()
+    (['y', 'arr_0'], [1.0, 1.0])
+    """
+    _write(np.savez, file, args, arrays)
+
+
+def savez_compressed(file: Any, /, *args: Any, **arrays: Any) -> None:
+    """`savez`, compressed.
+
+    >>> import io, pyarray as pa
+    >>> pa.savez_compressed(file := io.BytesIO(), x=pa.arange(3)); _ = file.seek(0)
+    >>> pa.load(file)["x"].tolist()
+    [0, 1, 2]
+    """
+    _write(np.savez_compressed, file, args, arrays)
+
+
+def _write(writer: Any, file: Any, args: tuple[Any, ...], arrays: dict[str, Any]) -> None:
+    writer(file, *map(_host, args), **{name: _host(a) for name, a in arrays.items()}, allow_pickle=False)
+
+
+def _host(a: Any) -> np.ndarray[Any, Any]:
+    values = asnumpy(a)
+    return values.view(_BFLOAT16) if values.dtype == bfloat16.numpy else values
+
+
+def load(file: Any, mmap_mode: Any = None, *, device: Any = None) -> Any:
+    """The array of an `.npy` file on `device`, or an `Archive` of an `.npz`, whose arrays are read when they
+    are asked for.
+
+    With `mmap_mode` ("r", "r+", "c", "w+") a CPU array is the file's own memory, not read at once. Raises
+    `FileNotFoundError`, and `ValueError` for what is no such file, holds Python objects, or can't be mapped.
+
+    >>> import pyarray as pa
+    >>> pa.load("nowhere.npy")
+    Traceback (most recent call last):
+    FileNotFoundError: ...
+    """
+    place = get_device(device)
+    if mmap_mode is not None and place.code != 0:
+        raise ValueError(
+            f"load(): a file is mapped into the memory of the CPU, not of {place}; leave mmap_mode out"
+        )
+    found = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    return Archive(found, place) if isinstance(found, np.lib.npyio.NpzFile) else _array(found, place)
+
+
+def _array(values: Any, device: Any) -> ndarray:
+    plain = np.asarray(values)
+    return asarray(plain.view(bfloat16.numpy) if plain.dtype == _BFLOAT16 else plain, device=device)
+
+
+class Archive(Mapping[str, ndarray]):
+    """The arrays of an `.npz` file by name. It keeps the file open until `close`, or the end of a `with`."""
+
+    def __init__(self, archive: Any, device: Any):
+        self._archive, self._device = archive, device
+
+    @property
+    def files(self) -> list[str]:
+        """The names."""
+        return list(self._archive.files)
+
+    def __getitem__(self, name: str) -> ndarray:
+        return _array(self._archive[name], self._device)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._archive.files)
+
+    def __len__(self) -> int:
+        return len(self._archive.files)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._archive.close()
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def loadtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options: Any) -> ndarray:
+    """Numbers of a text file, a row per line: `numpy.loadtxt`, with its options.
+
+    >>> import io, pyarray as pa
+    >>> pa.loadtxt(io.StringIO("1 2\\n3 4")).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return asarray(np.loadtxt(file, dtype=asdtype(dtype).numpy, **options), device=device)
+
+
+def savetxt(file: Any, x: Any, **options: Any) -> None:
+    """Writes a 1-D or 2-D array as text: `numpy.savetxt`, with its options.
+
+    >>> import io, pyarray as pa
+    >>> pa.savetxt(file := io.StringIO(), pa.eye(2), fmt="%d"); file.getvalue()
+    '1 0\\n0 1\\n'
+    """
+    np.savetxt(file, asnumpy(x), **options)
+
+
+def genfromtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options: Any) -> ndarray:
+    """Numbers of a text file with missing ones, which are NaN: `numpy.genfromtxt`, with its options.
+
+    >>> import io, pyarray as pa
+    >>> pa.genfromtxt(io.StringIO("1,2\\n3,"), delimiter=",").tolist()
+    [[1.0, 2.0], [3.0, nan]]
+    """
+    return asarray(np.genfromtxt(file, dtype=asdtype(dtype).numpy, **options), device=device)
+
+
+def fromfile(
+    file: Any, dtype: Any = "float64", count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
+) -> ndarray:
+    """`count` elements (-1: all) of a file without a header, from byte `offset` on; with `sep` numbers of
+    text. What `a.tofile` writes. Raises what `numpy.fromfile` raises.
+
+    >>> import tempfile, pyarray as pa
+    >>> with tempfile.TemporaryFile() as file:
+    ...     pa.arange(3).tofile(file); _ = file.seek(0)
+    ...     pa.fromfile(file, dtype="int64").tolist()
+    [0, 1, 2]
+    """
+    kind = asdtype(dtype).numpy
+    return asarray(np.fromfile(file, dtype=kind, count=count, sep=sep, offset=offset), device=device)
+
+
+def fromstring(
+    string: str, dtype: Any = "float64", count: int = -1, *, sep: str, device: Any = None
+) -> ndarray:
+    """Numbers of a text with `sep` between them. Raises `ValueError` for other text.
+
+    >>> import pyarray as pa
+    >>> pa.fromstring("1 2", sep=" ").tolist()
+    [1.0, 2.0]
+    """
+    return asarray(np.fromstring(string, dtype=asdtype(dtype).numpy, count=count, sep=sep), device=device)

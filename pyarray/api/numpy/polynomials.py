@@ -1,0 +1,232 @@
+"""Polynomials as 1-D arrays of coefficients, the highest power first: NumPy's older functions."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...array import ndarray
+from ...array_convert import asarray, asnumpy
+from ...dtypes import float64, result_type
+from ..standard.creation import arange, ones, zeros
+from ..standard.elementwise import add, divide, multiply, sqrt, square
+from ..standard.manipulation import concat
+from ..standard.statistical import sum as sum_of
+from .calculus import convolve
+from .decompositions import inv, lstsq
+from .products import outer
+from .sequences import vander
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
+]  # fmt: skip
+
+
+def _coefficients(name: str, p: Any, device: Any = None) -> Any:
+    p = p if isinstance(p, ndarray) else asarray(p, device=device)
+    p = p if p.ndim else p.reshape(1)
+    if p.ndim != 1:
+        raise ValueError(f"{name}(): coefficients are 1-D, got shape {p.shape}")
+    return p
+
+
+def polyval(p: Any, x: Any, /) -> ndarray:
+    """The polynomial with coefficients `p` at each element of `x`, by Horner's rule.
+
+    >>> import pyarray as pa
+    >>> pa.polyval([1, 0, -2], pa.asarray([0.0, 2.0])).tolist()
+    [-2.0, 2.0]
+    """
+    place = next((a.device for a in (x, p) if isinstance(a, ndarray)), None)
+    p, x = _coefficients("polyval", p, place), x if isinstance(x, ndarray) else asarray(x, device=place)
+    value: Any = zeros(x.shape, result_type(p, x), device=x.device)
+    for k in range(p.size):
+        value = value * x + p[k]
+    found: ndarray = value
+    return found
+
+
+def _sum(name: str, p: Any, q: Any, sign: int) -> ndarray:
+    p = _coefficients(name, p, getattr(q, "device", None) if isinstance(q, ndarray) else None)
+    q = _coefficients(name, q, p.device)
+    size = max(p.size, q.size)
+    long = [concat([zeros(size - a.size, a._dtype, device=a.device), a]) for a in (p, q)]
+    return add(long[0], long[1] if sign > 0 else multiply(long[1], -1))
+
+
+def polyadd(a1: Any, a2: Any, /) -> ndarray:
+    """Sum of two polynomials.
+
+    >>> import pyarray as pa
+    >>> pa.polyadd([1, 2], [3, 0, 0]).tolist()
+    [3, 1, 2]
+    """
+    return _sum("polyadd", a1, a2, 1)
+
+
+def polysub(a1: Any, a2: Any, /) -> ndarray:
+    """Difference of two polynomials.
+
+    >>> import pyarray as pa
+    >>> pa.polysub([1, 2], [3, 0, 0]).tolist()
+    [-3, 1, 2]
+    """
+    return _sum("polysub", a1, a2, -1)
+
+
+def polymul(a1: Any, a2: Any, /) -> ndarray:
+    """Product of two polynomials, without leading zeros of the factors.
+
+    >>> import pyarray as pa
+    >>> pa.polymul([1, 1], [1, -1]).tolist()
+    [1, 0, -1]
+    """
+    p = _coefficients("polymul", a1, getattr(a2, "device", None) if isinstance(a2, ndarray) else None)
+    q = _coefficients("polymul", a2, p.device)
+    return convolve(_trimmed(p), _trimmed(q))
+
+
+def _trimmed(p: Any) -> ndarray:
+    """Without leading zeros; their number is read from the device."""
+    filled = np.flatnonzero(asnumpy(p))
+    view: ndarray = p[int(filled[0]) :] if filled.size else p[:1] * 0
+    return view
+
+
+def polydiv(u: Any, v: Any, /) -> tuple[ndarray, ndarray]:
+    """Quotient and remainder of two polynomials; computed on the host, since there are few coefficients.
+
+    >>> import pyarray as pa
+    >>> [r.tolist() for r in pa.polydiv([1.0, 0.0, -1.0], [1.0, 1.0])]
+    [[1.0, -1.0], [0.0]]
+    """
+    place = next((a.device for a in (u, v) if isinstance(a, ndarray)), None)
+    quotient, rest = np.polydiv(asnumpy(u), asnumpy(v))
+    return asarray(quotient, device=place), asarray(rest, device=place)
+
+
+def polyder(p: Any, /, m: int = 1) -> ndarray:
+    """The derivative of order `m`. Raises `ValueError` for a negative order.
+
+    >>> import pyarray as pa
+    >>> pa.polyder([1, 0, 5]).tolist()
+    [2, 0]
+    """
+    p = _coefficients("polyder", p)
+    for _ in range(_order("polyder", m)):
+        p = multiply(p[:-1], arange(max(p.size - 1, 0), 0, -1, device=p.device))
+    found: ndarray = p
+    return found
+
+
+def _order(name: str, m: Any) -> int:
+    order = operator.index(m)
+    if order < 0:
+        raise ValueError(f"{name}(): the order is 0 or more, got {order}")
+    return order
+
+
+def polyint(p: Any, /, m: int = 1, k: Any = None) -> ndarray:
+    """The antiderivative of order `m`, with the constants `k` (a number, or one for each order; 0 unless
+    given). Raises `ValueError` for a negative order or another number of constants.
+
+    >>> import pyarray as pa
+    >>> pa.polyint([2.0, 0.0], k=3).tolist()
+    [1.0, 0.0, 3.0]
+    """
+    p, order = _coefficients("polyint", p), _order("polyint", m)
+    constants = np.atleast_1d(0.0 if k is None else asnumpy(k)).tolist()
+    constants = constants * order if len(constants) == 1 else constants
+    if len(constants) < order:
+        raise ValueError(f"polyint(): an antiderivative of order {order} has as many constants, got {k!r}")
+    for n in range(order):
+        risen = divide(p, arange(p.size, 0, -1, dtype=float64, device=p.device))
+        p = concat([risen, asarray([constants[n]], device=p.device)])
+    found: ndarray = p
+    return found
+
+
+def poly(seq_of_zeros: Any, /) -> ndarray:
+    """The polynomial with these zeros and the first coefficient 1, or with a square matrix's eigenvalues;
+    computed on the host. Raises `ValueError` for other shapes.
+
+    >>> import pyarray as pa
+    >>> pa.poly([1.0, 2.0]).tolist()
+    [1.0, -3.0, 2.0]
+    """
+    place = seq_of_zeros.device if isinstance(seq_of_zeros, ndarray) else None
+    return asarray(np.asarray(np.poly(asnumpy(seq_of_zeros))), device=place)
+
+
+def roots(p: Any, /) -> ndarray:
+    """The zeros of a polynomial: eigenvalues of its companion matrix, computed on the host. Raises
+    `ValueError` for coefficients that are not 1-D.
+
+    >>> import pyarray as pa
+    >>> sorted(pa.roots([1.0, -3.0, 2.0]).tolist())
+    [1.0, 2.0]
+    """
+    place = p.device if isinstance(p, ndarray) else None
+    return asarray(np.roots(asnumpy(p)), device=place)
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """Coefficients of the polynomial of degree `deg` with the least squares of `y` (1-D, or 2-D with a
+    polynomial per column) from its values at the 1-D `x`, each weighted by `w`.
+
+    With `full` also residuals, rank, singular values and `rcond`; with `cov` the covariance matrix of the
+    coefficients, scaled by chi-squared over degrees of freedom, or as the weights say for "unscaled".
+    Raises `ValueError` for a negative degree, `TypeError` for shapes that don't fit, as NumPy.
+
+    >>> import pyarray as pa
+    >>> [round(c, 9) for c in pa.polyfit([0.0, 1.0, 2.0], [1.0, 4.0, 9.0], 2).tolist()]
+    [1.0, 2.0, 1.0]
+    """
+    order = operator.index(deg) + 1
+    if order < 1:
+        raise ValueError(f"polyfit(): the degree is 0 or more, got {deg}")
+    place = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
+    at, given = (asarray(a, device=place) for a in (x, y))
+    kind = result_type(at, given, float64) if at.itemsize > 4 or given.itemsize > 4 else float64
+    at, right = at.astype(kind), given.astype(kind)
+    if at.ndim != 1 or not at.size or right.ndim not in (1, 2):
+        raise TypeError(
+            f"polyfit() takes a 1-D x with elements and a 1-D or 2-D y, got {at.shape} and {right.shape}"
+        )
+    if right.shape[0] != at.size:
+        raise TypeError(f"polyfit(): x and y have equal lengths, got shapes {at.shape} and {right.shape}")
+    rcond = at.size * float(np.finfo(kind.numpy).eps) if rcond is None else rcond
+    left: Any = vander(at, order)
+    if w is not None:
+        left, right = _weighted(left, right, asarray(w, device=place))
+    scale: Any = sqrt(sum_of(square(left), axis=0))
+    found, residuals, rank, values = lstsq(divide(left, scale), right, rcond)
+    coefficients = divide(found.T, scale).T
+    if full:
+        return coefficients, residuals, rank, values, rcond
+    if not cov:
+        return coefficients
+    return coefficients, _covariance(divide(left, scale), scale, residuals, right, order, cov)
+
+
+def _weighted(left: ndarray, right: ndarray, w: ndarray) -> tuple[ndarray, ndarray]:
+    if w.shape != right.shape[:1]:
+        raise TypeError(f"polyfit(): w has a weight for each y, got shapes {w.shape} and {right.shape}")
+    return multiply(left, w[:, None]), multiply(right, w if right.ndim == 1 else w[:, None])
+
+
+def _covariance(left: Any, scale: Any, residuals: Any, right: ndarray, order: int, cov: Any) -> ndarray:
+    base = divide(inv(left.T @ left), outer(scale, scale))
+    factor: Any = ones(1, device=left.device)
+    if cov != "unscaled":
+        if right.shape[0] <= order:
+            raise ValueError(
+                f"polyfit(): {right.shape[0]} points give no covariance of {order} coefficients; "
+                "pass cov='unscaled'"
+            )
+        factor = divide(residuals, float(right.shape[0] - order))
+    return multiply(base, factor) if right.ndim == 1 else multiply(base[:, :, None], factor)

@@ -1,0 +1,439 @@
+"""Rearranging functions beyond the standard: turned, split, joined as columns, with parts put in or left
+out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ... import shapes
+from ...array import empty, ndarray
+from ...array_convert import asarray, asnumpy
+from ...array_hooks import operation
+from ...jit.replay import repeatable
+from ..core.ufunc import PYTHON, beside
+from ..standard.indexing import take
+from ..standard.manipulation import concat, flip, moveaxis, swapaxes
+from ..standard.searching import nonzero
+
+__all__ = [
+    "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "delete", "dsplit",
+    "dstack", "fliplr", "flipud", "hsplit", "hstack", "insert", "resize", "rollaxis", "rot90", "row_stack",
+    "split", "trim_zeros", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def flipud(x: Any, /) -> ndarray:
+    """View with axis 0 reversed. Raises `ValueError` for a 0-d array.
+
+    >>> import pyarray as pa
+    >>> pa.flipud([1, 2]).tolist()
+    [2, 1]
+    """
+    return _flipped("flipud", x, 0)
+
+
+def fliplr(x: Any, /) -> ndarray:
+    """View with axis 1 reversed. Raises `ValueError` for fewer than 2 dimensions.
+
+    >>> import pyarray as pa
+    >>> pa.fliplr([[1, 2], [3, 4]]).tolist()
+    [[2, 1], [4, 3]]
+    """
+    return _flipped("fliplr", x, 1)
+
+
+def _flipped(name: str, x: Any, axis: int) -> ndarray:
+    x = asarray(x)
+    if x.ndim <= axis:
+        raise ValueError(f"{name}() takes an array of {axis + 1} or more dimensions, got shape {x.shape}")
+    return flip(x, axis=axis)
+
+
+def rot90(x: Any, /, k: int = 1, axes: Any = (0, 1)) -> ndarray:
+    """View turned by `k` times 90 degrees, from the first of two `axes` towards the second. Raises
+    `ValueError` for axes that aren't two.
+
+    >>> import pyarray as pa
+    >>> pa.rot90([[1, 2], [3, 4]]).tolist()
+    [[2, 4], [1, 3]]
+    """
+    x = asarray(x)
+    places = tuple(shapes.normalize_axis(axis, x.ndim) for axis in axes)
+    if len(places) != 2 or places[0] == places[1]:
+        raise ValueError(f"rot90(): axes are two different ones, got {axes!r}")
+    k %= 4
+    if k == 2:
+        return flip(x, axis=places)
+    if k == 1:
+        return swapaxes(flip(x, axis=places[1]), *places)
+    return flip(swapaxes(x, *places), axis=places[1]) if k else x[...]
+
+
+def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
+    """View with `axis` before the axis that is at `start` now. `moveaxis` is clearer.
+
+    >>> import pyarray as pa
+    >>> pa.rollaxis(pa.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    x = asarray(x)
+    k = shapes.normalize_axis(axis, x.ndim)
+    place = start + x.ndim if start < 0 else start
+    if not 0 <= place <= x.ndim:
+        raise np.exceptions.AxisError(f"rollaxis(): start is from {-x.ndim} to {x.ndim}, got {start}")
+    return moveaxis(x, k, place - (place > k))
+
+
+# ---- joining
+
+
+@repeatable
+def column_stack(arrays: Any, /) -> ndarray:
+    """1-D arrays as the columns of a matrix; others are joined along axis 1 as they are.
+
+    >>> import pyarray as pa
+    >>> pa.column_stack([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    given = beside(*arrays)
+    return concat([a.reshape((a.size, 1)) if a.ndim < 2 else a for a in given], axis=1)
+
+
+def _at_least(x: Any, ndim: int) -> ndarray:
+    x = asarray(x)
+    missing = max(ndim - x.ndim, 0)
+    # NumPy puts the third axis last
+    after = 1 if ndim == 3 and missing and x.ndim else 0
+    return x[(None,) * (missing - after) + (..., *(None,) * after)] if missing else x
+
+
+def atleast_1d(*arrays: Any) -> Any:
+    """Views of 1 or more dimensions; one array gives an array, several give a tuple.
+
+    >>> import pyarray as pa
+    >>> pa.atleast_1d(2.0).shape
+    (1,)
+    """
+    made = tuple(_at_least(a, 1) for a in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """Views of 2 or more dimensions, new axes first; one array gives an array, several give a tuple.
+
+    >>> import pyarray as pa
+    >>> pa.atleast_2d(pa.ones(3)).shape
+    (1, 3)
+    """
+    made = tuple(_at_least(a, 2) for a in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """Views of 3 or more dimensions; (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1), as in NumPy.
+
+    >>> import pyarray as pa
+    >>> pa.atleast_3d(pa.ones((2, 3))).shape
+    (2, 3, 1)
+    """
+    made = tuple(_at_least(a, 3) for a in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+@repeatable
+def vstack(arrays: Any, /) -> ndarray:
+    """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
+
+    >>> import pyarray as pa
+    >>> pa.vstack([pa.ones(2), pa.zeros(2)]).shape
+    (2, 2)
+    """
+    return concat([_at_least(a, 2) for a in beside(*arrays)], axis=0)
+
+
+@repeatable
+def hstack(arrays: Any, /) -> ndarray:
+    """`concat` along axis 1, of 1-D arrays along axis 0.
+
+    >>> import pyarray as pa
+    >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    given = [_at_least(a, 1) for a in beside(*arrays)]
+    return concat(given, axis=min(given[0].ndim - 1, 1) if given else 0)
+
+
+def row_stack(arrays: Any, /) -> ndarray:
+    """`vstack` under its older name.
+
+    >>> import pyarray as pa
+    >>> pa.row_stack([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    return concat([atleast_2d(a) for a in beside(*arrays)], axis=0)
+
+
+@repeatable
+def dstack(arrays: Any, /) -> ndarray:
+    """`concat` along axis 2 of arrays that have 3 or more dimensions; (m, n) becomes (m, n, 1).
+
+    >>> import pyarray as pa
+    >>> pa.dstack([[1, 2], [3, 4]]).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    return concat([atleast_3d(a) for a in beside(*arrays)], axis=2)
+
+
+@repeatable
+def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
+    """`x` and after it `values` along `axis`, both flattened for None: a copy.
+
+    >>> import pyarray as pa
+    >>> pa.append([1, 2], [[3]]).tolist()
+    [1, 2, 3]
+    """
+    return concat(beside(x, values), axis=axis)
+
+
+# ---- splitting
+
+
+def array_split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+    """Parts of `x` along `axis`, as views: so many of nearly equal size, the first ones longer by one, or cut
+    at the given indices.
+
+    >>> import pyarray as pa
+    >>> [a.tolist() for a in pa.array_split(pa.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    x = asarray(x)
+    k = shapes.normalize_axis(axis, x.ndim)
+    n = x.shape[k]
+    given = asnumpy(indices_or_sections)
+    if given.ndim:
+        cuts = [0, *(operator.index(c) for c in given.tolist()), n]
+    else:
+        count = operator.index(given.item())
+        if count < 1:
+            raise ValueError(f"array_split(): the number of parts is 1 or more, got {count}")
+        each, more = divmod(n, count)
+        cuts = [part * each + min(part, more) for part in range(count + 1)]
+    whole = (slice(None),) * k
+    return [x[(*whole, slice(a, b))] for a, b in itertools.pairwise(cuts)]
+
+
+def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+    """`array_split`, but a number of parts must divide the size: `ValueError` where it doesn't.
+
+    >>> import pyarray as pa
+    >>> [a.tolist() for a in pa.split(pa.arange(4), [1, 3])]
+    [[0], [1, 2], [3]]
+    """
+    return _split("split", x, indices_or_sections, axis, 1)
+
+
+def _split(name: str, x: Any, parts: Any, axis: int, least: int) -> list[ndarray]:
+    x = asarray(x)
+    if x.ndim < least:
+        raise ValueError(f"{name}() takes an array of {least} or more dimensions, got shape {x.shape}")
+    given, n = asnumpy(parts), x.shape[shapes.normalize_axis(axis, x.ndim)]
+    if not given.ndim and (given.item() < 1 or n % given.item()):
+        raise ValueError(f"{name}(): {n} elements don't make {given.item()} equal parts; use array_split")
+    return array_split(x, parts, axis)
+
+
+def hsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
+    """`split` along axis 1, of 1-D arrays along axis 0.
+
+    >>> import pyarray as pa
+    >>> [a.shape for a in pa.hsplit(pa.ones((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    x = asarray(x)
+    return _split("hsplit", x, indices_or_sections, 1 if x.ndim > 1 else 0, 1)
+
+
+def vsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
+    """`split` along axis 0, of 2 or more dimensions.
+
+    >>> import pyarray as pa
+    >>> [a.shape for a in pa.vsplit(pa.ones((2, 4)), 2)]
+    [(1, 4), (1, 4)]
+    """
+    return _split("vsplit", x, indices_or_sections, 0, 2)
+
+
+def dsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
+    """`split` along axis 2, of 3 or more dimensions.
+
+    >>> import pyarray as pa
+    >>> [a.shape for a in pa.dsplit(pa.ones((1, 2, 4)), 2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
+    return _split("dsplit", x, indices_or_sections, 2, 3)
+
+
+# ---- putting in, leaving out
+
+_RUNS = 32  # runs of elements that are copied one by one; more are gathered or scattered by index
+
+
+def _runs(left_out: np.ndarray[Any, Any], size: int) -> list[tuple[int, int]] | None:
+    """What remains of range(size) without the sorted integers `left_out`, which may come twice, as runs
+    (start, stop); None if there are more than `_RUNS`."""
+    gaps = np.flatnonzero(np.diff(left_out) > 1)
+    if len(gaps) >= _RUNS:
+        return None
+    starts = [0, *(left_out[gaps] + 1).tolist(), *(left_out[-1:] + 1).tolist()]
+    stops = [*left_out[:1].tolist(), *left_out[gaps + 1].tolist(), size]
+    return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+
+
+def _places(name: str, where: Any, size: int, whole: int) -> np.ndarray[Any, Any]:
+    """A slice, mask or integers as indices from 0 to `whole` - 1, on the host: they decide the shape."""
+    if isinstance(where, slice):
+        return np.arange(size)[where]
+    if type(where) is int and -size <= where < whole:
+        return np.array(where if where >= 0 else where + size)
+    places = asnumpy(where)
+    if places.dtype.kind == "b":
+        if places.shape != (size,):
+            raise ValueError(f"{name}(): a mask has {size} elements, got shape {places.shape}")
+        return np.flatnonzero(places)
+    if places.size and places.dtype.kind not in "iu":
+        raise IndexError(f"{name}(): indices are integers, a slice or a mask, got {places.dtype}")
+    places = places.astype(np.int64)
+    bad = places[(places < -size) | (places >= whole)]
+    if bad.size:
+        raise IndexError(f"{name}(): index {bad.flat[0]} is out of bounds for an axis of size {size}")
+    return np.where(places < 0, places + size, places)
+
+
+def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
+    """A copy of `x` without the elements `obj` (an int, a slice, integers, or a mask) along `axis`, flattened
+    for None. Raises `IndexError` for an index out of range.
+
+    >>> import pyarray as pa
+    >>> pa.delete(pa.arange(4), [1, -1]).tolist()
+    [0, 2]
+    """
+    x = asarray(x)
+    if axis is None:
+        x, axis = x.reshape(x.size), 0
+    k = shapes.normalize_axis(axis, x.ndim)
+    n = x.shape[k]
+    places = np.sort(_places("delete", obj, n, n), axis=None)
+    runs = _runs(places, n)
+    if runs is None:
+        kept = np.ones(n, bool)
+        kept[places] = False
+        return take(x, asarray(np.flatnonzero(kept), device=x.device), axis=k)
+    left = sum(stop - start for start, stop in runs)
+    out = empty(x.shape[:k] + (left,) + x.shape[k + 1 :], x._dtype, x.device)
+    at = 0
+    for start, stop in runs:
+        out[_along(k, at, at + stop - start)] = x[_along(k, start, stop)]
+        at += stop - start
+    return out
+
+
+def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
+    """The key of a range of an axis."""
+    return (*(slice(None),) * axis, slice(start, stop))
+
+
+def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray:
+    """A copy of `x` with `values` before the indices `obj` (an int, a slice, integers, or a mask) along
+    `axis`, flattened for None. Values broadcast and are cast to the dtype of `x`. Raises `IndexError` for an
+    index out of range.
+
+    >>> import pyarray as pa
+    >>> pa.insert(pa.asarray([1, 2, 3]), 1, 9).tolist()
+    [1, 9, 2, 3]
+    """
+    if type(values) not in PYTHON:
+        x, values = beside(x, values)
+    x = asarray(x)
+    if axis is None:
+        x, axis = x.reshape(x.size), 0
+    k = shapes.normalize_axis(axis, x.ndim)
+    n = x.shape[k]
+    places = _places("insert", obj, n, n + 1)
+    if places.size == 1:
+        return _inserted_at(x, places, values, k)
+    places, count = places.reshape(-1), places.size
+    order = np.argsort(places, kind="stable")
+    new = np.empty(count, np.int64)
+    new[order] = places[order] + np.arange(count)
+    runs = _runs(new[order], n + count)
+    out = empty(x.shape[:k] + (n + count,) + x.shape[k + 1 :], x._dtype, x.device)
+    at = 0
+    for start, stop in runs or ():
+        out[_along(k, start, stop)] = x[_along(k, at, at + stop - start)]
+        at += stop - start
+    whole = (slice(None),) * k
+    if runs is None:
+        old = np.ones(n + count, bool)
+        old[new] = False
+        out[(*whole, asarray(np.flatnonzero(old), device=x.device))] = x
+    out[(*whole, asarray(new, device=x.device))] = values
+    return out
+
+
+def _inserted_at(x: ndarray, places: np.ndarray, values: Any, k: int) -> ndarray:
+    """`insert` at one place of axis `k`, in one launch over the long parts."""
+    first, count = int(places.item()), 1
+    if isinstance(values, ndarray):
+        values = values[(None,) * (x.ndim - values.ndim)] if values.ndim < x.ndim else values
+        # before an int, elements along the axis stand first
+        values = moveaxis(values, 0, k) if k and not places.ndim else values
+        count = values.shape[k]
+    new = empty((*x._shape[:k], count, *x._shape[k + 1 :]), x._dtype, x.device)
+    new[...] = values
+    return concat([x[_along(k, 0, first)], new, x[_along(k, first, x._shape[k])]], axis=k)
+
+
+def resize(x: Any, new_shape: Any, /) -> ndarray:
+    """The elements of `x` in C order, over and over, in a new shape; zeros where `x` has none.
+
+    >>> import pyarray as pa
+    >>> pa.resize([1, 2, 3], (2, 2)).tolist()
+    [[1, 2], [3, 1]]
+    """
+    x = asarray(x)
+    shape = shapes.resolve_shape(new_shape)
+    wanted = math.prod(shape)
+    out = empty(wanted, x._dtype, x.device)
+    if not x.size:
+        out[...] = 0
+    elif wanted:
+        flat, full = x.reshape(x.size), wanted // x.size
+        if full:
+            operation("assign")(out[: full * x.size].reshape((full, x.size)), flat)
+        operation("assign")(out[full * x.size :], flat[: wanted - full * x.size]) if wanted % x.size else None
+    return out.reshape(shape)
+
+
+def trim_zeros(x: Any, /, trim: str = "fb") -> ndarray:
+    """View of the 1-D `x` without the zeros in front ("f") and at the back ("b"). Waits for the device.
+
+    >>> import pyarray as pa
+    >>> pa.trim_zeros(pa.asarray([0, 1, 0, 2, 0])).tolist()
+    [1, 0, 2]
+    """
+    x = asarray(x)
+    if x.ndim != 1:
+        raise ValueError(f"trim_zeros() takes a 1-D array, got shape {x.shape}")
+    if not isinstance(trim, str) or not set(trim.lower()) <= {"f", "b"}:
+        raise ValueError(f"trim_zeros(): trim is 'f', 'b' or 'fb', got {trim!r}")
+    found = nonzero(x)[0]
+    if not found.size:
+        return x[:0] if trim else x[:]
+    first = found[0].item() if "f" in trim.lower() else 0
+    last = found[-1].item() + 1 if "b" in trim.lower() else x.size
+    return x[first:last]

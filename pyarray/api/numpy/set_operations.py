@@ -1,0 +1,156 @@
+"""Sets as sorted 1-D arrays: unions, intersections and differences, as NumPy has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...array import ndarray
+from ...array_convert import asarray
+from ...array_hooks import operation
+from ...dtypes import result_type
+from ..core.ufunc import place_of
+from ..standard.creation import full
+from ..standard.elementwise import equal, logical_and, not_equal
+from ..standard.manipulation import concat
+from ..standard.searching import nonzero
+from ..standard.sets import isin, unique
+from ..standard.sorting import argsort, sort
+
+__all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
+
+
+def _pair(x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
+    """Both flattened, on one device and in their common type."""
+    place = place_of((x1, x2))
+    first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in (x1, x2))
+    kind = result_type(first, second)
+    return first.ravel().astype(kind, copy=False), second.ravel().astype(kind, copy=False)
+
+
+def _chosen(x: ndarray, mask: ndarray) -> Any:
+    return operation("take")(x, nonzero(mask)[0])
+
+
+def union1d(x1: Any, x2: Any, /) -> ndarray:
+    """The distinct elements of both arrays, in order, as a 1-D array of their common type.
+
+    Raises `TypeError` for dtypes without a common one, `ValueError` for arrays on two devices.
+
+    >>> import pyarray as pa
+    >>> pa.union1d([3, 1], [[2, 3]]).tolist()
+    [1, 2, 3]
+    """
+    found: ndarray = unique(concat(_pair(x1, x2)))
+    return found
+
+
+def intersect1d(x1: Any, x2: Any, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The distinct elements that are in both arrays, in order. With `return_indices` also where the first of
+    each is in the flattened `x1` and `x2` (int64). `assume_unique` says that no array has an element twice.
+
+    Raises as `union1d`.
+
+    >>> import pyarray as pa
+    >>> pa.intersect1d([3, 1, 3, 4], [1, 3, 5]).tolist()
+    [1, 3]
+    >>> [r.tolist() for r in pa.intersect1d([3, 1, 3, 4], [1, 3, 5], return_indices=True)]
+    [[1, 3], [1, 0], [0, 1]]
+    """
+    first, second = _pair(x1, x2)
+    places: list[Any] = []
+    if not assume_unique:
+        first, *places = _distinct(first, return_indices)
+        second, *others = _distinct(second, return_indices)
+        places += others
+    both = concat([first, second])
+    if not return_indices:
+        both = sort(both)
+        return _chosen(both[:-1], equal(both[1:], both[:-1]))
+    order = argsort(both)
+    both = operation("take")(both, order)
+    same = equal(both[1:], both[:-1])
+    found: list[Any] = [_chosen(order[:-1], same), _chosen(order[1:], same)]
+    found[1] = found[1] - first.size
+    if places:
+        found = [operation("take")(place, index) for place, index in zip(places, found, strict=True)]
+    return _chosen(both[:-1], same), *found
+
+
+def _distinct(x: ndarray, with_places: bool) -> tuple[Any, ...]:
+    found = unique(x, return_index=with_places)
+    return found if with_places else (found,)
+
+
+def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
+    """The distinct elements of `x1` that are not in `x2`, in order; with `assume_unique` all that are not, as
+    they come.
+
+    Raises as `union1d`.
+
+    >>> import pyarray as pa
+    >>> pa.setdiff1d([4, 1, 4, 2], [1, 3]).tolist()
+    [2, 4]
+    """
+    place = place_of((x1, x2))
+    first = asarray(x1, device=place).ravel()
+    if not assume_unique:
+        first = unique(first)
+    found: ndarray = _chosen(first, isin(first, asarray(x2, device=place), invert=True))
+    return found
+
+
+def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
+    """The distinct elements that are in one of the arrays only, in order. `assume_unique` says that no array
+    has an element twice.
+
+    Raises as `union1d`.
+
+    >>> import pyarray as pa
+    >>> pa.setxor1d([1, 2, 3], [2, 3, 4]).tolist()
+    [1, 4]
+    """
+    first, second = _pair(x1, x2)
+    if not assume_unique:
+        first, second = unique(first), unique(second)
+    both = sort(concat([first, second]))
+    if not both.size:
+        return both
+    end = full(1, True, device=both.device)
+    changes = concat([end, not_equal(both[1:], both[:-1]), end])
+    found: ndarray = _chosen(both, logical_and(changes[1:], changes[:-1]))
+    return found
+
+
+def in1d(x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False) -> ndarray:
+    """`isin` of the flattened `x1`: NumPy's older name.
+
+    >>> import pyarray as pa
+    >>> pa.in1d([[1, 2]], [2]).tolist()
+    [False, True]
+    """
+    place = getattr(x2, "device", None) if isinstance(x2, ndarray) else None
+    first = x1 if isinstance(x1, ndarray) else asarray(x1, device=place)
+    return isin(first.ravel(), x2, assume_unique, invert)
+
+
+def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
+    """Differences between neighbours of the flattened `x`, with `to_begin` put before and `to_end` after
+    them, in the type of `x`.
+
+    Raises `TypeError` for bools, and for ends that don't fit its type.
+
+    >>> import pyarray as pa
+    >>> pa.ediff1d([1, 4, 9], to_end=[0, 0]).tolist()
+    [3, 5, 0, 0]
+    """
+    x = asarray(x).ravel()
+    differences: Any = x[1:]
+    parts: list[ndarray] = [differences - x[:-1]]
+    for name, given, place in (("to_begin", to_begin, 0), ("to_end", to_end, 1)):
+        if given is not None:
+            end = asarray(given, device=x.device).ravel()
+            if "biufc".index(end._dtype.kind) > "biufc".index(x._dtype.kind):
+                what = f"ediff1d(): {name} is {end._dtype}, which doesn't go into {x._dtype}"
+                raise TypeError(f"{what}; cast it")
+            parts.insert(place * len(parts), end.astype(x._dtype, copy=False))
+    return concat(parts)

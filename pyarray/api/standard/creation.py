@@ -1,0 +1,449 @@
+"""Creation functions."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from ... import shapes
+from ...array import empty as _empty
+from ...array import ndarray
+from ...array_convert import array, asarray
+from ...array_hooks import operation
+from ...array_views import lay_out
+from ...dlpack import from_dlpack
+from ...driver.base import get_device
+from ...dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64, result_type
+from ...jit.replay import repeatable
+from ...kernels.elementwise import creation
+from ...memory.host_access import touch
+from ..core.ufunc import beside
+
+__all__ = [
+    "arange",
+    "array",
+    "asarray",
+    "diag",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "identity",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> ndarray:
+    """Evenly spaced numbers from `start` (0 when only one number is given) up to, but without, `stop`; values
+    as NumPy's.
+
+    The dtype is int64 when all numbers are integers, else float64. Raises `ZeroDivisionError` for a step of
+    0, `ValueError` for a length that isn't finite, `TypeError` for what is no real number.
+
+    >>> import pyarray as pa
+    >>> pa.arange(2, 8, 3).tolist()
+    [2, 5]
+    """
+    if stop is None:
+        start, stop = 0, start
+    start, stop, step = (
+        _real("arange", name, x) for name, x in (("start", start), ("stop", stop), ("step", step))
+    )
+    kind = asdtype(dtype) if dtype is not None else _default(start, stop, step)
+    if step == 0:
+        raise ZeroDivisionError("arange(): the step must not be 0; use full for equal numbers")
+    count = (stop - start) / step
+    if not math.isfinite(count):
+        raise ValueError(f"arange(): no finite number of steps of {step!r} leads from {start!r} to {stop!r}")
+    out = _empty(max(math.ceil(count), 0), kind, device)
+    if out.size > 2 and kind.kind == "b":
+        raise TypeError(
+            f"arange(): {out.size} numbers don't fit into bool, which has two; name an integer dtype"
+        )
+    # the difference of the first two numbers in the array's own type is the step, as in NumPy
+    first = np.empty(2, kind.numpy)
+    first[:] = start
+    if out.size > 1:
+        first[1] = start + step
+    wide = first.astype(np.float32) if kind.kind == "f" and kind.itemsize == 2 else first
+    if kind.kind in "biu":
+        creation.ramp(out, int(first[0]), int(first[1]))
+    else:
+        creation.ramp(out, wide[0].item(), wide[1].item())
+    return out
+
+
+def _real(name: str, parameter: str, x: Any) -> Any:
+    """A Python int or float. Raises `TypeError` for anything else."""
+    if isinstance(x, (np.generic, ndarray, np.ndarray)) and x.ndim == 0:
+        x = x.item()
+    if isinstance(x, (bool, int)):
+        return int(x)
+    if isinstance(x, float):
+        return x
+    raise TypeError(f"{name}(): {parameter} is a real number, got {type(x).__name__} {x!r}")
+
+
+def _default(*numbers: Any) -> DType:
+    return int64 if all(isinstance(x, int) for x in numbers) else float64
+
+
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+) -> ndarray: ...
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    retstep: Literal[True],
+) -> tuple[ndarray, Any]: ...
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    retstep: bool = False,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False;
+    values as NumPy's. With `retstep`, these and the step, a Python number: NaN where there is none.
+
+    The dtype is float64, or complex128 when a number is complex; integers are rounded down. Raises
+    `ValueError` for a negative `num`, `TypeError` for what is no number, or complex numbers into a real
+    dtype.
+
+    >>> import pyarray as pa
+    >>> pa.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    count = operator.index(num)
+    if count < 0:
+        raise ValueError(f"linspace(): num is the number of elements, 0 or more, got {count}")
+    first, last = _number("start", start), _number("stop", stop)
+    is_complex = isinstance(first, complex) or isinstance(last, complex)
+    kind = asdtype(dtype) if dtype is not None else complex128 if is_complex else float64
+    if is_complex and kind.kind != "c":
+        raise TypeError(
+            f"linspace(): complex numbers don't go into {kind}; name a complex dtype, or pass real numbers"
+        )
+    out = _empty(count, kind, device)
+    wide = np.complex128 if is_complex else np.float64
+    divisor = count - 1 if endpoint else count
+    with np.errstate(all="ignore"):
+        a, b = wide(first), wide(last)  # pyright: ignore[reportArgumentType]
+        step = (b - a) / divisor if divisor > 0 else wide(0)
+        if count:
+            creation.line(out, a.item(), b.item(), step.item(), float(divisor or 1), endpoint and count > 1)
+    return (out, step.item() if divisor > 0 else math.nan) if retstep else out
+
+
+def _number(parameter: str, x: Any) -> Any:
+    if isinstance(x, (np.generic, ndarray, np.ndarray)) and x.ndim == 0:
+        x = x.item()
+    if not isinstance(x, (bool, int, float, complex)):
+        raise TypeError(f"linspace(): {parameter} is a number, got {type(x).__name__} {x!r}")
+    return x if isinstance(x, complex) else float(x)
+
+
+def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+    """A new array of `shape` with arbitrary contents; dtype float64 unless given. `order` is "C" (the last
+    axis fastest in memory) or "F" (the first one).
+
+    Raises `ValueError` for a negative size, `TypeError` for what is no shape or dtype, `OutOfMemoryError`.
+
+    >>> import pyarray as pa
+    >>> pa.empty((2, 3), dtype="float32").shape
+    (2, 3)
+    """
+    return _new(shape, dtype, order, device)
+
+
+def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
+    if order not in ("C", "F"):
+        raise ValueError(f"order is 'C' or 'F', got {order!r}")
+    made: ndarray = lay_out(_empty(shape, dtype, device), order)
+    return made
+
+
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+    """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
+
+    >>> import pyarray as pa
+    >>> pa.zeros(2, dtype="int8").tolist()
+    [0, 0]
+    """
+    return _zeroed(_new(shape, dtype, order, device))
+
+
+def _zeroed(a: ndarray) -> ndarray:
+    """A fresh array with all bytes cleared, which is 0 in every dtype."""
+    if a.nbytes:
+        touch.seen = True
+        a.device.driver.fill(a._ptr, 0, a.nbytes)
+    return a
+
+
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+    """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
+
+    >>> import pyarray as pa
+    >>> pa.ones((1, 2)).tolist()
+    [[1.0, 1.0]]
+    """
+    return _filled(_new(shape, dtype, order, device), 1)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+    """A new array of `shape` filled with `fill_value`: a number or an array that broadcasts. Its type decides
+    the dtype unless given.
+
+    Raises as `empty`, and `TypeError` for complex numbers in a real dtype.
+
+    >>> import pyarray as pa
+    >>> pa.full(2, True).dtype
+    dtype('bool')
+    """
+    value = fill_value
+    if type(value) not in PYTHON_KIND:
+        value = asarray(value, device=device)
+    if dtype is not None:
+        kind = asdtype(dtype)
+    else:
+        kind = value._dtype if isinstance(value, ndarray) else DEFAULT[PYTHON_KIND[type(value)]]
+    place = value.device if isinstance(value, ndarray) and device is None else device
+    return _filled(_new(shape, kind, order, place), value)
+
+
+def _filled(a: ndarray, value: Any) -> ndarray:
+    if a.size:
+        operation("assign")(a, value)
+    return a
+
+
+def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
+    x = asarray(x)
+    made = _empty(
+        x.shape if shape is None else shape,
+        x._dtype if dtype is None else dtype,
+        x.device if device is None else get_device(device),
+    )
+    laid: ndarray = lay_out(made, order, x)
+    return laid
+
+
+def empty_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
+) -> ndarray:
+    """As `empty`, with shape, dtype and device of `x` unless given. `order` is "K" (axes lie as those of
+    `x`), "C", "F", or "A" ("F" where `x` is, else "C").
+
+    >>> import pyarray as pa
+    >>> pa.empty_like(pa.ones(3)).shape
+    (3,)
+    """
+    return _like(x, shape, dtype, order, device)
+
+
+def zeros_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
+) -> ndarray:
+    """As `zeros`, with shape, dtype and device of `x` unless given.
+
+    >>> import pyarray as pa
+    >>> pa.zeros_like(pa.ones(2)).tolist()
+    [0.0, 0.0]
+    """
+    return _zeroed(_like(x, shape, dtype, order, device))
+
+
+def ones_like(
+    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
+) -> ndarray:
+    """As `ones`, with shape, dtype and device of `x` unless given.
+
+    >>> import pyarray as pa
+    >>> pa.ones_like(pa.zeros(2), dtype="int8").tolist()
+    [1, 1]
+    """
+    return _filled(_like(x, shape, dtype, order, device), 1)
+
+
+def full_like(
+    x: Any,
+    /,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    *,
+    device: Any = None,
+    shape: Any = None,
+) -> ndarray:
+    """As `full`, with shape, dtype and device of `x` unless given.
+
+    >>> import pyarray as pa
+    >>> pa.full_like(pa.zeros(2), 7).tolist()
+    [7.0, 7.0]
+    """
+    out = _like(x, shape, dtype, order, device)
+    return _filled(
+        out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device)
+    )
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    k: int = 0,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+) -> ndarray:
+    """A matrix of `n_rows` by `n_cols` (as many unless given) with 1 on the diagonal `k` to the right of the
+    main one, 0 elsewhere.
+
+    The dtype is float64 unless given. Raises `ValueError` for negative sizes.
+
+    >>> import pyarray as pa
+    >>> pa.eye(2, 3, k=1, dtype="int64").tolist()
+    [[0, 1, 0], [0, 0, 1]]
+    """
+    out = _new((n_rows, n_rows if n_cols is None else n_cols), dtype, order, device)
+    creation.diagonal_ones(out, operator.index(k))
+    return out
+
+
+def identity(n: int, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """The identity matrix of `n` rows: `eye(n)`.
+
+    >>> import pyarray as pa
+    >>> pa.identity(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return eye(n, dtype=dtype, device=device)
+
+
+def diag(x: Any, /, k: int = 0) -> ndarray:
+    """The diagonal `k` of a matrix, as a copy; or the matrix that has the 1-D `x` there and 0 elsewhere.
+
+    Raises `ValueError` for other ranks.
+
+    >>> import pyarray as pa
+    >>> pa.diag(pa.asarray([1, 2])).tolist(), pa.diag(pa.eye(2)).tolist()
+    ([[1, 0], [0, 2]], [1.0, 1.0])
+    """
+    x, k = asarray(x), operator.index(k)
+    if x.ndim == 1:
+        n = x.size + abs(k)
+        out = zeros((n, n), dtype=x._dtype, device=x.device)
+        diagonal(out, k)[...] = x
+        return out
+    if x.ndim != 2:
+        raise ValueError(
+            f"diag() takes an array of 1 or 2 dimensions, got shape {x.shape}; index the leading axes first"
+        )
+    return diagonal(x, k).copy()
+
+
+def diagonal(x: ndarray, k: int) -> ndarray:
+    """The diagonal `k` of the last two axes, as a view."""
+    rows, columns = x._shape[-2:]
+    down, right = x._strides[-2:]
+    count = max(min(rows + min(k, 0), columns - max(k, 0)), 0)
+    offset = (k * right if k > 0 else -k * down) if count else 0
+    view: ndarray = x._view(offset, x._shape[:-2] + (count,), x._strides[:-2] + (down + right,))
+    return view
+
+
+def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
+    x = asarray(x)
+    if x.ndim < 2:
+        raise ValueError(f"{name}() takes matrices, an array of 2 or more dimensions, got shape {x.shape}")
+    return creation.triangle(x, operator.index(k), lower)
+
+
+@repeatable
+def tril(x: Any, /, k: int = 0) -> ndarray:
+    """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
+    than 2 dimensions.
+
+    >>> import pyarray as pa
+    >>> pa.tril(pa.ones((2, 2))).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    return _triangle("tril", x, k, True)
+
+
+@repeatable
+def triu(x: Any, /, k: int = 0) -> ndarray:
+    """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
+    than 2 dimensions.
+
+    >>> import pyarray as pa
+    >>> pa.triu(pa.ones((2, 2))).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    return _triangle("triu", x, k, False)
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ndarray, ...]:
+    """Coordinate arrays of the grid over 1-D `arrays`: copies whose axis n belongs to the n-th array, the
+    first two exchanged for "xy".
+
+    Raises `ValueError` for other ranks or another `indexing`, `TypeError` for dtypes without a common type.
+
+    >>> import pyarray as pa
+    >>> pa.meshgrid(pa.arange(2), pa.arange(3), indexing="ij")[1].tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid(): indexing is 'xy' or 'ij', got {indexing!r}")
+    given = beside(*arrays)
+    for a in given:
+        if a.ndim > 1:
+            raise ValueError(f"meshgrid() takes 1-D arrays, got shape {a.shape}; ravel() it")
+    if given:
+        result_type(*given)
+    swap = indexing == "xy" and len(given) > 1
+    order = [1, 0, *range(2, len(given))] if swap else list(range(len(given)))
+    shape = tuple(given[k].size for k in order)
+    result = []
+    for n, a in enumerate(given):
+        axis = order.index(n)
+        lone = tuple(a.size if k == axis else 1 for k in range(len(given)))
+        lone_steps = tuple(a._strides[0] if a.ndim and k == axis else 0 for k in range(len(given)))
+        result.append(a._view(0, shape, shapes.broadcast_strides(lone, lone_steps, shape)).copy())
+    return tuple(result)

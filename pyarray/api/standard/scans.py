@@ -1,0 +1,177 @@
+"""Along an axis, from the elements before: running sums and products, differences."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ... import shapes
+from ...array import ndarray
+from ...array_convert import asarray
+from ...jit.replay import repeatable
+from ...kernels.elementwise.elementwise import apart
+from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
+from ...kernels.scan.scan import scan_into
+from ..core.ufunc import PYTHON, beside, compute_out
+from .elementwise import not_equal, subtract
+from .manipulation import broadcast_to, concat
+from .statistical import as_operand, total_dtype
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
+
+
+@repeatable
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+    out: ndarray | None = None,
+) -> ndarray:
+    """Sums of the elements up to each one along `axis`, which may be None for 1-D arrays only; with
+    `include_initial` there is a 0 in front of them.
+
+    Integers are added up in 64 bits unless `dtype` is given. Raises `ValueError` without an axis for other
+    ranks, `AxisError` for an axis that isn't there.
+
+    >>> import pyarray as pa
+    >>> pa.cumulative_sum(pa.asarray([1, 2, 3]), include_initial=True).tolist()
+    [0, 1, 3, 6]
+    """
+    return _cumulative("cumulative_sum", SUM, x, axis, dtype, include_initial, out)
+
+
+@repeatable
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+    out: ndarray | None = None,
+) -> ndarray:
+    """Products of the elements up to each one along `axis`; with `include_initial` there is a 1 in front of
+    them. Types and errors are those of `cumulative_sum`.
+
+    >>> import pyarray as pa
+    >>> pa.cumulative_prod(pa.asarray([1, 2, 3])).tolist()
+    [1, 2, 6]
+    """
+    return _cumulative("cumulative_prod", PROD, x, axis, dtype, include_initial, out)
+
+
+@repeatable
+def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+    """NumPy's `cumulative_sum`: without an axis, along the flattened array.
+
+    >>> import pyarray as pa
+    >>> pa.cumsum(pa.asarray([[1, 2], [3, 4]])).tolist()
+    [1, 3, 6, 10]
+    """
+    return _scan("cumsum", SUM, x, axis, dtype, False, out)
+
+
+@repeatable
+def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+    """NumPy's `cumulative_prod`: without an axis, along the flattened array.
+
+    >>> import pyarray as pa
+    >>> pa.cumprod(pa.asarray([[1, 2], [3, 4]]), 1).tolist()
+    [[1, 2], [3, 12]]
+    """
+    return _scan("cumprod", PROD, x, axis, dtype, False, out)
+
+
+def _cumulative(
+    name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None
+) -> ndarray:
+    x = as_operand(name, x, "biufc")
+    if axis is None and x.ndim != 1:
+        raise ValueError(
+            f"{name}() needs an axis for an array of {x.ndim} dimensions; give axis=, or flatten it first"
+        )
+    return _scan(name, op, x, 0 if axis is None else axis, dtype, initial, out)
+
+
+def _scan(
+    name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None
+) -> ndarray:
+    x = as_operand(name, x, "biufc")
+    if axis is None:
+        x, axis = x.reshape(x._size), 0
+    along = shapes.normalize_axis(axis, x.ndim)
+    kind = total_dtype(x, dtype)
+    shape = (*x._shape[:along], x._shape[along] + bool(initial), *x._shape[along + 1 :])
+    result = compute_out(name, out, shape, kind, x.device)
+    if x._dtype.kind == "c" and kind.kind not in "cb":
+        raise TypeError(f"{name}(): {x._dtype} can't be added up in {kind}; take .real, .imag or abs() first")
+    if out is not None:
+        x = _apart(x, out)
+    target = result
+    if initial:
+        before = (slice(None),) * along
+        result[(*before, slice(0, 1))] = op.start
+        target = result[(*before, slice(1, None))]
+    scan_into(op, target, x, along, kind)
+    return result
+
+
+def _apart(x: ndarray, out: ndarray) -> ndarray:
+    """Blocks of a line are read twice, and so not from what is written."""
+    x = apart(x, out)
+    return x.copy() if x._buffer is out._buffer else x
+
+
+@repeatable
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
+    """Differences of neighbours along `axis`, `n` times; `!=` of bools. `prepend` and `append` are arrays, or
+    numbers that stand for one element along the axis, to put before and after `x` first.
+
+    Raises `ValueError` for a 0-d array and a negative `n`.
+
+    >>> import pyarray as pa
+    >>> pa.diff(pa.asarray([1, 4, 9])).tolist()
+    [3, 5]
+    """
+    x, prepend, append = _placed(x, prepend, append)
+    x = as_operand("diff", x, "biufc")
+    if not x.ndim:
+        raise ValueError("diff() takes an array of 1 or more dimensions, got a 0-d array; use x.reshape(1)")
+    times = operator.index(n)
+    if times < 0:
+        raise ValueError(f"diff() takes n of 0 or more, got {n}")
+    if not times:
+        return x
+    along = shapes.normalize_axis(axis, x.ndim)
+    parts = [_beside(x, prepend, along), x, _beside(x, append, along)]
+    given = [part for part in parts if part is not None]
+    x = concat(given, axis=along) if len(given) > 1 else x
+    before = (slice(None),) * along
+    for _ in range(times):
+        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        x = not_equal(later, earlier) if x._dtype.kind == "b" else subtract(later, earlier)
+    return x
+
+
+def _placed(*given: Any) -> list[Any]:
+    """Arrays, where the first one is; numbers and None as they are."""
+    arrays = iter(beside(*(x for x in given if not _plain(x))))
+    return [x if _plain(x) else next(arrays) for x in given]
+
+
+def _plain(x: Any) -> bool:
+    return x is None or type(x) in PYTHON
+
+
+def _beside(x: ndarray, value: Any, axis: int) -> ndarray | None:
+    if value is None:
+        return None
+    if type(value) in PYTHON:
+        dtype = x._dtype if x._dtype.kind in "fc" and type(value) is not complex else None
+        value = asarray(value, dtype=dtype, device=x.device)
+    if not value.ndim:
+        value = broadcast_to(value, (*x._shape[:axis], 1, *x._shape[axis + 1 :]))
+    return value

@@ -1,0 +1,181 @@
+"""Searching functions."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from ... import shapes
+from ...array import empty, ndarray
+from ...array_convert import asarray
+from ...array_hooks import operation
+from ...dtypes import bool_, float64, int64, result_type
+from ...jit.kernel import func
+from ...jit.replay import repeatable
+from ...kernels.elementwise.elementwise import MapOp
+from ...kernels.index import gather
+from ...kernels.reduce.arg_extreme import arg_extreme
+from ...kernels.reduce.reduce import COUNT, MAX, MIN, ReduceOp
+from ...kernels.scan import nonzero as scans
+from ...kernels.sort.binary_search import search
+from ..core.ufunc import ARRAYS, beside, common_device, compute, operands_of, place_of
+from .elementwise import not_equal
+from .statistical import as_operand, reduction, whole
+
+__all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
+
+_WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
+
+
+@overload
+def where(condition: Any, /) -> tuple[ndarray, ...]: ...
+@overload
+def where(condition: Any, x1: Any, x2: Any, /) -> ndarray: ...
+@repeatable
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+    """Elements of `x1` where `condition` is true (or not zero), else of `x2`; all three broadcast. One of x1
+    and x2 may be a number.
+
+    Without `x1` and `x2`, `nonzero(condition)`. Raises `TypeError` for dtypes without a common one,
+    `ValueError` for shapes that don't broadcast, and for one choice alone.
+
+    >>> import pyarray as pa
+    >>> pa.where(pa.asarray([True, False]), pa.asarray([1, 2]), 0).tolist()
+    [1, 0]
+    """
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError("where() takes a condition, or a condition and both choices; got one choice")
+    where_true: Any
+    where_true, *choices = operands_of("where", (condition, x1, x2))
+    where_true = (
+        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=place_of(choices))
+    )
+    if where_true._dtype.kind == "c":
+        where_true = not_equal(where_true, 0)
+    kind = result_type(*choices)
+    return compute(_WHERE, kind, kind, (where_true, *choices), None, ("condition", "x1", "x2"))
+
+
+where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression
+
+
+@repeatable
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+    """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
+    NaN if there is one.
+
+    Raises `ValueError` over no elements.
+
+    >>> import pyarray as pa
+    >>> pa.argmax(pa.asarray([3, 9, 9])).item()
+    1
+    """
+    return _arg_extreme("argmax", MAX, x, axis, keepdims)
+
+
+@repeatable
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+    """Index (int64) of the first smallest element along `axis`, of the flattened array if None; of the first
+    NaN if there is one.
+
+    Raises `ValueError` over no elements.
+
+    >>> import pyarray as pa
+    >>> pa.argmin(pa.asarray([3, 1, 1])).item()
+    1
+    """
+    return _arg_extreme("argmin", MIN, x, axis, keepdims)
+
+
+def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bool) -> ndarray:
+    x = as_operand(name, x, "biuf")
+    lines = x.reshape(-1) if axis is None else x
+    along = lines.ndim - 1 if axis is None else shapes.normalize_axis(axis, lines.ndim)
+    if not lines.shape[along]:
+        raise ValueError(f"{name}() over no elements has no answer: shape {x.shape}, axis {axis}")
+    order = (*(k for k in range(lines.ndim) if k != along), along)
+    lines = lines.transpose(order)
+    out = empty(lines.shape[:-1], int64, x.device)
+    if out._size:
+        arg_extreme(op, out, lines)
+    if not keepdims:
+        return out
+    return out.reshape(
+        (1,) * x.ndim if axis is None else tuple(1 if k == along else n for k, n in enumerate(x.shape))
+    )
+
+
+def nonzero(x: Any, /) -> tuple[ndarray, ...]:
+    """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises
+    `ValueError` for a 0-d array.
+
+    >>> import pyarray as pa
+    >>> [i.tolist() for i in pa.nonzero(pa.asarray([[0, 5], [7, 0]]))]
+    [[0, 1], [1, 0]]
+    """
+    return scans.nonzero(asarray(x))
+
+
+@repeatable
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
+    """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
+    stays sorted: before equal elements, or after them with `side="right"`. NaN is the largest.
+
+    `sorter` are positions that sort `x1`, where it isn't. One of both may be a number. Raises
+    `ValueError` for another rank or side, `TypeError` for complex numbers, `IndexError` for a `sorter` out of
+    range.
+
+    >>> import pyarray as pa
+    >>> pa.searchsorted(pa.asarray([1, 3, 5]), pa.asarray([0, 3, 9])).tolist()
+    [0, 1, 3]
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted(): side is 'left' or 'right', got {side!r}")
+    if sorter is not None:
+        x1, sorter, _ = beside(x1, sorter, x2)
+    a, keys = comparable("searchsorted", x1, x2)
+    if a._dtype.kind == "c":
+        raise TypeError("searchsorted() is not defined for complex numbers, which have no order")
+    if a.ndim != 1:
+        raise ValueError(f"searchsorted() needs a 1-D array to search in, got shape {a.shape}")
+    if sorter is not None:
+        if sorter.shape != a.shape:
+            raise ValueError(f"searchsorted(): sorter has shape {sorter.shape}, the array {a.shape}")
+        a = gather.take(a, (sorter,))
+    flat = keys.reshape(keys.size)
+    a, flat = operation("contiguous")(a), operation("contiguous")(flat)
+    return search(a, flat, side == "right").reshape(keys.shape)
+
+
+def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
+    """Both as arrays of the type in which their elements are compared: float64 where no integer type holds
+    both. Raises `TypeError` where there is none, `ValueError` for arrays on two devices."""
+    given = operands_of(name, (x1, x2))
+    place = place_of(given)
+    # a number that the array's type doesn't hold is compared all the same
+    given = [asarray(x, device=place) if type(x) in (bool, int) else x for x in given]
+    kinds = {x._dtype.kind for x in given if isinstance(x, ndarray)}
+    try:
+        kind = result_type(*given)
+    except TypeError:
+        if kinds != {"i", "u"}:
+            raise
+        kind = float64
+    first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in given)
+    common_device(name, (first, second))
+    return first.astype(kind, copy=False), second.astype(kind, copy=False)
+
+
+@repeatable
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> ndarray:
+    """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
+
+    >>> import pyarray as pa
+    >>> pa.count_nonzero(pa.asarray([[0, 5], [7, 1]]), axis=0).tolist()
+    [1, 2]
+    """
+    plain = axis is None and not keepdims
+    if plain and (quick := whole(COUNT, x)) is not None:
+        return quick
+    return reduction(COUNT, asarray(x), axis, keepdims, int64, kind=bool_, plain=plain)

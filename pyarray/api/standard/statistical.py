@@ -1,0 +1,358 @@
+"""Statistical functions: sum, prod, min, max, mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import shapes
+from ...array import STRIDED, empty, fresh, ndarray
+from ...array_convert import asarray
+from ...array_hooks import StandIn
+from ...array_marks import MARKED
+from ...dtypes import DType, asdtype, bool_, float64, int64, uint64
+from ...jit.kernel import func
+from ...jit.launch_state import OBSERVED, mode, table
+from ...jit.replay import repeatable
+from ...kernels.elementwise.elementwise import MapOp, apart
+from ...kernels.reduce.reduce import (
+    BLOCK_PIECE,
+    MAX,
+    MIN,
+    PIECE,
+    PROD,
+    SUM,
+    ReduceOp,
+    Whole,
+    pieces_of,
+    reduce_into,
+)
+from ...memory.buffer import Buffer
+from ..core.ufunc import PYTHON, compute, compute_out, holds, operand
+from .elementwise import ROWS, not_equal
+from .manipulation import broadcast_to
+
+__all__ = ["max", "mean", "min", "prod", "sum"]
+
+
+def reduction(
+    op: ReduceOp,
+    x: Any,
+    axis: Any,
+    keepdims: bool,
+    dtype: DType,
+    kind: DType | None = None,
+    out: ndarray | None = None,
+    plain: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to
+    `kind` first. Those where `where` is false are left out, and `initial` is one more.
+
+    `plain` says that only `x` was given, so that `whole` may do it the next time.
+    Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
+    """
+    if initial is not None or where is not True:
+        return _of_chosen(op, x, axis, keepdims, dtype, kind or dtype, out, initial, where)
+    if isinstance(x, StandIn):
+        given: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
+        return given
+    if plain:
+        _remember(op, x, dtype, kind or dtype)
+    axes = shapes.normalize_axes(axis, x.ndim)
+    kept, full = shapes.reduced(x._shape, axes)
+    result = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
+    target = result
+    if keepdims:
+        target = result._view(0, kept, tuple(s for k, s in enumerate(result._strides) if k not in axes))
+    if out is not None:
+        x = apart(x, out)
+    reduce_into(op, target, x, axes, kind or dtype)
+    return result
+
+
+_KEPT = MapOp("where", func(lambda x, mask, start: x if mask else start), raw=(1,))
+# of two results
+_TOGETHER = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
+
+
+def _of_chosen(
+    op: ReduceOp,
+    x: Any,
+    axis: Any,
+    keepdims: bool,
+    dtype: DType,
+    kind: DType,
+    out: ndarray | None,
+    initial: Any,
+    where: Any,
+) -> ndarray:
+    """`reduction` with `initial` and `where`."""
+    first = None if initial is None else _as_number(op.name, initial, dtype)
+    if where is not True:
+        start = first if op.start is None else op.start
+        if start is None:
+            raise ValueError(
+                f"{op.name}(): with where= there may be no element; pass initial=, the result then"
+            )
+        operands = x, mask_of(op.name, x, where), _number(x._dtype, start)
+        x = compute(_KEPT, x._dtype, x._dtype, operands, None)
+    if first is None:
+        return reduction(op, x, axis, keepdims, dtype, kind, out)
+    axes = shapes.normalize_axes(axis, x.ndim)
+    if op.start is None and isinstance(x, ndarray) and not all(x._shape[k] for k in axes):
+        kept, full = shapes.reduced(x._shape, axes)
+        found = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
+        found[...] = first
+        return found
+    found = reduction(op, x, axis, keepdims, dtype, kind)
+    return compute(ROWS[_TOGETHER[op.name]].op, dtype, dtype, (found, first), out, larger=False)
+
+
+def mask_of(name: str, x: Any, where: Any) -> Any:
+    """The elements of `x` that are chosen, as an array of bools that broadcasts to it. Raises `ValueError`
+    for one that doesn't."""
+    mask: Any = where if isinstance(where, StandIn) else asarray(where, device=x.device)
+    mask = mask if mask._dtype is bool_ else not_equal(mask, 0)
+    if isinstance(x, ndarray) and isinstance(mask, ndarray):
+        sizes = shapes.broadcast_shapes(x._shape, mask._shape)
+        if sizes != x._shape:
+            raise ValueError(f"{name}(): where= of shape {mask._shape} doesn't broadcast to {x._shape}")
+    return mask
+
+
+def _as_number(name: str, initial: Any, dtype: DType) -> Any:
+    """`initial=` as a Python number for `dtype`."""
+    if isinstance(initial, (ndarray, np.ndarray, np.generic)) and initial.ndim == 0:
+        initial = initial.item()
+    if type(initial) not in PYTHON or (isinstance(initial, complex) and dtype.kind != "c"):
+        came = initial if type(initial) in PYTHON else type(initial).__name__
+        raise TypeError(f"{name}(): initial= is a number that goes into {dtype}, got {came}")
+    number = _number(dtype, initial)
+    if type(number) is int and not holds(dtype, number):
+        raise OverflowError(f"{name}(): initial={number} is out of range for {dtype}; name a wider dtype")
+    return number
+
+
+def _number(dtype: DType, value: Any) -> Any:
+    """A Python number as one of the kind of `dtype`."""
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind](value)
+
+
+GLANCE = 1 << 11  # elements that are looked at first
+# Plans of `whole`, by operation, mode and the array's type key. The dtype of the result follows from these;
+# size and address are read at each call, and only contiguous arrays without marks have a plan.
+_plans = table()
+
+
+def whole(op: ReduceOp, x: Any) -> ndarray | None:
+    """`op` over all of a contiguous array of a type that `_remember` has seen; None where that has no
+    answer."""
+    try:
+        plan, dtype, key = _plans[op.name, mode.key, x._key]
+        size = x._size
+    except (KeyError, AttributeError):
+        return None
+    if not size:
+        return None
+    device = x._buffer.device
+    out = fresh(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
+    grid = device.driver.grid
+    if size < 2 * (BLOCK_PIECE if grid else PIECE):
+        failure = plan.direct(out, x)
+    else:
+        if op.settled and not grid:  # mostly a few elements settle it
+            few = x._view(0, (GLANCE,), (x._dtype.itemsize,))
+            if plan.direct(out, few) is None and out.item() is not op.start:
+                return out
+        launch, source, failure = plan.first, x, None
+        while failure is None and (pieces := pieces_of(size, 1, size, grid)) > 1:
+            width = plan.partial._dtype.itemsize
+            buffer = Buffer.allocate(device, pieces * width)
+            partial = fresh(buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key)
+            failure = launch(partial, source)
+            launch, source, size = plan.middle, partial, pieces
+        failure = failure or plan.last(out, source)
+    return None if failure else out  # the long way says what failed
+
+
+def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
+    key = mode.key
+    place = op.name, key, x._key
+    if place not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
+        out = empty((), dtype, x.device)
+        _plans[place] = Whole(op, out, x, kind, key), dtype, out._key
+
+
+def as_operand(name: str, x: Any, kinds: str) -> ndarray:
+    x = operand(name, x)
+    x = asarray(x)
+    if x._dtype.kind not in kinds:
+        raise TypeError(
+            f"{name}() is not defined for {x._dtype}"
+            + ("; complex numbers have no order" if x._dtype.kind == "c" else "")
+        )
+    return x
+
+
+def _floating(name: str, dtype: Any) -> DType:
+    if (kind := asdtype(dtype)).kind not in "fc":
+        raise TypeError(f"{name}(): the result is of a floating type, got dtype {kind}; round the result")
+    return kind
+
+
+def cast_floating(name: str, x: Any, dtype: Any) -> ndarray:
+    """The operand, cast to `dtype` where one is given. Raises `TypeError` for one that isn't floating."""
+    x = as_operand(name, x, "biufc")
+    return x if dtype is None else x.astype(_floating(name, dtype), copy=False)
+
+
+def total_dtype(x: ndarray, dtype: Any) -> DType:
+    """The type in which elements are added up: 64 bits for integers, as the standard asks."""
+    if dtype is not None:
+        return asdtype(dtype)
+    return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
+
+
+@repeatable
+def sum(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """Sum over `axis` (None: all axes, an int or a tuple of ints) of the elements where `where` is true, and
+    of the number `initial`. Integers are summed in 64 bits, floats in float64 accumulators.
+
+    >>> import pyarray as pa
+    >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    plain = (
+        axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
+    )
+    if plain and (quick := whole(SUM, x)) is not None:
+        return quick
+    x = as_operand("sum", x, "biufc")
+    total = total_dtype(x, dtype)
+    return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
+
+
+@repeatable
+def prod(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """Product over `axis` (None: all axes, an int or a tuple of ints); types, `initial` and `where` as in
+    `sum`.
+
+    >>> import pyarray as pa
+    >>> pa.prod(pa.asarray([2.0, 3.0])).item()
+    6.0
+    """
+    plain = (
+        axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
+    )
+    if plain and (quick := whole(PROD, x)) is not None:
+        return quick
+    x = as_operand("prod", x, "biufc")
+    return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
+
+
+@repeatable
+def max(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """Largest element over `axis` (None: all axes) of those where `where` is true, and of the number
+    `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
+
+    >>> import pyarray as pa
+    >>> pa.max(pa.asarray([3, 1, 2])).item()
+    3
+    """
+    plain = axis is None and not keepdims and out is None and initial is None and where is True
+    if plain and (quick := whole(MAX, x)) is not None:
+        return quick
+    x = as_operand("max", x, "biuf")
+    return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
+
+
+@repeatable
+def min(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """Smallest element over `axis` (None: all axes) of those where `where` is true, and of the number
+    `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
+
+    >>> import pyarray as pa
+    >>> pa.min(pa.asarray([3, 1, 2])).item()
+    1
+    """
+    plain = axis is None and not keepdims and out is None and initial is None and where is True
+    if plain and (quick := whole(MIN, x)) is not None:
+        return quick
+    x = as_operand("min", x, "biuf")
+    return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
+
+
+@repeatable
+def mean(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    where: Any = True,
+) -> ndarray:
+    """Arithmetic mean over `axis` (None: all axes) of the elements where `where` is true; of bools and
+    integers as float64; NaN over no elements. `dtype` is the type of the result, to which elements are cast
+    first. Raises `TypeError` for one that isn't floating.
+
+    >>> import pyarray as pa
+    >>> pa.mean(pa.asarray([1, 2, 6])).item()
+    3.0
+    """
+    x = as_operand("mean", x, "biufc")
+    dtype = (x._dtype if x._dtype.kind in "fc" else float64) if dtype is None else _floating("mean", dtype)
+    axes = shapes.normalize_axes(axis, x.ndim)
+    count = math.prod(x._shape[k] for k in axes)
+    wide = SUM.accumulator(dtype)
+    total = reduction(SUM, x, axis, keepdims, wide, kind=dtype, where=where)
+    counts = 1.0 * count if where is True else chosen_count(x, axis, keepdims, mask_of("mean", x, where))
+    return compute(ROWS["divide"].op, wide, dtype, (total, counts), out, larger=False)
+
+
+def chosen_count(x: Any, axis: Any, keepdims: bool, mask: Any) -> ndarray:
+    """How many elements of `x` over `axis` a mask chooses."""
+    return reduction(SUM, broadcast_to(mask, x.shape), axis, keepdims, int64)

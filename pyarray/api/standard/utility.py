@@ -1,0 +1,66 @@
+"""Utility functions: any, all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...array import ndarray
+from ...dtypes import bool_
+from ...jit.replay import repeatable
+from ...kernels.reduce.reduce import ALL, ANY
+from .statistical import as_operand, reduction, whole
+
+__all__ = ["all", "any"]
+
+
+def any(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    where: Any = True,
+) -> ndarray:
+    """Whether an element over `axis` (None: all axes), of those where `where` is true, is true; False over no
+    elements. NaN is true.
+
+    >>> import pyarray as pa
+    >>> pa.any(pa.asarray([0, 2])).item()
+    True
+    """
+    plain = axis is None and not keepdims and out is None and where is True
+    if plain and (quick := whole(ANY, x)) is not None:
+        return quick
+    return _along("any", x, axis, keepdims, out, plain, where)
+
+
+def all(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
+    where: Any = True,
+) -> ndarray:
+    """Whether all elements over `axis` (None: all axes), of those where `where` is true, are true; True over
+    no elements. NaN is true.
+
+    >>> import pyarray as pa
+    >>> pa.all(pa.asarray([1, 0])).item()
+    False
+    """
+    plain = axis is None and not keepdims and out is None and where is True
+    if plain and (quick := whole(ALL, x)) is not None:
+        return quick
+    return _along("all", x, axis, keepdims, out, plain, where)
+
+
+@repeatable
+def _along(
+    name: str, x: Any, axis: Any, keepdims: bool, out: ndarray | None, plain: bool, where: Any
+) -> ndarray:
+    """Apart from the quick way: repeating its launches would look at all elements."""
+    op = ANY if name == "any" else ALL
+    return reduction(op, as_operand(name, x, "biufc"), axis, keepdims, bool_, None, out, plain, None, where)

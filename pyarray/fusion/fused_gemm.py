@@ -1,0 +1,210 @@
+"""`gemm`: a matrix product and what is done with it, in one pass."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes, shapes
+from ..api.core.ufunc import arrays_of, common_device, compute_out
+from ..api.standard.data_types import finfo, iinfo
+from ..api.standard.manipulation import broadcast_to
+from ..api.standard.statistical import as_operand
+from ..array import empty, ndarray
+from ..dtypes import DType, asdtype
+from ..jit.bounded_cache import Bounded
+from ..jit.captures import Contents, captures
+from ..jit.kernel import Func
+from ..jit.replay import repeatable
+from ..jit.variants import MOST
+from ..kernels.elementwise.elementwise import apart
+from ..kernels.matmul.gemm import gemm as product
+from ..kernels.matmul.gemm import widens
+from ..kernels.matmul.gemm_epilogue import Last, apply
+from ..lang.ir import static_key
+from ..lang.parse import Capture
+
+__all__ = ["gemm"]
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    /,
+    *,
+    alpha: Any = 1,
+    beta: Any = None,
+    c: Any = None,
+    bias: Any = None,
+    activation: Any = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """`activation(alpha * (a @ b) + beta * c + bias)` of (..., M, K) and (..., K, N): (..., M, N), computed
+    in one pass on a CPU. `c` and `bias` broadcast to the result; `out` may be `c` itself. A `beta` of 0
+    leaves `c` out, as in BLAS: its NaNs are not in the result. `alpha` multiplies, whatever it is.
+
+    `activation` is a `pa.func` of one number; what it names is compiled in, and anew when it changes. With
+    `dtype`, integers are multiplied and summed in that wider type, halves give float32; others are cast
+    first. Halves are rounded once, after the activation (on GPUs also before).
+
+    Raises `TypeError` for bools, `beta` without `c` and the like, `OverflowError` for a factor that the
+    result's type can't hold, `ValueError` for shapes that don't fit, `CompileError` for an activation that
+    isn't in the language.
+
+    >>> import pyarray as pa
+    >>> @pa.func
+    ... def relu(x):
+    ...     return max(x, 0.0)
+    >>> a = pa.asarray([[1.0, -2.0], [3.0, 4.0]])
+    >>> pa.gemm(a, a, bias=pa.asarray([0.5, 0.0]), activation=relu).tolist()
+    [[0.0, 0.0], [15.5, 10.0]]
+    >>> x = pa.full((2, 4), 100, dtype=pa.int8)
+    >>> pa.gemm(x, x.T, dtype=pa.int32).tolist()
+    [[40000, 40000], [40000, 40000]]
+    """
+    if activation is not None and not isinstance(activation, Func):
+        raise TypeError(
+            f"gemm(): activation is a function of the kernel language, got {activation!r}; "
+            "make it one with @pa.func"
+        )
+    key = activation, () if activation is None else _captured(activation)
+    way = _ways.get(key) or _ways.add(key, _way(*key))
+    if out is None:
+        return way(a, b, alpha, beta, c, bias, dtype)
+    return _gemm(a, b, alpha, beta, c, bias, *key, dtype, out)
+
+
+# By the activation and what its captured values are: all else is an argument of the repeatable call.
+_ways: Bounded[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = Bounded(MOST)
+# By the function. Each value is compared at each call; a changed one, which may be a function, makes it anew.
+_captures: Bounded[Func, tuple[Capture | Contents, ...]] = Bounded(MOST)
+
+
+def _captured(activation: Func) -> tuple[Any, ...]:
+    """What the activation reads from globals and closures, as it is now."""
+    known = _captures.get(activation)
+    if known is None or any(c.read() is not c.value for c in known):
+        known = _captures.add(activation, tuple(captures(activation.__wrapped__, (Func,))))
+    return tuple([static_key(c.value) for c in known])
+
+
+def _way(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., ndarray]:
+    """What repeats the calls with one activation. Raises `TypeError` unless that takes one number."""
+    if activation is not None:
+        source = activation.__pyarray_func__
+        try:
+            source.signature.bind(None)
+        except TypeError:
+            shown = f"{source.name}{source.signature} ({source.path}:{source.first_line})"
+            raise TypeError(
+                f"gemm(): activation is a function of one number, got {shown}; give further numbers defaults"
+            ) from None
+
+    @repeatable
+    def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any) -> ndarray:
+        return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, None)
+
+    return gemm
+
+
+def _gemm(
+    a: Any,
+    b: Any,
+    alpha: Any,
+    beta: Any,
+    c: Any,
+    bias: Any,
+    activation: Func | None,
+    captured: tuple[Any, ...],
+    dtype: Any,
+    out: Any,
+) -> ndarray:
+    left, right, *more = (
+        as_operand("gemm", x, "iufc")
+        for x in arrays_of("gemm", *(x for x in (a, b, c, bias) if x is not None))
+    )
+    if left.ndim < 2 or right.ndim < 2 or left._shape[-1] != right._shape[-2]:
+        raise ValueError(
+            f"gemm(): expected shapes (..., M, K) and (..., K, N), got {left._shape} and {right._shape}"
+        )
+    kind = dtypes.result_type(left, right) if dtype is None else asdtype(dtype)
+    if kind.kind not in "iufc":
+        raise TypeError(f"gemm(): expected a numeric dtype, got {kind}")
+    factor = _number("alpha", alpha, kind)
+    share = None if beta is None else _number("beta", beta, kind)
+    if share is None if c is not None else share:
+        what = "beta without c: give c" if c is None else "c without beta: give its factor, beta"
+        raise TypeError(f"gemm(): expected beta and c together, got {what}")
+    batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
+    shape = (*batch, left._shape[-2], right._shape[-1])
+    result = compute_out("gemm", out, shape, kind, common_device("gemm", [left, right, *more]))
+    target = result if result._dtype is kind else empty(shape, kind, result.device)
+    addends = [broadcast_to(_cast(x, kind), shape) for x in more]
+    if c is not None and not share:  # it may be memory that was never written
+        del addends[0]
+    last = Last(kind.name, factor != 1, bool(share), bias is not None, activation, captured)
+    numbers = [factor] * last.alpha + [share] * last.beta
+    _into(target, left, right, last, [apart(x, target) for x in addends], numbers)
+    if target is not result:
+        result[...] = target
+    return result
+
+
+def _into(
+    out: ndarray, a: ndarray, b: ndarray, last: Last, addends: list[ndarray], numbers: list[Any]
+) -> None:
+    """All of it, in one pass where the device's products have a last step."""
+    source = dtypes.result_type(a, b)
+    grid = out.device.driver.grid
+    if grid or not widens(source, out._dtype):
+        source = out._dtype
+    a, b = _cast(a, source), _cast(b, source)
+    if not last.computes and source is out._dtype:
+        product(out, a, b)
+    elif not grid:
+        product(out, a, b, last, addends, numbers)
+    else:
+        product(sums := empty(out._shape, source, out.device), a, b)
+        apply(last, out, sums, addends, numbers)
+
+
+def _cast(x: ndarray, dtype: DType) -> ndarray:
+    return x if x._dtype is dtype else x.astype(dtype)
+
+
+def _number(name: str, x: Any, kind: DType) -> Any:
+    """A factor, as Python's number for `kind`. Raises `TypeError` for what is none, `OverflowError` for one
+    that `kind` can't hold."""
+    what, made, methods = _NUMBERS["i" if kind.kind == "u" else kind.kind]
+    plain = x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x
+    if kind.kind in "iu" and type(plain) is float and plain in (0.0, 1.0):  # which change no type
+        return int(plain)
+    # by methods, for float() and complex() read texts, too
+    if getattr(plain, "shape", ()) != () or not any(hasattr(type(plain), m) for m in methods):
+        other = ", or another dtype=" if isinstance(plain, (float, complex)) else ""
+        raise TypeError(
+            f"gemm(): expected {name} to be {what}, for products of {kind}, got {x!r:.80}; give {what}{other}"
+        )
+    try:
+        number = made(plain)
+        fits = kind.kind not in "iu" or iinfo(kind).min <= number <= iinfo(kind).max
+    except OverflowError:  # of an integer, as a float
+        number, fits = int(plain), False
+    if fits:
+        return number
+    limits = iinfo(kind) if kind.kind in "iu" else finfo(kind)
+    # Python refuses to write thousands of digits
+    shown = number if number.bit_length() < 100 else f"a number of {number.bit_length()} bits"
+    raise OverflowError(
+        f"gemm(): {name} is out of range for {kind}, which holds {limits.min} to {limits.max}, got {shown}; "
+        "give one that it holds, or another dtype="
+    )
+
+
+_NUMBERS: dict[str, tuple[str, Callable[[Any], Any], tuple[str, ...]]] = {
+    "i": ("an integer", operator.index, ("__index__",)),
+    "f": ("a real number", float, ("__float__", "__index__")),
+    "c": ("a number", complex, ("__complex__", "__float__", "__index__")),
+}

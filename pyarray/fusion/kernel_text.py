@@ -1,0 +1,151 @@
+"""Kernels of traced functions (`fusion/fuse.py`): one pass over the operands, whose elements go through several
+operations before they are stored, or added up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..dtypes import DType, complex128, float32, float64, int64, uint16
+from ..jit.kernel import Kernel, from_text, func
+from ..kernels.elementwise.elementwise import nest
+from ..kernels.reduce.reduce_text import ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
+from ..lang.markers import ndrange, unordered
+from ..lang.parse import defined
+
+_TYPES: dict[type, DType] = {int: int64, float: float64, complex: complex128}
+_SIZE = re.compile(r"\bx\.shape\[(\d+)\]")
+
+
+class Digit(NamedTuple):
+    """An axis of an operand that is a digit of the loop over `axis`. The digits are the operand's axes from
+    `first` up to `end`, the last one fastest."""
+
+    axis: int
+    first: int
+    end: int
+
+
+Axes = tuple[int | Digit, ...]  # those that an array really has
+Patterns = tuple[Axes, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """What is computed of one place: `lines` of the kernel language over the operands' elements v0, v1, ...
+    and the numbers s0, s1, ... (of the types `numbers`), then the `results`. `scope` holds what they name."""
+
+    name: str
+    lines: tuple[str, ...]
+    results: tuple[str, ...]
+    arrays: int
+    numbers: tuple[type, ...]
+    scope: dict[str, Any]
+    _kernels: dict[Any, Kernel] = field(default_factory=dict)
+    _reductions: dict[Any, tuple[Kernel, tuple[int, ...]]] = field(default_factory=dict)
+
+    def map_kernel(self, ndim: int, patterns: Patterns, tiled: bool, grid: bool) -> Kernel:
+        """`(out, further outputs, operands, numbers)`: `patterns` are of all but the first."""
+        key = ndim, patterns, tiled, grid
+        if key not in self._kernels:
+            self._kernels[key] = self._made(self.name, self._map_text(*key), {})
+        return self._kernels[key]
+
+    def reduce_kernel(
+        self, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
+    ) -> tuple[Kernel, tuple[int, ...]]:
+        """`(out, operands, sizes, numbers)` as the kernels of `reduce.py` that have this form, and the axes
+        of the `sizes`: those that no operand has as a whole, kept axes first."""
+        key = op, keep, reduced, form, patterns, kind
+        if key not in self._reductions:
+            scope = {
+                "acc_t": op.accumulator(kind), "kind": kind, "unordered": unordered, "uint16": uint16,
+                "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
+                "element": func(self._function()),
+            }  # fmt: skip
+            name = f"{self.name}_{op.name}"
+            text, sizes = self._reduce_text(name, *key)
+            self._reductions[key] = self._made(name, text, scope), sizes
+        return self._reductions[key]
+
+    def _made(self, name: str, text: str, scope: dict[str, Any]) -> Kernel:
+        return from_text(name, text, self.scope | scope | {"ndrange": ndrange})
+
+    def _scalars(self) -> list[str]:
+        return [f"s{n}: s{n}_t" for n in range(len(self.numbers))]
+
+    def _map_text(self, ndim: int, patterns: Patterns, tiled: bool, grid: bool) -> str:
+        more = len(self.results) - 1
+        outs = ["out", *(f"out{n}" for n in range(1, more + 1))]
+        arrays = [f"x{n}" for n in range(self.arrays)]
+        head = f"def {self.name}({', '.join([*outs, *arrays, *self._scalars()])}):\n"
+        names = [*outs[1:], *arrays]
+        loops = [f"i{k}" for k in range(ndim)]
+        places = [_index(name, axes, loops) for name, axes in zip(names, patterns, strict=True)]
+        whole = ", ".join(f"i{k}" for k in range(ndim)) or "()"
+        body = []
+        for n, place in enumerate(places[more:]):
+            line = f"v{n} = x{n}[{place}]"
+            if place == "()":
+                head += f"    {line}\n"
+            else:
+                body.append(line)
+        stores = zip(outs, [whole, *places[:more]], self.results, strict=True)
+        body += [*self.lines, *(f"{out}[{place}] = {value}" for out, place, value in stores)]
+        return head + nest(ndim, tiled, grid, body)
+
+    def _function(self) -> Any:
+        names = [f"v{n}" for n in range(self.arrays)] + [f"s{n}" for n in range(len(self.numbers))]
+        text = f"def element({', '.join(names)}):\n"
+        text += "".join(f"    {line}\n" for line in (*self.lines, f"return {self.results[0]}"))
+        return defined("element", text, dict(self.scope))
+
+    def _reduce_text(
+        self, name: str, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
+    ) -> tuple[str, tuple[int, ...]]:
+        forms = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}
+        lines = forms[form](op, keep, reduced, kind).splitlines(keepends=True)[1:]
+        arrays, sizes = [f"x{n}" for n in range(self.arrays)], set[int]()
+        places = [(k, next((n for n, axes in enumerate(patterns) if k in axes), None)) for k in range(64)]
+
+        def size(found: re.Match[str]) -> str:
+            k, n = places[int(found[1])]
+            if n is not None:
+                return f"x{n}.shape[{patterns[n].index(k)}]"
+            sizes.add(k)
+            return f"n{k}"
+
+        def element(found: re.Match[str]) -> str:
+            index = found[1].split(", ")
+            read = [f"x{n}[{_index(f'x{n}', a, index)}]" for n, a in enumerate(patterns)]
+            return f"element({', '.join([*read, *(f's{n}' for n in range(len(self.numbers)))])})"
+
+        text = ELEMENT.sub(element, _SIZE.sub(size, "".join(lines)))
+        given = [*arrays, *(f"n{k}: n_t" for k in sorted(sizes)), *self._scalars()]
+        return f"def {name}({', '.join(['out', *given])}):\n{text}", tuple(sorted(sizes))
+
+
+def _index(name: str, axes: Axes, loops: Sequence[str]) -> str:
+    """Where the array is read or written, by what the loops have reached."""
+    index = []
+    for k, axis in enumerate(axes):
+        if isinstance(axis, Digit):
+            faster = " * ".join(f"{name}.shape[{n}]" for n in range(k + 1, axis.end))
+            reached = loops[axis.axis] if loops[axis.axis].isidentifier() else f"({loops[axis.axis]})"
+            text = f"{reached} // ({faster})" if faster else reached
+            index.append(text if k == axis.first else f"{text} % {name}.shape[{k}]")
+        else:
+            index.append(loops[axis])
+    return ", ".join(index) or "()"
+
+
+def number_types(numbers: Sequence[type]) -> dict[str, DType]:
+    """Names in the scope of an `Element` for the types of its numbers."""
+    return {f"s{n}_t": _TYPES[t] for n, t in enumerate(numbers)} | {"n_t": int64}
+
+
+def pattern(strides: Sequence[int]) -> tuple[int, ...]:
+    """Axes with a stride."""
+    return tuple(k for k, step in enumerate(strides) if step)

@@ -1,0 +1,444 @@
+"""Stand-ins: what a traced function (`fuse.py`) gets in the place of arrays and numbers, and what it does
+with them, as nodes of a graph.
+
+Functions of the namespace meet a stand-in in `asarray`, `ufunc.compute` and `statistical.reduction`, which
+hand on to its methods; so all that is made of these can be traced. Sizes are numbers that are not known yet.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .. import shapes
+from ..api.core.ufunc import PYTHON
+from ..array import ndarray
+from ..array_convert import to_device
+from ..array_hooks import StandIn, StandInNumber, call_function, call_ufunc
+from ..dtypes import DType, asdtype, result_type
+from ..errors import CompileError
+from ..jit.report import caller, is_ours
+from ..kernels.elementwise.elementwise import COPY, MapOp
+from ..kernels.reduce.reduce import ReduceOp
+
+_FULL = slice(None)
+_WRAPPERS = ("keywords.py", "replay.py")  # files of what is around functions of the library
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """An array of the traced function."""
+
+    dtype: DType
+    ndim: int
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf(Node):
+    """The array `place` of a launch: arguments, then captured arrays, then results of reductions."""
+
+    place: int
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Node):
+    """`op` of operands cast to `domain`: nodes, numbers not known yet, and Python's numbers."""
+
+    op: MapOp
+    domain: DType
+    operands: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class View(Node):
+    """The same elements under other axes: `how` is "reshape" or "broadcast" (`items` are sizes), "permute"
+    (axes) or "index" (an item per axis, None for a new one)."""
+
+    source: Node
+    how: str
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Node):
+    """`source` over `axes`; the others are the axes of the result."""
+
+    source: Node
+    op: ReduceOp
+    axes: tuple[int, ...]
+    kind: DType
+
+
+_PRODUCTS = frozenset(("matmul", "dot", "inner", "vecdot", "tensordot", "einsum"))
+_NO_PRODUCT = "can't be traced: products of matrices have kernels of their own"
+_OUTSIDE = (
+    "multiply outside and pass the product as an argument; "
+    "pyarray.gemm adds a bias and applies an activation in the product's own kernel"
+)
+
+
+@dataclass(eq=False)
+class Tracer:
+    """One run of a function on stand-ins, on one device. `arguments` is how many arrays it was given."""
+
+    name: str
+    device: Any
+    arguments: int
+    captured: list[ndarray] = field(default_factory=list)
+    reductions: list[Reduce] = field(default_factory=list)
+    # a number, its least and largest value: of another one the plain function knows what to say
+    limits: list[tuple[Number, float, float]] = field(default_factory=list)
+    knew: bool = False  # whether a function of the library said itself what is wrong
+
+    def fail(self, what: str, instead: str) -> NoReturn:
+        """Raises `CompileError` with the user's line."""
+        raise self.error(caller() or ("", 0), what, instead)
+
+    def error(self, place: tuple[str, int], what: str, instead: str) -> CompileError:
+        """The exception for what the line at `place` does."""
+        path, line = place
+        return CompileError(f"{path}:{line}: {self.name}(): {what}; {instead}", path, line)
+
+    def explained(self, error: Exception) -> CompileError | None:
+        """What a function of the library that failed on a stand-in has to say: that it can't be traced. None
+        where the user's own line met the stand-in, or the function knew."""
+        if isinstance(error, CompileError) and self.knew:
+            return None
+        trace, place, called = error.__traceback__, None, None
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if is_ours(code.co_filename):
+                called = called or (None if code.co_filename.endswith(_WRAPPERS) else code)
+            else:
+                place, called = (code.co_filename, trace.tb_lineno), None
+            trace = trace.tb_next
+        if place is None or called is None or called.co_filename == __file__:
+            return None
+        name = called.co_name.lstrip("_")
+        if name in _PRODUCTS:
+            return self.error(place, f"{name}() {_NO_PRODUCT}", _OUTSIDE)
+        what = f"{name}() can't be traced: it isn't elementwise, and no reduction that fuse knows"
+        return self.error(place, what, "call it before or after the fused function")
+
+    def capture(self, array: ndarray) -> Leaf:
+        """An array that the function has from elsewhere."""
+        moved = to_device(array, self.device)
+        self.captured.append(moved)
+        return Leaf(array._dtype, array.ndim, -len(self.captured))  # places are known when all is
+
+
+def _symbolic(compute: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Number, other: Any) -> Any:
+        if isinstance(other, Number) or type(other) in PYTHON:
+            return Number.of(self._tracer, compute, self, other)
+        return NotImplemented
+
+    return method
+
+
+class Number(StandInNumber):
+    """A Python number that is known at the launch: an argument, a size, or computed from them."""
+
+    __slots__ = ("_tracer", "_weak_type", "argument", "scalars", "value")
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None
+
+    def __init__(self, tracer: Tracer, kind: type, value: Callable[[Any], Any], scalars: bool):
+        self._tracer, self._weak_type, self.value, self.scalars = tracer, kind, value, scalars
+        self.argument: int | None = None  # its number among those of a launch, where it is one of them
+
+    @classmethod
+    def of(cls, tracer: Tracer, compute: Callable[..., Any], *operands: Any) -> Number:
+        """`compute` of numbers, known or not."""
+        kinds = [x._weak_type if isinstance(x, Number) else type(x) for x in operands]
+        kind = type(compute(*(t(1) for t in kinds)))
+
+        def value(environment: Any) -> Any:
+            found = compute(*(x.value(environment) if isinstance(x, Number) else x for x in operands))
+            if type(found) is not kind:
+                raise TypeError(f"expected {kind.__name__}, got {type(found).__name__}")
+            return found
+
+        return cls(tracer, kind, value, any(x.scalars for x in operands if isinstance(x, Number)))
+
+    @classmethod
+    def given(cls, tracer: Tracer, kind: type, argument: int) -> Number:
+        """The launch's number with this number."""
+        made = cls(tracer, kind, lambda environment: environment.numbers[argument], True)
+        made.argument = argument
+        return made
+
+    def _as_array(self) -> Array:
+        kind = result_type(self._weak_type(1))
+        return Array(self._tracer, Apply(kind, 0, COPY, kind, (self,)))
+
+    def _compute(self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
+        return apply(self._tracer, op, domain, dtype, operands, out)
+
+    def __neg__(self) -> Number:
+        return Number.of(self._tracer, operator.neg, self)
+
+    def __pos__(self) -> Number:
+        return self
+
+    def __abs__(self) -> Number:
+        return Number.of(self._tracer, abs, self)
+
+    def _unknown(self, *_: Any) -> NoReturn:
+        what = "the value of a number or a size is not known while the function is traced"
+        instead = "name the parameter in fuse(static=...), which compiles one kernel for each of its values"
+        self._tracer.fail(what, f"{instead}, or use pa.where")
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = _unknown
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
+
+
+def _array_operator(name: str) -> Callable[..., Any]:
+    def method(self: Array, *others: Any) -> Any:
+        return getattr(ndarray, name)(self, *others)
+
+    return method
+
+
+class Array(StandIn):
+    """Stands for an array: dtype and rank are known, sizes and elements are not."""
+
+    __slots__ = ("_node", "_tracer")
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 200.0
+    __array_ufunc__ = call_ufunc
+    __array_function__ = call_function
+    _key = None  # under which nothing is found
+
+    def __init__(self, tracer: Tracer, node: Node):
+        self._tracer, self._node = tracer, node
+
+    # what is known
+
+    @property
+    def _dtype(self) -> DType:
+        return self._node.dtype
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._node.dtype.numpy
+
+    @property
+    def ndim(self) -> int:
+        return self._node.ndim
+
+    @property
+    def device(self) -> Any:
+        return self._tracer.device
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(self._size(k) for k in range(self.ndim))
+
+    _shape = shape
+
+    def _size(self, axis: int) -> Number:
+        node = self._node
+        return Number(self._tracer, int, lambda environment: environment.shape(node)[axis], False)
+
+    @property
+    def size(self) -> Any:
+        return math.prod(self.shape)
+
+    # what functions of the namespace ask for
+
+    def _compute(self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
+        return apply(self._tracer, op, domain, dtype, operands, out)
+
+    def _reduce(self, op: ReduceOp, axis: Any, keepdims: bool, dtype: DType, kind: DType, out: Any) -> Array:
+        no_out(self._tracer, out)
+        axes = shapes.normalize_axes(axis, self.ndim)
+        node = Reduce(dtype, self.ndim - len(axes), self._node, op, axes, kind)
+        self._tracer.reductions.append(node)
+        result = Array(self._tracer, node)
+        if not keepdims or not axes:
+            return result
+        return result._view("index", tuple(None if k in axes else _FULL for k in range(self.ndim)), self.ndim)
+
+    def _view(self, how: str, items: tuple[Any, ...], ndim: int) -> Array:
+        return Array(self._tracer, View(self._dtype, ndim, self._node, how, items))
+
+    def _broadcast(self, shape: Any) -> Array:
+        sizes = _sizes(shape)
+        return self._view("broadcast", sizes, len(sizes))
+
+    def _multiplied(self, other: Any) -> NoReturn:
+        self._tracer.fail(f"@ {_NO_PRODUCT}", _OUTSIDE)
+
+    # the methods of arrays that give views
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+        sizes = _sizes(shape[0] if len(shape) == 1 else shape)
+        if order == "F":
+            return self.transpose().reshape(sizes[::-1]).transpose()
+        self._in_c_order(order)
+        return self._view("reshape", sizes, len(sizes))
+
+    def _in_c_order(self, order: str) -> None:
+        if order != "C":
+            what = f"order={order!r} goes by strides, which are not known while the function is traced"
+            self._tracer.fail(what, "write order='C' or order='F'")
+
+    def transpose(self, *axes: Any) -> Array:
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes
+        permuted = shapes.permute(order or None, range(self.ndim))[0]
+        return self._view("permute", tuple(permuted), self.ndim)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        order = list(range(self.ndim))
+        first, second = (shapes.normalize_axis(axis, self.ndim) for axis in (axis1, axis2))
+        order[first], order[second] = second, first
+        return self.transpose(order)
+
+    @property
+    def T(self) -> Array:
+        return self.transpose()
+
+    @property
+    def mT(self) -> Array:
+        return self.swapaxes(-1, -2)
+
+    def ravel(self, order: str = "C") -> Array:
+        return self.reshape(-1, order=order)
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> Array:
+        if axis is None:
+            self._tracer.knew = True
+            self._tracer.fail("which sizes are 1 is not known", "name the axes: squeeze(axis=...)")
+        axes = shapes.normalize_axes(axis, self.ndim)
+        sizes = tuple(1 if k in axes else self._size(k) for k in range(self.ndim))
+        checked = self._view("broadcast", sizes, self.ndim)
+        return checked._view("index", tuple(0 if k in axes else _FULL for k in range(self.ndim)),
+                             self.ndim - len(axes))  # fmt: skip
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+        kind = asdtype(dtype)
+        if self._dtype.kind == "c" and kind.kind not in "cb":
+            raise TypeError(f"{self._dtype} can't be cast to {kind}: take .real, .imag or abs() first")
+        return self if kind is self._dtype else apply(self._tracer, COPY, self._dtype, kind, (self,), None)
+
+    def copy(self, order: str = "K") -> Array:
+        return self  # the layout of results is fuse's own
+
+    def __getitem__(self, key: Any) -> Array:
+        items = list(key) if isinstance(key, tuple) else [key]
+        for item in items:
+            plain = item is None or item is Ellipsis or isinstance(item, (int, slice))
+            if not plain or isinstance(item, bool):
+                self._tracer.fail(
+                    f"an index by {type(item).__name__} can't be traced",
+                    "index before or after, or use pa.where",
+                )
+        used = sum(item is not None and item is not Ellipsis for item in items)
+        if used > self.ndim:
+            raise IndexError(f"too many indices: {used} for an array of {self.ndim} dimensions")
+        at = items.index(Ellipsis) if Ellipsis in items else len(items)
+        items[at : at + 1] = [_FULL] * (self.ndim - used)
+        return self._view("index", tuple(items), sum(not isinstance(item, int) for item in items))
+
+    # what can't be
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = getattr(ndarray, name, None)
+        if name in _METHODS and method is not None:
+            return lambda *args, **options: method(self, *args, **options)
+        self._tracer.fail(
+            f".{name} can't be traced: it isn't elementwise, and no reduction that fuse knows",
+            "call it before or after the fused function",
+        )
+
+    def _whole(self, *_: Any, **__: Any) -> NoReturn:
+        self._tracer.fail(
+            "elements are not known while the function is traced, so that Python can't decide by them",
+            "write pa.where(condition, a, b) in the place of if, and loops over arrays outside",
+        )
+
+    def __len__(self) -> NoReturn:
+        self._tracer.fail(
+            "len() has no value while the function is traced, since no size is compiled in",
+            "write .shape[0], which is a number known at the launch",
+        )
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = __contains__ = _whole
+    item = tolist = get = __array__ = __dlpack__ = _whole
+
+    def _changed(self, *_: Any) -> NoReturn:
+        self._tracer.fail("a fused function changes no array", "write x = x + y, or pa.where(...)")
+
+    __setitem__ = _changed
+
+
+_METHODS = frozenset(("sum", "prod", "min", "max", "mean", "any", "all", "clip", "conj", "round"))
+
+
+def _swapped(compute: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda y, x: compute(x, y)
+
+
+def _install() -> None:
+    arithmetic = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+    bits = ("and", "or", "xor", "lshift", "rshift")
+    for name in arithmetic + bits:
+        setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
+        setattr(Array, f"__r{name}__", _array_operator(f"__r{name}__"))
+        setattr(Array, f"__i{name}__", Array._changed)
+        compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+        setattr(Number, f"__{name}__", _symbolic(compute))
+        setattr(Number, f"__r{name}__", _symbolic(_swapped(compute)))
+    for name in ("matmul", "rmatmul", "imatmul"):
+        setattr(Array, f"__{name}__", Array._multiplied)
+    others = ("neg", "pos", "abs", "invert", "divmod", "rdivmod", "round")
+    for name in ("eq", "ne", "lt", "le", "gt", "ge", *others):
+        setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
+
+
+_install()
+
+
+def no_out(tracer: Tracer, out: Any) -> None:
+    """Raises `CompileError` for an `out` that a traced function gives."""
+    if out is not None:
+        tracer.knew = True
+        tracer.fail("out= has no meaning in a fused function", "return the result")
+
+
+def _sizes(shape: Any) -> tuple[Any, ...]:
+    sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    return tuple(n if isinstance(n, Number) else operator.index(n) for n in sizes)
+
+
+def apply(tracer: Tracer, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
+    """The node of an elementwise operation, as `ufunc.compute` was asked for it."""
+    no_out(tracer, out)
+    given: list[Any] = []
+    for k, x in enumerate(operands):
+        if isinstance(x, Number):
+            if x._weak_type is int and domain.kind in "iu" and k not in op.raw:
+                bits = 8 * domain.itemsize
+                low, high = (0, 1 << bits) if domain.kind == "u" else (-1 << bits - 1, 1 << bits - 1)
+                tracer.limits.append((x, max(low, 0) if op.name == "pow" else low, high - 1))
+            given.append(x)
+        elif isinstance(x, Array):
+            given.append(x._node)
+        elif isinstance(x, ndarray):
+            given.append(tracer.capture(x))
+        elif op.name == "pow" and k == 1 and domain.kind in "fc":
+            given.append(Number.of(tracer, operator.pos, x))  # compiled in, it rounds otherwise
+        else:
+            given.append(x)
+    ndim = max((x.ndim for x in given if isinstance(x, Node)), default=0)
+    return Array(tracer, Apply(dtype, ndim, op, domain, tuple(given)))

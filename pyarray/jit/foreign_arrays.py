@@ -1,0 +1,217 @@
+"""Arguments that are other libraries' arrays: shared where the device can use their memory, else copied there
+before the launch and back after it, as the directions say. One way for every device.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..array import WATCHED, empty, ndarray
+from ..array_convert import asnumpy, imported, plain, shared
+from ..array_hooks import is_foreign
+from ..array_host import on_host
+from ..driver.base import Device, get_device
+from ..dtypes import asdtype
+from ..locks import new_lock
+from ..memory.host_access import touch
+from ..tensors import is_recorded, is_tensor
+from .signature import Parameter, Unread
+
+_counts: Counter[str] = Counter()
+_lock = new_lock()
+_NAMES = ("uploads", "uploaded_bytes", "downloads", "downloaded_bytes")
+_NUMBERS = frozenset((bool, int, float, complex))
+_READS, _WRITES = ("IN", "INOUT"), ("OUT", "INOUT")
+
+
+def transfer_info() -> dict[str, int]:
+    """What was copied, in this process so far, for NumPy arrays and tensors that were passed to kernels:
+    `uploads` and `downloads` with their `uploaded_bytes` and `downloaded_bytes`. Memory that is shared, as
+    it is on the CPU mostly, counts nothing.
+
+    >>> transfer_info()["uploads"] >= 0
+    True
+    """
+    with _lock:
+        return {name: _counts[name] for name in _NAMES}
+
+
+@dataclass(frozen=True, eq=False)
+class Copied:
+    """A host array, and the array on the device that stands for it in this launch."""
+
+    name: str
+    host: np.ndarray[Any, Any]
+    array: ndarray
+    written: Callable[[], None] | None = None  # to be called before the host array is written
+
+    def upload(self) -> None:
+        if self.array.size:
+            touch.seen = True
+            packed = np.ascontiguousarray(self.host, dtype=self.array._dtype.numpy)
+            self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
+            _count("upload", packed.nbytes)
+
+    def download(self) -> None:
+        if self.array.size:
+            touch.seen = True
+            packed = np.empty(self.host.shape, self.array._dtype.numpy)
+            self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
+            if self.written is not None:
+                self.written()
+            self.host[...] = packed
+            _count("download", packed.nbytes)
+
+
+def on_memory(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any] | None:
+    """The arguments with arrays on the CPU in place of its tensors, for the quick way in. None where there is
+    no tensor, where anything else is among them than tensors, arrays and numbers that are there, and where
+    tensors alone go to a default device that is a GPU."""
+    found, tensors, here = list(args), 0, False
+    for k, value in enumerate(args):
+        if type(value) in _NUMBERS:
+            continue
+        if isinstance(value, ndarray) and value.device.code == 0:
+            here = True
+            continue
+        p = parameters[k]
+        there = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
+        if not there or p.constant or p.structure or isinstance(p.annotation, Unread):
+            return None
+        try:
+            found[k] = imported(value)
+        except (BufferError, RuntimeError, TypeError, ValueError):  # told with its name, the slow way
+            return None
+        tensors += 1
+    if not tensors or any(p.keyword_only for p in parameters):
+        return None
+    return found if here or get_device(None).code == 0 else None
+
+
+def taken(
+    kernel: str, leaves: Sequence[Parameter], values: Sequence[Any]
+) -> tuple[tuple[Any, ...], tuple[Copied, ...]]:
+    """The values with arrays in place of what other libraries made, and what is to be copied.
+
+    Raises `TypeError` and `ValueError`, which name the parameter, for what can't be an array.
+    """
+    found, hosts, device = list(values), [], None
+    for k, value in enumerate(values):
+        if type(value) in _NUMBERS:
+            continue
+        if not isinstance(value, ndarray):
+            x = found[k] = _imported(kernel, leaves[k], value)
+            if isinstance(x, np.ndarray):
+                if not leaves[k].constant:
+                    hosts.append(k)
+                continue
+            if x is value:
+                continue
+            if on_host(x):
+                hosts.append(k)
+                continue
+            value = x
+        device = device or value.device
+    if not hosts:
+        return tuple(found), ()
+    device = device or get_device(None)
+    copied: dict[Any, Copied] = {}
+    for k in hosts:
+        found[k] = _placed(kernel, leaves[k].name, found[k], device, copied)
+    return tuple(found), tuple(copied.values())
+
+
+def _imported(kernel: str, p: Parameter, value: Any) -> Any:
+    """Tensors as arrays on the same memory; NumPy's arrays and everything else as they are."""
+    if isinstance(value, (ndarray, np.generic)) or p.constant or isinstance(p.annotation, Unread):
+        return value
+    if isinstance(value, np.ndarray):
+        try:
+            return plain(value)
+        except TypeError as error:
+            raise TypeError(f"{kernel}(): {p.name!r} can't be used: {error}") from None
+    if not is_foreign(value) or isinstance(value, type):
+        return value
+    if getattr(value, "requires_grad", False) is True and (not is_tensor(value) or is_recorded(value)):
+        what = f"{p.name!r} is a tensor that requires grad, and no gradient flows through a kernel"
+        raise ValueError(f"{kernel}(): {what}; pass .detach() of it, or call it under torch.no_grad()")
+    try:
+        return imported(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{kernel}(): {p.name!r} is a {type(value).__name__} that can't be used: {error}"
+        ) from error
+
+
+def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any, Copied]) -> ndarray:
+    """The array on `device` for a host array: shared if it can be, else a new one, for each memory once."""
+    if device.code == 0 and isinstance(value, ndarray):
+        return value
+    host = value if isinstance(value, np.ndarray) else asnumpy(value)
+    native = host.dtype if host.dtype.isnative else host.dtype.newbyteorder("=")
+    try:
+        kind = asdtype(native)
+    except TypeError:
+        what = f"{name!r} is an array of {host.dtype}, which kernels don't have"
+        raise TypeError(f"{kernel}(): {what}; convert it with .astype(...)") from None
+    if device.code == 0 and host.dtype.isnative and host.flags.aligned:
+        return shared(host, kind, device)
+    key = (_address(host), host.shape, host.strides, host.dtype.str)
+    if key not in copied:
+        array = empty(host.shape, kind, device)
+        frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
+        if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
+            array.setflags(write=False)
+        written = value._buffer.written if isinstance(value, ndarray) and value._key & WATCHED else None
+        copied[key] = Copied(name, host, array, written)
+    return copied[key].array
+
+
+def upload(
+    kernel: str, copied: Sequence[Copied], named: Mapping[str, Any], directions: Mapping[str, str]
+) -> None:
+    """Copy what the kernel reads. Raises `ValueError` where two host arrays overlap and one is written: on
+    the device they don't."""
+    for c in copied:
+        hows = set(_hows(c, named, directions))
+        for other in copied:
+            if c is not other and hows & set(_WRITES) and _overlap(c.host, other.host):
+                what = f"{c.name!r} is written and overlaps {other.name!r} in host memory"
+                raise ValueError(f"{kernel}(): {what}; make one array of both with pa.asarray, or copy one")
+        if hows & set(_READS):
+            c.upload()
+
+
+def download(copied: Sequence[Copied], named: Mapping[str, Any], directions: Mapping[str, str]) -> None:
+    """Copy back what the kernel has written."""
+    for c in copied:
+        if set(_hows(c, named, directions)) & set(_WRITES):
+            c.download()
+
+
+def _hows(c: Copied, named: Mapping[str, Any], directions: Mapping[str, str]) -> Iterator[str]:
+    return (directions.get(name, "UNUSED") for name, value in named.items() if value is c.array)
+
+
+def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    bounds = (shapes.byte_bounds(x.shape, x.strides, x.itemsize) for x in (a, b))
+    (low, high), (first, last) = bounds
+    here, there = _address(a), _address(b)
+    return shapes.may_overlap((here + low, here + high), (there + first, there + last))
+
+
+def _address(values: np.ndarray[Any, Any]) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+def _count(what: str, nbytes: int) -> None:
+    with _lock:
+        _counts[f"{what}s"] += 1
+        _counts[f"{what}ed_bytes"] += nbytes

@@ -1,0 +1,44 @@
+"""What this process has compiled for the library itself, and what happens to all of it when a setting that
+changes code is set: it is dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .. import config
+from .cache_counters import retired
+from .kernel import Kernel, all_kernels
+from .launch_state import empty_tables
+from .text_kernel import TextKernel, all_text_kernels
+
+
+def _compiled() -> list[Kernel | TextKernel]:
+    return [*all_kernels(), *all_text_kernels()]
+
+
+def cache_info() -> dict[str, int]:
+    """As a kernel's `cache_info()`, summed over the library's own kernels (elementwise functions, reductions,
+    products, copies …), collected ones included in all but
+    `variants`. Launches by the library's short ways, which look nothing up, are not in `hits`.
+
+    >>> import pyarray as pa
+    >>> _ = pa.ones(3) + 1
+    >>> pa.cache_info()["variants"] > 0
+    True
+    """
+    own = [k for k in _compiled() if getattr(k, "on_global_change", None) is None]
+    total = Counter({"compiles": 0, "disk_hits": 0, "misses": 0, "hits": 0, "variants": 0})
+    for counts in (retired(), *(k.cache_info() for k in own)):
+        total.update(counts)
+    return dict(total)
+
+
+def _forget(setting: str) -> None:
+    """Nothing compiled with the old value is launched from here on."""
+    if config.SETTINGS[setting].code:
+        for k in _compiled():
+            k.forget()
+        empty_tables()
+
+
+config.watchers.append(_forget)

@@ -1,0 +1,234 @@
+"""The form of a kernel's arguments: which of them are structures, of what classes, and what their leaves are.
+
+Tuples, dataclasses and objects are taken apart at each launch; what the device gets are their leaves, called
+by their paths: `p.inner.v`, `t[0]`. A form is found once, from live arguments; a dispatcher then reads the
+leaves of the arguments of each launch by straight-line code. Nothing of a structure's contents is kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args, get_origin
+
+import numpy as np
+
+from ..annotations import field_annotations, field_names, is_structure
+from ..array import ndarray
+from ..array_hooks import is_foreign
+from ..dtypes import PYTHON_KIND, named_dtype
+from ..lang.aggregates import Record
+from ..lang.parse import attributes_read
+from .signature import Constant, Parameter, Unread, bind_type, field_annotation
+
+Reads = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
+_CONTAINERS = (list, dict, set, frozenset, bytearray)
+_FIXED = (  # compiled in
+    str, bytes, type(None), enum.Enum, np.dtype, types.FunctionType, types.BuiltinFunctionType,
+    types.ModuleType, np.ufunc, type,
+)  # fmt: skip
+# A class's annotations are what they were when it was made.
+_known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+_DEFAULT_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.int64, np.float64, np.complex128)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
+
+
+@dataclass(frozen=True)
+class Struct:
+    """An argument, or a part of one, of class `kind`. `items` are its fields called `names`, of a plain tuple
+    its items; `whole` says that these are all fields of the class."""
+
+    name: str
+    kind: type
+    names: tuple[str, ...]
+    items: tuple[Struct | Parameter, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One entry per parameter, and the leaves of all in order. `plain`: each is what the signature says.
+    Kernels keep one object per form, so that it is quick to compare."""
+
+    items: tuple[Struct | Parameter, ...]
+
+    @functools.cached_property
+    def leaves(self) -> tuple[Parameter, ...]:
+        return tuple(leaf for item in self.items for leaf in leaves_of(item))
+
+    def named(self, values: Sequence[Any]) -> dict[str, Any]:
+        """One value per leaf, by the leaf's name."""
+        return {leaf.name: value for leaf, value in zip(self.leaves, values, strict=True)}
+
+    @functools.cached_property
+    def plain(self) -> bool:
+        return not any(isinstance(item, Struct) or fixed_class(item) for item in self.items)
+
+    @functools.cached_property
+    def structure(self) -> tuple[Struct | type | None, ...]:
+        """What distinguishes two forms of one kernel."""
+        return tuple(item if isinstance(item, Struct) else fixed_class(item) for item in self.items)
+
+
+def fixed_class(item: Struct | Parameter) -> type | None:
+    """Class of an argument that is compiled in because of what it is, None of others."""
+    fixed = isinstance(item, Parameter) and isinstance(item.annotation, Constant)
+    return item.annotation.kind if fixed else None  # type: ignore[union-attr]
+
+
+def leaves_of(item: Struct | Parameter) -> Iterator[Parameter]:
+    if isinstance(item, Parameter):
+        yield item
+        return
+    for part in item.items:
+        yield from leaves_of(part)
+
+
+def read(
+    kernel: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], reads: Callable[[], Reads]
+) -> tuple[Form, list[Any]]:
+    """Form and leaves of live arguments; each field is read once. `reads()` says what the kernel's text reads
+    of objects that are no dataclass.
+
+    Raises `TypeError` for an argument that is not what its annotation says, and for a field without a value.
+    """
+    reader = _Reader(kernel, reads)
+    items = tuple(reader.argument(p, a) for p, a in zip(parameters, args, strict=True))
+    return Form(items), reader.values
+
+
+class _Reader:
+    def __init__(self, kernel: str, reads: Callable[[], Reads]):
+        self.kernel, self.reads = kernel, reads
+        self.values: list[Any] = []
+
+    def argument(self, p: Parameter, value: Any) -> Struct | Parameter:
+        if value is None and p.default is None and not p.constant:
+            p = replace(p, annotation=Constant(type(None)))  # left out
+        if p.structure:
+            return self.annotated(p.name, p.annotation, value, lambda: self.reads().get(p.name, {}))
+        group = p.annotation is None and not _is_leaf(value)
+        if group and (is_structure(type(value)) or type(value) is tuple or _is_object(value)):
+            return self.struct(p.name, value, {}, lambda: self.reads().get(p.name, {}))
+        if group and (isinstance(value, _FIXED) or hasattr(value, "__pyarray_func__")):
+            p = replace(p, annotation=Constant(type(value)))
+        self.values.append(_plain_constant(value) if p.constant else value)
+        return p
+
+    def annotated(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct:
+        """`annotation` is a dataclass, a named tuple or `tuple[...]`."""
+        inner = get_args(annotation) if get_origin(annotation) is tuple else ()
+        kind = tuple if get_origin(annotation) is tuple else annotation
+        wrong = not isinstance(value, kind) or isinstance(value, type)
+        if wrong or (inner and len(value) != len(inner)):  # pyright: ignore[reportArgumentType]
+            wanted = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
+            came = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
+            raise TypeError(f"{self.kernel}(): {path!r} must be {wanted}, got {came}")
+        given = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
+        return self.struct(path, value, given or _annotations(kind), reads)
+
+    def struct(self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], Reads]) -> Struct:
+        kind = type(value)
+        if kind is tuple:
+            items = tuple(
+                self.part(f"{path}[{k}]", given.get(str(k)), item, reads) for k, item in enumerate(value)
+            )
+            return Struct(path, kind, (), items, True)
+        whole = is_structure(kind)
+        named = field_names(kind) if whole else _read_names(value, reads())
+        given = given or _annotations(kind)
+        parts = []
+        for name in named:
+            try:
+                part = getattr(value, name)
+            except AttributeError:
+                raise TypeError(f"{self.kernel}(): '{path}.{name}' has no value") from None
+            inner: Any = lambda n=name: reads().get(n, {})  # noqa: E731
+            parts.append(self.part(f"{path}.{name}", given.get(name), part, inner))
+        return Struct(path, kind, named, tuple(parts), whole)
+
+    def part(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct | Parameter:
+        if annotation is not None:
+            p = Parameter(path, annotation)
+            if p.structure:
+                return self.annotated(path, annotation, value, reads)
+        elif _is_leaf(value):
+            p = Parameter(path, None)
+        elif is_structure(type(value)) or type(value) is tuple:
+            return self.struct(path, value, {}, reads)
+        elif isinstance(value, _FIXED) or hasattr(value, "__pyarray_func__"):
+            p = Parameter(path, Constant(type(value)))
+        elif _is_object(value) and reads():
+            return self.struct(path, value, {}, reads)
+        else:
+            p = Parameter(path, Unread(type(value)))
+        self.values.append(_plain_constant(value) if p.constant else value)
+        return p
+
+
+def _plain_constant(value: Any) -> Any:
+    """A number to be compiled in: NumPy's scalars of the default types are Python's numbers, so that 3 and
+    `np.int64(3)` are one variant."""
+    return value.item() if isinstance(value, _DEFAULT_SCALARS) else value
+
+
+def _is_leaf(value: Any) -> bool:
+    """An array or a number, of whichever library."""
+    return (
+        isinstance(value, (ndarray, np.ndarray, np.generic))
+        or type(value) in PYTHON_KIND
+        or (is_foreign(value) and not isinstance(value, type))
+    )
+
+
+def _is_object(value: Any) -> bool:
+    """Whether its attributes may be read one by one: an instance of a class that Python code defined, or such
+    a class."""
+    kind = value if isinstance(value, type) else type(value)
+    fixed = isinstance(value, (*_CONTAINERS, *_FIXED[:-1])) or named_dtype(value)
+    return bool(kind.__flags__ & _HEAP_TYPE) and not fixed
+
+
+def _read_names(value: Any, reads: Reads) -> tuple[str, ...]:
+    """Attributes of an object that a kernel reads, itself or in a `@pa.func` of the object's class. Methods
+    aren't values."""
+    names = dict.fromkeys(reads)
+    for name in (queue := list(names)):  # which grows on the way
+        source = getattr(inspect.getattr_static(value, name, None), "__pyarray_func__", None)
+        if source is not None:
+            first = next(iter(source.signature.parameters), "")
+            queue += [n for n in attributes_read(source).get(first, {}) if n not in names]
+            names |= dict.fromkeys(queue)
+    found = ((name, getattr(value, name, types.MethodType)) for name in names)
+    return tuple(n for n, x in found if x is not types.MethodType and not isinstance(x, types.MethodType))
+
+
+def _annotations(kind: type) -> dict[str, Any]:
+    """What the annotations of a class's fields say to a kernel, None where nothing."""
+    if not is_structure(kind):
+        return {}
+    known = _known.get(kind)
+    if known is None:
+        given = field_annotations(kind).items()
+        known = _known[kind] = {n: None if a is None else field_annotation(a) for n, a in given}
+    return known
+
+
+def types_of(kernel: str, form: Form, values: Iterable[Any]) -> list[tuple[str, Any]]:
+    """(name, type) of each parameter: a type, a `Static`, or a `Record` or tuple of these. Raises `TypeError`
+    that names the parameter or the path."""
+    rest = iter(values)
+    return [(item.name, _type_of(kernel, item, rest)) for item in form.items]
+
+
+def _type_of(kernel: str, item: Struct | Parameter, rest: Iterator[Any]) -> Any:
+    """Of an item whose leaves' values come next in `rest`."""
+    if isinstance(item, Parameter):
+        return bind_type(kernel, item, next(rest))
+    parts = tuple(_type_of(kernel, part, rest) for part in item.items)
+    return parts if item.kind is tuple else Record(item.kind, item.names, parts, item.whole)

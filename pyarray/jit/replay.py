@@ -1,0 +1,309 @@
+"""Calls that repeat: the launches of a call, written down once per types, shapes and strides, and run again
+with other addresses.
+
+Most functions launch the same kernels on the same windows whenever their operands look the same; only the
+addresses differ. What such a call does is seen once by an observer (`jit.launch_state`) and becomes straight-line
+code: allocate, launch, launch, wrap up the result. Nothing is assumed about the function but that it doesn't
+depend on anything else than its arguments: a call in which the host itself touched array memory, or that used
+memory which outlives it, is never repeated, but made in full each time; one that wrote to an operand is where
+some of the operands' memory is another library's, of which only addresses say whether it overlaps.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..array import fresh, ndarray
+from ..array_host import READERS, host, on_host
+from ..array_marks import MARKED
+from ..buffer_view import BufferView
+from ..dtypes import ALL, DType
+from ..keywords import checked
+from ..memory.buffer import Buffer
+from ..memory.host_access import touch
+from .launch import make_walk
+from .launch_state import Launch, mode, observing, table
+from .text_kernel import Address
+
+WRITTEN_AT = 4  # of equal calls, the one that is written down: it takes half a millisecond longer
+MOST = 1024  # ways to repeat one function; then its table starts anew
+OPERANDS = 8  # of a call; one with more isn't repeated
+_ARRAYS = frozenset((ndarray, BufferView))
+# equal ones of a type are the same; NumPy has a class per dtype
+_EXACT = frozenset((bool, int, str, type(None), type, DType, *(type(row.numpy) for row in ALL)))
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+_IN_FULL = object()  # what a repetition gives that has done nothing
+
+
+class _Unfit(Exception):
+    """The call can't be repeated."""
+
+
+def repeatable(function: _Function) -> _Function:
+    """`function`, whose results depend on its arguments only, with its launches repeated where they can be.
+
+    They are written down at one of the first calls with operands of the same types, shapes and strides (and
+    equal other arguments). A call with an argument that can't be compared is made in full.
+
+    The key is complete: it has an operand's type key (dtype, rank, device, read-only, marks), shape and
+    strides, where operands share memory (`_relate`), and other arguments with their types, floats by their
+    bits. Debug mode and observers lead past the table. What else a call could depend on is elements, which
+    make it touch memory, and other libraries' memory, of which the repetition asks before it writes.
+    """
+    # Complete as the docstring says; both are of this one function.
+    ways: dict[Any, Any] = table()
+    counts: dict[Any, int] = table()
+
+    function = checked(function)  # type: ignore[assignment]  # says what is wrong with keywords
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if mode.key is False:
+            if len(args) == 1 and not kwargs and type(x := args[0]) in _ARRAYS:  # as below, in half the time
+                way = ways.get(((x._key, x._shape, x._strides),))
+                if way and (result := way(x)) is not _IN_FULL:
+                    return result
+            operands: list[ndarray] = []
+            place: list[Any] = []
+            try:
+                for x in args:
+                    if type(x) is ndarray or type(x) is BufferView:
+                        place.append((x._key, x._shape, x._strides))
+                        operands.append(x)
+                    else:
+                        place.append(_fact(x, operands))
+                for name, x in kwargs.items():
+                    place.append(name)
+                    place.append(_fact(x, operands))
+                if len(operands) > 1:
+                    _relate(operands, place)
+                way = ways.get(key := tuple(place))
+            except (_Unfit, TypeError):  # TypeError: not hashable
+                return function(*args, **kwargs)
+            if way:
+                result = way(*operands)
+                if result is not _IN_FULL:
+                    return result
+            elif way is None and operands:
+                counts[key] = count = counts.get(key, 0) + 1
+                if count == WRITTEN_AT:
+                    counts.pop(key, None)
+                    return _written_down(function, args, kwargs, operands, ways, key)
+                if len(counts) > MOST:
+                    counts.clear()
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _fact(x: Any, operands: list[ndarray]) -> Any:
+    """What a call depends on of an argument. Raises `_Unfit` where that can't be compared."""
+    kind = type(x)
+    if kind in _EXACT:
+        return kind, x
+    if kind in _ARRAYS:
+        operands.append(x)
+        return x._key, x._shape, x._strides
+    if kind is float:
+        return kind, x.hex()  # 0.0 and -0.0 are equal, and NaN isn't
+    if kind is tuple or kind is list:
+        return (kind, *[_fact(item, operands) for item in x])
+    raise _Unfit
+
+
+def _relate(operands: list[ndarray], place: list[Any]) -> None:
+    """Which operands share a buffer, how far apart they are in it, and which are the same array: what is
+    written down reaches all of a buffer's memory from the first operand in it, and returns an operand where
+    the call did, so two calls are alike only if this is."""
+    if len(operands) > OPERANDS:
+        raise _Unfit
+    first: dict[Buffer, tuple[int, int]] = {}
+    for k, x in enumerate(operands):
+        j, start = first.setdefault(x._buffer, (k, x._ptr))
+        if j != k:
+            place.append((k, j, x._ptr - start, next(i for i, y in enumerate(operands) if y is x)))
+
+
+def _written_down(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    operands: list[ndarray],
+    ways: dict[Any, Any],
+    key: Any,
+) -> Any:
+    """The call in full; how to repeat it goes into the table, False where it can't be."""
+    if len(ways) >= MOST:
+        ways.clear()
+    if any(x._key & MARKED for x in operands):
+        ways[key] = False
+        return function(*args, **kwargs)
+    seen = _Seen(operands)
+    before, touch.seen, touch.guards = touch.seen, False, []
+    try:
+        with observing(seen.observe):
+            result = function(*args, **kwargs)
+        try:
+            if touch.seen:
+                raise _Unfit
+            ways[key] = seen.repeated(function.__name__, result, touch.guards)
+        except _Unfit:
+            ways[key] = False
+    finally:
+        touch.seen, touch.guards = before, None
+    return result
+
+
+def guard(found: ndarray, check: Callable[..., None]) -> None:
+    """Call `check` with the elements of `found`, a 1-D array of integers. A call that is repeated makes the
+    test again."""
+    before, guards = touch.seen, touch.guards
+    check(*host(found).tolist())
+    if guards is not None and on_host(found):
+        touch.seen = before
+        guards.append((found, check))
+
+
+class _Seen:
+    """The launches of a call, and the buffers in them: operands' own, and those made on the way."""
+
+    def __init__(self, operands: Sequence[ndarray]):
+        self.operands = operands
+        self.device = operands[0]._buffer.device
+        self.made: list[tuple[weakref.ref[Buffer], int]] = []  # and bytes
+        self.lines: list[str] = []
+        self.scope: dict[str, Any] = {"allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
+        self.fit = True
+        self.wrote = False  # to an operand
+
+    def observe(self, launch: Launch) -> None:
+        """A launch of this thread, which is done here."""
+        launch.run()
+        try:
+            self._add(launch)
+        except _Unfit:
+            self.fit = False
+
+    def _add(self, launch: Launch) -> None:
+        variant = launch.variant
+        program = getattr(variant, "program", None)
+        if program is None or variant.checked or variant.device is not self.device:
+            raise _Unfit
+        addresses: list[str] = []
+        layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []
+        for k, (name, _) in enumerate(program.params):
+            value = launch.args.get(name)
+            if isinstance(value, ndarray):
+                writes = program.directions.get(name) in ("OUT", "INOUT")
+                addresses.append(self._address(value, writes))
+                layouts.append((value._shape, value._strides))
+            elif value is None or isinstance(value, Address):  # of this call's memory
+                raise _Unfit
+            else:
+                self.scope[f"value{len(self.lines)}_{k}"] = value
+                addresses.append(f"value{len(self.lines)}_{k}")
+                layouts.append(None)
+        walk = make_walk(variant, layouts)
+        vars(walk)["variant"] = variant  # which keeps the loaded module alive
+        self.scope[f"launch{len(self.lines)}"] = walk
+        self.lines.append(f"launch{len(self.lines)}({', '.join(addresses)})")
+
+    def _address(self, x: ndarray, writes: bool) -> str:
+        """An expression for the array's address when the call is repeated."""
+        for k, operand in enumerate(self.operands):
+            if operand._buffer is x._buffer:
+                self.wrote |= writes
+                return _plus(f"x{k}._ptr", x._ptr - operand._ptr)
+        return _plus(f"b{self._number(x._buffer)}.ptr", x._ptr - x._buffer.ptr)
+
+    def _number(self, buffer: Buffer) -> int:
+        """Of a buffer that is no operand's."""
+        for n, (known, _) in enumerate(self.made):
+            if known() is buffer:
+                return n
+        if buffer.owner is not None or buffer.device is not self.device:
+            raise _Unfit
+        self.made.append((weakref.ref(buffer), buffer.nbytes))
+        return len(self.made) - 1
+
+    def repeated(
+        self, name: str, result: Any, guards: Sequence[tuple[ndarray, Callable[..., None]]]
+    ) -> Callable[..., Any]:
+        """A function of the operands that does the launches again. Raises `_Unfit`."""
+        if not self.fit or not self.lines:
+            raise _Unfit
+        lines = [f"b{n} = allocate(device, {nbytes})" for n, (_, nbytes) in enumerate(self.made)]
+        lines += self.lines
+        if self.wrote:
+            foreign = " or ".join(f"x{k}._buffer.owner is not None" for k in range(len(self.operands)))
+            lines.insert(0, f"if {foreign}: return in_full")
+            self.scope["in_full"] = _IN_FULL
+        for k, (found, check) in enumerate(guards):
+            if not on_host(found):
+                raise _Unfit
+            self.scope |= {f"check{k}": check, f"kind{k}": READERS[found._dtype.name] * found._size}
+            lines.append(f"check{k}(*kind{k}.from_address({self._address(found, False)}))")
+        held: set[int] = set()
+        lines.append(f"return {self._result(result, held)}")
+        known = {n for n, (buffer, _) in enumerate(self.made) if buffer() is not None}
+        guarded = {self._number(found._buffer) for found, _ in guards if self._is_made(found)}
+        if known - held - guarded:
+            raise _Unfit  # memory that somebody keeps from call to call
+        names = ", ".join(f"x{k}" for k in range(len(self.operands)))
+        text = f"def repeat({names}):\n" + "".join(f"    {line}\n" for line in lines)
+        exec(compile(text, f"<pyarray {name}>", "exec"), self.scope)
+        made: Callable[..., Any] = self.scope["repeat"]
+        return made
+
+    def _is_made(self, x: ndarray) -> bool:
+        return all(x._buffer is not operand._buffer for operand in self.operands)
+
+    def _result(self, result: Any, held: set[int]) -> str:
+        """An expression for what the call gives, whose buffers are put into `held`."""
+        kind = type(result)
+        if kind in _ARRAYS:
+            same = next((k for k, operand in enumerate(self.operands) if operand is result), None)
+            return self._array(result, held) if same is None else f"x{same}"
+        if result is None:
+            return "None"
+        if kind is list:
+            return f"[{', '.join(self._result(item, held) for item in result)}]"
+        if isinstance(result, tuple):
+            items = "".join(f"{self._result(item, held)}, " for item in result)
+            if kind is tuple:
+                return f"({items})"
+            self.scope[place := f"kind_of_{kind.__name__}"] = kind  # a named tuple
+            return f"{place}({items})"
+        raise _Unfit
+
+    def _array(self, x: ndarray, held: set[int]) -> str:
+        n = next((n for n, (known, _) in enumerate(self.made) if known() is x._buffer), None)
+        if n is None:
+            raise _Unfit
+        held.add(n)
+        whole = x if x._base is None else x._base
+        if whole._ptr != whole._buffer.ptr or not (x._writeable and whole._writeable):
+            raise _Unfit
+        self.scope[facts := f"facts{len(self.scope)}"] = (
+            whole._shape,
+            whole._strides,
+            whole._size,
+            whole._dtype,
+            whole._key,
+        )
+        text = f"fresh(b{n}, *{facts})"
+        if x is whole:
+            return text
+        self.scope[view := f"view{len(self.scope)}"] = (
+            x._ptr - whole._ptr, x._shape, x._strides, type(x), x._dtype
+        )  # fmt: skip
+        return f"{text}._view(*{view})"
+
+
+def _plus(base: str, offset: int) -> str:
+    return f"{base} + {offset}" if offset else base

@@ -1,0 +1,51 @@
+"""Types of parameters and sites of checks as JSON takes them, and back: in saved kernels and in dumps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ..dtypes import BY_NAME
+from ..lang.bounds_checks import Site
+from ..lang.ir import ArrayType, Loc, ScalarType
+from ..lang.loop_extents import Extents
+from ..lang.specializations import Pin
+
+
+def type_facts(kind: ArrayType | ScalarType) -> dict[str, Any]:
+    """A parameter's type."""
+    if isinstance(kind, ScalarType):
+        return {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak}
+    layout = "strided" if kind.strided else "contiguous"
+    pins = [asdict(pin) for pin in kind.pins]
+    return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": pins}
+
+
+def type_of(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
+    """The type of which `type_facts` gave the facts."""
+    dtype = BY_NAME[facts["dtype"]]
+    if facts["kind"] == "number":
+        return ScalarType(dtype, facts["weak"])
+    pins = tuple(Pin(**pin) for pin in facts["pins"])
+    return ArrayType(dtype, facts["ndim"], facts["layout"] == "strided", pins)
+
+
+def site_facts(site: Site) -> dict[str, Any]:
+    """A number of the failure record."""
+    return asdict(site)
+
+
+def site_of(facts: Mapping[str, Any]) -> Site:
+    """The site of which `site_facts` gave the facts, which may have been through JSON."""
+    rest = {name: _tuples(value) for name, value in facts.items() if name != "loc"}
+    return Site(loc=Loc(**facts["loc"]), **rest)
+
+
+def extents_of(facts: Mapping[str, Any]) -> Extents:
+    """The extents of which `asdict` gave the facts, which may have been through JSON."""
+    return Extents(Loc(**facts["loc"]), facts["loop"], _tuples(facts["sizes"]))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,43 @@
+"""Debug only: the masks of arrays that a kernel declared `Out`, on the host's side (`lang.write_mask`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..array import empty
+from ..array_convert import asnumpy
+from ..dtypes import bool_
+from ..lang.write_mask import grain
+from ..memory.host_access import touch
+
+
+class Mask:
+    """Which elements of `array` a launch has written. `low` is the lowest address of the array, `array._ptr`
+    and so on those of the mask."""
+
+    def __init__(self, array: Any):
+        self._array, self._step = array, grain(array.itemsize, array._dtype.kind)
+        low, high = shapes.byte_bounds(array.shape, array.strides, array.itemsize) if array.size else (0, 0)
+        self.low = array._ptr + low
+        self.mask = empty((high - low) // self._step, bool_, array.device)
+        if self.mask.size:
+            touch.seen = True
+            array.device.driver.fill(self.mask._ptr, 0, self.mask.nbytes)
+
+    def check(self, kernel: str, name: str) -> None:
+        """Raises `ValueError` where an element wasn't written."""
+        a = self._array
+        if not a.size:
+            return
+        strides = tuple(s // self._step for s in a.strides)
+        found = np.ndarray(a.shape, bool, asnumpy(self.mask), (a._ptr - self.low) // self._step, strides)
+        if found.all():
+            return
+        index = tuple(int(i) for i in np.argwhere(~found)[0])
+        raise ValueError(
+            f"{kernel}(): {name!r} is declared Out, and this launch left {a.size - int(found.sum())} of its "
+            f"{a.size} elements unwritten, the first at index {index}; write all of them, or declare it InOut"
+        )

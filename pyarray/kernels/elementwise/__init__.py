@@ -1,0 +1,1 @@
+"""One output element from the elements at the same place."""

@@ -1,0 +1,117 @@
+"""Arrays from nothing but numbers: ramps, the identity, triangles."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ... import shapes
+from ...array import empty, ndarray
+from ...dtypes import DType, complex128, float32, float64, uint64
+from ...jit.kernel import Kernel, from_text
+from ...lang.markers import known, ndrange
+from ..scan.nonzero import bits
+
+
+def ramp(out: ndarray, first: Any, second: Any) -> None:
+    """`out[i] = first + i * (second - first)`, in `out`'s arithmetic: modulo its width for integers, in
+    float32 for halves. `out[1]` is `second` itself, which the sum rounds away from when `first` is large.
+    """
+    if out._size:
+        dtype = out._dtype
+        if dtype.kind in "biu":
+            first, second = (int(x) % (1 << 64) for x in (first, second))
+        _ramp_kernel(_arithmetic(dtype))(out, first, second)
+
+
+def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoint: bool) -> None:
+    """`out[i] = start + i * step`, rounded down for integers; the last one is `stop` if `endpoint`.
+
+    Computed in float64, or complex128 for complex numbers. With a step of 0, which then is an underflow of
+    (stop - start) / divisor, the factors change places, as in NumPy.
+    """
+    kind = complex128 if isinstance(step, complex) else float64
+    whole = out._dtype.kind in "iu"
+    _line_kernel(kind, step == 0, whole)(
+        out, start, stop, stop - start if step == 0 else step, divisor, out._size - 1 if endpoint else -1
+    )
+
+
+def diagonal_ones(out: ndarray, k: int) -> None:
+    """`out[i, j] = 1` where j - i = k, else 0."""
+    if out._size:
+        _eye_kernel()(out, _reached(k, out))
+
+
+def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
+    """A fresh array with the elements of `x` at j - i <= k (`lower`) or j - i >= k, and 0 elsewhere; i, j are
+    the last two axes.
+    """
+    out = empty(x._shape, x._dtype, x.device)
+    if out._size:
+        lead, (into, source) = shapes.collapse(x._shape[:-2], out._strides[:-2], x._strides[:-2])
+        last = x._shape[-2:]
+        kernel = _triangle_kernel(len(lead), lower)
+        kernel(
+            bits(out)._view(0, lead + last, into + out._strides[-2:]),
+            bits(x)._view(0, lead + last, source + x._strides[-2:]),
+            _reached(k, x),
+        )
+    return out
+
+
+def _reached(k: int, x: ndarray) -> int:
+    """The diagonal `k` of matrices; one just outside for any further out, which may not fit into 64 bits."""
+    return max(-x._shape[-2], min(k, x._shape[-1]))
+
+
+def _arithmetic(dtype: DType) -> DType:
+    if dtype.kind in "biu":
+        return uint64
+    return float32 if dtype.itemsize == 2 else dtype
+
+
+# The type is all that differs in the text; sizes and numbers are arguments.
+@functools.cache
+def _ramp_kernel(kind: DType) -> Kernel:
+    text = """def ramp(out, first: kind, second: kind):
+    for i in range(out.shape[0]):
+        out[i] = second if i == 1 else first + kind(i) * (second - first)
+"""
+    return from_text("ramp", text, {"kind": kind})
+
+
+# Type, division and rounding are all that differs in the text; sizes and numbers are arguments.
+@functools.cache
+def _line_kernel(kind: DType, divided: bool, whole: bool) -> Kernel:
+    value = "kind(i) / kind(divisor) * step + start" if divided else "kind(i) * step + start"
+    text = f"""def line(out, start: kind, stop: kind, step: kind, divisor: float, last: int):
+    for i in range(out.shape[0]):
+        x = {value}
+        if i == last:
+            x = stop
+        out[i] = {"known.floor(x)" if whole else "x"}
+"""
+    return from_text("line", text, {"kind": kind, "known": known})
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _eye_kernel() -> Kernel:
+    text = """def eye(out, offset: int):
+    for i, j in ndrange(out.shape[0], out.shape[1]):
+        out[i, j] = 1 if j - i == offset else 0
+"""
+    return from_text("eye", text, {"ndrange": ndrange})
+
+
+# Leading axes and the side are all that differs in the text; dtypes are in its variants' keys.
+@functools.cache
+def _triangle_kernel(lead: int, lower: bool) -> Kernel:
+    names = [*(f"p{n}" for n in range(lead)), "i", "j"]
+    at = ", ".join(names)
+    text = f"""def triangle(out, x, offset: int):
+    for {at} in ndrange({", ".join(f"out.shape[{n}]" for n in range(lead + 2))}):
+        out[{at}] = x[{at}] if j - i {"<=" if lower else ">="} offset else 0
+"""
+    return from_text("triangle", text, {"ndrange": ndrange})

@@ -1,0 +1,1 @@
+"""Gathers and scatters: elements moved by index arrays and masks."""

@@ -1,0 +1,116 @@
+"""Piecewise linear interpolation, and products of windows along a line."""
+
+from __future__ import annotations
+
+import functools
+
+from ...array import empty, ndarray
+from ...dtypes import DType, complex128, float64, int64
+from ...jit.kernel import Kernel, from_text
+from ..elementwise.elementwise import contiguous
+from ..reduce.reduce import on_grid
+
+
+def interpolate(x: ndarray, xs: ndarray, ys: ndarray, left: float, right: float) -> ndarray:
+    """NumPy's `interp`: 1-D contiguous float64 arrays, `xs` increasing and not empty."""
+    out = empty(x._shape, float64, x.device)
+    if out._size:
+        _interpolate_kernel()(out, x, xs, ys, left, right)
+    return out
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _interpolate_kernel() -> Kernel:
+    text = """def interpolate(out, x, xs, ys, left: float, right: float):
+    for i in range(out.shape[0]):
+        at = x[i]
+        n = int64(xs.shape[0])
+        low = int64(0)
+        rest = n
+        while rest > 0:
+            half = (rest + 1) >> 1
+            low += half * int64(xs[low + half - 1] <= at)
+            rest -= half
+        j = max(low - 1, 0)
+        k = min(j + 1, n - 1)
+        slope = (ys[k] - ys[j]) / (xs[k] - xs[j])
+        y = slope * (at - xs[j]) + ys[j]
+        if y != y:
+            y = slope * (at - xs[k]) + ys[k]
+        if y != y and ys[j] == ys[k]:
+            y = ys[j]
+        if at == xs[j] or k == j:
+            y = ys[j]
+        if at < xs[0]:
+            y = left
+        if at > xs[n - 1]:
+            y = right
+        out[i] = at if at != at and n > 1 else y
+"""
+    return from_text("interpolate", text, {"int64": int64})
+
+
+BLOCK = 512  # sums that stay in the first-level cache with what is added to them
+TAPS = 8  # products that are added to a sum each time it is loaded
+
+
+def convolve(a: ndarray, v: ndarray, first: int, count: int) -> ndarray:
+    """`sum over j of a[i - j] * v[j]` for `count` values of i from `first` on, in the order of j. Both are
+    1-D, of one dtype; floats are added up in float64, complex numbers in complex128."""
+    kind, wide = a._dtype, _wide(a._dtype)
+    if on_grid(a):
+        out = empty(count, kind, a.device)
+        if count:
+            _convolve_kernel(wide)(out, a, v, first)
+        return out
+    sums = empty(count, wide, a.device)
+    if count:
+        a, v = (contiguous(x.astype(wide, copy=False)) for x in (a, v))
+        _convolve_block_kernel(wide)(sums, a, v, first)
+    return sums.astype(kind, copy=False)
+
+
+def _wide(kind: DType) -> DType:
+    return {"f": float64, "c": complex128}.get(kind.kind, kind)
+
+
+# The type of the sums is all that differs in the text; sizes are arguments.
+@functools.cache
+def _convolve_kernel(wide: DType) -> Kernel:
+    text = """def convolve(out, a, v, first: int):
+    for t in range(out.shape[0]):
+        i = first + t
+        total = wide(0)
+        for j in range(max(0, i - a.shape[0] + 1), min(i + 1, v.shape[0])):
+            total += wide(a[i - j]) * wide(v[j])
+        out[t] = total
+"""
+    return from_text("convolve", text, {"wide": wide})
+
+
+# The type of the sums is all that differs in the text; sizes are arguments.
+@functools.cache
+def _convolve_block_kernel(wide: DType) -> Kernel:
+    taps = "\n".join(f"            w{n} = v[j + {n}]" for n in range(TAPS))
+    total = "out[t]"
+    for n in range(TAPS):
+        total = f"({total} + a[first + t - j - {n}] * w{n})"
+    text = f"""def convolve_blocks(out, a, v, first: int):
+    for c in range((out.shape[0] + {BLOCK - 1}) // {BLOCK}):
+        low = c * {BLOCK}
+        high = min(low + {BLOCK}, out.shape[0])
+        for t in range(low, high):
+            out[t] = wide(0)
+        inside = first + low >= v.shape[0] - 1 and first + high <= a.shape[0]
+        whole = v.shape[0] // {TAPS} * {TAPS} if inside else 0
+        for j in range(0, whole, {TAPS}):
+{taps}
+            for t in range(low, high):
+                out[t] = {total}
+        for j in range(whole, v.shape[0]):
+            w = v[j]
+            for t in range(max(low, j - first), min(high, a.shape[0] + j - first)):
+                out[t] = out[t] + a[first + t - j] * w
+"""
+    return from_text("convolve_blocks", text, {"wide": wide})

@@ -1,0 +1,1 @@
+"""Matrix products, with a vector and with an epilogue."""

@@ -1,0 +1,297 @@
+"""Matrix product: one text for every stride, batch and size of an element type. The algorithm is in
+csrc/device/pa_gemm.h."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ... import shapes
+from ...array import ndarray
+from ...dtypes import BY_NAME, DType, int64
+from ...jit.launch import make_walk
+from ...jit.launch_state import mode
+from ...jit.text_kernel import Address, TextKernel
+from ...lang.bounds_checks import Site
+from ...lang.dialect import DIALECTS
+from ...lang.ir import ArrayType, Loc, ScalarType
+from ...lang.pipeline import Program
+from ...memory.host_access import touch
+from ...tune.config import Config
+from ...tune.key import digest_of
+from ..elementwise.elementwise import apart
+from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
+from .gemm_epilogue import Addends, Last, last_text, slots_of
+from .gemm_mma import Tile, in_chunks, tile_for
+from .gemm_types import counted, macros
+from .gemv import gemv
+
+SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
+_NAMES = ("a", "b", "c")  # d and e may follow
+_RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def gemm(
+    c: ndarray, a: ndarray, b: ndarray, last: Last | None = None, addends: Addends = (), numbers: Any = ()
+) -> None:
+    """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
+    broadcast to that of `c`.
+
+    With `last` (a CPU's) that becomes of the sums, of arrays like `c` and of numbers; `c` has its type."""
+    batch, checked = c._shape[:-2], mode.debug
+    a, b = apart_from(a, c), apart_from(b, c)
+    grid = c._buffer.device.driver.grid
+    vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
+    if not vector:
+        a, b, c = _oriented(a, b, c)
+    tiles = 0 if vector else _tiles(c, checked)
+    if isinstance(tiles, Tile):
+        a, b = in_chunks(a, c._shape[-1]), in_chunks(b, c._shape[-2])
+    arrays = (a, b, c, *addends)
+    columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
+    batch, merged = shapes.collapse(batch, *columns)
+    views = [
+        x._view(0, batch + x._shape[-2:], steps + x._strides[-2:])
+        for x, steps in zip(arrays, merged, strict=True)
+    ]
+    if vector:
+        gemv(*views)
+        return
+    extra = [end for x in arrays for end in _memory(x)] if checked else []
+    key = (a._dtype.name, len(batch), tiles, last) if last else (a._dtype.name, len(batch), tiles)
+    if c._size * a._shape[-1] >= LARGE and not checked and not grid:
+        _tuned(key, *views, *numbers)
+    else:
+        _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
+
+
+def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
+    """The launch with the blocks that are best for these operands, as far as is known."""
+    device, last = c._buffer.device, key[3] if len(key) > 3 else None
+    touch.seen = True  # a call that is repeated as it was written down wouldn't ask for the best blocks again
+
+    def form(config: Config) -> tuple[Any, tuple[Any, ...]]:
+        if config == DEFAULT:
+            return key, (a, b, c, *more)
+        return (*key[:3], last, True), (a, b, c, *more, *(config[name] for name in BLOCKS))
+
+    def prepare(config: Config) -> Callable[[], Any]:
+        """For the tuner's own runs, which nobody observes."""
+        whole, given = form(config)
+        launch = _KERNEL.variant(whole, device, checked=False).launch
+        return lambda: launch(*given)
+
+    inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
+    whole, given = form(_TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs))
+    _KERNEL.launch(whole, device, *given, checked=False)
+
+
+def walker(
+    dtype: DType, last: Last | None, layouts: Sequence[Layout], device: Any
+) -> Callable[..., Any] | None:
+    """The product by addresses, of arrays whose shapes and strides in bytes are known, in the order a, b, c
+    and what `last` reads. None where it is to be asked for anew each time: on a grid, and where blocks
+    matter."""
+    shape, depth = layouts[2][0], layouts[0][0][-1]
+    if device.driver.grid or shapes.size(shape) * depth >= LARGE:
+        return None
+    key = (dtype.name, len(shape) - 2, 0, last) if last else (dtype.name, len(shape) - 2, 0)
+    return make_walk(_KERNEL.variant(key, device, checked=False), layouts)
+
+
+def widens(dtype: DType, out: DType) -> bool:
+    """Whether products of the one type can be had in the other without casting the operands."""
+    if dtype.kind in "iu" and out.kind in "iu":
+        return dtype.itemsize < out.itemsize
+    return dtype.kind == out.kind == "f" and dtype.itemsize == 2 and out.name == "float32"
+
+
+def _oriented(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """The operands, or for a grid those of `c.T = b.T @ a.T` if neighbours in `c` are along its columns: it
+    is written by rows."""
+    if abs(c._strides[-2]) >= abs(c._strides[-1]) or not c._buffer.device.driver.grid:
+        return a, b, c
+    return _turned(b), _turned(a), _turned(c)
+
+
+def _turned(x: ndarray) -> ndarray:
+    shape, steps = x._shape, x._strides
+    return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
+
+
+def _tiles(c: ndarray, checked: bool) -> int | Tile:
+    """Which tiles a grid takes: those of tensor cores where there are some for it; else 1, small ones, where
+    there would be too few large ones for all processors; else those, tall (0) or wide (2), that are done in
+    fewer rounds of all processors. Tensor cores can't check each element."""
+    driver = c._buffer.device.driver
+    if driver.grid and not checked and (tile := tile_for(c)):
+        return tile
+    if not driver.grid or c._size < SMALL:
+        return int(driver.grid)
+    m, n = c._shape[-2:]
+    tall, wide = (
+        -(-m // rows) * -(-n // columns) * (c._size // (m * n)) for rows, columns in ((256, 128), (128, 256))
+    )
+    processors = driver.properties()["processors"]
+    return 2 if c.itemsize <= 4 and -(-wide // processors) <= -(-tall // processors) else 0
+
+
+def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
+    """What multiplies two matrices of one type without checks, a function of (a, b, c), of any strides."""
+    if not device.driver.grid:
+        plain = _KERNEL.variant((dtype.name, 0, 0), device, checked=False).launch
+
+        def tuned(a: ndarray, b: ndarray, c: ndarray) -> Any:
+            if c._size * a._shape[1] < LARGE:
+                return plain(a, b, c)
+            return _tuned((dtype.name, 0, 0), a, b, c)
+
+        return tuned
+
+    def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
+        if 1 in c._shape and c._size and a._shape[1]:
+            return gemv(a, b, c)
+        a, b, c = _oriented(a, b, c)
+        tiles = _tiles(c, checked=False)
+        if isinstance(tiles, Tile):
+            a, b = in_chunks(a, c._shape[1]), in_chunks(b, c._shape[0])
+        return _KERNEL.variant((dtype.name, 0, tiles), device, checked=False).launch(a, b, c)
+
+    return launch
+
+
+def apart_from(x: ndarray, c: ndarray) -> ndarray:
+    """`x`, copied if it shares memory with the output: every element of it is read many times."""
+    if x._ptr == c._ptr and x._size and c._size:
+        return x.copy()
+    return apart(x, c)
+
+
+def _memory(x: ndarray) -> tuple[Address, Address]:
+    return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
+
+
+def _program(key: Any, target: str, debug: bool) -> Program:
+    """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and whether its
+    blocks are arguments."""
+    name, nb, tiles, *more = key
+    last: Last | None = more[0] if more else None
+    blocks = len(more) > 1
+    dtype = BY_NAME[name]
+    out = BY_NAME[last.out] if last else dtype
+    names = (*_NAMES, *(last.addends if last else ()))
+    params: list[tuple[str, Any]] = [
+        (n, ArrayType(dtype if n in "ab" else out, nb + 2, strided=True)) for n in names
+    ]
+    if last:
+        params += [(n, ScalarType(last.number)) for n in last.numbers]
+    if blocks:
+        params += [(n, ScalarType(int64)) for n in BLOCKS]
+    if debug:
+        params += [(f"{n}_{end}", ScalarType(int64)) for n in names for end in ("low", "high")]
+    here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
+    sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
+    directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
+    if DIALECTS[target].blocks:
+        text, entry = _text(dtype, nb, params, last, debug)
+    else:
+        text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
+    return Program(
+        "matmul", text, entry, tuple(params), directions, sites, counted=partial(counted, last is not None)
+    )
+
+
+def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
+    """C text and its entry."""
+    out = BY_NAME[last.out] if last else dtype
+    extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
+    checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
+    body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
+    body += "".join(f"    g.{n} = s->{n}_data;\n" for n in _NAMES)
+    for n in _NAMES:
+        body += f"    g.r{n}s = s->{n}_s{nb};\n    g.c{n}s = s->{n}_s{nb + 1};\n"
+    if nb:
+        sizes = ", ".join(f"s->c_n{k}" for k in range(nb))
+        body += f"    const int64_t batch[] = {{{sizes}}};\n    g.batch = batch;\n"
+    names = (*_NAMES, *(last.addends if last else ()))
+    for place, n in enumerate(names):
+        field = f"batch_{n}" if place < len(_NAMES) else f"batch_d[{'de'.index(n)}]"
+        if nb:
+            steps = ", ".join(f"s->{n}_s{k}" for k in range(nb))
+            body += f"    const int64_t batch_{n}[] = {{{steps}}};\n    g.{field} = batch_{n};\n"
+        if place >= len(_NAMES):
+            k = "de".index(n)
+            body += f"    g.d[{k}] = s->{n}_data, g.rds[{k}] = s->{n}_s{nb}, g.cds[{k}] = s->{n}_s{nb + 1};\n"
+    if debug:
+        for n in names:
+            place = "abcde".index(n)
+            body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
+            body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
+    if BLOCKS[0] in dict(params):
+        body += "".join(f"    g.{n} = s->{n};\n" for n in BLOCKS)
+    text = f"""#include <pa_base.h>
+{extra}{last.includes if last else ""}
+typedef struct {{
+{slots_of(params, debug)}}} matmul_slots;
+{last_text(last) if last else ""}
+{checks}{macros(dtype, out)}#include <pa_gemm.h>
+
+__attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
+{{
+    const matmul_slots *s = (const matmul_slots *)memory;
+    pa_gemm_args g = {{0}};
+    g.nb = {nb};
+    g.more = s;
+{body}    pa_gemm(&g, rt);
+}}
+"""
+    return text, "kernel_matmul"
+
+
+def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile) -> tuple[str, str]:
+    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h), and what to launch."""
+    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
+    letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", ""
+    if isinstance(tiles, Tile):
+        defines += tiles.macros(dtype)
+        letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", f"@{tiles.shared(dtype)}"
+    params = [(n, kind) for n in _NAMES]
+    slots = slots_of(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
+    body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
+    for place, n in enumerate(_NAMES):
+        body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
+        body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(nb))
+        if debug:
+            body += f"    g.range[{place}][0] = (const char *)s->{n}_low;\n"
+            body += f"    g.range[{place}][1] = (const char *)s->{n}_high;\n"
+    body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n"
+    if debug:
+        slots += "    pa_runtime run;\n"
+        body += "    run = s->run;\n"
+    text = f"""#include <pa_base.h>
+{defines}#define PA_G_SMALL {int(tiles == 1)}
+#define PA_G_WIDE {int(tiles == 2)}
+#define PA_GEMM_BATCHES {max(nb, 1)}
+#include <{header}>
+
+typedef struct {{
+{slots}}} matmul_slots;
+
+extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
+kernel_matmul(const matmul_slots memory)
+{{
+    const matmul_slots *s = &memory;
+    pa_gemm_grid g = {{0}};
+    pa_runtime run = {{0}};
+{body}    {call}(&g, &run);
+}}
+"""
+    return text, f"kernel_matmul=*{shared}"
+
+
+# products and sums may be fused: BLAS does so too
+_KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
+_TUNER = tuner(lambda: digest_of(_program(("float32", 0, 0), "cpu", False).text))

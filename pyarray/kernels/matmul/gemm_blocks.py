@@ -1,0 +1,32 @@
+"""How large products are cut on a CPU, which the tuner may choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...array import ndarray
+from ...tune.config import Config
+from ...tune.library import LibraryTuner
+
+# depth of a panel, rows and columns of a tile; 0 is what pa_gemm.h takes for the type and the vectors
+DEFAULT = Config(kc=0, mc=0, nc=0)
+CANDIDATES = (
+    DEFAULT,
+    *(Config(kc=kc, mc=mc, nc=nc) for kc, mc in ((256, 144), (256, 240), (384, 96), (384, 168), (512, 72),
+                                                 (512, 120)) for nc in (256, 512)),
+)  # fmt: skip
+BLOCKS = ("kc", "mc", "nc")
+LARGE = 384**3  # products from which on the blocks matter
+
+
+def tuner(source: Callable[[], str]) -> LibraryTuner:
+    """That of all types; `source()` is a hash of the texts."""
+    return LibraryTuner("matmul", CANDIDATES, source)
+
+
+def facts(a: ndarray, c: ndarray, last: bool) -> dict[str, Any]:
+    """What the best blocks depend on: sizes in powers of two, and which operands lie in rows."""
+    m, n, k = c._shape[-2], c._shape[-1], a._shape[-1]
+    sizes = {name: (size - 1).bit_length() for name, size in (("m", m), ("n", n), ("k", k))}
+    return {"dtype": a._dtype.name, **sizes, "one": c._size == m * n, "last": last}

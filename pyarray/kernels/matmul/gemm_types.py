@@ -1,0 +1,52 @@
+"""How the element types of matrix products are written for the headers that compute them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ...dtypes import DType
+from ...lang.operation_counts import Count
+
+# element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
+_TYPES = {
+    "bool": ("uint8_t", "uint8_t", "BOOL", "(uint8_t)((x) != 0)", "(x)"),
+    "int8": ("uint8_t", "uint16_t", "INT", "(uint16_t)(x)", "(uint8_t)(x)"),
+    "float16": ("pa_f16", "float", "REAL", "pa_f32_from_f16(x)", "pa_f16_from_f32(x)"),
+    "bfloat16": ("pa_bf16", "float", "REAL", "pa_f32_from_bf16(x)", "pa_bf16_from_f32(x)"),
+    "float32": ("float", "float", "REAL", None, None),
+    "float64": ("double", "double", "REAL", None, None),
+    "complex64": ("pa_c64", "float", "COMPLEX", None, None),
+    "complex128": ("pa_c128", "double", "COMPLEX", None, None),
+}
+_TYPES["uint8"] = _TYPES["int8"]
+for _bits in (16, 32, 64):
+    _TYPES[f"int{_bits}"] = _TYPES[f"uint{_bits}"] = (f"uint{_bits}_t", f"uint{_bits}_t", "INT", None, None)
+
+
+def macros(dtype: DType, out: DType) -> str:
+    """Those of the element types."""
+    memory, acc, family, load, store = _TYPES[dtype.name]
+    if out is not dtype and family == "INT":
+        acc, twin = f"uint{8 * out.itemsize}_t", f"int{8 * dtype.itemsize}_t"
+        load = f"({acc}){f'({twin})' if dtype.kind == 'i' else ''}(x)"
+        store = "(x)"
+    elif out is not dtype:
+        store = "(x)"
+    wide = "#define PA_WIDE\n" if acc == "uint64_t" else ""
+    wide = "#define PA_BFLOAT\n" if memory == "pa_bf16" else wide
+    defines = wide + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
+    defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
+    if load is not None:
+        defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
+    return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
+
+
+def counted(last: bool, values: Mapping[str, Any]) -> Count:
+    """A product by the shapes of a, b and c, a multiplication and an addition each; `last`: with something
+    done to each result, which isn't counted."""
+    results = math.prod(values["c"])
+    loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
+    said = ("what is done to each result is not counted",) if last else ()
+    return Count(2 * values["a"][-1] * results, loads, {"c": results}, results, said)

@@ -1,0 +1,111 @@
+"""Products with a matrix of one row or one column, on grids: y = M x. The kernel is in
+csrc/device/pa_gemv_gpu.h."""
+
+from __future__ import annotations
+
+import functools
+import os
+from functools import partial
+from typing import Any
+
+from ...array import ndarray
+from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
+from ...jit.text_kernel import TextKernel
+from ...lang.bounds_checks import Site
+from ...lang.ir import ArrayType, Loc, ScalarType
+from ...lang.pipeline import Program
+from ..workspace import scratch
+from .gemm_epilogue import slots_of
+from .gemm_types import counted, macros
+
+THREADS = 256  # of a block
+WARPS = THREADS // 32
+BLOCKS = 8  # of a processor that are on their way at the same time
+DEEP = 16 * WARPS  # of the depth, that are worth a part across, and so many vectors of a lane along
+PARTS = 128  # at most: a thread adds them up
+
+_SUMS = {"bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32}
+_NUMBERS = ("work", "more", "parts", "share", "across", "row")
+
+
+def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
+    """`c[...] = a @ b` without checks, of (batch..., m, k), (batch..., k, n) and (batch..., m, n) with m or n
+    equal to 1, which have elements and a depth. `c` shares no memory with the others."""
+    device, shape = c._buffer.device, c._shape
+    row = shape[-1] != 1
+    m = b if row else a
+    rows, depth = (shape[-1], b._shape[-2]) if row else m._shape[-2:]
+    apart, step = m._strides[-2:][:: -1 if row else 1]
+    across = rows > 1 and (depth == 1 or abs(apart) < abs(step))
+    processors = device.driver.properties()["processors"]
+    work, parts, share = _cut(rows, depth, c._size // rows, m.itemsize, across, processors)
+    more = c._size if parts > 1 else 0
+    part = scratch((more * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
+    key = m._dtype.name, len(shape) - 2
+    _KERNEL.launch(key, device, work, more, parts, share, int(across), int(row), a, b, c, part, checked=False)
+
+
+# A function of sizes and the number of processors; the rest are constants.
+@functools.lru_cache(maxsize=4096)
+def _cut(rows: int, depth: int, count: int, size: int, across: bool, processors: int) -> tuple[int, int, int]:
+    """(threads, parts of the depth, how much of it is a part's), so that all processors have work."""
+    vector = max(16 // size, 1)
+    groups = -(-rows // (32 * vector if across else WARPS)) * count
+    unit = WARPS if across else 32 * vector
+    wanted = min(processors * BLOCKS // groups, PARTS)
+    parts = max(min(wanted, depth // (DEEP if across else 8 * unit)), 1)
+    share = -(-depth // (parts * unit)) * unit
+    parts = -(-depth // share)
+    return groups * parts * THREADS, parts, share
+
+
+def _program(key: Any, target: str, debug: bool) -> Program:
+    """`key`: the element type, and the axes of the batch."""
+    name, nb = key
+    dtype: DType = BY_NAME[name]
+    kind = _SUMS.get(name, dtype)
+    params: list[tuple[str, Any]] = [(n, ScalarType(int64)) for n in _NUMBERS]
+    params += [(n, ArrayType(dtype, nb + 2, strided=True)) for n in "abc"]
+    params.append(("part", ArrayType(kind, 1, strided=False)))
+    r, c = nb, nb + 1  # the axes of rows and columns
+    body = f"    g.rows = s->row ? s->c_n{c} : s->c_n{r}, g.depth = s->a_n{c};\n"
+    body += f"    g.rs = s->row ? s->b_s{c} : s->a_s{r}, g.cs = s->row ? s->b_s{r} : s->a_s{c};\n"
+    body += f"    g.xs = s->row ? s->a_s{c} : s->b_s{r}, g.ys = s->row ? s->c_s{c} : s->c_s{r};\n"
+    body += "    g.parts = s->parts, g.share = s->share, g.across = s->across;\n"
+    body += "    g.m = (const char *)(s->row ? s->b_data : s->a_data), g.y = (char *)s->c_data;\n"
+    body += "    g.x = (const char *)(s->row ? s->a_data : s->b_data);\n"
+    body += "    g.part = (PA_G_ELEMENT *)s->part_data;\n"
+    body += "".join(f"    g.batch[{k}] = s->c_n{k}, g.batch_y[{k}] = s->c_s{k};\n" for k in range(nb))
+    for n, (one, other) in (("m", "ba"), ("x", "ab")):
+        body += "".join(
+            f"    g.batch_{n}[{k}] = s->row ? s->{one}_s{k} : s->{other}_s{k};\n" for k in range(nb)
+        )
+    body += "" if nb else "    g.batch[0] = 1;\n"
+    kernels = "".join(
+        f"""
+extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const gemv_slots memory)
+{{
+    const gemv_slots *s = &memory;
+    pa_gemv_grid g = {{}};
+{body}    pa_{call}(&g);
+}}
+"""
+        for call in ("gemv", "gemv_total")
+    )
+    text = f"""#include <pa_base.h>
+{macros(dtype, dtype)}#define PA_G_SMALL 1
+#define PA_G_WIDE 0
+#define PA_GEMM_BATCHES {max(nb, 1)}
+#include <pa_gemv_gpu.h>
+
+typedef struct {{
+{slots_of(params, debug)}}} gemv_slots;
+{kernels}"""
+    here = Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
+    sites = tuple(Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
+    directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
+    entry = "kernel_gemv=0;kernel_gemv_total=1"
+    return Program("matmul", text, entry, tuple(params), directions, sites, counted=partial(counted, False))
+
+
+_KERNEL = TextKernel("matvec", _program)

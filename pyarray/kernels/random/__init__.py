@@ -1,0 +1,1 @@
+"""Random numbers: the generator, its variates and distributions."""

@@ -1,0 +1,153 @@
+"""Gamma and beta variates. Most elements are settled by a first attempt in a loop of vectors; the others are
+tried again one by one. What an element becomes depends on its place and its parameters alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ... import array_host
+from ...array import empty, ndarray
+from ...array_convert import asarray
+from ...dtypes import float64, uint32, uint64
+from ...jit.kernel import Kernel, from_text, func
+from ...lang.markers import known
+from ..elementwise.elementwise import assign
+from ..workspace import scratch
+from .rng import HEAD, Place
+from .rng_math import exp, log, log_unit, normal_quantile
+from .variates import CHUNK, two_inside
+
+_NAN = float("nan")
+_OTHER = 1 << 31  # first attempt of the second gamma variate of a place
+_TINY, _HUGE = 1 / 16, 1e300  # between them, gamma variates are no smaller than 1e-300, and sums are finite
+
+
+def fill_gamma(out: ndarray, place: Place, shape: ndarray, scale: ndarray, lane: int = 0) -> None:
+    """Fills the contiguous 1-D `out` with gamma variates. Parameters are float64, of one element or as many
+    as `out`. Lanes keep variates of one place apart."""
+    wide = out if out._dtype is float64 else empty(out._shape, float64, out.device)
+    width = CHUNK if array_host.on_host(out) else 1
+    _gamma_kernel()(wide, *place, lane, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
+    if wide is not out:
+        assign(out, wide)
+
+
+def fill_beta(out: ndarray, place: Place, a: ndarray, b: ndarray) -> None:
+    """The same with beta variates; `out` is float64."""
+    one, other = asarray([1.0], device=out.device), scratch(out._shape, float64, out.device)
+    fill_gamma(out, place, a, one)
+    fill_gamma(other, place, b, one, _OTHER)
+    _beta_kernel()(out, other, *place, a, int(a._size > 1), b, int(b._size > 1))
+
+
+@func
+def center(shape: Any) -> Any:
+    """Of the distribution that is drawn from: of the next larger shape where that is below 1."""
+    return (shape + 1.0 if shape < 1.0 else shape) - 1 / 3
+
+
+@func
+def first_attempt(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+    """What `attempts` gives, without the factor of small shapes, if its first attempt is accepted by a bound
+    of the exact condition that takes no logarithm; else NaN. There are no branches, for vectors."""
+    d = center(shape)
+    u, v = two_inside(at, lane, stream, key)
+    z = normal_quantile(v)
+    t = 1.0 + 1.0 / known.sqrt(9.0 * d) * z
+    accepted = (t > 0.0) & (u < 1.0 - 0.0331 * (z * z) * (z * z))
+    return d * (t * t * t) if accepted else _NAN
+
+
+@func
+def first_factor(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+    """What a small shape multiplies an accepted first attempt by; 1 for others."""
+    u, _ = two_inside(at, lane + uint32(1), stream, key)
+    factor = exp(log_unit(u) / (shape if shape > 0.0 else 1.0))
+    return 1.0 if shape >= 1.0 else factor if shape > 0.0 else 0.0
+
+
+@func
+def attempts(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+    """A gamma variate of scale 1 as x * exp(y), y <= 0 (G. Marsaglia, W. Tsang, A simple method for
+    generating gamma variables, 2000). Lanes keep two variates of one place apart."""
+    d = center(shape)
+    c = 1.0 / known.sqrt(9.0 * d)
+    attempt = lane
+    x = 0.0
+    while x == 0.0:
+        u, v = two_inside(at, attempt, stream, key)
+        z = normal_quantile(v)
+        t = 1.0 + c * z
+        cube = t * t * t
+        if t > 0.0 and log(u) < 0.5 * z * z + d - d * cube + d * log(cube):
+            x = d * cube
+        attempt += uint32(1)
+    y = 0.0
+    if shape < 1.0:
+        u, v = two_inside(at, attempt, stream, key)
+        y = log(u) / shape
+    return x, y
+
+
+@func
+def gamma(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+    if shape == 0.0:
+        return 0.0
+    x, y = attempts(shape, at, lane, stream, key)
+    return x * exp(y)
+
+
+@func
+def beta_by_logs(a: Any, b: Any, at: Any, stream: Any, key: Any) -> Any:
+    """x / (x + y) of two gamma variates, by their logarithms: small parameters make them underflow."""
+    x, x_log = attempts(a, at, uint32(0), stream, key)
+    y, y_log = attempts(b, at, uint32(_OTHER), stream, key)
+    return 1.0 / (1.0 + exp(log(y) - log(x) + y_log - x_log))
+
+
+_SCOPE = {
+    "uint32": uint32, "uint64": uint64, "first_attempt": first_attempt, "first_factor": first_factor,
+    "gamma": gamma, "beta_by_logs": beta_by_logs, "tiny": _TINY, "huge": _HUGE,
+}  # fmt: skip
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _gamma_kernel() -> Kernel:
+    where = "a[i * a_step], start + uint64(i), lane, stream, key"
+    text = f"""def random_gamma(
+    out, {HEAD}, lane: uint32, a, a_step: int, scale, scale_step: int, width: int
+):
+    for c in range((out.shape[0] + width - 1) // width):
+        stop = min(c * width + width, out.shape[0])
+        small = uint32(0)
+        for i in range(c * width, stop):
+            out[i] = first_attempt({where})
+            small = small | uint32(a[i * a_step] < 1.0)
+        if small != 0:
+            for i in range(c * width, stop):
+                out[i] = out[i] * first_factor({where})
+        for i in range(c * width, stop):
+            x = out[i]
+            if x != x:
+                x = gamma({where})
+            out[i] = x * scale[i * scale_step]
+"""
+    return from_text("random_gamma", text, _SCOPE)
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _beta_kernel() -> Kernel:
+    text = f"""def random_beta(out, other, {HEAD}, a, a_step: int, b, b_step: int):
+    for i in range(out.shape[0]):
+        p = a[i * a_step]
+        q = b[i * b_step]
+        value = out[i] / (out[i] + other[i])
+        if min(p, q) < tiny or max(p, q) > huge:
+            value = beta_by_logs(p, q, start + uint64(i), stream, key)
+        out[i] = value
+"""
+    return from_text("random_beta", text, _SCOPE)

@@ -1,0 +1,134 @@
+"""Random words and variates. The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
+numbers: as easy as 1, 2, 3, 2011), a function of a counter and a key: what an element gets depends on its
+place alone, on every device alike.
+
+The counter's words are: the place (two, low word first), the attempt (where a variate is accepted or tried
+again), the stream. A block of four words serves four elements of 32 bits or two of 53.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+from ...array import ndarray
+from ...dtypes import DType, float32, float64, uint32, uint64
+from ...jit.kernel import Kernel, from_text, func
+from .rng_math import log_unit, normal_pair, normal_quantile
+
+
+class Place(NamedTuple):
+    """Where a draw begins: key, first block, stream."""
+
+    key: int
+    start: int
+    stream: int
+
+
+@func
+def mixed(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
+    """One round, and the keys of the next one."""
+    a = uint64(x0) * uint64(0xD2511F53)
+    b = uint64(x2) * uint64(0xCD9E8D57)
+    y0 = uint32(b >> uint64(32)) ^ x1 ^ k0
+    y2 = uint32(a >> uint64(32)) ^ x3 ^ k1
+    return y0, uint32(b), y2, uint32(a), k0 + uint32(0x9E3779B9), k1 + uint32(0xBB67AE85)
+
+
+@func
+def philox(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
+    """Four words. The rounds stand one by one: a loop over them keeps the loop around it from being
+    vectorised."""
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    return x0, x1, x2, x3
+
+
+@func
+def block(place: Any, attempt: Any, stream: Any, key: Any) -> Any:
+    """Four words of a place."""
+    k0, k1 = uint32(key), uint32(key >> uint64(32))
+    return philox(uint32(place), uint32(place >> uint64(32)), attempt, stream, k0, k1)
+
+
+@func
+def unit(a: Any, b: Any) -> Any:
+    """53 bits of two words as a float64 in [0, 1)."""
+    return (float64(a >> uint32(5)) * 67108864.0 + float64(b >> uint32(6))) * 2.0**-53
+
+
+@func
+def inside(a: Any, b: Any) -> Any:
+    """52 bits of two words as a float64 in (0, 1), as far from 0 as from 1."""
+    return (float64(a >> uint32(6)) * 67108864.0 + float64(b >> uint32(6)) + 0.5) * 2.0**-52
+
+
+@func
+def inside_single(a: Any) -> Any:
+    """A word as a float64 in (0, 1), as far from 0 as from 1."""
+    return (float64(a) + 0.5) * 2.0**-32
+
+
+class Form(NamedTuple):
+    """How many elements a block of four words makes, and one of them from its words; or, with `pairs`, from
+    what that function makes of two words."""
+
+    per_block: int
+    text: str
+    pairs: str = ""
+
+
+# by what is drawn and the bits of the result
+FORMS = {
+    ("words", 32): Form(4, "{0}"),
+    ("words", 64): Form(2, "uint64({0}) << uint64(32) | uint64({1})"),
+    ("uniform", 32): Form(4, "shift + scale * (float32({0} >> uint32(8)) * float32(2.0**-24))"),
+    ("uniform", 64): Form(2, "shift + scale * unit({0}, {1})"),
+    ("normal", 32): Form(4, "shift + scale * {0}", "normal_pair"),
+    ("normal", 64): Form(2, "shift + scale * normal_quantile(inside({0}, {1}))"),
+    ("exponential", 32): Form(4, "shift - scale * log_unit(inside_single({0}))"),
+    ("exponential", 64): Form(2, "shift - scale * log_unit(inside({0}, {1}))"),
+}
+
+
+def fill(kind: str, out: ndarray, place: Place, shift: float = 0.0, scale: float = 1.0) -> None:
+    """Fills the contiguous 1-D `out`, whose size is a multiple of the elements of a block."""
+    width = 8 * out._dtype.itemsize
+    _fill_kernel(kind, width, kind == "normal" and shift == 0 and scale == 1)(out, *place, shift, scale)
+
+
+SCOPE: dict[str, Any] = {
+    "block": block, "uint32": uint32, "uint64": uint64, "float32": float32, "unit": unit, "inside": inside,
+    "inside_single": inside_single, "normal_quantile": normal_quantile, "normal_pair": normal_pair,
+    "log_unit": log_unit,
+}  # fmt: skip
+HEAD = "key: uint64, start: uint64, stream: uint32"
+
+
+# A row of `FORMS`, and whether it is shifted and scaled; the state is an argument.
+@functools.cache
+def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
+    count, text, pairs = FORMS[kind, width]
+    name = f"random_{'standard_' if standard else ''}{kind}_{width}"
+    text = text.removeprefix("shift + scale * ") if standard else text
+    words, before = ["w0", "w1", "w2", "w3"], ""
+    if pairs:
+        before = f"        n0, n1 = {pairs}(w0, w1)\n        n2, n3 = {pairs}(w2, w3)\n"
+        words = ["n0", "n1", "n2", "n3"]
+    stores = [
+        f"        out[{count} * i + {n}] = {text.format(*words[n * 4 // count :])}\n" for n in range(count)
+    ]
+    real: DType = float32 if kind in ("uniform", "normal") and width == 32 else float64
+    text = f"""def {name}(out, {HEAD}, shift: real, scale: real):
+    for i in range(out.shape[0] // {count}):
+        w0, w1, w2, w3 = block(start + uint64(i), uint32(0), stream, key)
+{before}{"".join(stores)}"""
+    return from_text(name, text, {**SCOPE, "real": real})

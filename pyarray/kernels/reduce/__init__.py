@@ -1,0 +1,1 @@
+"""Many elements to one: reductions, variances, inner products, positions of extremes."""

@@ -1,0 +1,89 @@
+"""Inner products of many pairs of vectors: what a matrix product of one row and one column each would be too
+slow for."""
+
+from __future__ import annotations
+
+import functools
+
+from ... import shapes
+from ...array import STRIDED, ndarray
+from ...dtypes import DType, bool_, float32
+from ...jit.kernel import Kernel, from_text
+from ...lang.markers import ndrange, unordered
+from .reduce import on_grid
+
+THIN = 8  # elements of a row, of which there are many, that a text of its own multiplies
+MANY = 1 << 16  # elements of all rows that make it worth while
+FEW = 64  # products; fewer long ones are cut along the vectors, as matrix products are
+LONG = 1 << 15  # elements
+SHORT = 32  # below, accumulators side by side are more work than they save
+CHUNK = 2048  # elements summed in accumulators side by side before they are combined
+
+
+def worth_while(count: int, length: int) -> bool:
+    """Whether `dots` is the way for `count` products of vectors of `length`."""
+    return count >= FEW or length < LONG
+
+
+def dots(out: ndarray, a: ndarray, b: ndarray) -> None:
+    """`out[k...]` = sum of a[k..., i] * b[k..., i] over i, for arrays of one type. Half floats are summed in
+    float32, integers wrap, bools are or-ed."""
+    shape, columns = shapes.collapse(out._shape, a._strides[:-1], b._strides[:-1], out._strides)
+    left, right, target = columns
+    length = a._shape[-1:]
+    accumulator = float32 if a._dtype.kind == "f" and a.itemsize == 2 else a._dtype
+    kernel = _kernel(len(shape), accumulator, a._shape[-1] < SHORT)
+    kernel(
+        out._view(0, shape, target),
+        a._view(0, shape + length, left + a._strides[-1:]),
+        b._view(0, shape + length, right + b._strides[-1:]),
+    )
+
+
+def is_thin(a: ndarray) -> bool:
+    """Whether `thin` is the way for the product of the matrix `a` and a vector."""
+    rows, length = a._shape
+    small = a._dtype.kind in "iuf" and a._dtype.itemsize >= 4
+    return small and 1 < length <= THIN and rows * length >= MANY and not a._key & STRIDED and not on_grid(a)
+
+
+def thin(out: ndarray, a: ndarray, b: ndarray) -> None:
+    """`out = a @ b` for a contiguous matrix of short rows and a vector: as many rows at once as a vector
+    register takes."""
+    _thin_kernel(b._size)(out, a.reshape(a._size), b)
+
+
+# The length is written out in the text; dtypes are in its variants' keys.
+@functools.cache
+def _thin_kernel(length: int) -> Kernel:
+    numbers = range(length)
+    text = f"""def thin_product(out, a, b):
+{"".join(f"    b{n} = b[{n}]{chr(10)}" for n in numbers)}    for i in range(out.shape[0]):
+        out[i] = {" + ".join(f"a[{length} * i + {n}] * b{n}" for n in numbers)}
+"""
+    return from_text("thin_product", text, {})
+
+
+# The text is made of the rank, the accumulator and the form; dtypes are in its variants' keys.
+@functools.cache
+def _kernel(rank: int, accumulator: DType, short: bool) -> Kernel:
+    ks = [f"k{n}" for n in range(rank)]
+    sizes = ", ".join(f"out.shape[{n}]" for n in range(rank))
+    place = ", ".join([*ks, "r"])
+    product = f"acc_t(a[{place}]) {'&' if accumulator is bool_ else '*'} acc_t(b[{place}])"
+    plus = "|" if accumulator is bool_ else "+"
+    in_chunks = f"""
+        for c in range(0, a.shape[{rank}], {CHUNK}):
+            part = acc_t(0)
+            for r in unordered(range(c, min(c + {CHUNK}, a.shape[{rank}]))):
+                part = part {plus} ({product})
+            acc = acc {plus} part"""
+    one_by_one = f"""
+        for r in range(a.shape[{rank}]):
+            acc = acc {plus} ({product})"""
+    text = f"""def dots(out, a, b):
+    for {", ".join(ks) or "_"} in {f"ndrange({sizes})" if rank else "range(1)"}:
+        acc = acc_t(0){one_by_one if short else in_chunks}
+        out[{", ".join(ks) or "()"}] = acc
+"""
+    return from_text("dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered})

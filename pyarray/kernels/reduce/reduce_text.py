@@ -1,0 +1,264 @@
+"""Text of the kernels that reduce: of rows and of columns, for blocks of iterations and for grids."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...dtypes import DType, complex128, float64
+
+CHUNK = 2048  # elements reduced in 16 accumulators before they are combined
+COUNTED = 1 << 15  # elements counted in 16 bits, of which a register holds many
+SUMMED = 256  # floats summed in 16 accumulators: as many additions one after the other as in NumPy's blocks
+# long rows of floats are read in four runs at once, far enough apart for the hardware to prefetch each
+RUN = 4096
+# outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long
+# runs
+COLUMNS = 2048
+ROWS = 4  # rows that columns take at once: accumulators are loaded and stored once for all of them
+BLOCK_SUMMED = 1 << 13  # float64 added up without compensation: 8 times 4 by each thread of a block
+THREAD_ROWS = 16  # rows of a column that are on their way to a thread at the same time
+ELEMENT = re.compile(r"\bx\[([^\]]*)\]")  # in a text: where an element is read
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceOp:
+    """`expression`, of an accumulator and a value, is associative and commutative; `start` is its identity,
+    None: an element is (min, max).
+
+    `wide` says that floats are accumulated in the widest type of their kind. `element` is a function of an
+    element that is reduced in its place; `then` reduces the results of pieces. With `settled`, an expression
+    of an accumulator, nothing changes what it has found. `total` is the type of counts.
+    """
+
+    name: str
+    expression: str
+    start: Any
+    wide: bool = False
+    element: Any = None
+    then: ReduceOp | None = None
+    settled: str | None = None
+    total: DType | None = None
+
+    def accumulator(self, dtype: DType) -> DType:
+        """Type that elements of `dtype` are accumulated in."""
+        if self.total is not None:
+            return self.total
+        if not self.wide or dtype.kind not in "fc":
+            return dtype
+        return float64 if dtype.kind == "f" else complex128
+
+
+def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
+    """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
+    chunks."""
+    exact = op.start == 0 and op.wide and kind.kind in "fc"
+
+    def inner(before: str, low: str, high: str) -> list[str]:
+        if exact:
+            return _sum_lines(before, low, high)
+        if op.total is not None:
+            return [
+                f"for c in range({low}, {high}, {COUNTED}):",
+                "    part = uint16(0)",
+                f"    for r in range(c, min(c + {COUNTED}, {high})):",
+                f"        part = part + uint16(kind(x[{before}r]))",
+                "    acc = acc + acc_t(part)",
+            ]
+        part = "acc" if op.start is None else f"acc_t({op.start})"
+        return [
+            f"for c in range({low}, {high}, {CHUNK}):",
+            f"    part = {part}",
+            f"    for r in unordered(range(c, min(c + {CHUNK}, {high}))):",
+            f"        part = {op.expression.format('part', f'acc_t(kind(x[{before}r]))')}",
+            f"    acc = {op.expression.format('acc', 'part')}",
+            *([f"    if {op.settled}:", "        break"] if op.settled else []),
+        ]
+
+    # pieces of whole chunks; the last ones may be left with nothing
+    return _pieces_text(f"{op.name}_rows", op, keep, reduced, exact, inner, 4 * RUN if exact else 1)
+
+
+_ADD = [  # TwoSum
+    "    more = part",
+    "    total = acc + more",
+    "    added = total - acc",
+    "    lost = lost + ((acc - (total - added)) + (more - added))",
+    "    acc = total",
+]
+
+
+def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
+    """As `rows_text` for a grid: a team of threads takes a piece, its neighbours neighbouring elements."""
+    exact = op.start == 0 and op.wide and kind is op.accumulator(kind) and kind.kind in "fc"
+
+    def inner(before: str, low: str, high: str) -> list[str]:
+        if not exact:
+            return [
+                f"for r in unordered(range({low}, {high})):",
+                f"    acc = {op.expression.format('acc', f'acc_t(kind(x[{before}r]))')}",
+            ]
+        fours = "({} + {}) + ({} + {})".format(
+            *(f"kind(x[{before}r + {n * BLOCK_SUMMED // 4}])" for n in range(4))
+        )
+        return [
+            f"for c in range({low}, {high} - {BLOCK_SUMMED - 1}, {BLOCK_SUMMED}):",
+            "    part = acc_t(0)",
+            f"    for r in unordered(range(c, c + {BLOCK_SUMMED // 4})):",
+            f"        part = part + ({fours})",
+            *_ADD,
+            f"rest = max({high} - ({high} - {low}) % {BLOCK_SUMMED}, {low})",
+            f"for c in range(rest, {high}, {BLOCK_SUMMED}):",
+            "    part = acc_t(0)",
+            f"    for r in unordered(range(c, {high})):",
+            f"        part = part + kind(x[{before}r])",
+            *_ADD,
+        ]
+
+    return _pieces_text(f"{op.name}_teams", op, keep, reduced, exact, inner, 1)
+
+
+def _pieces_text(
+    name: str,
+    op: ReduceOp,
+    keep: int,
+    reduced: int,
+    exact: bool,
+    inner: Callable[[str, str, str], list[str]],
+    multiple: int,
+) -> str:
+    """`inner` has the lines that add x[before..., low:high] to `acc`, with `exact` to `acc + lost`. Of one
+    axis, pieces have a `multiple` of elements."""
+    ks = [f"k{n}" for n in range(keep)]
+    sizes, cut = ", ".join(f"out.shape[{n}]" for n in range(keep + 1)), f"x.shape[{keep}]"
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
+    lines = [f"def {name}(out, x):", f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]"]
+    if multiple > 1 and reduced == 1:
+        lines.append(f"    step = (step + {multiple - 1}) // {multiple} * {multiple}")
+    lines += [
+        f"    for {', '.join([*ks, 'piece'])} in ndrange({sizes}):"
+        if keep
+        else f"    for piece in range({sizes}):",
+        f"        low = min(piece * step, {cut})",
+        f"        high = min(low + step, {cut})",
+        "        acc = " + (f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"),
+    ]
+    lines += ["        lost = acc_t(0)"] * exact
+    loops, pad, low, high = _loops(keep, reduced, "high")
+    before = "".join(f"{index}, " for index in [*ks, *(f"r{n}" for n in range(reduced - 1))])
+    lines += loops + [pad + line for line in inner(before, low, high)]
+    # beyond the largest number `lost` is NaN, and `acc` says it all
+    value = "acc + lost if lost == lost else acc" if exact else "acc"
+    lines.append(f"        out[{', '.join([*ks, 'piece'])}] = {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _loops(keep: int, reduced: int, stop: str) -> tuple[list[str], str, str, str]:
+    """Loops over all reduced axes but the last, what stands before the lines in them, and the bounds of the
+    last axis; those of the first one are `low` and `stop`."""
+    lines, pad = [], "        "
+    bounds = [("low", stop), *(("0", f"x.shape[{keep + n}]") for n in range(1, reduced))]
+    for n, (low, high) in enumerate(bounds[:-1]):
+        lines.append(f"{pad}for r{n} in range({high if n else f'{low}, {high}'}):")
+        pad += "    "
+    return lines, pad, *bounds[-1]
+
+
+def _sum_lines(before: str, low: str, high: str) -> list[str]:
+    """acc + lost = sum of x[before..., low:high]. Whole chunks are added up by fours before they become wide,
+    which halves the work; the rest and short rows are wide from the start."""
+    one, two, three, four = (f"quad_t(kind(x[{before}r + {n * RUN}]))" for n in range(4))
+    return [
+        f"whole = {high} - ({high} - {low}) % {4 * RUN}",
+        f"for run in range({low}, whole, {4 * RUN}):",
+        f"    for c in range(run, run + {RUN}, {SUMMED}):",
+        "        part = acc_t(0)",
+        f"        for r in unordered(range(c, c + {SUMMED})):",
+        f"            part = part + acc_t(({one} + {two}) + ({three} + {four}))",
+        *(f"    {line}" for line in _ADD),
+        f"for c in range(whole, {high}, {SUMMED}):",
+        "    part = acc_t(0)",
+        f"    for r in unordered(range(c, min(c + {SUMMED}, {high}))):",
+        f"        part = part + acc_t(kind(x[{before}r]))",
+        *_ADD,
+    ]
+
+
+def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
+    """out[k..., piece, c] from x[k..., r..., c], in blocks of columns."""
+    ks = [f"k{n}" for n in range(keep)]
+    rs = [f"r{n}" for n in range(reduced)]
+    width, cut = f"out.shape[{keep + 1}]", f"x.shape[{keep}]"
+    sizes = [f"out.shape[{n}]" for n in range(keep + 1)] + [f"({width} + {COLUMNS - 1}) // {COLUMNS}"]
+    place = ", ".join([*ks, "piece", "c"])
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
+    start = f"kind(x[{first}])" if op.start is None else f"{op.start}"
+    lines = [
+        f"def {op.name}_columns(out, x):",
+        f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",
+        f"    for {', '.join([*ks, 'piece', 'b'])} in ndrange({', '.join(sizes)}):",
+        "        low = piece * step",
+        f"        high = min(low + step, {cut})",
+        f"        left = b * {COLUMNS}",
+        f"        right = min(left + {COLUMNS}, {width})",
+        "        for c in range(left, right):",
+        f"            out[{place}] = acc_t({start})",
+    ]
+    loops, pad, low, high = _loops(keep, reduced, "high")
+    last = rs.pop()
+
+    def combined(*rows: str) -> str:
+        elements = [f"acc_t(kind(x[{', '.join([*ks, *rs, row, 'c'])}]))" for row in rows]
+        total = functools.reduce(op.expression.format, elements)
+        return op.expression.format(f"out[{place}]", f"({total})")
+
+    lines += [
+        *loops,
+        f"{pad}for {last} in range({low}, {high} - {ROWS - 1}, {ROWS}):",
+        f"{pad}    for c in range(left, right):",
+        f"{pad}        out[{place}] = {combined(last, *(f'{last} + {n}' for n in range(1, ROWS)))}",
+        f"{pad}for {last} in range({high} - ({high} - {low}) % {ROWS}, {high}):",
+        f"{pad}    for c in range(left, right):",
+        f"{pad}        out[{place}] = {combined(last)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
+    """As `columns_text`, a column per thread of a grid."""
+    ks, rs = [f"k{n}" for n in range(keep)], [f"r{n}" for n in range(reduced)]
+    cut = f"x.shape[{keep}]"
+    sizes = ", ".join(f"out.shape[{n}]" for n in range(keep + 2))
+    first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
+    start = f"kind(x[{first}])" if op.start is None else f"{op.start}"
+    lines = [
+        f"def {op.name}_threads(out, x):",
+        f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",
+        f"    for {', '.join([*ks, 'piece', 'c'])} in ndrange({sizes}):",
+        "        low = piece * step",
+        f"        acc = acc_t({start})",
+    ]
+    loops, pad, begin, end = _loops(keep, reduced, f"min(low + step, {cut})")
+    last = rs.pop()
+
+    def tree(rows: list[str]) -> str:
+        if len(rows) == 1:
+            return f"acc_t(kind(x[{', '.join([*ks, *rs, rows[0], 'c'])}]))"
+        half = len(rows) // 2
+        return f"({op.expression.format(tree(rows[:half]), tree(rows[half:]))})"
+
+    rows = [last, *(f"{last} + {n}" for n in range(1, THREAD_ROWS))]
+    lines += [
+        *loops,
+        f"{pad}begin = {begin}",
+        f"{pad}end = {end}",
+        f"{pad}for {last} in range(begin, end - {THREAD_ROWS - 1}, {THREAD_ROWS}):",
+        f"{pad}    acc = {op.expression.format('acc', tree(rows))}",
+        f"{pad}for {last} in range(end - (end - begin) % {THREAD_ROWS}, end):",
+        f"{pad}    acc = {op.expression.format('acc', tree([last]))}",
+        f"        out[{', '.join([*ks, 'piece', 'c'])}] = acc",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Running sums and what is made of them: compaction, histograms."""

@@ -1,0 +1,192 @@
+"""Counting and finding what is not zero, and the range of index arrays: scans over the elements in C order.
+
+Each scan cuts the elements into blocks, which are counted in parallel; the blocks' results are added up by
+one thread.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ... import array_host
+from ...array import empty, ndarray
+from ...array_hooks import operation
+from ...dtypes import int32, int64, uint8, uint16, uint32, uint64
+from ...jit.kernel import Kernel, from_text
+from ...jit.launch_state import mode
+from ...jit.replay import guard
+from ..reduce.reduce import on_grid
+from . import scan_gpu
+
+BLOCK = 128  # elements of a block
+BLOCKS = 1 << 14  # at most, before blocks get longer
+
+_BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
+_SCOPE = {"int32": int32, "int64": int64}
+
+
+def bits(a: ndarray) -> ndarray:
+    """A view of `a` as unsigned integers of its item size; 16 bytes have no integer and stay as they are."""
+    return as_bits(a._view(0, a._shape, a._strides))
+
+
+def as_bits(view: ndarray) -> ndarray:
+    """`view`, which nobody else holds, turned into what `bits` gives."""
+    kind = _BITS.get(view._dtype.itemsize)
+    if kind is not None:
+        view._dtype = kind
+        view._key = view._key & ~0xFF | kind.code
+    return view
+
+
+def nonzero(a: ndarray) -> tuple[ndarray, ...]:
+    """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Waits for the
+    device.
+
+    Raises `ValueError` for a 0-d array.
+    """
+    if not a._shape:
+        raise ValueError(
+            "nonzero() takes an array of 1 or more dimensions, got a 0-d array; use a.reshape(1)"
+        )
+    return positions(a, a._shape)
+
+
+def count_nonzero(a: ndarray) -> int:
+    """How many elements are not zero, as a Python number. Waits for the device."""
+    return _counted(_flat_bits(a))[1] if a._size else 0
+
+
+def _flat_bits(a: ndarray) -> ndarray:
+    """All elements in C order as a 1-D array; integers of one size share an artifact. Bools have that of
+    bytes, which gcc vectorises."""
+    flat = operation("contiguous")(a).reshape(a._size)
+    return bits(flat) if a._dtype.kind in "biu" else flat
+
+
+def _block(count: int) -> int:
+    return max(BLOCK, -(-count // BLOCKS))
+
+
+def _counted(flat: ndarray) -> tuple[ndarray, int]:
+    """Nonzero elements before each block of `flat`, and their total."""
+    block = _block(flat._size)
+    found = empty(-(-flat._size // block) + 1, int64, flat.device)
+    _count_kernel()(found, flat, block)
+    return found, array_host.result_size(found)
+
+
+def chosen(a: ndarray, mask: ndarray) -> ndarray:
+    """The elements of `a`, which is on a grid, where a mask of its shape is true, in C order. Waits for the
+    device."""
+    if not a._size:
+        return empty(0, a._dtype, a.device)
+    flat = _flat_bits(mask)
+    counts = scan_gpu.count(flat)
+    out = empty(array_host.result_size(counts), a._dtype, a.device)
+    if out._size:
+        scan_gpu.chosen_into(bits(out), bits(operation("contiguous")(a).reshape(a._size)), flat, counts)
+    return out
+
+
+def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
+    """Positions of `a`'s nonzero elements in an array of `shape`, which has as many elements."""
+    if not a._size:
+        return tuple(empty(0, int64, a.device) for _ in shape)
+    flat = _flat_bits(a)
+    if on_grid(flat):
+        counts = scan_gpu.count(flat)
+        out = empty((len(shape), array_host.result_size(counts)), int64, a.device)
+        if out._size:
+            scan_gpu.positions_into(out, flat, counts, shape)
+        return tuple(out[k] for k in range(len(shape)))
+    found, total = _counted(flat)
+    out = empty((len(shape), total), int64, a.device)
+    if total:
+        _positions_kernel(len(shape))(out, flat, found, _block(flat._size), *shape[1:])
+    return tuple(out[k] for k in range(len(shape)))
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _count_kernel() -> Kernel:
+    text = """def count_nonzero(found, x, block: int):
+    for b in range(found.shape[0] - 1):
+        n = int32(0)
+        for t in range(b * block, min(b * block + block, x.shape[0])):
+            n += int32(x[t] != 0)
+        found[b + 1] = n
+    for zero in range(1):
+        found[zero] = 0
+        for b in range(2, found.shape[0]):
+            found[b] += found[b - 1]
+"""
+    return from_text("count_nonzero", text, dict(_SCOPE))
+
+
+# The rank is all that differs in the text; dtypes are in its variants' keys.
+@functools.cache
+def _positions_kernel(rank: int) -> Kernel:
+    """Positions in C order first, which are then taken apart. Each one is written before it is known to be
+    nonzero: a branch would be guessed wrong half of the time."""
+    sizes = [f"n{k}" for k in range(1, rank)]
+    text = f"""def nonzero(out, x, found, {", ".join(f"{n}: int" for n in ["block", *sizes])}):
+    for b in range(found.shape[0] - 1):
+        at = found[b]
+        t = b * block
+        while at < found[b + 1]:
+            out[0, at] = t
+            at += int64(x[t] != 0)
+            t += 1
+"""
+    if rank > 1:
+        text += "    for p in range(out.shape[1]):\n        left = out[0, p]\n"
+        for k in reversed(range(1, rank)):
+            text += f"        out[{k}, p] = left % n{k}\n        left = left // n{k}\n"
+        text += "        out[0, p] = left\n"
+    return from_text("nonzero", text, dict(_SCOPE))
+
+
+def check_range(index: ndarray, size: int, axis: int) -> None:
+    """Raises `IndexError` unless all indices are in range. Off the CPU, where the answer is waited for, only
+    in debug mode.
+    """
+    if not index._size:
+        return
+    if not size:
+        raise_outside(0, 0, size, axis)
+    if array_host.on_host(index) or mode.debug:
+        whole = index if index.ndim == 1 else operation("contiguous")(index).reshape(index._size)
+        flat = operation("contiguous")(whole)
+        block = _block(flat._size)
+        found = empty((-(-flat._size // block), 2), int64, index.device)
+        _extremes_kernel()(found, flat, block)
+        guard(found[0], functools.partial(raise_outside, size=size, axis=axis))
+
+
+def raise_outside(low: int, high: int, size: int, axis: int) -> None:
+    if low < -size or high >= size:
+        wrong = low if low < -size else high
+        legal = f"indices run from {-size} to {size - 1}" if size else "there is nothing to index"
+        raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {size}; {legal}")
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _extremes_kernel() -> Kernel:
+    text = """def extremes(found, index, block: int):
+    for b in range(found.shape[0]):
+        low = int64(index[b * block])
+        high = low
+        for t in range(b * block + 1, min(b * block + block, index.shape[0])):
+            x = int64(index[t])
+            low = min(low, x)
+            high = max(high, x)
+        found[b, 0] = low
+        found[b, 1] = high
+    for zero in range(1):
+        for b in range(1, found.shape[0]):
+            found[zero, 0] = min(found[zero, 0], found[b, 0])
+            found[zero, 1] = max(found[zero, 1], found[b, 1])
+"""
+    return from_text("extremes", text, dict(_SCOPE))

@@ -1,0 +1,291 @@
+"""Running sums, what isn't zero, and bins, on grids: the kernels of csrc/device/pa_scan_gpu.h and
+pa_compact_gpu.h, which share results among the threads of a block. Each line is cut into segments of whole
+tiles, a block for each."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ... import shapes
+from ...array import ndarray
+from ...dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
+from ...jit.launch_state import mode
+from ...jit.text_kernel import Address, TextKernel, together
+from ...lang.bounds_checks import Site
+from ...lang.ir import ArrayType, Loc, ScalarType
+from ...lang.pipeline import Program
+from ..matmul.gemm_epilogue import slots_of
+from ..reduce.reduce import SUM, ReduceOp
+from ..workspace import scratch
+
+THREADS = 256  # of a block
+SEGMENTS = 1 << 12  # of all lines together
+WHOLE = 1 << 14  # a line this long is not cut
+NARROW = 1 << 10  # a line this long is a warp's
+TRUTHS = 1 << 12  # elements of a tile that are tested
+COUNTERS = (1 << 12, 3 << 12)  # that a block may have in shared memory
+
+_FORMS = {"value": 0, "even": 1, "edges": 2}
+_HALVES = {"float16": "f16", "bfloat16": "bf16"}
+
+
+def scans(op: ReduceOp, x: DType, kind: DType) -> bool:
+    """Whether `scan` takes elements of type `x` as `kind`."""
+    if kind.kind in "iu":
+        return x.kind in "biu" and kind.itemsize >= 4
+    return x is kind and (kind.kind == "f" or (op is SUM and kind.kind == "c"))
+
+
+def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
+    """`out[..., k]` = `op` over `x[..., :k + 1]`, both of one shape; `out` may be `x`. Products of floats are
+    those of numbers whose exponents have no end."""
+    n, wide = x._shape[-1], _wide(kind, op.name)
+    lead, (out_lead, x_lead) = shapes.collapse(x._shape[:-1], out._strides[:-1], x._strides[:-1])
+    views = [
+        a._view(0, (*lead, n), (*steps, a._strides[-1]))
+        for a, steps in ((out, out_lead), (x, x_lead))
+    ]  # fmt: skip
+    if x._dtype is bool_:
+        views[1] = views[1]._view(0, views[1]._shape, views[1]._strides, dtype=uint8)
+    lines, team = math.prod(lead), 32 if n <= NARROW else THREADS
+    key = views[1]._dtype.name, kind.name, op.name, len(lead), team
+    if n <= WHOLE or lines >= SEGMENTS:
+        _launch("scan", (*key, "whole"), views, (lines * team, 1, n))
+        return
+    segments, length = _segments(n, team * 16, max(SEGMENTS // lines, 1))
+    carry = scratch((lines * segments,), wide, x.device)
+    work = lines * segments * team, segments, length
+    _launch("scan", (*key, "totals"), [views[1], carry], work)
+    ends = carry._view(0, (lines, segments), (segments * wide.itemsize, wide.itemsize))
+    scan(op, ends, ends, wide)
+    _launch("scan", (*key, "segments"), [*views, carry], work)
+
+
+def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
+    """(how many segments, of how many elements)"""
+    length = -(-n // (min(-(-n // tile), most) * tile)) * tile
+    return -(-n // length), length
+
+
+def count(flat: ndarray, test: str = "true") -> ndarray:
+    """How many elements of a contiguous 1-D array pass a test of `_test_macro` up to the end of each
+    segment."""
+    segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
+    counts = scratch((segments,), int64, flat.device)
+    _launch("count", (flat._dtype.name, test), [flat, counts], (segments * THREADS, length))
+    scan(SUM, counts, counts, int64)
+    return counts
+
+
+def positions_into(
+    out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int], test: str = "true"
+) -> None:
+    """The positions of what passes the test, as a row of `out` for each axis of an array of `sizes`."""
+    segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
+    key = flat._dtype.name, test, None, len(sizes)
+    _launch("compact", key, [flat, counts, out], (segments * THREADS, length, *sizes[1:]))
+
+
+def chosen_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray, test: str = "true") -> None:
+    """The elements of `x`, 1-D and contiguous as `flat`, where that passes the test."""
+    segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
+    key = flat._dtype.name, test, x._dtype.name, 0
+    _launch("compact", key, [flat, counts, out, x], (segments * THREADS, length))
+
+
+def counts_bins(edges: ndarray) -> bool:
+    """Whether `count_bins` takes edges of this type."""
+    return edges._dtype.name not in _HALVES
+
+
+def count_bins(out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float) -> None:
+    """As `histogram.count_into`, of elements that count 1."""
+    out[...] = 0
+    kind = x._dtype if form == "value" else edges._dtype
+    counters = next((c for c in COUNTERS if out._size <= c), 0)
+    key = x._dtype.name, kind.name, form, counters
+    _launch("bins", key, [x, edges, out], (scale,))
+
+
+def _launch(name: str, key: tuple[Any, ...], arrays: Sequence[ndarray], numbers: Sequence[Any]) -> None:
+    kernel, device, checked = _KERNELS[name], arrays[0].device, mode.debug
+    arrays = together(kernel.variant(key, device, checked).program, arrays)
+    ends: list[Address] = []
+    if checked:
+        buffers = [a._buffer for a in arrays]
+        ends = [Address(e) for b in buffers for e in (b.ptr, b.ptr + b.nbytes)]
+    kernel.launch(key, device, *numbers, *arrays, *ends, checked=checked)
+
+
+def _program(
+    name: str,
+    arrays: Sequence[tuple[str, DType, int]],
+    numbers: Sequence[tuple[str, DType]],
+    macros: dict[str, Any],
+    body: str,
+    debug: bool,
+    work: str = "0",
+) -> Program:
+    """Of a kernel whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come first, and the
+    first of them is the number of threads, unless `work` says otherwise."""
+    params: list[tuple[str, Any]] = [(n, ScalarType(kind)) for n, kind in numbers]
+    params += [(n, ArrayType(kind, rank or 1, strided=rank > 0)) for n, kind, rank in arrays]
+    if debug:
+        params += [(f"{n}_{end}", ScalarType(int64)) for n, _, _ in arrays for end in ("low", "high")]
+    slots = slots_of(params, debug) + ("    pa_runtime run;\n" if debug else "")
+    places = ""
+    for place, (n, _, _) in enumerate(arrays):
+        ends = f"(const char *)s->{n}_low, (const char *)s->{n}_high" if debug else "0, 0"
+        places += f"    const pa_place at_{n} = {{(char *)s->{n}_data, {ends}, {place}}};\n"
+        places += f"    g.{n} = at_{n};\n"
+    given = macros | {name.upper(): 1}
+    defines = "".join(f"#define PA_{macro} {value}\n" for macro, value in given.items())
+    text = f"""#include "pa_base.h"
+{"#define PA_DEBUG_CHECKS 1" if debug else ""}
+{defines}#include "pa_{"scan" if name == "scan" else "compact"}_gpu.h"
+
+typedef struct {{
+{slots}}} {name}_slots;
+
+extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {name}_slots memory)
+{{
+    const {name}_slots *s = &memory;
+    pa_runtime run = {{0}};
+    pa_{name} g = {{}};
+{"    run = s->run;" if debug else ""}
+{places}{body}    pa_{name}_all(&g, &run);
+}}
+"""
+    here = Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
+    sites = tuple(Site("index", here, name, (n,), 0, 1) for n, _, _ in arrays)
+    directions = {n: "IN" for n, _, _ in arrays}
+    directions |= {n: "INOUT" for n in ("out", "carry", "counts") if n in directions}
+    return Program(name, text, f"kernel_{name}={work}", tuple(params), directions, sites)
+
+
+def _scan_program(key: Any, target: str, debug: bool) -> Program:
+    """`key`: the types of elements and results, the operation, leading axes, threads of a team, the step."""
+    given, result, op, lead, team, step = key
+    x, kind = BY_NAME[given], BY_NAME[result]
+    macros = _arithmetic(x, kind, op) | {"LEAD": lead, "TEAM": team, "TOTALS": int(step == "totals")}
+    wide = _wide(kind, op)
+    arrays = [("x", x, lead + 1)]
+    if step != "totals":
+        arrays.insert(0, ("out", kind, lead + 1))
+    if step != "whole":
+        arrays.append(("carry", wide, 0))
+    body = "    g.lines = 1, g.segments = s->segments, g.length = s->length;\n"
+    body += f"    g.n = s->x_n{lead}, g.x_step = s->x_s{lead};\n"
+    for k in range(lead):
+        body += f"    g.lead[{k}] = s->x_n{k}, g.lines *= s->x_n{k}, g.x_lead[{k}] = s->x_s{k};\n"
+    if step != "totals":
+        body += f"    g.out_step = s->out_s{lead};\n"
+        body += "".join(f"    g.out_lead[{k}] = s->out_s{k};\n" for k in range(lead))
+    numbers = [(n, int64) for n in ("work", "segments", "length")]
+    return _program("scan", arrays, numbers, macros, body, debug)
+
+
+def _wide(kind: DType, op: str) -> DType:
+    """The type that holds the results of segments; a product of floats, 16 bytes, is held as a complex
+    number."""
+    if op == "prod" and kind.kind in "fc":
+        return complex128
+    return SUM.accumulator(kind)
+
+
+def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
+    """Macros that load, join and store."""
+    sign = "+" if op == "sum" else "*"
+    types = {"T": x.ctype, "U": kind.ctype}
+    if op == "prod" and kind.kind == "c":  # the products of segments
+        return {
+            "T": "pa_scaled", "U": "pa_scaled", "ACC": "pa_scaled", "START": "pa_scale(1.0)",
+            "JOIN(a, b)": "pa_times(a, b)", "LOAD(x)": "(x)", "STORE(x)": "(x)",
+        }  # fmt: skip
+    if kind.kind == "c":
+        load = "(x)" if kind.itemsize == 16 else "pa_c128_from_c64(x)"
+        store = "(x)" if kind.itemsize == 16 else "pa_c64_from_c128(x)"
+        return types | {
+            "ACC": "pa_c128", "START": "pa_make_c128(0, 0)", "JOIN(a, b)": "pa_add_c128(a, b)",
+            "LOAD(x)": load, "STORE(x)": store,
+        }  # fmt: skip
+    if kind.kind == "f":
+        half = _HALVES.get(kind.name)
+        load = f"(double)pa_f32_from_{half}(x)" if half else f"(double)({kind.ctype})(x)"
+        store = f"pa_{half}_from_f64(x)" if half else f"({kind.ctype})(x)"
+        if op == "prod":
+            return types | {
+                "ACC": "pa_scaled", "START": "pa_scale(1.0)", "JOIN(a, b)": "pa_times(a, b)",
+                "LOAD(x)": f"pa_scale({load})", "STORE(x)": store.replace("(x)", "(pa_unscaled(x))"),
+            }  # fmt: skip
+        return types | {
+            "ACC": "double", "START": "0.0", "JOIN(a, b)": "((a) + (b))", "LOAD(x)": load, "STORE(x)": store,
+        }  # fmt: skip
+    wide = "uint64_t" if kind.itemsize == 8 else "uint32_t"  # what overflows wraps
+    return types | {
+        "ACC": wide, "START": "0" if sign == "+" else "1", "JOIN(a, b)": f"({wide})((a) {sign} (b))",
+        "LOAD(x)": f"({wide})({kind.ctype})(x)", "STORE(x)": f"({kind.ctype})(x)",
+    }  # fmt: skip
+
+
+def _test_macro(x: DType, test: str) -> dict[str, str]:
+    """Of elements, "true": they aren't zero; "differ", "differ_nan": they differ from the one before, the
+    latter with all NaNs as one."""
+    halves, parts = x.name in _HALVES, ("re", "im") if x.kind == "c" else ()
+    if test == "true":
+        if halves:
+            return {"TRUE(x)": "(((x).bits & 0x7fff) != 0)"}
+        return {"TRUE(x)": "(((x).re != 0) | ((x).im != 0))" if parts else "((x) != 0)"}
+
+    def differ(a: str, b: str) -> str:
+        if halves:
+            a, b = (f"pa_f32_from_{_HALVES[x.name]}({v})" for v in (a, b))
+        return " || ".join(f"{a}.{p} != {b}.{p}" for p in parts) if parts else f"{a} != {b}"
+
+    found = f"({differ('(x)', '(y)')})"
+    if test == "differ_nan" and x.kind in "fc":
+        found = f"({found} && !(({differ('(x)', '(x)')}) && ({differ('(y)', '(y)')})))"
+    return {"DIFFER(x, y)": found}
+
+
+def _count_program(key: Any, target: str, debug: bool) -> Program:
+    x = BY_NAME[key[0]]
+    body = "    g.n = s->x_n0, g.length = s->length;\n"
+    macros = {"T": x.ctype, **_test_macro(x, key[1])}
+    numbers = [("work", int64), ("length", int64)]
+    return _program("count", [("x", x, 0), ("counts", int64, 0)], numbers, macros, body, debug)
+
+
+def _compact_program(key: Any, target: str, debug: bool) -> Program:
+    """`key`: the type that is tested, how, and the type of the elements that are taken or else the axes."""
+    x, taken, rank = BY_NAME[key[0]], key[2], key[3]
+    out = BY_NAME[taken] if taken else int64
+    arrays = [("x", x, 0), ("counts", int64, 0), ("out", out, 0 if taken else 2)]
+    arrays += [("values", out, 0)] if taken else []
+    macros = {"T": x.ctype, **_test_macro(x, key[1]), "U": out.ctype, "RANK": rank}
+    body = f"    g.n = s->x_n0, g.length = s->length, g.total = s->out_n{0 if taken else 1};\n"
+    body += "".join(f"    g.sizes[{k}] = s->size{k};\n" for k in range(1, rank))
+    numbers = [(n, int64) for n in ("work", "length", *(f"size{k}" for k in range(1, rank)))]
+    return _program("compact", arrays, numbers, macros, body, debug)
+
+
+def _bins_program(key: Any, target: str, debug: bool) -> Program:
+    """`key`: the types of elements and edges, the form, counters in shared memory."""
+    x, kind, form = BY_NAME[key[0]], BY_NAME[key[1]], _FORMS[key[2]]
+    load = f"pa_f32_from_{_HALVES[x.name]}(x)" if x.name in _HALVES else "(x)"
+    macros = {"T": x.ctype, "KIND": kind.ctype, "LOAD(x)": load, "FORM": form, "COUNTERS": key[3]}
+    edges = x if key[2] == "value" else kind
+    arrays = [("x", x, 0), ("edges", edges, 0), ("out", int64, 0)]
+    body = "    g.n = s->x_n0, g.bins = s->out_n0, g.scale = s->scale;\n"
+    return _program("bins", arrays, [("scale", float64)], macros, body, debug, work="*")
+
+
+_KERNELS = {
+    "scan": TextKernel("scan", _scan_program),
+    "count": TextKernel("count", _count_program),
+    "compact": TextKernel("compact", _compact_program),
+    "bins": TextKernel("bins", _bins_program),
+}

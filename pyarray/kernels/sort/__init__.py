@@ -1,0 +1,1 @@
+"""Sorts, selections, searches in sorted arrays, unique elements."""

@@ -1,0 +1,148 @@
+"""Binary search in sorted arrays, and what a sorted array says about which of its elements are equal."""
+
+from __future__ import annotations
+
+import functools
+
+from ...array import ndarray
+from ...dtypes import bool_, int64, uint8
+from ...jit.kernel import Kernel, from_text
+from ...lang.markers import known
+from ..workspace import scratch
+
+# Whether x is before the key, without branches: half of them would be guessed wrong. NaN is the largest.
+_BEFORE = {
+    ("i", "left"): "x < key",
+    ("i", "right"): "x <= key",
+    ("f", "left"): "(x < key) | ((key != key) & (x == x))",
+    ("f", "right"): "(x <= key) | (key != key)",
+    # what is NaN stands at the end, and no key is equal to it
+    ("c", "left"): "(x == x) & ((real(x) < real(key)) | ((real(x) == real(key)) & (imag(x) < imag(key))))",
+}
+
+
+def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
+    """For each key the number of elements of the sorted 1-D array `a` before it; with `right`, of those equal
+    to it too. NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
+    out = scratch(keys._shape, int64, keys.device)
+    if out._size:
+        _search_kernel(a._dtype.kind, "right" if right else "left", False)(out, a, keys, False)
+    return out
+
+
+def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
+    """For each key whether it is in the sorted 1-D array `a`, or with `invert` whether it isn't. Both are
+    contiguous, 1-D and of one dtype."""
+    out = scratch(keys._shape, bool_, keys.device)
+    if out._size:
+        _search_kernel(a._dtype.kind, "left", True)(out, a, keys, invert)
+    return out
+
+
+def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bool) -> ndarray:
+    """As `contains`, of integers in any order: all of `a` are from `low` (within 2**62 of 0) to `high`."""
+    table = scratch((high - low + 1,), uint8, keys.device)
+    table[...] = 0
+    out = scratch(keys._shape, bool_, keys.device)
+    _mark_kernel()(table, a, low)
+    _look_up_kernel()(out, table, keys, low, invert)
+    return out
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _mark_kernel() -> Kernel:
+    text = """def mark(table, a, low: int):
+    for t in range(a.shape[0]):
+        table[int64(a[t]) - low] = 1
+"""
+    return from_text("mark", text, {"int64": int64})
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _look_up_kernel() -> Kernel:
+    text = """def look_up(out, table, keys, low: int, invert: bool):
+    for t in range(out.shape[0]):
+        at = int64(keys[t]) - low
+        inside = (at >= 0) & (at < table.shape[0])
+        out[t] = (inside & (table[at if inside else 0] != 0)) != invert
+"""
+    return from_text("look_up", text, {"int64": int64})
+
+
+# The kind says how NaNs compare; side and answer are the rest of the text; dtypes are in its variants' keys.
+@functools.cache
+def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
+    before = _BEFORE[kind if kind in "fc" else "i", side]
+    result = "(low < a.shape[0] and a[min(low, a.shape[0] - 1)] == key) != invert" if found else "low"
+    text = f"""def search(out, a, keys, invert: bool):
+    for t in range(out.shape[0]):
+        key = keys[t]
+        low = int64(0)
+        left = int64(a.shape[0])
+        while left > 0:
+            half = (left + 1) >> 1
+            x = a[low + half - 1]
+            low += half * int64({before})
+            left -= half
+        out[t] = {result}
+"""
+    return from_text("search", text, {"int64": int64, "real": known.real, "imag": known.imag})
+
+
+def edges(x: ndarray, equal_nan: bool) -> ndarray:
+    """Whether each element of the sorted 1-D array `x` differs from the one before; the first one does."""
+    out = scratch(x._shape, bool_, x.device)
+    if out._size:
+        _edges_kernel(x._dtype.kind)(out, x, equal_nan)
+    return out
+
+
+# How NaNs compare follows from the kind; dtypes are in its variants' keys.
+@functools.cache
+def _edges_kernel(kind: str) -> Kernel:
+    same = "x[t] == x[t - 1]"
+    if kind in "fc":
+        same += " or (equal_nan and x[t] != x[t] and x[t - 1] != x[t - 1])"
+    text = f"""def edges(out, x, equal_nan: bool):
+    for t in range(x.shape[0]):
+        out[t] = t == 0 or not ({same})
+"""
+    return from_text("edges", text, {})
+
+
+def lengths(starts: ndarray, size: int) -> ndarray:
+    """How many elements there are from each of `starts` to the next one, or to `size` (int64)."""
+    out = scratch(starts._shape, int64, starts.device)
+    if out._size:
+        _lengths_kernel()(out, starts, size)
+    return out
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _lengths_kernel() -> Kernel:
+    text = """def lengths(out, starts, size: int):
+    for k in range(out.shape[0]):
+        out[k] = (starts[k + 1] if k + 1 < out.shape[0] else size) - starts[k]
+"""
+    return from_text("lengths", text, {})
+
+
+def number_groups(order: ndarray, group: ndarray) -> ndarray:
+    """`out[order[t]] = group[t] - 1`, where `order` has each position once."""
+    out = scratch(order._shape, int64, order.device)
+    if out._size:
+        _number_kernel()(out, order, group)
+    return out
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _number_kernel() -> Kernel:
+    text = """def number_groups(out, order, group):
+    for t in range(order.shape[0]):
+        out[order[t]] = group[t] - 1
+"""
+    return from_text("number_groups", text, {})

@@ -1,0 +1,115 @@
+"""Elements of sorted rows at fractions of their length, and between."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...array import ndarray
+from ...dtypes import float64, int64
+from ...jit.kernel import Kernel, from_text
+from ...lang.markers import known, ndrange
+
+# How the place v = count * q + alpha + q * (1 - alpha - beta) - 1 becomes one between two neighbours (Hyndman
+# and Fan, Sample Quantiles in Statistical Packages, 1996): the fraction g after element f.
+FRACTIONS = {
+    "between": "g",
+    "mean": "g",  # of the two middle elements: a median is infinite where one of them is
+    "lower": "0.0",
+    "higher": "1.0 if g > 0.0 else 0.0",
+    "nearest": "1.0 if g > 0.5 or (g == 0.5 and odd) else 0.0",
+    "midpoint": "0.5 if g > 0.0 else 0.0",
+    "step": "1.0 if g > 0.0 else 0.0",
+    "averaged": "1.0 if g > 0.0 else 0.5",
+    "even": "0.0 if g == 0.0 and odd else 1.0",
+}
+
+_BETWEEN = """a = float64(rows[r, low])
+        b = float64(rows[r, min(low + 1, count - 1)])
+        value = b if share == 1.0 else a if share == 0.0 or a == b else a + (b - a) * share
+        if share >= 0.5 and share < 1.0 and a != b:
+            value = b - (b - a) * (1.0 - share)"""
+_MEAN = """a = float64(rows[r, low])
+        b = float64(rows[r, min(low + 1, count - 1)])
+        value = a if share == 0.0 or a == b else (a + b) * 0.5"""
+
+
+def places_of(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) -> set[int]:
+    """Which elements of a sorted row of `count` numbers `pick` reads for the quantiles `q`, besides the last
+    one: the kernel's computation, step by step."""
+    v = float(count - 1) * q
+    if alpha != 1.0 or beta != 1.0:
+        v = float(count) * q + (alpha + q * (1.0 - alpha - beta)) - 1.0
+    low = np.clip(np.floor(v).astype(np.int64), 0, count - 1)
+    return {*low.reshape(-1).tolist(), *np.minimum(low + 1, count - 1).reshape(-1).tolist()}
+
+
+def pick(
+    out: ndarray, rows: ndarray, q: ndarray, fraction: str, alpha: float, beta: float, skip_nan: bool
+) -> None:
+    """`out[i, r]` = the quantile `q[i]` of the sorted row `rows[r]`, of which without `skip_nan` only the
+    elements at `places_of` and the last one are read: NaN where the row has one, which with
+    `skip_nan` doesn't count, and where it has no number."""
+    if out._size:
+        floating = rows._dtype.kind == "f"
+        kernel = _pick_kernel(fraction, floating, out._dtype.kind == "f")
+        kernel(out, rows, q, alpha, beta, skip_nan)
+
+
+# The method, NaNs and mixing are all that differs in the text; dtypes are in its variants' keys.
+@functools.cache
+def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
+    """Elements of a floating type are computed in float64."""
+    exact = "out[i, r] = rows[r, min(low + 1, count - 1)] if share > 0.5 else rows[r, low]"
+    between = _MEAN if fraction == "mean" else _BETWEEN
+    nan = "skip_nan" if floating else "True"
+    store = exact
+    if mixed:
+        store = f"""{between}
+        if count == 0 or (not {nan} and last != last):
+            value = nan
+        out[i, r] = value"""
+    search = (
+        """
+        if last != last:
+            left = count
+            count = int64(0)
+            while left > 0:
+                half = left >> 1
+                x = rows[r, count + half]
+                if x == x:
+                    count += half + 1
+                    left -= half + 1
+                else:
+                    left = half"""
+        if floating
+        else ""
+    )
+    text = f"""def quantile(out, rows, q, alpha: float64, beta: float64, skip_nan: bool):
+    for i, r in ndrange(out.shape[0], out.shape[1]):
+        count = int64(rows.shape[1])
+        last = rows[r, rows.shape[1] - 1]{search}
+        v = float64(count - 1) * q[i]
+        if alpha != 1.0 or beta != 1.0:
+            v = float64(count) * q[i] + (alpha + q[i] * (1.0 - alpha - beta)) - 1.0
+        f = floor(v)
+        g = v - f
+        odd = (int64(f) & 1) == 1
+        share = {FRACTIONS[fraction]}
+        low = int64(f)
+        if f < 0.0:
+            low = int64(0)
+            share = 0.0
+        low = max(min(low, count - 1), 0)
+        {store}
+"""
+    scope = {
+        "ndrange": ndrange,
+        "float64": float64,
+        "int64": int64,
+        "floor": known.floor,
+        "nan": float("nan"),
+    }
+    return from_text("quantile", text, scope)

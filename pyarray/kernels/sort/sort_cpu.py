@@ -1,0 +1,129 @@
+"""Sorts of elements of 2, 4 and 8 bytes on a CPU, and selections: only some elements come to where a sort
+puts them, or it is said which do. The algorithm is in csrc/device/pa_sort_cpu.h."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ...array import ndarray
+from ...dtypes import DType, int64, uint16, uint32, uint64
+from ...jit.text_kernel import TextKernel
+from ...lang.bounds_checks import Site
+from ...lang.ir import ArrayType, Loc, ScalarType
+from ...lang.pipeline import Program
+from ..matmul.gemm_epilogue import slots_of
+from ..workspace import scratch
+
+if TYPE_CHECKING:
+    from .sort import Order
+
+WORDS: dict[int, DType] = {4: uint32, 8: uint64}
+TASKS = 64  # rows that are sorted at a time, each with memory of its own
+SHORT = 16  # elements that are sorted without memory, whatever the vectors
+MOST = 8  # places that are selected at most
+NARROW = 1 << 19  # elements of a row of 2 bytes each up to which it is sorted as one of 4
+
+_SIZES = ("rows", "n", "tasks", "also", "flip", "limit", "nan", "zero", "kths")
+_PLACES = tuple(f"k{k}" for k in range(MOST))
+_ARRAYS = ("out", "x", "tmp", "places")
+
+
+def sort_rows(out: ndarray, x: ndarray, order: Order, kth: tuple[int, ...] = ()) -> None:
+    """`out[r] = sorted(x[r])`. All are 2-D and contiguous, their elements are unsigned integers of 4 or 8
+    bytes (of 2 where all is sorted), of which `order` makes keys; they share no memory.
+
+    With `kth`, up to MOST different places in order, only the elements that come there do; what is before
+    such a place isn't larger, and what is after it isn't smaller.
+    """
+    _launch(out, x, scratch((0,), int64, x.device), order, kth)
+
+
+def places_rows(out: ndarray, x: ndarray, order: Order, kth: tuple[int, ...]) -> None:
+    """The positions (int64) of the elements that `sort_rows` would write with `kth`, at least one place."""
+    _launch(scratch(x._shape, x._dtype, x.device), x, out, order, kth)
+
+
+def _launch(out: ndarray, x: ndarray, places: ndarray, order: Order, kth: tuple[int, ...]) -> None:
+    rows, n = x._shape
+    tasks = min(rows, TASKS)
+    size = tasks * n if n > SHORT else 0
+    if x.itemsize == 2:
+        size += 2 * x._size
+    tmp = scratch((size,), _words(x.itemsize)["tmp"], x.device)
+    given = kth + (0,) * (MOST - len(kth))
+    flat = (_flat(a) for a in (out, x, tmp, places))
+    _KERNEL.launch(x.itemsize, x.device, rows, n, tasks, *_signed(order, x.itemsize), len(kth), *given, *flat)
+
+
+def _signed(order: Order, itemsize: int) -> tuple[int, ...]:
+    """What the text makes keys with, which are signed there; those of 2 bytes are upper halves."""
+    top, shift = 1 << 8 * itemsize - 1, 16 if itemsize == 2 else 0
+    limit = order.limit if order.also else top - 1
+    bits = order.also, order.flip ^ top, limit, order.nan, order.zero
+    return tuple(((value ^ top) - top) << shift for value in bits)
+
+
+def _words(itemsize: int) -> dict[str, DType]:
+    """The types of the arrays of elements."""
+    if itemsize == 2:
+        return {"out": uint16, "x": uint16, "tmp": uint32}
+    return dict.fromkeys(_ARRAYS[:3], WORDS[itemsize])
+
+
+def _flat(x: ndarray) -> ndarray:
+    flat: ndarray = x._view(0, (x._size,), (x.itemsize,))
+    return flat
+
+
+def _program(itemsize: int, target: str, debug: bool) -> Program:
+    kinds = _words(itemsize) | {"places": int64}
+    params: list[tuple[str, Any]] = [(name, ScalarType(int64)) for name in _SIZES + _PLACES]
+    params += [(name, ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
+    here = Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
+    sites = [Site("index", here, "sort", (name,), 0, 1) for name in _ARRAYS]
+    sites += [Site("index", here, "sort", ("x",), axis, 2) for axis in range(2)]
+    directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
+    text = _text(itemsize, params, debug)
+    return Program("sort", text, "kernel_sort", tuple(params), directions, tuple(sites))
+
+
+def _text(itemsize: int, params: Any, debug: bool) -> str:
+    fields = "".join(f"    job.{name} = (pa_key)s->{name};\n" for name in _SIZES[3:8])
+    fields += "".join(f"    job.{name} = s->{name};\n" for name in ("rows", "n", "tasks", "kths"))
+    narrow, checks = itemsize == 2, ""
+    sort = "pa_sort_all(&job)"
+    if narrow:
+        sort = "pa_sort_all_narrow(&job, (const uint16_t *)s->x_data, (uint16_t *)s->out_data)"
+    if debug:
+        needed = {"out": "rows * job.n", "x": "rows * job.n", "tmp": f"tasks * (job.n > {SHORT} ? job.n : 0)"}
+        needed["tmp"] += " + 2 * job.rows * job.n" if narrow else ""
+        needed["places"] = "rows * (job.places ? job.n : 0)"
+        checks = "".join(
+            f"    if (!pa_sort_holds(rt, {site}, job.{needed[name]}, s->{name}_n0)) return;\n"
+            for site, name in enumerate(_ARRAYS)
+        )
+    return f"""#include <pa_base.h>
+{"#define PA_DEBUG_CHECKS 1" if debug else ""}
+#define PA_S_BITS {32 if narrow else 8 * itemsize}
+#define PA_S_SITE {len(_ARRAYS)}
+#include <{"pa_sort_narrow.h" if narrow else "pa_sort_cpu.h"}>
+
+typedef struct {{
+{slots_of(params, debug)}}} sort_slots;
+
+__attribute__((visibility("default"))) void kernel_sort(const void *memory, pa_runtime *rt)
+{{
+    const sort_slots *s = (const sort_slots *)memory;
+    const int64_t kth[] = {{{", ".join(f"s->{name}" for name in _PLACES)}}};
+    pa_sort job = {{0}};
+{fields}    job.kth = kth, job.rt = rt;
+    job.out = (pa_key *)s->out_data, job.x = (const pa_key *)s->x_data, job.tmp = (pa_key *)s->tmp_data;
+    job.places = s->places_n0 ? (int64_t *)s->places_data : 0;
+{checks}    {sort};
+}}
+"""
+
+
+# the text says itself what is a vector; more than -O1 takes twice as long and is no faster
+_KERNEL = TextKernel("sort", _program, flags=("-O1",), cpu_only=True)

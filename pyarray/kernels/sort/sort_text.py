@@ -1,0 +1,365 @@
+"""The kernels of `sort.py`, as text per type of keys."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ...dtypes import DType, int64
+from ...jit.kernel import Kernel, from_text
+from ...lang.markers import ndrange
+
+INSERTED = 32  # elements of a row that insertion sorts faster than counting digits does
+ALIKE = 64  # unordered neighbours that insertion sorts
+
+
+def _scope(word: DType) -> dict[str, Any]:
+    return {"word": word, "ndrange": ndrange, "int64": int64}
+
+
+# Loops over a block are two, so that a launch is seen to be worth several threads.
+_STRIP = 2048
+_KEY = "v ^ (((word(0) - (v >> {top})) & also) ^ flip)"
+_VALUE = "v ^ (((word(0) - ((v ^ flip) >> {top})) & also) ^ flip)"  # of the key v
+_ORDER = "also: word, flip: word, limit: word, nan: word, zero: word"
+
+
+def _level(key: str, positions: bool) -> str:
+    """The key by which one is sorted: of values that are equal it is one. Where positions are sorted, all
+    have it already."""
+    return key if positions else f"(level if {key} == minus else {key})"
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def keys_kernel(word: DType) -> Kernel:
+    """Per block, `found` gets the smallest key, the largest one, and whether there is a `zero`."""
+    top = 8 * word.itemsize - 1
+    text = f"""def sort_keys(keys, x, found, block: int, {_ORDER}, blank: word):
+    for b in range(found.shape[1]):
+        stop = min(b * block + block, x.shape[0])
+        low = flip ^ flip
+        low = ~low
+        high = word(0)
+        minus = word(0)
+        for strip in range(b * block, stop, {_STRIP}):
+            for t in range(strip, min(strip + {_STRIP}, stop)):
+                v = x[t]
+                minus = minus | word(v == zero)
+                v = blank if v == zero else v
+                v = nan if (v & also) > limit else v
+                key = {_KEY.format(top=top)}
+                keys[t] = key
+                low = min(low, key)
+                high = max(high, key)
+        found[0, b] = low
+        found[1, b] = high
+        found[2, b] = minus
+    for once in range(1):
+        for b in range(1, found.shape[1]):
+            found[0, once] = min(found[0, once], found[0, b])
+            found[1, once] = max(found[1, once], found[1, b])
+            found[2, once] = found[2, once] | found[2, b]
+"""
+    return from_text("sort_keys", text, _scope(word))
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
+    """Moves keys (and their positions) to where their digit says. The last pass writes only what is asked
+    for; the first one finds positions and no array of them."""
+    top = 8 * word.itemsize - 1
+    more, moved = "", ["out[r, at] = v"]
+    if positions:
+        more = ", places, moved: bool" + ("" if last else ", to")
+        place = "places[r, t] if moved else places.dtype(t)"
+        moved = [f"out[r, at] = {place}"] if last else ["out[r, at] = v", f"to[r, at] = {place}"]
+    else:
+        more = ", minus: word, level: word"
+        if last:
+            more, moved = f"{more}, also: word, flip: word", [f"out[r, at] = {_VALUE.format(top=top)}"]
+    digit = f"int64(({_level('v', positions)} - low) >> shift) & mask"
+    walk = f"""for strip in range(b * block, stop, {_STRIP}):
+            for t in range(strip, min(strip + {_STRIP}, stop)):"""
+    text = f"""def sort_pass(out, keys, counts, totals, low: word, shift: word, mask: int, block: int{more}):
+    for r, b in ndrange(counts.shape[0], counts.shape[1]):
+        stop = min(b * block + block, keys.shape[1])
+        for d in range(counts.shape[2]):
+            counts[r, b, d] = 0
+        {walk}
+                v = keys[r, t]
+                counts[r, b, {digit}] += 1
+    for r, d in ndrange(counts.shape[0], counts.shape[2]):
+        before = counts.dtype(0)
+        for b in range(counts.shape[1]):
+            count = counts[r, b, d]
+            counts[r, b, d] = before
+            before += count
+        totals[r, d] = before
+    for r in range(counts.shape[0]):
+        before = counts.dtype(0)
+        for d in range(counts.shape[2]):
+            count = totals[r, d]
+            totals[r, d] = before
+            before += count
+    for r, b in ndrange(counts.shape[0], counts.shape[1]):
+        stop = min(b * block + block, keys.shape[1])
+        for d in range(counts.shape[2]):
+            counts[r, b, d] += totals[r, d]
+        {walk}
+                v = keys[r, t]
+                d = {digit}
+                at = counts[r, b, d]
+                counts[r, b, d] = at + 1
+"""
+    text += "".join(f"                {line}\n" for line in moved)
+    return from_text("sort_pass", text, _scope(word))
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def neighbours_kernel(word: DType) -> Kernel:
+    """Sorts runs of keys that are alike from bit `shift` on, each by the block in which it begins, and writes
+    their positions; `wrong` says where runs are too long for that."""
+
+    def alike(one: str, other: str) -> str:
+        return f"(keys[r, {one}] - low) >> shift == (keys[r, {other}] - low) >> shift"
+
+    text = f"""def sort_neighbours(out, keys, wrong, low: word, shift: word, block: int, places):
+    for r, b in ndrange(wrong.shape[0], wrong.shape[1]):
+        n = keys.shape[1]
+        bad = False
+        s = b * block
+        stop = min(s + block, n)
+        while s < n and s > 0 and {alike("s", "s - 1")}:
+            s += 1
+        for strip in range(0, stop - s, {_STRIP}):
+            for each in range(min({_STRIP}, stop - s)):
+                if s >= stop:
+                    break
+                first = s
+                e = s + 1
+                rising = True
+                while e < n and {alike("e", "first")}:
+                    rising = rising and keys[r, e - 1] <= keys[r, e]
+                    e += 1
+                after = e
+                bad = bad or (not rising and after - first > {ALIKE})
+                for e in range(first + 1, first if rising or bad else after):
+                    key = keys[r, e]
+                    place = places[r, e]
+                    s = e
+                    while s > first and keys[r, s - 1] > key:
+                        keys[r, s] = keys[r, s - 1]
+                        places[r, s] = places[r, s - 1]
+                        s -= 1
+                    keys[r, s] = key
+                    places[r, s] = place
+                for e in range(first, after):
+                    out[r, e] = places[r, e]
+                s = after
+        wrong[r, b] = bad
+"""
+    return from_text("sort_neighbours", text, _scope(word))
+
+
+def _digits_text(word: DType, positions: bool) -> str:
+    """The digits of a row from the last to the first, but for those that all its keys have in common."""
+    move = "places[w, 1 - side, at] = places[w, side, t]" if positions else ""
+    return f"""                for p in range({word.itemsize}):
+                    shift = word(8 * p)
+                    for d in range(256):
+                        counts[w, d] = 0
+                    for t in range(n):
+                        counts[w, int64((keys[w, side, t] >> shift) & word(255))] += 1
+                    if counts[w, int64((keys[w, side, 0] >> shift) & word(255))] < n:
+                        before = counts.dtype(0)
+                        for d in range(256):
+                            count = counts[w, d]
+                            counts[w, d] = before
+                            before += count
+                        for t in range(n):
+                            key = keys[w, side, t]
+                            d = int64((key >> shift) & word(255))
+                            at = counts[w, d]
+                            counts[w, d] = at + 1
+                            keys[w, 1 - side, at] = key
+                            {move}
+                        side = 1 - side
+"""
+
+
+def _rows_text(word: DType, positions: bool) -> str:
+    """A row at a time by each worker: `keys[w, side]` are what is sorted, `places[w, side]` where it was."""
+    top = 8 * word.itemsize - 1
+
+    def pairs(text: str) -> str:  # the same again for positions
+        return f"{text}; {text.replace('keys', 'places').replace('key', 'place')}" if positions else text
+
+    lines = f"""def sort_rows(out, x, keys, counts, per: int, {_ORDER}{", places" if positions else ""}):
+    for w in range(keys.shape[0]):
+        n = x.shape[1]
+        for turn in range(per):
+            r = w * per + turn
+            if r >= x.shape[0]:
+                break
+            minus = False
+            for t in range(n):
+                v = x[r, t]
+                minus = minus or v == zero
+                v = word(0) if v == zero else v
+                v = nan if (v & also) > limit else v
+                keys[w, 0, t] = {_KEY.format(top=top)}
+                {"places[w, 0, t] = t" if positions else ""}
+            side = 0
+            if n <= {INSERTED}:
+                for t in range(1, n):
+                    {pairs("key = keys[w, 0, t]")}
+                    s = t
+                    while s > 0 and keys[w, 0, s - 1] > key:
+                        {pairs("keys[w, 0, s] = keys[w, 0, s - 1]")}
+                        s -= 1
+                    {pairs("keys[w, 0, s] = key")}
+            else:
+{_digits_text(word, positions)}"""
+    if positions:
+        return (
+            lines
+            + """            for t in range(n):
+                out[r, t] = places[w, side, t]
+"""
+        )
+    # Where -0.0 is, the zeros are written once more, in the order in which they stand.
+    return (
+        lines
+        + f"""            for t in range(n):
+                v = keys[w, side, t]
+                out[r, t] = {_VALUE.format(top=top)}
+            if minus and zero != word(0):
+                s = 0
+                while out[r, s] != word(0):
+                    s += 1
+                for t in range(n):
+                    if (x[r, t] & also) == word(0):
+                        out[r, s] = x[r, t]
+                        s += 1
+"""
+    )
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def rows_kernel(word: DType, positions: bool) -> Kernel:
+    return from_text("sort_rows", _rows_text(word, positions), _scope(word))
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def pack_kernel(word: DType, wide: DType) -> Kernel:
+    """Numbers of type `wide` with the elements' keys in the upper half and their positions in the lower."""
+    key = _KEY.format(top=8 * word.itemsize - 1)
+    text = f"""def sort_pack(keys, x, {_ORDER}):
+    for r, t in ndrange(x.shape[0], x.shape[1]):
+        v = x[r, t]
+        v = word(0) if v == zero else v
+        v = nan if (v & also) > limit else v
+        keys[r, t] = (wide({key}) << wide({4 * wide.itemsize})) | wide(t)
+"""
+    return from_text("sort_pack", text, _scope(word) | {"wide": wide})
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def unpack_kernel(wide: DType, positions: bool) -> Kernel:
+    """The positions in such numbers, or the elements at them."""
+    place = f"int64(keys[r, t] & wide({(1 << 4 * wide.itemsize) - 1}))"
+    text = f"""def sort_unpack(out, keys{"" if positions else ", x"}):
+    for r, t in ndrange(keys.shape[0], keys.shape[1]):
+        out[r, t] = {place if positions else f"x[r, {place}]"}
+"""
+    return from_text("sort_unpack", text, {"ndrange": ndrange, "int64": int64, "wide": wide})
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def pack_rows_kernel(word: DType) -> Kernel:
+    """As `pack_kernel` of elements as wide as a number: its lowest `below` bits are a position, those above
+    them how far its key is above the row's least, less the last `lost[r]` bits, for which there is no
+    room. The least and the largest integer may be far from all others, as what stands for a missing number
+    is: they count as their next ones."""
+    bits = 8 * word.itemsize
+    text = f"""def sort_pack_rows(keys, lost, x, below: word, {_ORDER}):
+    for r in range(x.shape[0]):
+        ones = ~(flip ^ flip)
+        low = ones
+        high = word(0)
+        for t in range(x.shape[1]):
+            v = x[r, t]
+            v = word(0) if v == zero else v
+            v = nan if (v & also) > limit else v
+            key = {_KEY.format(top=bits - 1)}
+            keys[r, t] = key
+            low = min(low, key)
+            high = max(high, key)
+        top = word({bits - 1}) - below
+        if also == word(0) and (high - low) >> top > word(1):
+            second = ones
+            last = word(0)
+            for t in range(x.shape[1]):
+                key = keys[r, t]
+                second = min(second, ones if key == low else key)
+                last = max(last, word(0) if key == high else key)
+            high = last + word(1) if second <= last else low + word(1)
+            low = second - word(1) if second <= last else low
+        left_out = word(0)
+        while (high - low) >> left_out >> top > word(1):
+            left_out += word(1)
+        lost[r] = left_out
+        for t in range(x.shape[1]):
+            key = min(max(keys[r, t], low), high) - low
+            keys[r, t] = ((key >> left_out) << below) | word(t)
+"""
+    return from_text("sort_pack_rows", text, _scope(word))
+
+
+# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+@functools.cache
+def unpack_rows_kernel(word: DType) -> Kernel:
+    """The positions in such numbers. Where bits were lost, those whose other bits are alike are ordered by
+    their elements."""
+    key = _KEY.format(top=8 * word.itemsize - 1)
+
+    def key_at(name: str, place: str) -> str:
+        lines = [f"v = x[r, {place}]", "v = word(0) if v == zero else v"]
+        return "; ".join([*lines, "v = nan if (v & also) > limit else v", f"{name} = {key}"])
+
+    text = f"""def sort_unpack_rows(out, keys, lost, x, below: word, {_ORDER}):
+    for r in range(keys.shape[0]):
+        mask = (word(1) << below) - word(1)
+        for t in range(keys.shape[1]):
+            out[r, t] = int64(keys[r, t] & mask)
+        for t in range(1, keys.shape[1] if lost[r] != word(0) else 1):
+            if keys[r, t] >> below == keys[r, t - 1] >> below:
+                place = out[r, t]
+                {key_at("mine", "place")}
+                s = t
+                while s > 0 and keys[r, s - 1] >> below == keys[r, t] >> below:
+                    {key_at("other", "out[r, s - 1]")}
+                    if other <= mine:
+                        break
+                    out[r, s] = out[r, s - 1]
+                    s -= 1
+                out[r, s] = place
+"""
+    return from_text("sort_unpack_rows", text, _scope(word))
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def gather_kernel() -> Kernel:
+    text = """def sort_gather(out, x, places):
+    for r, t in ndrange(x.shape[0], x.shape[1]):
+        out[r, t] = x[r, places[r, t]]
+"""
+    return from_text("sort_gather", text, {"ndrange": ndrange})

@@ -1,0 +1,160 @@
+"""The distinct elements of a sorted array: counted block by block, then written by each block to its
+place; and those of a few numbers as they come, by a table."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ... import array_host
+from ...array import fresh, ndarray
+from ...dtypes import int64, uint64
+from ...jit.kernel import Kernel, from_text
+from ..reduce.reduce import on_grid
+from ..scan import scan_gpu
+from ..scan.nonzero import bits
+from ..workspace import scratch
+from .binary_search import lengths
+
+BLOCK = 1 << 10  # elements of a block
+BLOCKS = 1 << 12  # at most, before blocks get longer
+LATER = 1 << 20  # from so many elements on, a grid takes longer to write them than the host to go on
+
+
+def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarray | None]:
+    """The different elements of the sorted 1-D contiguous array `x`, which has some, and with `counted` how
+    often each occurs (int64). With `equal_nan` all NaNs are one. Waits for the device."""
+    source = x if x._dtype.kind in "fc" else bits(x)
+    if on_grid(x):
+        return _by_blocks(x, source, "differ_nan" if equal_nan else "differ", counted)
+    block = max(BLOCK, -(-x._size // BLOCKS))
+    found = scratch((-(-x._size // block) + 1,), int64, x.device)
+    _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
+    total = array_host.result_size(found)
+    values = scratch((total,), x._dtype, x.device)
+    target = values if source is x else bits(values)
+    if not counted:
+        _values_kernel(source._dtype.kind, False)(target, source, found, block, equal_nan)
+        return values, None
+    starts, counts = (scratch((total,), int64, x.device) for _ in range(2))
+    _values_kernel(source._dtype.kind, True)(target, source, found, block, equal_nan, starts, counts)
+    return values, counts
+
+
+def table_for(most: int, device: Any) -> ndarray:
+    """The table of `first_of_each` for up to `most` different numbers."""
+    return scratch((1 << (2 * most).bit_length(),), uint64, device)
+
+
+def first_of_each(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
+    """Writes those elements of `x`, int64 of 0 or more, that are not among the first `begun` of `out` behind
+    these, each once and as they come, until `out` is full; how many there are then. `table` is that of
+    earlier calls with the same `out`. On the host alone."""
+    found = scratch((1,), int64, out.device)
+    _first_kernel()(out, begun, x, table, found)
+    return int(found.item())
+
+
+# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+@functools.cache
+def _first_kernel() -> Kernel:
+    # open addressing: an element is one more than it is, since 0 is a free place
+    text = """def first_of_each(out, begun: int, x, table, found):
+    for once in range(1):
+        mask = uint64(table.shape[0] - 1)
+        if begun == 0:
+            for t in range(table.shape[0]):
+                table[t] = uint64(0)
+        n = int64(begun)
+        for i in range(x.shape[0]):
+            if n == out.shape[0]:
+                break
+            v = uint64(x[i]) + uint64(1)
+            at = ((v * uint64(0x9E3779B97F4A7C15)) >> uint64(32)) & mask
+            while table[int64(at)] != uint64(0) and table[int64(at)] != v:
+                at = (at + uint64(1)) & mask
+            if table[int64(at)] == uint64(0):
+                table[int64(at)] = v
+                out[n] = x[i]
+                n += 1
+        found[once] = n
+"""
+    return from_text("first_of_each", text, {"int64": int64, "uint64": uint64})
+
+
+def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
+    """`distinct` on a grid; `source` is `x` or its bits."""
+    found = scan_gpu.count(source, test)
+    if x._size < LATER:
+        total = array_host.result_size(found)
+        values = scratch((total,), x._dtype, x.device)
+        scan_gpu.chosen_into(values if source is x else bits(values), source, source, found, test)
+    else:  # they are written while their number is on its way to the host, so there is room for all
+        room = scratch((x._size,), x._dtype, x.device)
+        size = array_host.result_size_later(found)
+        scan_gpu.chosen_into(room if source is x else bits(room), source, source, found, test)
+        total = size()
+        values = fresh(room._buffer, (total,), x._strides, total, x._dtype, room._key)
+        if 2 * total < x._size:
+            values = values.copy()
+    if not counted:
+        return values, None
+    starts = scratch((1, total), int64, x.device)
+    scan_gpu.positions_into(starts, source, found, x._shape, test)
+    return values, lengths(starts.reshape(total), x._size)
+
+
+def _begins(kind: str, index: str) -> str:
+    """Whether x[t] differs from the element before it."""
+    differs = f"x[{index}] != x[{index} - 1]"
+    if kind in "fc":
+        alike = f"equal_nan & (x[{index}] != x[{index}]) & (x[{index} - 1] != x[{index} - 1])"
+        differs = f"({differs}) & (not ({alike}))"
+    return differs
+
+
+# How NaNs compare follows from the kind; dtypes are in its variants' keys.
+@functools.cache
+def _count_kernel(kind: str) -> Kernel:
+    text = f"""def count_distinct(found, x, block: int, equal_nan: bool):
+    for b in range(found.shape[0] - 1):
+        first = b * block
+        n = int64(first == 0)
+        for t in range(max(first, 1), min(first + block, x.shape[0])):
+            n += int64({_begins(kind, "t")})
+        found[b + 1] = n
+    for zero in range(1):
+        found[zero] = 0
+        for b in range(2, found.shape[0]):
+            found[b] += found[b - 1]
+"""
+    return from_text("count_distinct", text, {"int64": int64})
+
+
+# The kind says how NaNs compare, `counted` what is written; dtypes are in its variants' keys.
+@functools.cache
+def _values_kernel(kind: str, counted: bool) -> Kernel:
+    """Each element is written before it is known whether it is like the one before: a branch would often be
+    guessed wrong."""
+    more = ", starts, counts" if counted else ""
+    text = f"""def distinct(values, x, found, block: int, equal_nan: bool{more}):
+    for b in range(found.shape[0] - 1):
+        t = b * block
+        at = found[b]
+        n = min(block, x.shape[0] - t)
+        if found[b + 1] - at == n:
+            for k in range(n):
+                values[at + k] = x[t + k]
+                {"starts[at + k] = t + k" if counted else ""}
+        else:
+            while at < found[b + 1]:
+                values[at] = x[t]
+                {"starts[at] = t" if counted else ""}
+                at += int64(t == 0 or {_begins(kind, "t")})
+                t += 1
+"""
+    if counted:
+        text += """    for k in range(counts.shape[0]):
+        counts[k] = (starts[k + 1] if k + 1 < counts.shape[0] else x.shape[0]) - starts[k]
+"""
+    return from_text("distinct", text, {"int64": int64})

@@ -1,0 +1,155 @@
+"""Debug mode: numbers every access that isn't proven to be inside, and keeps the table that turns numbers
+into words.
+
+The check itself stands inside the access that `emit` writes. What is proven is `prove`'s business; what can
+be tested for many accesses at once, `hoist`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import NoneType
+from typing import Any
+
+from .bounds_elimination import proven
+from .directions import result_roots, root, view_roots
+from .ir import (
+    ArrayType,
+    Atomic,
+    Cast,
+    Const,
+    For,
+    Function,
+    Invoke,
+    Let,
+    Load,
+    Loc,
+    Local,
+    Reshape,
+    Select,
+    Slice,
+    Store,
+    SubView,
+    Tree,
+    rewrite,
+)
+from .loop_extents import extents
+
+
+@dataclass(frozen=True)
+class Site:
+    """One number of the failure record. `argument` names the parameters of `function` that the array may be a
+    view of; of a call, `roots` maps the callee's array parameters to the caller's. `view` is None for a
+    parameter itself, else the variable that holds the view, or ""; `views` are these of a call's arrays.
+    `unsigned`: the index was a uint64, which the record holds as an int64."""
+
+    kind: str
+    loc: Loc
+    function: str
+    argument: tuple[str, ...] = ()
+    axis: int | None = None
+    ndim: int = 1
+    roots: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    view: str | None = None
+    views: tuple[tuple[str, str | None], ...] = ()
+    unsigned: bool = False
+
+
+def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
+    """The tree with `site` set on each call, and on each access and on what is tested of each loop if it
+    isn't proven, and the sites by number."""
+    sites: list[Site] = []
+    by_symbol, results = {f.symbol: f for f in tree.functions}, result_roots(tree)
+    functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
+    numbered = Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
+    return _without(numbered, sites, proven(numbered))
+
+
+def _without(tree: Tree, sites: list[Site], proven: frozenset[int]) -> tuple[Tree, tuple[Site, ...]]:
+    """The tree without the proven sites, the others numbered anew."""
+    kept: list[Site] = []
+
+    def change(node: Any) -> Any:
+        old = getattr(node, "site", None)
+        if old is None:
+            return node
+        if old in proven:
+            return replace(node, site=None)
+        new = len(kept)
+        kept.extend(sites[old : old + _count(node)])
+        return replace(node, site=new)
+
+    functions = tuple(replace(f, body=tuple(rewrite(s, change) for s in f.body)) for f in tree.functions)
+    body = tuple(rewrite(s, change) for s in tree.kernel.body)
+    return Tree(replace(tree.kernel, body=body), functions), tuple(kept)
+
+
+def _count(node: Any) -> int:
+    """How many sites it has: one for each axis that is tested."""
+    if isinstance(node, (Load, Store, Atomic)):
+        return len(node.index)
+    return len(node.parts) if isinstance(node, Slice) else 1
+
+
+def _numbered(
+    function: Function, functions: dict[str, Function], results: dict[str, frozenset[int]], sites: list[Site]
+) -> Function:
+    roots = view_roots(function, results)
+    launched = {found.loop for found in extents(function)}
+
+    def view_of(array: Any) -> str | None:
+        """`Site.view` of an array: its axes are then not those of the argument."""
+        if isinstance(array, Let):
+            return view_of(array.body)
+        if isinstance(array, Select):
+            return None if view_of(array.a) is view_of(array.b) is None else ""
+        if not isinstance(array, Local):
+            return ""
+        if array.name not in roots:
+            return None
+        return "" if array.name.startswith(".") else array.name
+
+    def names_of(array: Any) -> tuple[str, ...]:
+        return tuple(sorted(root(array, roots, results)))
+
+    def number(node: Any, kind: str, index: tuple[Any, ...] = (None,)) -> int:
+        first, array, view = len(sites), names_of(node.array), view_of(node.array)
+        for axis, given in enumerate(index):
+            unsigned = isinstance(given, Cast) and given.a.type.dtype.name == "uint64"
+            ndim = node.array.type.ndim
+            sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
+        return first
+
+    def change(node: Any) -> Any:
+        if isinstance(node, (Load, Store, Atomic)):
+            return replace(node, site=number(node, "index", node.index)) if node.index else node
+        if isinstance(node, Slice):
+            return replace(node, site=number(node, "slice", node.parts))
+        if isinstance(node, SubView):
+            return replace(node, site=number(node, "subview"))
+        if isinstance(node, Reshape):
+            return replace(node, site=number(node, "shape"))
+        if isinstance(node, For):
+            kind = _tested(node, launched)
+            if kind is None:
+                return node
+            sites.append(Site(kind, node.loc, function.name))
+            return replace(node, site=len(sites) - 1)
+        if isinstance(node, Invoke):
+            callee = functions[node.function]
+            pairs = zip(callee.params, node.args, strict=True)
+            arrays = [(name, a) for (name, kind), a in pairs if isinstance(kind, ArrayType)]
+            names = tuple((name, names_of(a)) for name, a in arrays)
+            views = tuple((name, view_of(a)) for name, a in arrays)
+            sites.append(Site("call", node.loc, function.name, roots=names, views=views))
+            return replace(node, site=len(sites) - 1)
+        return node
+
+    return replace(function, body=tuple(rewrite(s, change) for s in function.body))
+
+
+def _tested(node: For, launched: set[int]) -> str | None:
+    """What is tested of a loop; the launch tests the sizes of the loops `launched`."""
+    if len(node.ranges) != 1:  # several have no steps
+        return None if node.loop is None or node.loop in launched else "sizes"
+    return None if isinstance(node.ranges[0].step, (Const, NoneType)) else "step"

@@ -1,0 +1,241 @@
+"""C text of a loop whose variable is divided (`delinearization.py`): rows in which the last digit counts, and the
+digits before it like an odometer. There are rows whatever the bounds are: the first and the last one are cut.
+A GPU's thread, which has an iteration of its own, takes its number apart once, by a division for each digit,
+of 32 bits where it has no more.
+
+A place that isn't positive when the loop runs, a product of more than 64 bits, and a negative start take the
+loop as it was written, as rows of one iteration do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .delinearization import Product, Split, find_split
+from .emit_expressions import Values, cname
+from .ir import For
+
+_PAD = "    "
+_SHORT = 2  # iterations of a row that are cheaper than their division
+
+
+class Span(NamedTuple):
+    """A loop in C of `k` over [first, past); `declared` stands at the beginning of its body."""
+
+    k: str
+    first: str
+    past: str
+    declared: str = ""
+
+    def head(self, depth: int) -> str:
+        """Its `for`, around a body at that depth."""
+        pad, k = _PAD * (depth - 1), self.k
+        text = f"{pad}for (int64_t {k} = {self.first}; {k} < {self.past}; ++{k}) {{\n"
+        return text + (f"{pad}    {self.declared}\n" if self.declared else "")
+
+
+Body = Callable[[Span, int], str]  # the loop, with its body at that depth
+
+
+def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Body) -> str | None:
+    """Iterations [first, last) of a loop's last variable, both C names; None where it isn't split."""
+    split = _find(code, loop)
+    if not isinstance(split, Split):
+        return None
+    code.counters += 1
+    rows = _Rows(code, split, loop.variables[-1], first, last, body)
+    code.notes[loop.loc.line, f"loop over {rows.told()}: rows, in which the digits are counted"] = None
+    return rows.text(depth)
+
+
+def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | None:
+    """Of a loop whose iterations are shared out among the threads of a GPU: what stands before the loop, what
+    stands behind the variable in each iteration, and what stands for its divisions."""
+    split = None if code.debug else find_split(loop, rows=False)
+    if not isinstance(split, Split):
+        return None
+    code.counters += 1
+    thread = _Thread(code, split, loop.variables[-1])
+    code.notes[loop.loc.line, f"loop over {thread.told()}: one division a digit in each thread"] = None
+    return thread.text()
+
+
+def why_not(code: Values, loop: For, depth: int) -> str:
+    """A comment that says why a loop is not split whose variable is divided."""
+    reason = _find(code, loop)
+    if not isinstance(reason, str):
+        return ""
+    name = loop.variables[-1]
+    code.notes[loop.loc.line, f"loop over {name}: its divisions stay: {reason}"] = None
+    return f"{_PAD * depth}/* not split: {_comment(name)}: {reason} */\n"
+
+
+def _find(code: Values, loop: For) -> Split | str | None:
+    return None if code.debug else find_split(loop, _has_rows(code, loop))
+
+
+def _has_rows(code: Values, loop: For) -> bool:
+    """Each thread of a GPU has iterations of its own of a parallel loop, and no rows."""
+    return code.dialect.blocks or loop.loop is None
+
+
+class _Chain:
+    """The names of one chain's digits, numbered from 1, the fastest; `q` are the quotients above them."""
+
+    def __init__(self, points: tuple[Product, ...], tag: str):
+        self.tag, self.last_digit = tag, f"r{tag}1"
+        self.sizes: list[Product] = []
+        for low, high in itertools.pairwise(points):
+            size = high.over(low)
+            assert size is not None
+            self.sizes.append(size)
+        self.numbers = range(1, len(self.sizes) + 1)
+
+    def n(self, k: int) -> str:
+        return f"n{self.tag}{k}"
+
+    def r(self, k: int) -> str:
+        return f"r{self.tag}{k}"
+
+    def q(self, k: int) -> str:
+        return f"q{self.tag}{k}"
+
+    def value(self, low: int, high: int | None, variable: str) -> str:
+        """`(i % point high) // point low`."""
+        if high is None:
+            return self.q(low) if low else variable
+        digit = [self.last_digit, *(self.r(k) for k in range(2, high + 1))]
+        if low == high:
+            return "0"
+        text = digit[high - 1]
+        for k in range(high - 1, low, -1):
+            text = f"({text} * {self.n(k)} + {digit[k - 1]})"
+        return text
+
+
+class _Digits:
+    """One split loop."""
+
+    def __init__(self, code: Values, split: Split, variable: str):
+        self.code, self.split, self.variable, self.tag = code, split, variable, f"{code.counters}_"
+        self.ok, self.name = f"digits{self.tag}", cname(variable)
+        self.chains = [_Chain(c, f"{self.tag}{k}_" if k else self.tag) for k, c in enumerate(split.chains)]
+
+    def told(self) -> str:
+        whole = ", of which the range is a multiple" if self.split.whole else ""
+        rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
+        cuts = ", and at ".join(" | ".join(str(p) for p in c) for c in self.split.chains)
+        return f"{self.variable} at {cuts}{whole}{rest}"
+
+    def comment(self) -> str:
+        return f"/* split: {_comment(self.told())} */"
+
+    def head(self, tests: list[str], pad: str) -> str:
+        """The sizes of the digits, and whether the loop can run over them: further `tests`."""
+        ok = self.ok
+        symbols = sorted({s for c in self.chains for size in c.sizes for s in size.symbols})
+        names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
+        text = ""
+        for symbol, name in names.items():
+            text += f"{pad}const int64_t {name} = {self.code.expr(self.split.symbols[symbol.name])};\n"
+        tests = [*tests, *(f"{name} > 0" for name in names.values())]
+        text += f"{pad}bool {ok} = {' && '.join(tests) or 'true'};\n"
+        for c in self.chains:
+            for k, size in enumerate(c.sizes, 1):
+                parts = [names[s] for s in size.symbols]
+                made = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
+                text += f"{pad}const int64_t {c.n(k)} = {made};\n"
+            if len(c.sizes) > 1:
+                text += f"{pad}(void){self.product([c.n(k) for k in c.numbers])};\n"
+        return text
+
+    def product(self, parts: list[str]) -> str:
+        """Which clears `ok` where 64 bits don't hold it."""
+        made = parts[0]
+        for part in parts[1:]:
+            made = f"pa_bound_mul({made}, {part}, &{self.ok})"
+        return made
+
+    def terms(self) -> dict[Any, str]:
+        """What stands for each division."""
+        pairs = self.split.terms.items()
+        return {e: self.chains[c].value(low, high, self.name) for e, (c, low, high) in pairs}
+
+
+class _Thread(_Digits):
+    """One iteration, whose number a thread takes apart."""
+
+    def text(self) -> tuple[str, str, dict[Any, str]]:
+        """What stands before the loop, behind the variable in each iteration, and for its divisions."""
+        code, own, name = self.code, f"own{self.tag}", self.name
+        head = f"    {self.comment()}\n{self.head([], '    ')}"
+        lines = f"const bool {own} = {self.ok} && {name} >= 0;"
+        for c in self.chains:
+            for k in c.numbers:
+                rest, q, r, n = c.q(k - 1) if k > 1 else name, c.q(k), c.r(k), c.n(k)
+                lines += f" const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, "
+                lines += f"{r} = {rest} - {q} * {n}; (void){r};"
+        terms = {e: f"({own} ? {digit} : {code.expr(e)})" for e, digit in self.terms().items()}
+        return head, lines, terms
+
+
+class _Rows(_Digits):
+    """A loop over rows."""
+
+    def __init__(self, code: Values, split: Split, variable: str, first: str, last: str, body: Body):
+        super().__init__(code, split, variable)
+        self.first, self.last, self.body = first, last, body
+        for k, c in enumerate(self.chains):  # others are as far from the first one in all of a row
+            c.last_digit = f"(d{self.tag} + by{c.tag})" if k else f"d{self.tag}"
+
+    def text(self, depth: int) -> str:
+        code, pad, ok = self.code, _PAD * depth, self.ok
+        text = f"{pad}{{ {self.comment()}\n{self.head([f'{self.first} >= 0'], pad + _PAD)}"
+        long = " && ".join(f"{c.n(1)} >= {_SHORT}" for c in self.chains)
+        text += f"{pad}    {ok} = {ok} && {long};\n{pad}    if ({ok}) {{\n"
+        outer = code.digits
+        code.digits = outer | self.terms()
+        text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
+        code.digits = outer
+        whole = self.body(Span(self.name, self.first, self.last), depth + 3)
+        return f"{text}{pad}    }} else {{\n{whole}{pad}    }}\n{pad}}}\n"
+
+    def start(self, pad: str) -> str:
+        """The digits of the first iteration."""
+        text = ""
+        for c in self.chains:
+            for k in c.numbers:
+                rest, n = c.q(k - 1) if k > 1 else self.first, c.n(k)
+                text += f"{pad}int64_t {c.r(k)} = {rest} % {n}, {c.q(k)} = {rest} / {n};\n"
+        return text
+
+    def rows(self, depth: int) -> str:
+        """A row ends where the first of the last digits does."""
+        tag, last, pad = self.tag, self.last, _PAD * depth
+        t, row, first = f"at{tag}", f"row{tag}", self.chains[0].r(1)
+        text = f"{pad}for (int64_t {t} = {self.first}; {t} < {last};) {{\n"
+        text += f"{pad}    int64_t {row} = {last} - {t};\n"
+        for c in self.chains:
+            text += f"{pad}    if ({c.n(1)} - {c.r(1)} < {row}) {row} = {c.n(1)} - {c.r(1)};\n"
+        text += f"{pad}    const int64_t base{tag} = {t} - {first}, end{tag} = {first} + {row};\n"
+        for c in self.chains[1:]:
+            text += f"{pad}    const int64_t by{c.tag} = {c.r(1)} - {first};\n"
+        span = Span(f"d{tag}", first, f"end{tag}", f"const int64_t {self.name} = base{tag} + d{tag};")
+        text += self.body(span, depth + 2) + f"{pad}    {t} += {row};\n"
+        return text + "".join(self.step(c, pad + _PAD) for c in self.chains) + f"{pad}}}\n"
+
+    def step(self, c: _Chain, pad: str) -> str:
+        """The digits of the next row."""
+        text, tail = f"{pad}{c.r(1)} += row{self.tag};\n", ""
+        for k in c.numbers:
+            inner = pad + _PAD * (k - 1)
+            text += f"{inner}if ({c.r(k)} == {c.n(k)}) {{\n{inner}    {c.r(k)} = 0;\n{inner}    ++{c.q(k)};\n"
+            text += f"{inner}    ++{c.r(k + 1)};\n" if k < len(c.sizes) else ""
+            tail = f"{inner}}}\n{tail}"
+        return text + tail
+
+
+def _comment(text: str) -> str:
+    return text if text.isascii() else ascii(text)

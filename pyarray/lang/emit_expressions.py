@@ -1,0 +1,365 @@
+"""C text of expressions. `emit_code` adds the statements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType
+from . import emit_views as views
+from .dialect import Dialect
+from .emit_cast import bitcast, cast, saturate
+from .emit_reshape import numbered, reshaper
+from .infer_names import MIRRORED
+from .ir import (
+    ArrayType,
+    Atomic,
+    Binary,
+    Builtin,
+    Cast,
+    Compare,
+    Const,
+    Convert,
+    Expr,
+    For,
+    Invoke,
+    Item,
+    Let,
+    Load,
+    Local,
+    Logic,
+    Pack,
+    Range,
+    Reshape,
+    Select,
+    Size,
+    Slice,
+    Stmt,
+    Store,
+    Stride,
+    SubView,
+    TupleType,
+    Unary,
+    walk,
+)
+from .reshape_indexing import Notes
+from .specializations import Pins, fold
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+
+def cname(name: str) -> str:
+    """The variable's name in C. The prefix keeps all that users write apart from words of C, macros,
+    functions of the headers and our own names, none of which begin like that; the escape tells `é` from the
+    letters of its code, and writes the paths of fields: `p.v`, `t[0]`."""
+    if name.startswith("."):
+        return f"t_{name[1:]}"
+    if name.isascii() and name.isidentifier():
+        return f"v_{name}"
+    return "u_" + "".join(
+        c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name
+    )
+
+
+def ctype(kind: Any) -> str:
+    if kind is None:
+        return "void"
+    if isinstance(kind, TupleType):
+        return "tuple" + "".join(f"_{ctype(item).removesuffix('_t')}" for item in kind.items)
+    return views.view_name(kind) if isinstance(kind, ArrayType) else str(kind.dtype.ctype)
+
+
+def constant(value: Any, dtype: DType) -> str:
+    """A number as C text of that type."""
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind == "c":
+        part = "f32" if dtype.itemsize == 8 else "f64"
+        return f"pa_make_{dtype.suffix}({_real(value.real, part)}, {_real(value.imag, part)})"
+    if dtype.kind == "f":
+        if dtype.itemsize == 2:
+            return f"pa_{dtype.suffix}_from_f64({_real(value, 'f64')})"
+        return _real(value, dtype.suffix)
+    if dtype.kind == "u":
+        return f"{value}u" if value < 1 << 31 else f"{value}ull"
+    return (
+        str(value)
+        if -(1 << 31) < value < 1 << 31
+        else "(-9223372036854775807ll - 1)"
+        if value == -(1 << 63)
+        else f"{value}ll"
+    )
+
+
+def _real(value: float, suffix: str) -> str:
+    if suffix == "f32":
+        with np.errstate(over="ignore"):
+            value = float(
+                np.float32(value)
+            )  # rounded once: the decimal text of the double would be rounded again
+    if math.isnan(value):
+        return f"PA_NAN_{suffix.upper()}"
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}PA_INF_{suffix.upper()}"
+    text = repr(float(value))
+    text = text if "." in text or "e" in text else text + ".0"
+    return text + "f" if suffix == "f32" else text
+
+
+def sites_of(body: tuple[Stmt, ...]) -> frozenset[int]:
+    """The sites of all accesses and calls in a body."""
+    found = (getattr(n, "site", None) for s in body for n in walk(s))
+    return frozenset(site for site in found if site is not None)
+
+
+def iteration(number: str) -> str:
+    """Statements that begin an iteration in debug mode."""
+    return f"at->tid = {number}; at->failed = false;"
+
+
+class Values:
+    """Text of the expressions of one program. `helpers` collects the access, slice and sub-view functions
+    that they use."""
+
+    def __init__(self, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None):
+        self.dialect, self.debug, self.pins = dialect, debug, pins or {}
+        self.structs: dict[str, str] = {}
+        self.helpers: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
+        self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
+        self.taken = ""  # statements behind the variable of a GPU's loop, which make its digits
+        self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
+        self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
+        self.collected: frozenset[str] = frozenset()  # arrays that are a block's own, in the text at hand
+        self.sites: frozenset[int] = frozenset()  # all of the function or parallel loop at hand
+        self.fails = False  # whether an access is tested at all
+        self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
+        self.notes: Notes = {}
+        self.counters = 0
+
+    def promised(self, name: str, kind: Any, view: str) -> list[str]:
+        """Statements that tell the compiler what the parameter `name` promises of its sizes."""
+        pins = self.pins.get(name)
+        return fold(pins, view, kind.ndim, kind.dtype.itemsize, kind.strided) if pins else []
+
+    def use(self, kind: Any) -> None:
+        """Declare the struct of an array type, or of several values."""
+        if isinstance(kind, ArrayType):
+            if kind.over is not None:
+                self.use(kind.over)
+                self.helper(numbered(kind.over, self.dialect.function))
+            self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
+        elif isinstance(kind, TupleType):
+            for item in kind.items:
+                self.use(item)
+            members = " ".join(f"{ctype(item)} m{k};" for k, item in enumerate(kind.items))
+            self.structs.setdefault(ctype(kind), f"typedef struct {{ {members} }} {ctype(kind)};\n")
+
+    def helper(self, made: tuple[str, str]) -> str:
+        self.helpers.setdefault(*made)
+        return made[0]
+
+    @staticmethod
+    def function_name(symbol: str) -> str:
+        return f"func_{cname(symbol)[2:]}"
+
+    # ---- expressions
+
+    def expr(self, e: Expr) -> str:
+        if self.digits and isinstance(e, Binary) and e in self.digits:
+            return self.digits[e]
+        text: str = getattr(self, f"emit_{type(e).__name__}")(e)
+        return text
+
+    def emit_Const(self, e: Const) -> str:
+        text = constant(e.value, e.type.dtype)
+        return f"({text})" if text.startswith("-") else text
+
+    def emit_Local(self, e: Local) -> str:
+        return self.renamed.get(e.name) or cname(e.name)
+
+    def emit_Unary(self, e: Unary) -> str:
+        a, dtype = self.expr(e.a), e.type.dtype
+        if e.op == "invert":
+            return f"pa_not({a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
+        if dtype.kind == "f" and dtype.itemsize > 2:
+            return f"(-{a})"
+        return f"pa_neg_{dtype.suffix}({a})"
+
+    def emit_Binary(self, e: Binary) -> str:
+        a, b, dtype, op = self.expr(e.a), self.expr(e.b), e.type.dtype, e.op
+        if dtype.kind == "b":
+            symbol = {"add": "|", "mul": "&"}.get(op) or INFIX[op]
+            return f"((bool)({a} {symbol} {b}))"
+        infix = op in INFIX and (dtype.kind == "f" or op in ("and", "or", "xor"))
+        if infix and dtype.kind in "iu" and dtype.itemsize < 4:
+            return f"(({dtype.ctype})({a} {INFIX[op]} {b}))"
+        return f"({a} {INFIX[op]} {b})" if infix else f"pa_{op}_{dtype.suffix}({a}, {b})"
+
+    def emit_Compare(self, e: Compare) -> str:
+        a, b = self.expr(e.a), self.expr(e.b)
+        if e.a.type.dtype.kind == "c":
+            return f"pa_{e.op}_{e.a.type.dtype.suffix}({a}, {b})"
+        if e.a.type.dtype is not e.b.type.dtype:
+            op = e.op
+            if e.a.type.dtype.kind == "u":
+                a, b, op = b, a, MIRRORED.get(op, op)
+            name = self.helper(views.mixed_compare(op, INFIX[op], self.dialect.function))
+            return f"{name}({a}, {b})"
+        return f"({a} {INFIX[e.op]} {b})"
+
+    def emit_Let(self, e: Let) -> str:
+        return f"({cname(e.name)} = {self.expr(e.value)}, {self.expr(e.body)})"
+
+    def emit_Logic(self, e: Logic) -> str:
+        return f"({self.expr(e.a)} {'&&' if e.op == 'and' else '||'} {self.expr(e.b)})"
+
+    def emit_Select(self, e: Select) -> str:
+        return f"({self.expr(e.condition)} ? {self.expr(e.a)} : {self.expr(e.b)})"
+
+    def emit_Cast(self, e: Cast) -> str:
+        return cast(self.expr(e.a), e.a.type.dtype, e.type.dtype)
+
+    def emit_Builtin(self, e: Builtin) -> str:
+        args, dtype = [self.expr(a) for a in e.args], e.domain
+        if dtype.kind in "biu":
+            whole = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
+            if whole is not None:
+                return whole if isinstance(e.args[0], (Local, Const)) else f"((void){args[0]}, {whole})"
+            if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (
+                e.name == "abs" and dtype.kind != "i"
+            ):
+                return args[0]
+            if e.name == "square":
+                return self.squared(args[0], dtype)
+            if dtype.kind == "b":
+                return f"((bool)({args[0]} {'&' if e.name == 'min' else '|'} {args[1]}))"
+        if dtype.kind == "f" and e.name in ("real", "conj"):
+            return args[0]
+        if dtype.kind == "f" and e.name == "angle":
+            return f"pa_atan2_{dtype.suffix}(0, {args[0]})"
+        if dtype.kind == "f" and e.name == "imag":
+            return constant(0.0, dtype)
+        return f"pa_{e.name}_{dtype.suffix}({', '.join(args)})"
+
+    def squared(self, text: str, dtype: DType) -> str:
+        product = f"pa_mul_{dtype.suffix}"
+        if text.isidentifier():
+            return f"{product}({text}, {text})"
+        head = f"{self.dialect.function} {dtype.ctype} square_{dtype.suffix}({dtype.ctype} x)"
+        made = (f"square_{dtype.suffix}", f"{head}\n{{\n    return {product}(x, x);\n}}\n")
+        return f"{self.helper(made)}({text})"
+
+    def emit_Size(self, e: Size) -> str:
+        return f"{self.expr(e.array)}.n{e.axis}"
+
+    def emit_Stride(self, e: Stride) -> str:
+        return f"({views.stride(e.array.type, self.expr(e.array), e.axis)})"
+
+    def place(self, node: Load | Store | Atomic) -> str:
+        """The element as an lvalue, checked if it has a site."""
+        kind, index = node.array.type, [self.expr(i) for i in node.index]
+        if self.at and isinstance(node, Load) and isinstance(node.array, Local):
+            held = self.at.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
+            if held is not None:
+                return held
+        self.use(kind)
+        if node.site is not None:
+            name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
+            return f"*{name}({', '.join([*self.where(node.site), self.expr(node.array), *index])})"
+        if isinstance(node.array, Local) and kind.over is None:
+            return views.element(kind, self.expr(node.array), index)
+        name = self.helper(views.accessor(kind, self.dialect.function, checked=False))
+        return f"*{name}({', '.join([self.expr(node.array), *index])})"
+
+    def emit_Load(self, e: Load) -> str:
+        text = self.place(e)
+        if self.dialect.blocks and e.type.dtype.kind == "b":  # gcc vectorises no loop that loads a _Bool
+            return f"(*(const uint8_t *)&{text} != 0)"
+        return f"({text})" if text.startswith("*") else text
+
+    def emit_Atomic(self, e: Atomic) -> str:
+        place = self.place(e)
+        pointer = place[1:] if place.startswith("*") else f"&{place}"
+        values = ", ".join(self.expr(x) for x in (e.value, e.desired) if x is not None)
+        own = "own_" if isinstance(e.array, Local) and e.array.name in self.collected else ""
+        return f"pa_atomic_{own}{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
+
+    def where(self, site: int | None) -> list[str]:
+        return [f"{self.inside(site)}, at, up, {site}"] if site is not None else []
+
+    @property
+    def going(self) -> str:
+        """What a loop's condition ends with in debug mode: after a failure the values are anything, and a
+        loop that waits for one would never end."""
+        if not self.fails:
+            return ""
+        tested = bool(self.sites) and self.sites <= self.hoisted
+        return " && (inside || !at->failed)" if tested else " && !at->failed"
+
+    def step(self, loop: For) -> str:
+        """The step of a loop's one range, checked if it has a site."""
+        step = self.expr(loop.ranges[0].step)  # type: ignore[arg-type]
+        if loop.site is None:
+            return step
+        name = self.helper(views.stepper(self.dialect.function))
+        return f"{name}({', '.join([*self.where(loop.site), step])})"
+
+    def emit_Convert(self, e: Convert) -> str:
+        make = saturate if e.how == "saturate" else bitcast
+        return f"{self.helper(make(self.dialect.function, e.a.type.dtype, e.type.dtype))}({self.expr(e.a)})"
+
+    def inside(self, site: int | None) -> str:
+        return "inside" if site in self.hoisted else "false"
+
+    def emit_SubView(self, e: SubView) -> str:
+        self.use(e.type)
+        name = self.helper(views.subview(e.type, self.dialect.function, self.debug, e.site is not None))
+        args = [*self.where(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
+        return f"{name}({', '.join(args)})"
+
+    def emit_Reshape(self, e: Reshape) -> str:
+        self.use(e.array.type)
+        self.use(e.type)
+        checked, missing = e.site is not None, e.missing
+        made = reshaper(e.array.type, e.type, missing, self.dialect.function, self.debug, checked)
+        sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != missing]
+        return f"{self.helper(made)}({', '.join([*self.where(e.site), self.expr(e.array), *sizes])})"
+
+    def emit_Slice(self, e: Slice) -> str:
+        self.use(e.type)
+        self.use(e.array.type)
+        checked = e.site is not None
+        made = views.slicer(
+            e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.turned
+        )
+        name = self.helper(made)
+        args = [*self.where(e.site), self.expr(e.array)]
+        for p in e.parts:
+            args += [
+                self.expr(x)
+                for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,))
+                if x is not None
+            ]
+        return f"{name}({', '.join(args)})"
+
+    def emit_Invoke(self, e: Invoke) -> str:
+        hidden = [f"{self.inside(e.site)}, at, &call{e.site}"] if self.debug else []
+        return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
+
+    def emit_Pack(self, e: Pack) -> str:
+        self.use(e.type)
+        kinds, name = [ctype(item) for item in e.type.items], ctype(e.type)
+        params = ", ".join(f"{kind} m{k}" for k, kind in enumerate(kinds))
+        lines = "".join(f"    t.m{k} = m{k};\n" for k in range(len(kinds)))
+        head = f"{self.dialect.function} {name} make_{name}({params})"
+        text = f"{head}\n{{\n    {name} t;\n{lines}    return t;\n}}\n"
+        return f"{self.helper((f'make_{name}', text))}({', '.join(map(self.expr, e.items))})"
+
+    def emit_Item(self, e: Item) -> str:
+        return f"{self.expr(e.pack)}.m{e.number}"

@@ -1,0 +1,179 @@
+"""Elements of reshaped views by the indices of the array that they are reshapes of.
+
+`t = a.reshape(n, -1)` of a strided array has strides, which are found while the kernel runs, or its elements
+are found by a division of their number. Where an access says all indices, axes of both shapes that have as
+many elements are told by symbols (`split.groups`), and what isn't merged needs no division. What is merged is
+divided here if it is the variable of a loop, whose digits `split` counts; anything else is left to the
+strides, which may fit. Release mode only: an index that leaves the view isn't seen here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .delinearization import ONE, Product, Symbol, Symbols, counts, groups
+from .infer_names import WHOLE
+from .ir import (
+    INDEX,
+    Assign,
+    Atomic,
+    Const,
+    For,
+    Function,
+    Invoke,
+    Let,
+    Load,
+    Loc,
+    Local,
+    Range,
+    Reshape,
+    Size,
+    Slice,
+    Store,
+    Tree,
+    rewrite,
+    walk,
+)
+from .promotion import binary, constant
+
+Notes = dict[tuple[int, str], None]  # (line, what became of what stands there), in order
+_NUMBERED = "an element of a reshape, by its strides where they fit, else its number is divided: "
+_UNEVEN, _OTHER = (
+    "the sizes don't divide each other",
+    "an index of merged axes is no loop variable that has digits",
+)
+_AWAY, _EFFECT = "it was cut, reshaped again or handed on", "an index calls a function"
+
+
+def by_indices(tree: Tree, blocks: bool) -> tuple[Tree, Notes]:
+    """The tree with accesses to the arrays themselves where that needs no division but of loop variables, and
+    what to say about each of them. `blocks`: iterations come in blocks, not in threads of their own."""
+    notes: Notes = {}
+    made = [_Function(f, notes, blocks).made() for f in (*tree.functions, tree.kernel)]
+    return Tree(made[-1], tuple(made[:-1])), notes
+
+
+class _Function:
+    def __init__(self, function: Function, notes: Notes, blocks: bool):
+        self.function, self.notes = function, notes
+        nodes = [n for s in function.body for n in walk(s)]
+        self.some = any(getattr(getattr(n, "type", None), "over", None) is not None for n in nodes)
+        sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
+        params = {name for name, _ in function.params}
+        self.loops = {v for n in nodes if isinstance(n, For) for v in n.variables}
+        loops = [n for n in nodes if isinstance(n, For)]
+        self.digits = {n.variables[-1] for n in loops if counts(n, blocks)}
+        self.digits -= {n.variables[-1] for n in loops if not counts(n, blocks)}
+        self.changing = {n for n, count in sets.items() if count > 1 or n in params} | self.loops
+        self.values = {
+            n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and n.name not in self.changing
+        }
+
+    def made(self) -> Function:
+        if not self.some:
+            return self.function
+        return replace(self.function, body=tuple(rewrite(s, self.change) for s in self.function.body))
+
+    def change(self, node: Any) -> Any:
+        if not isinstance(node, (Load, Store, Atomic)) or node.array.type.over is None:
+            return node
+        array, index = node.array, tuple(node.index)
+        while isinstance(array, Slice):
+            inner = _composed(array, index)
+            if inner is None:
+                break
+            array, index = array.array, inner
+        reshape = self.reshape(array)
+        if reshape is None:
+            found: Any = _AWAY
+        else:
+            found = _EFFECT if any(map(_has_effect, index)) else self.indices(reshape, array, index)
+        numbered = isinstance(found, str)
+        said = f"{_NUMBERED}{found}" if numbered else "an element of a reshape, by the indices of the array"
+        self.notes[node.loc.line, said] = None
+        return node if numbered else replace(node, array=reshape.array, index=found)  # type: ignore[union-attr]
+
+    def reshape(self, array: Any) -> Reshape | None:
+        """What the array is, if it is a reshape of a variable that stays as it is."""
+        while isinstance(array, Local):
+            array = self.values.get(array.name)
+        if not isinstance(array, Reshape) or not isinstance(array.array, Local):
+            return None
+        fits = array.array.name not in self.changing and array.array.type.over is None
+        return array if fits and array.type.over is not None else None
+
+    def indices(self, e: Reshape, view: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | str:
+        """Those of the array that `e` reshapes; why they aren't used."""
+        symbols, loc = Symbols(self.changing), e.loc
+        own = [Size(loc, INDEX, e.array, k) for k in range(e.array.type.ndim)]
+        sizes = [symbols.product(n) for n in own]
+        source = [n for n in sizes if n is not None]
+        target = _target(symbols, e, source)
+        found: list[Any] = []
+        for left, right in groups(source, target, _total, Product.over):
+            axes, given = own[left], index[right]
+            if len(axes) == 1:
+                found.append(self.number(e, view, right, given))
+            elif len(given) == 1 and isinstance(given[0], Local) and given[0].name in self.digits:
+                found += _digits(loc, given[0], axes)
+            elif axes:
+                return _UNEVEN if len(given) > 1 else _OTHER
+        return tuple(found)
+
+    def number(self, e: Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:
+        """Of the element of these axes alone, in C order."""
+        total = index[0] if index else constant(e.loc, 0)
+        for k, i in zip(range(axes.start + 1, axes.stop), index[1:], strict=True):
+            size = e.shape[k] if isinstance(view, Reshape) else Size(e.loc, INDEX, view, k)
+            if isinstance(size, Const) and size.value == -1:
+                size = _left(e)
+            total = binary(e.loc, "add", binary(e.loc, "mul", total, size), i)
+        return total
+
+
+def _composed(e: Slice, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The index into the array that a slice is of; None where it cuts a range."""
+    if any(isinstance(p, Range) and p != WHOLE for p in e.parts):
+        return None
+    rest = list(reversed(index) if e.turned else index)
+    return tuple(rest.pop(0) if isinstance(p, Range) else p for p in e.parts)
+
+
+def _has_effect(index: Any) -> bool:
+    return any(isinstance(n, (Atomic, Invoke, Let)) for n in walk(index))
+
+
+def _target(symbols: Symbols, e: Reshape, source: list[Product]) -> list[Product]:
+    """The sizes of the new shape; a symbol of its own stands for one that isn't a product."""
+    found = [symbols.product(n) for n in e.shape]
+    if e.missing is not None:
+        others = [n for k, n in enumerate(found) if k != e.missing]
+        known = [n for n in others if n is not None]
+        found[e.missing] = _total(source).over(_total(known)) if len(known) == len(others) else None
+    return [Product(1, (Symbol(f"?{k}"),)) if n is None else n for k, n in enumerate(found)]
+
+
+def _total(sizes: Sequence[Product]) -> Product:
+    return functools.reduce(Product.times, sizes, ONE)
+
+
+def _left(e: Reshape) -> Any:
+    """The size of the axis -1."""
+    total: Any = constant(e.loc, 1)
+    for k in range(e.array.type.ndim):
+        total = binary(e.loc, "mul", total, Size(e.loc, INDEX, e.array, k))
+    for n in (n for k, n in enumerate(e.shape) if k != e.missing):
+        total = binary(e.loc, "floordiv", total, n)
+    return total
+
+
+def _digits(loc: Loc, number: Any, axes: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for size in reversed(axes[1:]):
+        found.insert(0, binary(loc, "mod", number, size))
+        number = binary(loc, "floordiv", number, size)
+    return [number, *found]

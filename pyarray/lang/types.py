@@ -1,0 +1,109 @@
+"""Types of values in a kernel, and `Static`, which stands for values known when it is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, bool_, int64, named_dtype
+from .specializations import Pins
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A number. Weak ones (literals, captured numbers, loop indices) take the type of the strong operand they
+    meet."""
+
+    dtype: DType
+    weak: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.dtype} (weak)" if self.weak else str(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
+    time. `pins` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
+    any. `over`: it is a view of a reshape of an array of that type, whose strides may not fit; its elements
+    are found by their number there where they don't."""
+
+    dtype: DType
+    ndim: int
+    strided: bool
+    pins: Pins = ()
+    over: ArrayType | None = None
+
+    def __str__(self) -> str:
+        layout = "reshaped" if self.over else "strided" if self.strided else "contiguous"
+        return f"{self.ndim}-D {layout} array of {self.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """What a function returns that returns several values."""
+
+    items: tuple[Any, ...]  # ScalarType | ArrayType
+
+    def __str__(self) -> str:
+        return f"tuple of {len(self.items)}"
+
+
+Type = ScalarType | ArrayType | TupleType
+TYPES = (ScalarType, ArrayType, TupleType)
+INDEX = ScalarType(int64, weak=True)
+BOOL = ScalarType(bool_)
+
+
+@dataclass(frozen=True)
+class Static:
+    """A value known at compile time that is no number: a module, an element type, a function, a string. As
+    the type of a parameter: any value, compiled in."""
+
+    value: Any
+
+    def key(self) -> Any:
+        """What distinguishes instances that were compiled with different values."""
+        return static_key(self.value)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable that is equal for two values only if they compile to the same: 1, 1.0, True differ, and 0.0
+    and -0.0.
+
+    >>> static_key(0.0) == static_key(-0.0), static_key((1, 2)) == static_key((1, 2))
+    (False, True)
+    """
+    kind = type(value)
+    if (row := named_dtype(value)) is not None:
+        return (DType, row)  # by whichever of its names it goes
+    if isinstance(value, (tuple, list)):
+        return (kind, *map(static_key, value))
+    if isinstance(value, dict):
+        return (kind, *((static_key(k), static_key(x)) for k, x in value.items()))
+    if isinstance(value, (float, complex)):
+        return (kind, repr(value))
+    if isinstance(value, np.generic):
+        return (kind, value.dtype.str, value.tobytes())
+    if is_dataclass(value) and not isinstance(value, type):
+        return (kind, *(static_key(getattr(value, field.name, None)) for field in fields(value)))
+    try:
+        hash(value)
+    except TypeError:
+        return (kind, _Same(value))
+    return (kind, value)
+
+
+class _Same:
+    """A key that is equal for one object only, which it keeps alive: for what can't be compared by value."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))

@@ -1,0 +1,46 @@
+"""Debug only: what a kernel stores into an array that it declared `Out` is marked in a mask.
+
+The mask is found by the address of the element, so that it doesn't matter through which views and functions a
+store goes. Array and mask are two hidden parameters per `Out`, handed down to every function; the host makes
+and reads the mask (`jit.write_masks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..dtypes import bool_, uint64
+from .ir import ArrayType, Function, Invoke, Loc, Local, ScalarType, Store, Tree, rewrite
+
+LOW, MASK = "!low", "!mask"  # what hidden parameters are called after the array's name
+_LOW, _MASK = ScalarType(uint64), ArrayType(bool_, 1, False)
+
+
+def grain(itemsize: int, kind: str) -> int:
+    """Bytes per entry of a mask: elements start at multiples of it."""
+    return itemsize // 2 if kind == "c" else itemsize
+
+
+def track(tree: Tree, outs: Sequence[str]) -> Tree:
+    """The tree with marks at stores that may go into one of the kernel's parameters `outs`."""
+    kinds = dict(tree.kernel.params)
+    hidden = tuple((f"{name}{end}", kind) for name in outs for end, kind in ((LOW, _LOW), (MASK, _MASK)))
+
+    def locals_of(loc: Loc, names: Sequence[str]) -> tuple[Local, ...]:
+        return tuple(Local(loc, kind, name) for name, kind in hidden if name.partition("!")[0] in names)
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Invoke):
+            return replace(node, args=(*node.args, *locals_of(node.loc, outs)))
+        if isinstance(node, Store):
+            same = [name for name in outs if kinds[name].dtype is node.array.type.dtype]
+            return replace(node, marks=locals_of(node.loc, same))
+        return node
+
+    def changed(function: Function) -> Function:
+        body = tuple(rewrite(s, change) for s in function.body)
+        return replace(function, params=(*function.params, *hidden), body=body)
+
+    return Tree(changed(tree.kernel), tuple(map(changed, tree.functions)))
