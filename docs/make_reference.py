@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import pyarray as pa
-from pyarray import api, config, dtypes, errors
+from pyarray import api, config, dtypes, errors, fusion
 from pyarray.lang import builtins as language
 from pyarray.lang import infer_access, parse
 
@@ -96,8 +96,9 @@ def functions() -> str:
         "there yet.",
     ]
     seen = set(FURTHER)
-    for found in sorted(pkgutil.iter_modules(api.__path__), key=lambda m: m.name):
-        chapter = importlib.import_module(f"pyarray.api.{found.name}")
+    found = [m.name for p in (api, fusion) for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")]
+    for name in sorted(found, key=lambda m: m.rpartition(".")[2]):
+        chapter = importlib.import_module(name)
         names = [n for n in getattr(chapter, "__all__", ()) if hasattr(pa, n)]
         if not names:
             continue
@@ -325,7 +326,7 @@ def outside() -> str:
     for node, row in parse._ADVICE.items():
         refused.setdefault(row, []).append(f"`{node.__name__}`")
     rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
-    names = ("parse", "infer_expr", "infer_group", "infer_operate", "infer_access", "infer_call")
+    names = ("parse", "infer_names", "infer_aggregates", "infer_operators", "infer_access", "infer_call")
     names += ("infer_assign", "infer_flow", "races")
     modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
     found = {message for module in modules for message in _messages(module)}
