@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test test-lowest differential torch-graphs lint bench conformance clean
+.PHONY: all demo test test-lowest differential torch-graphs lint bench docs conformance clean
 
 all: $(INSTALLED)
 
@@ -51,6 +51,10 @@ lint: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 bench: $(INSTALLED) $(VENV)/with-bench
 	$(BIN)/python -m bench $(ARGS)
 
+# The site into build/site, by mkdocs.yml. Warnings are errors: pages that the navigation lacks, links and anchors to nothing.
+docs: $(INSTALLED) $(VENV)/with-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)
+
 # The array API's own suite, from a checkout with its submodule (docs/conformance.md): make conformance SUITE=../array-api-tests
 # Against the installed package, so in an environment of its own. Fails unless all that fails is what that page explains.
 EXAMPLES ?= 200
@@ -81,10 +85,10 @@ $(INSTALLED): $(BUILT_FROM) | $(BIN)/python
 # An extra's requirements from pyproject.toml, one in a line: `pip install '.[extra]'` would build the package anew for each.
 EXTRA = import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
 
-$(VENV)/demo.txt $(VENV)/test.txt $(VENV)/dev.txt $(VENV)/bench.txt: $(VENV)/%.txt: pyproject.toml | $(INSTALLED)
+$(VENV)/demo.txt $(VENV)/test.txt $(VENV)/dev.txt $(VENV)/docs.txt $(VENV)/bench.txt: $(VENV)/%.txt: pyproject.toml | $(INSTALLED)
 	$(BIN)/python -c '$(EXTRA)' $* > $@
 
-$(VENV)/with-demo $(VENV)/with-dev: $(VENV)/with-%: $(VENV)/%.txt
+$(VENV)/with-demo $(VENV)/with-dev $(VENV)/with-docs: $(VENV)/with-%: $(VENV)/%.txt
 	$(PIP) --requirement $<
 	touch $@
 

@@ -21,6 +21,7 @@ from pyarray.tune import store as tune_store
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "guide").glob("*.md"), ROOT / "README.md"])
+ALL_PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STATED = re.compile(r"#\s*->\s*(.+)$")
 
@@ -99,12 +100,18 @@ def test_examples_run(page, tmp_path, monkeypatch):
         program.run(code, stated)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=ids)
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", FENCE.sub("", text))
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
     assert not missing
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    """`make docs` checks more, anchors too, and takes mkdocs, which the tests do without."""
+    entries = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(entries) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
 def test_reference_is_current():

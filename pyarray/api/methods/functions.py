@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -133,7 +134,7 @@ def install() -> None:
         method = _method(function)
         method.__name__, method.__doc__ = (
             name,
-            f"`pyarray.{function.__name__}` of this array.\n\n{function.__doc__ or ''}",
+            f"`pyarray.{function.__name__}` of this array.\n\n{inspect.cleandoc(function.__doc__ or '')}",
         )
         setattr(ndarray, name, method)
     for name, method in (
