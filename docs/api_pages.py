@@ -6,8 +6,6 @@ for each name. griffe, which reads the package for mkdocstrings, loads `RuntimeM
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 import sys
 import types
@@ -38,19 +36,16 @@ def is_documented(thing: Any) -> bool:
     return not isinstance(thing, types.ModuleType) and own.partition(".")[0] == "pyarray"
 
 
-def chapters() -> Iterator[tuple[str, str, list[str]]]:
+def pages() -> Iterator[tuple[str, str, list[str]]]:
     """(name of the page's file, its title, paths of what it describes)"""
     further = [n for n in make_reference.FURTHER if is_documented(getattr(pa, n))]
     yield "arrays", "Arrays, kernels and devices", [f"pyarray.{n}" for n in further]
-    seen = set(further)
-    for found in sorted(pkgutil.walk_packages(pa.api.__path__, "pyarray.api."), key=lambda m: m.name):
-        chapter = importlib.import_module(found.name)
-        public = set(getattr(chapter, "__all__", ())) - seen
-        names = sorted(n for n in public if is_documented(getattr(pa, n, None)))
+    seen = set(further)  # some names are in two chapters
+    for module, title, names in make_reference.chapters():
+        names = [n for n in names if is_documented(getattr(pa, n)) and n not in seen]
         seen.update(names)
         if names:
-            title = make_reference.first_sentence(chapter).partition(":")[0].rstrip(".")
-            yield found.name.rpartition(".")[2], title, [f"pyarray.{n}" for n in names]
+            yield module.rpartition(".")[2], title, [f"pyarray.{n}" for n in names]
     for module in NAMESPACES:
         names = [n for n in sorted(module.__all__) if is_documented(getattr(module, n))]
         yield module.__name__, f"`{module.__name__}`", [f"{module.__name__}.{n}" for n in names]
@@ -61,12 +56,12 @@ def chapters() -> Iterator[tuple[str, str, list[str]]]:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """The navigation ends its part of the reference with the pages that are made here."""
     [reference] = [part["Reference"] for part in config.nav or () if "Reference" in part]
-    reference.append({"API": [{title.strip("`"): f"{FOLDER}/{name}.md"} for name, title, _ in chapters()]})
+    reference.append({"API": [{title.strip("`"): f"{FOLDER}/{name}.md"} for name, title, _ in pages()]})
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for name, title, paths in chapters():
+    for name, title, paths in pages():
         text = "\n\n".join([f"# {title}", *(f"::: {path}" for path in paths)])
         files.append(File.generated(config, f"{FOLDER}/{name}.md", content=text + "\n"))
     return files

@@ -87,6 +87,16 @@ def kinds(letters: str) -> str:
 # ---- pages
 
 
+def chapters() -> Iterable[tuple[str, str, list[str]]]:
+    """(module, title, public names) of each chapter of the API."""
+    found = [m.name for p in (api, fusion) for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")]
+    for module in sorted(found, key=lambda m: m.rpartition(".")[2]):
+        chapter = importlib.import_module(module)
+        names = sorted(n for n in getattr(chapter, "__all__", ()) if hasattr(pa, n))
+        if names:
+            yield module, first_sentence(chapter).partition(":")[0].rstrip("."), names
+
+
 def functions() -> str:
     """The namespace, chapter by chapter, and what an array has."""
     parts = [
@@ -95,17 +105,8 @@ def functions() -> str:
         "go through `pa.asarray`. What the Array API standard has and these tables don't name is not "
         "there yet.",
     ]
-    seen = set(FURTHER)
-    found = [m.name for p in (api, fusion) for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")]
-    for name in sorted(found, key=lambda m: m.rpartition(".")[2]):
-        chapter = importlib.import_module(name)
-        names = [n for n in getattr(chapter, "__all__", ()) if hasattr(pa, n)]
-        if not names:
-            continue
-        seen.update(names)
-        values = {n: getattr(pa, n) for n in sorted(names)}
-        rows = [_row(n, v) for n, v in values.items()]
-        title = first_sentence(chapter).partition(":")[0].rstrip(".")
+    for _, title, names in chapters():
+        rows = [_row(n, getattr(pa, n)) for n in names]
         parts += [f"## {title}", table(("name", "what it is"), rows)]
     for module in (pa.linalg, pa.fft, pa.special, pa.lib.stride_tricks, pa.testing, pa.random):
         calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
