@@ -1,22 +1,25 @@
-"""Settings of every test: a kernel cache of the session's own, hypothesis without deadlines, the devices that
-are there."""
+"""Settings of every test: the kernel cache of the tests, hypothesis without deadlines, the devices that are
+there."""
 
 import gc
 import importlib.util
 import os
 import shutil
-import tempfile
+from pathlib import Path
 
 import pytest
 from hip_emulator.build import use_emulator
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 pytest_plugins = ("targets.kernel_recorder",)
 
-# Before pyarray is imported. Tests never touch the user's cache; one that is named lives on between sessions.
+# Before pyarray is imported. Tests never touch the user's cache. Theirs lives on: most of a first run is
+# compiling, and an entry's name is a hash of all that decides it.
 if "PYARRAY_CACHE_DIR" not in os.environ:
-    _own_cache = tempfile.TemporaryDirectory(prefix="pyarray-tests-")
-    os.environ["PYARRAY_CACHE_DIR"] = _own_cache.name
+    _cache = Path(__file__).resolve().parent.parent / ".venv" / "test-cache"
+    # What was measured by another run may be of a busier machine. (Workers of xdist find the variable set.)
+    shutil.rmtree(_cache / "tune", ignore_errors=True)
+    os.environ["PYARRAY_CACHE_DIR"] = str(_cache)
 # Each process that a test starts would compile the Python of the package anew: half of its time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests count compiles.
@@ -27,15 +30,12 @@ os.environ["PYARRAY_WARMED"] = "0"
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
     os.environ.setdefault(_name, "1")
 
-# The first example of a test compiles kernels, so times say nothing.
-settings.register_profile("pyarray", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("pyarray")
-
-from kept_compiles import keep_compiles  # noqa: E402
+from strategies import examples  # noqa: E402
 
 from pyarray.driver.base import devices  # noqa: E402
 
-keep_compiles()
+settings.register_profile("pyarray", examples(100))
+settings.load_profile("pyarray")
 
 
 def _devices():

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pyarray import dtypes
+
+TIMES = int(os.environ.get("PYARRAY_TEST_TIMES", "1"))  # make test-long draws so many times as often
+
+
+def examples(count: int, **more: Any) -> settings:
+    """The settings of a test with `count` drawn cases. The first compiles kernels, so times say nothing."""
+    quiet = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+    return settings(deadline=None, suppress_health_check=quiet, max_examples=count * TIMES, **more)
+
 
 dtype_rows = st.sampled_from(dtypes.ALL)
 # For what moves elements and compares them: one of each size, kind and way of comparing. A kernel of another

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 numbers = st.one_of(st.integers(-8, 8).map(float), st.sampled_from([np.nan, np.inf, -np.inf, 0.5, 2.25]))
 
 

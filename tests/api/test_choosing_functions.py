@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 
 
 def same(ours, theirs):
@@ -33,7 +33,7 @@ def test_found(x, data):
     same(a.compress(mask, axis), x.compress(mask, axis))
 
 
-@settings(deadline=None, max_examples=10)  # a dozen kernels for each rank
+@examples(10)  # a dozen kernels for each rank
 @given(numpy_views(dtype=pa.float32))
 def test_select_and_piecewise(x):
     a = pa.asarray(x)

@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from strategies import by_turns
 
 import pyarray as pa
-from tests.strategies import by_turns
 
 RNG = np.random.default_rng(3)
 MASKS = (RNG.random((3, 4)) < 0.5, np.array([True, False, True, True]), np.zeros((3, 1), bool), True)

@@ -4,13 +4,13 @@ import decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 SPECIAL = np.array([0.0, -0.0, 1.0, 1 + 1e-9, 1.1, np.nan, np.inf, -np.inf, -3.5, 1e300, 2.5])
 
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
-from tests.strategies import numpy_views
 
 POOL = st.sampled_from((dtypes.int32, dtypes.float32, dtypes.float64))
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 SHAPES = st.one_of(st.integers(0, 5), st.lists(st.integers(0, 4), max_size=3).map(tuple))
 
 
@@ -26,7 +26,7 @@ def test_arange_of_integers(start, stop, step, dtype):
     same(pa.arange(start, stop, step, dtype=dtype), np.arange(start, stop, step, dtype=dtype and dtype.numpy))
 
 
-@settings(FEW, max_examples=300)
+@examples(300)
 @given(st.floats(-9, 9), st.floats(-9, 9), st.floats(0.1, 3), st.one_of(st.none(), POOL))
 @example(-1.0, 0.0, 0.9950277024918829, dtypes.float32)  # the second number, which a sum would round away
 def test_arange_of_floats(start, stop, step, dtype):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 DTYPES = (np.float64, np.complex64, np.int16, np.bool_)
 
 

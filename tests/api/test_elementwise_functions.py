@@ -5,16 +5,16 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.api.standard.elementwise import ROWS
 from pyarray.dtypes import ALL, of_kinds
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=30)
+FEW = examples(30)
 INT_EDGES = (0, 1, 2, 3, 7, -1, -2, -7)
 INTS = [d for d in ALL if d.kind in "iu"]
 FLOAT_EDGES = (

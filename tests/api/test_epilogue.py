@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import by_turns, examples
 
 import pyarray as pa
 from pyarray.fusion import fused_gemm
@@ -13,7 +14,6 @@ from pyarray.jit.bounded_cache import Bounded
 from pyarray.kernels.matmul import gemm, gemm_epilogue
 from pyarray.tune import store as tune_store
 from pyarray.tune.library import LibraryTuner
-from tests.strategies import by_turns
 
 DTYPES = (
     "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64",
@@ -64,7 +64,7 @@ def agree(got, want, dtype):
     assert np.all(np.abs(found.astype(want.dtype) - want) <= tolerance * (np.abs(want) + 1))
 
 
-@settings(max_examples=9, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(9)
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), m=SIZES, n=SIZES, k=SIZES)
 def test_all_parts(device, data, dtype, m, n, k):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))

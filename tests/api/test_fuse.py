@@ -5,16 +5,16 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.fusion import axis_split
 from pyarray.fusion.axis_split import spread
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=20)
+FEW = examples(20)
 DTYPES = [
     row
     for row in dtypes.ALL
@@ -63,7 +63,7 @@ def laid_out(draw, shape):
     return base[(slice(None, None, -1),) * len(shape)] if layout == "R" else np.array(base, order=layout)
 
 
-@settings(deadline=None, max_examples=12)  # each example is some kernels
+@examples(12)  # each example is some kernels
 @given(st.data())
 def test_what_is_drawn_is_what_the_function_gives_by_itself(data):
     shape = data.draw(st.sampled_from(((4, 6), (6,), (2, 3, 4), ())))

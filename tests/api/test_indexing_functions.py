@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from strategies import examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=25)
+FEW = examples(25)
 VIEWS = numpy_views(dtype=pa.float32)
 
 
@@ -59,7 +59,7 @@ def test_take_errors():
         pa.take_along_axis(a, pa.asarray([1]), axis=1)
 
 
-@settings(FEW, max_examples=12)  # an example is a dozen kernels
+@examples(12)  # an example is a dozen kernels
 @given(VIEWS, st.data())
 def test_where(x, data):
     other = data.draw(numpy_views(dtype=pa.int32, shape=x.shape).filter(lambda y: y.shape == x.shape))

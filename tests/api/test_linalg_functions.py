@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from strategies import by_turns
 
 import pyarray as pa
 from pyarray.api.libraries import bindings
-from tests.strategies import by_turns
 
 FLOATS = (np.float32, np.float64, np.complex64, np.complex128)
 SQUARE = [(3, 3), (1, 1), (0, 0), (2, 3, 3), (0, 3, 3), (2, 0, 0)]

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import by_turns, examples
 
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.dtypes import ALL
-from tests.strategies import by_turns
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 
 
 def reference(x, y, dtype):

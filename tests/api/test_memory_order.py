@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=60)
+FEW = examples(60)
 ORDERS = st.sampled_from("CFAK")
 
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray.dtypes import ALL
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=20)
+FEW = examples(20)
 
 
 def same(ours, theirs, rtol=1e-6):

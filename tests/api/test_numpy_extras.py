@@ -4,14 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, few_dtypes, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
-from tests.strategies import few_dtypes, numpy_views
 
-FEW = settings(deadline=None, max_examples=15)
+FEW = examples(15)
 
 
 def same(ours, theirs, rtol=0.0):

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray.api.numpy.order_statistics import _METHODS
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=20)
+FEW = examples(20)
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 
 

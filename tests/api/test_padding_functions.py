@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import by_turns, examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import by_turns, numpy_views
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 MODES = (
     "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap",
 )  # fmt: skip

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray.kernels.random import rng_math
 from pyarray.random import default_rng
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 N = 100_000
 
 phi = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))

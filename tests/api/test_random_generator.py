@@ -6,14 +6,15 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray.kernels.random import rng as kernels
 from pyarray.random import Philox4x3210, default_rng
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = examples(40)
 
 # Random123, tests/kat_vectors: counter, key, answer of philox4x32 with 10 rounds
 KNOWN = [

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, few_dtypes, numpy_views
 
 import pyarray as pa
-from tests.strategies import few_dtypes, numpy_views
 
-FEW = settings(deadline=None, max_examples=25)
+FEW = examples(25)
 
 
 def same(ours, theirs):

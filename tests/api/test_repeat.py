@@ -7,12 +7,12 @@ import weakref
 
 import numpy as np
 import pytest
+from strategies import by_turns
 
 import pyarray as pa
 from pyarray.jit import launch_state, replay
 from pyarray.jit.launch_state import observing
 from pyarray.jit.replay import repeatable
-from tests.strategies import by_turns
 
 RNG = np.random.default_rng(3)
 TIMES = replay.WRITTEN_AT + 3

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray.dtypes import ALL
 from pyarray.kernels.scan import scan as kernels
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=25)
+FEW = examples(25)
 
 
 def same(ours, theirs, rtol=1e-6):

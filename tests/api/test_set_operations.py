@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=30)
+FEW = examples(30)
 KINDS = st.sampled_from((dtypes.int8, dtypes.uint32, dtypes.float64, dtypes.complex64))
 
 

@@ -3,16 +3,16 @@ upper bits."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, few_dtypes, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.dtypes import ALL
 from pyarray.kernels.sort import sort as kernels
-from tests.strategies import few_dtypes, numpy_views
 
-FEW = settings(deadline=None, max_examples=25)
+FEW = examples(25)
 FLOATS = [d for d in ALL if d.kind == "f"]
 
 
@@ -387,7 +387,7 @@ def pattern(dtype, n, kind):
     }[kind].astype(dtype)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.data())
 def test_vectors(data):
     """Sorts, selections and their positions around the sizes of vectors, networks and shared rows."""

@@ -4,9 +4,9 @@ import inspect
 
 import numpy as np
 import pytest
+from strategies import by_turns
 
 import pyarray as pa
-from tests.strategies import by_turns
 
 scipy = pytest.importorskip("scipy.special")
 ALONG = ("logsumexp", "softmax", "log_softmax")

@@ -5,14 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray.dtypes import ALL
-from tests.strategies import numpy_views
 
-FEW = settings(deadline=None, max_examples=30)
+FEW = examples(30)
 SIZES = [1, 2, 3, 15, 16, 17, 2047, 2048, 2049, 32767, 32768, 32769, 65537, 999983]
 
 

@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray.lib.stride_tricks import as_strided, sliding_window_view
-from tests.strategies import numpy_views
 
 numpys = np.lib.stride_tricks
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(numpy_views(dtype=pa.int32), st.data())
 def test_windows_are_numpys(x, data):
     a = pa.asarray(x)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, numpy_views
 
 import pyarray as pa
-from tests.strategies import numpy_views
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(numpy_views(dtype=pa.bool_))
 def test_any_view(x):
     a = pa.asarray(x)
@@ -39,7 +39,7 @@ def test_out_and_types():
         pa.all(a, out=out)
 
 
-@settings(deadline=None, max_examples=6)
+@examples(6)
 @given(st.data())
 def test_extremes_and_truth_of_integers(data):
     """any, all, argmin and argmax: what decides stands anywhere, several times or not at all, in lines around

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from strategies import as_view, examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.array import is_advanced
-from tests.strategies import as_view, numpy_views
 
-MANY = settings(deadline=None, max_examples=90)
+MANY = examples(90)
 
 
 @st.composite
@@ -219,7 +219,7 @@ def test_other_errors():
         pa.zeros(0)[[0]]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(numpy_views(dtype=pa.float32))
 def test_nonzero(x):
     a = pa.asarray(x)

@@ -7,9 +7,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import on
+from strategies import examples
 
 from pyarray.array_convert import asnumpy
 from pyarray.jit.kernel import func, kernel
@@ -131,7 +132,7 @@ VIEWS = st.tuples(st.integers(0, 24), st.integers(1, 12), st.sampled_from([1, 1,
 
 
 @given(st.data(), st.sampled_from([shifted, running, called, summed]))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_overlapping_views(data, k):
     cuts = [data.draw(VIEWS) for _ in range(len(k.parameters))]
     if k is shifted:  # the longer one is read
@@ -145,13 +146,13 @@ def test_overlapping_views(data, k):
 
 
 @given(st.integers(0, 12))
-@settings(max_examples=13, deadline=None)
+@examples(13)
 def test_views_made_in_the_kernel(n):
     _same("cpu", sub_views, lambda a: [a[3:15]], numbers=(n,))
 
 
 @given(st.integers(0, 4), st.integers(0, 4))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_fields_of_a_structure(first, second):
     _same("cpu", of_structures, lambda a: [Pair(a[first : first + 8], a[second : second + 8]), a[20:21]])
 

@@ -7,8 +7,9 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 from tune_tools import Clock, configs, tuned
 
 import pyarray as pa
@@ -178,7 +179,7 @@ def test_zeroed_arrays_are_zeroed_at_every_call(device):
 
 
 @given(st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15)
 def test_nothing_but_the_result_changes_whatever_overlaps(device, data):
     """Views into one memory, in each other's way or not: the same as one run of the plain kernel."""
     memory = np.arange(40, dtype=np.float32)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import on
+from strategies import examples
 
 import pyarray as pa
 
@@ -56,7 +57,7 @@ def through_views(r: Result):
 @given(
     st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans(), st.sampled_from(["f8", "c16", "u1"])
 )
-@settings(max_examples=20)
+@examples(20)
 def test_whole_writing_is_seen_through_views(rows, columns, transposed, reverse, dtype):
     base = pa.zeros((3, 3), dtype=np.dtype(dtype))
     m = (base.T if transposed else base)[:rows, :columns]

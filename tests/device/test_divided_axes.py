@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import on
+from strategies import examples
 
 import pyarray as pa
 from pyarray.fusion import fused_launch
@@ -79,7 +80,7 @@ def factors(draw, n):
 
 
 @given(st.data())
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6)
 def test_drawn_cuts(device, chosen, data):
     n, m = data.draw(st.sampled_from([12, 24, 210, 360])), data.draw(st.sampled_from([1, 2, 5]))
     values, there, how = [], [], []

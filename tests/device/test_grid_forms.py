@@ -3,8 +3,9 @@ against NumPy, with checks and without."""
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray.kernels.matmul import gemm
@@ -139,7 +140,7 @@ def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
         np.testing.assert_array_equal(pa.asnumpy(pa.matmul(*there)), expected)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20)
 @given(data=st.data())
 def test_small_arrays_are_joined_by_one_launch(device, data):
     sizes = data.draw(st.lists(st.integers(0, 40), min_size=2, max_size=4))

@@ -4,8 +4,9 @@ same."""
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray.kernels.scan import scan_gpu
@@ -85,7 +86,7 @@ def drawn(kind, rng):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(3)
 @given(data=st.data())
 def test_layouts(device, name, data):
     function, *kinds = FUNCTIONS[name]

@@ -5,8 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray.errors import BoundsError
@@ -15,7 +16,7 @@ from pyarray.kernels.scan import scan, scan_gpu
 from pyarray.kernels.scan.nonzero import bits
 from pyarray.kernels.sort import unique
 
-FEW = settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = examples(8)
 SIZES = st.sampled_from((1, 2, 31, 33, 1023, 1025, 4096, 4099, 9000)) | st.integers(1, 6000)
 LAYOUTS = (lambda x: x, lambda x: x[..., ::2], lambda x: x[::-1, 1:], lambda x: x.T)
 

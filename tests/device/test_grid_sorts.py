@@ -3,8 +3,9 @@ NaN and -0.0. A CPU sorts otherwise and has to give the same."""
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 
@@ -67,7 +68,7 @@ def test_long_rows(device, dtype):
     check(drawn(dtype, (3, 9001), 3, True), -1, device, ways)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15)
 @given(data=st.data())
 def test_short_rows(device, data):
     dtype, few = data.draw(st.sampled_from(DTYPES)), data.draw(st.booleans())

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import as_view, basic_keys, few_dtypes, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.array import empty
 from pyarray.array_convert import asarray, asnumpy
 from pyarray.buffer_view import BufferView
-from tests.strategies import as_view, basic_keys, few_dtypes, numpy_views
 
 
 def check_same_window(mine, theirs):

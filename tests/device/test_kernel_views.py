@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import agree, launch, on
+from strategies import examples
 
 from pyarray.array import ndarray
 from pyarray.array_convert import asnumpy
@@ -50,7 +51,7 @@ STEP = st.one_of(st.integers(-6, 6).filter(bool), st.sampled_from([2**62, -(2**6
 
 
 @given(BOUND, BOUND, STEP, st.integers(0, 20), st.sampled_from([1, 2, -1, -3]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_slices_of_one_axis(a, b, c, size, step):
     v = np.arange(100)[10:][::step][:size] if step > 0 else np.arange(100)[::step][:size]
     expected = np.zeros((14, ROOM), np.int64)
@@ -93,7 +94,7 @@ def planes(m, out, a: int, b: int, c: int):
 
 
 @given(st.integers(-7, 7), st.integers(-7, 7), st.integers(-3, 3).filter(bool), st.permutations(range(3)))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_slices_of_several_axes(a, b, c, axes):
     m = np.arange(4 * 3 * 5).reshape(4, 3, 5).transpose(axes)
     parts = [
@@ -125,7 +126,7 @@ def nested(v: BufferView[int64], out, o: int, n: int):
 
 
 @given(st.integers(-3, 12), st.integers(-2, 12))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nested_sub_views(o, n):
     v, out = np.arange(10, 20), np.zeros(2, np.int64)
     outside = o < 0 or n < 0 or o + n > 8

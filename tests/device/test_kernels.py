@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import agree, launch, on
+from strategies import by_turns, examples
 
 from pyarray.array import ndarray
 from pyarray.array_convert import asnumpy
@@ -32,7 +33,6 @@ from pyarray.lang.markers import (
     ndrange,
     unordered,
 )
-from tests.strategies import by_turns
 
 # ---- control flow
 
@@ -88,7 +88,7 @@ def stepped_outside(out, a, b, c):
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-4, 4).filter(bool))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_ranges(a, b, c):
     agree(stepped, "cpu", np.zeros(2, np.int64), a, b, c)
     agree(stepped_outside, "cpu", np.zeros(5, np.int64), a, b, c)
@@ -212,7 +212,7 @@ def slices(a, out, lo, hi, st):
 @given(
     st.integers(-25, 25), st.integers(-25, 25), st.integers(-12, 12).filter(bool), st.sampled_from([1, -1, 2])
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_slices_clamp_as_python_does(lo, hi, step, layout):
     agree(slices, "cpu", np.arange(20.0)[::layout][:10], np.zeros(30), lo, hi, step)
 
@@ -776,7 +776,7 @@ def test_empty_arrays_launch_nothing(device):
 @given(
     st.integers(0, 40), st.integers(0, 40), st.sampled_from([1, 2, 3, -1, -2]), st.sampled_from([1, 2, -1])
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_any_stride_and_offset(start, size, step_a, step_b):
     a = np.arange(200.0)[start:][::step_a][:size]
     b = np.arange(200.0)[::-1][::step_b][: a.size]

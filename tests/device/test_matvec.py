@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 
@@ -61,7 +62,7 @@ def product(a, b):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12)
 @given(data=st.data())
 def test_rows_and_columns(device, dtype, data):
     """Sums are small whole numbers, so every order of addition gives the same."""

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import on
+from strategies import examples
 
 import pyarray as pa
 
@@ -407,7 +408,7 @@ leaf = st.sampled_from(["array", "int", "float"])
 trees = st.recursive(leaf, lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=5)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(tree=st.lists(trees, min_size=1, max_size=2).map(tuple), seed=st.integers(0, 100))
 def test_any_nesting_of_tuples(tree, seed):
     """A kernel that sums all leaves, written for the drawn nesting, against the sum."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import agree, launch, on
-from strategies import numpy_views
+from strategies import examples, numpy_views
 
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
@@ -60,7 +60,7 @@ def views(draw):
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_as_numpy(device, checked):
-    @settings(max_examples=15)
+    @examples(15)
     @given(views())
     def drawn(found):
         a, h, w = found

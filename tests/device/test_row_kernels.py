@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import agree, launch, on
+from strategies import examples
 
 import pyarray as pa
 from pyarray.lang.markers import unordered
@@ -74,7 +75,7 @@ def empty_rows(shape, dtype):
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(8)
 def test_softmax(device, dtype, checked, data):
     kind = np.dtype(getattr(pa, dtype))
     x = data.draw(rows(kind))
@@ -88,7 +89,7 @@ def test_softmax(device, dtype, checked, data):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6)
 def test_layer_norm(device, dtype, data):
     kind = np.dtype(getattr(pa, dtype))
     x = data.draw(rows(kind, data.draw(st.sampled_from(WIDTHS[1:]))))

@@ -5,8 +5,9 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray.jit.text_kernel import all_text_kernels
@@ -54,7 +55,7 @@ def test_views_of_every_layout(device):
     assert np.array_equal(pa.asnumpy(out), expected)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_drawn_shapes(data):
     device = "cpu"

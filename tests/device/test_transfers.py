@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 from pyarray import config, dtypes
@@ -110,7 +111,7 @@ def test_a_saved_kernel_copies_what_the_kernel_copies(far, tmp_path):
     assert (counted.up, counted.down) == ((2, 96), (2, 96))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.sampled_from(dtypes.ALL), st.integers(0, 5), st.sampled_from(list(LAYOUTS)))
 def test_every_dtype(dtype, size, layout):
     x = LAYOUTS[layout][0](np.arange(size).astype(dtype.numpy))

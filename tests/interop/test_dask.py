@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 
@@ -150,7 +151,7 @@ def assert_same(found, want):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@settings(max_examples=3)
+@examples(3)
 @given(data=st.data())
 def test_operations(name, data):
     shape = data.draw(st.tuples(st.integers(2, 7), st.integers(2, 7)))

@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 from hypothesis import given
+from strategies import numpy_views
 
 from pyarray import dtypes
 from pyarray.array import empty
@@ -16,7 +17,6 @@ from pyarray.array_convert import array, asarray, asnumpy
 from pyarray.dlpack import from_dlpack
 from tests.interop import dlpack_capsules as capsules
 from tests.interop.dlpack_capsules import Producer
-from tests.strategies import numpy_views
 
 FLOATS = np.arange(6, dtype=np.float32)
 NUMPYS = [row for row in dtypes.ALL if row is not dtypes.bfloat16]

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-FEW = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = examples(15)
 
 
 def test_two_processes_learn_what_one_learns():

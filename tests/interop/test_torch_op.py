@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 
@@ -95,7 +96,7 @@ NEW_AFFINE = {
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_results_are_those_of_torch(data):
     dtype, ndim = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(list(NAMES)))
     x = data.draw(tensors(dtype, ndim))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
@@ -90,7 +91,7 @@ sizes = st.sampled_from((1, 2, 3, 5, 8, 17, 33))
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(8)
 @given(data=st.data())
 def test_a_product_and_what_is_behind_it(monkeypatch, device, data):
     """Any shapes, strides and types: both choices give what torch gives."""

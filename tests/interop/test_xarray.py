@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 import pyarray as pa
 
@@ -110,7 +111,7 @@ def assert_same(found, want):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", OPERATIONS)
-@settings(max_examples=2)
+@examples(2)
 @given(width=st.integers(3, 6), seed=st.integers(0, 99))
 def test_operations(name, width, seed):
     ours, theirs = of_both(width, seed)

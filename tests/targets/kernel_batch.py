@@ -56,9 +56,9 @@ def first_callers(kernels):
 
 
 def share(kernels, part, parts, callers):
-    """What the targets of one compiler read of the kernels: of so many parts one, and all that are in
-    `callers`."""
-    return [k for n, k in enumerate(kernels) if n % parts == part or k.name in callers]
+    """What one of so many targets reads of the kernels: a part, by their digests, so that a kernel stays with
+    its target when there are others; and all that are in `callers`."""
+    return [k for k in kernels if int(k.name, 16) % parts == part or k.name in callers]
 
 
 def joined(kernels, parsed):

@@ -9,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kept import identity
+
+from pyarray.driver import hiprtc
 from pyarray.driver.cc import include_dirs
 from pyarray.driver.nvrtc import Nvrtc
 from pyarray.errors import CompileError
@@ -37,6 +40,17 @@ def missing(target):
         if importlib.util.find_spec("hip") is None and importlib.util.find_spec("rocm") is None:
             return "pip install hip-python"
     return f"apt-get install {' '.join(packages)}" if packages else ""
+
+
+def fingerprint(target):
+    """All that decides the answer of a target's compiler besides the text and our headers."""
+    if TARGETS[target] == NVRTC:
+        return Nvrtc(target).fingerprint
+    if TARGETS[target] == HIPRTC:
+        parts = [_library("amdhip64"), _library("hiprtc-builtins"), *hiprtc.FLAGS]
+    else:
+        parts = [shutil.which("clang-19"), _library("hiprtc-builtins"), *_CLANG_FLAGS]
+    return " ".join([target, *(identity(part) if os.path.isabs(part) else part for part in parts)])
 
 
 def refused(target, text, folder, parsed):

@@ -6,11 +6,11 @@ import copy
 import numpy as np
 import pytest
 from hypothesis import given
+from strategies import numpy_views
 
 from pyarray import dtypes
 from pyarray.array import empty, ndarray, numpy_functions, operations
 from pyarray.array_convert import array, asarray, asnumpy
-from tests.strategies import numpy_views
 
 
 @given(numpy_views())

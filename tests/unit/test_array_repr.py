@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from strategies import numpy_views
 
 from pyarray import array_format
 from pyarray.array import empty
 from pyarray.array_convert import asarray
 from pyarray.dtypes import bfloat16
-from tests.strategies import numpy_views
 
 
 @pytest.mark.parametrize(

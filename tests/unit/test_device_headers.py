@@ -26,8 +26,9 @@ from device_headers import (  # beside this file
     same,
     special,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 HEADERS = ["pa_base.h", "pa_check.h", "pa_shape.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_complex.h",
            "pa_atomic.h"]  # fmt: skip
@@ -141,7 +142,7 @@ def test_int(lib, name, suffix):
     np.testing.assert_array_equal(call(lib, name, a, b), np.array(want, dtype))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_int_drawn(lib, data):
     dtype = INTS[data.draw(st.sampled_from(list(INTS)))]
@@ -327,7 +328,7 @@ def test_real_exact(lib, suffix):
         )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=20))
 def test_divmod_drawn(lib, cases):
     a, b = (np.array(c) for c in zip(*cases, strict=False))

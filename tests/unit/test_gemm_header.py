@@ -21,10 +21,11 @@ from gemm_cases import (
     text,
     view,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from kept_compiles import compiled
+from kept import compiled
 from pyarray._runtime import ffi, lib
+from strategies import examples
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler")
@@ -111,9 +112,7 @@ SIZES = st.one_of(
     st.integers(0, 70),
 )
 DEPTHS = st.one_of(SIZES, st.sampled_from([127, 128, 129, 255, 256, 257, 300, 513]))
-RELAXED = settings(
-    max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+RELAXED = examples(250, derandomize=True)
 
 
 @RELAXED

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gemm_cases import DTYPES, FLAGS, INCLUDES, KINDS, arguments, check, text, view
-from kept_compiles import compiled
+from kept import compiled
 
 # Reads products from standard input, numbers before bytes, and writes each C to standard output.
 PROGRAM = """

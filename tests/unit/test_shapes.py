@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from strategies import array_shapes, numpy_views
 
 from pyarray import shapes
-from tests.strategies import array_shapes, numpy_views
 
 small_shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 

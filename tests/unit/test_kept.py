@@ -1,0 +1,61 @@
+"""tests/kept.py: an entry stands for a compile where all that decides the answer is the same."""
+
+import kept
+import pytest
+
+from pyarray import config
+
+TEXT = "#include <pyarray.h>\nint f(void) { return 1; }\n"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path):
+    config.set("PYARRAY_CACHE_DIR", tmp_path / "cache")
+    yield tmp_path / "cache"
+    config.set("PYARRAY_CACHE_DIR", None)
+
+
+def command(*more):
+    return ["cc", "-shared", "-fPIC", *(f"-I{folder}" for folder in kept.cc.include_dirs()), *more]
+
+
+def test_a_program_is_compiled_once(tmp_path, monkeypatch):
+    first, again = tmp_path / "first.so", tmp_path / "again.so"
+    kept.compiled(command(), TEXT, first)
+    monkeypatch.delattr(kept.subprocess, "run")
+    kept.compiled(command(), TEXT, again)
+    assert first.read_bytes() == again.read_bytes()
+
+
+def test_what_an_entry_depends_on(place, tmp_path, monkeypatch):
+    def entries():
+        return len(list(place.iterdir()))
+
+    out = tmp_path / "program.so"
+    for number, (words, text) in enumerate(
+        [(command(), TEXT), (command(), TEXT + " "), (command("-DX"), TEXT)], start=1
+    ):
+        for _ in range(2):
+            kept.compiled(words, text, out)
+            assert entries() == number
+    monkeypatch.setattr(kept, "headers", lambda: "another state of them")
+    kept.compiled(command(), TEXT, out)
+    assert entries() == 4
+
+
+def test_a_program_that_does_not_compile_is_said_each_time(place, tmp_path):
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="error"):
+            kept.compiled(command(), "none", tmp_path / "program.so")
+    assert not place.exists() or not list(place.iterdir())
+
+
+def test_texts_that_passed(monkeypatch):
+    kept.Passed("gfx90a", "whole").add(["a", "b"])
+    again = kept.Passed("gfx90a", "whole")
+    assert "a" in again
+    assert "c" not in again
+    assert "a" not in kept.Passed("gfx90a", "parsed")
+    monkeypatch.setattr(kept, "MOST", 3)
+    again.add(["c", "d"])
+    assert list(kept.Passed("gfx90a", "whole").known) == ["c", "d", "a"]
