@@ -7,17 +7,23 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test test-lowest differential torch-graphs lint bench docs conformance clean
+.PHONY: all demo test test-long test-lowest differential torch-graphs lint bench docs conformance clean
 
 all: $(INSTALLED)
 
 demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
-# First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets.
+# First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets. What is compiled is kept in
+# .venv/test-cache, by hashes of all that decides it.
 test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
+
+# The same with so many times as many drawn cases, and every combination where `make test` takes some by turns.
+TIMES ?= 10
+test-long:
+	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test
 
 # With the lowest versions of the dependencies that pyproject.toml allows: what meets NumPy, on the CPU.
 LOWEST = $(VENV)/lowest/bin/python

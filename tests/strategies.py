@@ -64,6 +64,11 @@ def numpy_views(draw: st.DrawFn, dtype: Any = None, shape: tuple[int, ...] | Non
 
 
 def by_turns(items, turn, device):
-    """Those of `items` that a test tries: all; on a HIP device every third, so that three tests in succession
+    """Those of `items` that a test tries; on a HIP device every third, so that three tests in succession
     reach each. There a compiler is started for each kernel, whose text other devices have tried."""
-    return items[turn % 3 :: 3] if device.startswith("hip") else items
+    return in_turn(items, turn, 3) if device.startswith("hip") else items
+
+
+def in_turn(items, turn, parts):
+    """Of `items` one in so many: as many tests in succession reach each. All of them in a long run."""
+    return items if TIMES > 1 else items[turn % parts :: parts]

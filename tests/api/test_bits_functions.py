@@ -28,7 +28,7 @@ def test_bits(data):
     same(pa.bitwise_count(pa.asarray(x)), np.bitwise_count(x))
 
 
-@FEW
+@examples(6)
 @given(numpy_views(dtypes.uint8), st.sampled_from(["big", "little"]), st.data())
 def test_packed(x, bitorder, data):
     axes = st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1)) if x.ndim else st.none()

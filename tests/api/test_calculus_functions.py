@@ -83,7 +83,7 @@ def test_gradient_of_one_axis(device):
         pa.gradient(a, pa.ones(3), axis=0)
 
 
-@FEW
+@examples(20)
 @given(numpy_views(dtype=pa.float64), st.data())
 def test_trapezoid(y, data):
     if y.ndim == 0:

@@ -18,7 +18,7 @@ def same(ours, theirs):
     np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
 
-@FEW
+@examples(20)
 @given(numpy_views(dtype=pa.int32), st.data())
 def test_found(x, data):
     x = x % 3
@@ -33,7 +33,7 @@ def test_found(x, data):
     same(a.compress(mask, axis), x.compress(mask, axis))
 
 
-@examples(10)  # a dozen kernels for each rank
+@examples(5)  # a dozen kernels for each rank
 @given(numpy_views(dtype=pa.float32))
 def test_select_and_piecewise(x):
     a = pa.asarray(x)

@@ -109,7 +109,7 @@ def test_einsum_takes_text():
         pa.einsum([0, 1], pa.ones((2, 2)))
 
 
-@FEW
+@examples(20)
 @given(st.data())
 def test_tensordot(data):
     ranks = [data.draw(st.integers(0, 4)) for _ in "ab"]

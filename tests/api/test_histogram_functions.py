@@ -65,7 +65,7 @@ def test_bincount_errors():
         pa.bincount(pa.asarray([1.0]))
 
 
-@FEW
+@examples(10)
 @given(numpy_views(dtype=pa.float32), st.data())
 def test_layouts(x, data):
     bins = data.draw(st.sampled_from([1, 7, 10, [0, 1, 5, 5, 20.5], np.array([3, 50, 200])]))

@@ -19,7 +19,7 @@ def same(a: pa.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(pa.asnumpy(a), expected)
 
 
-@FEW
+@examples(13)
 @given(VIEWS.filter(lambda x: x.ndim and x.size), st.data())
 def test_take(x, data):
     a, axis = pa.asarray(x), data.draw(st.integers(-x.ndim, x.ndim - 1))
@@ -59,7 +59,7 @@ def test_take_errors():
         pa.take_along_axis(a, pa.asarray([1]), axis=1)
 
 
-@examples(12)  # an example is a dozen kernels
+@examples(6)  # an example is a dozen kernels
 @given(VIEWS, st.data())
 def test_where(x, data):
     other = data.draw(numpy_views(dtype=pa.int32, shape=x.shape).filter(lambda y: y.shape == x.shape))

@@ -89,7 +89,7 @@ def test_broadcast_errors():
     assert pa.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
 
 
-@FEW
+@examples(20)
 @given(st.data(), st.sampled_from((pa.float32, pa.int32)))
 def test_concat_and_stack(data, dtype):
     first = data.draw(VIEWS)

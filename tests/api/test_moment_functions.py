@@ -35,7 +35,7 @@ def test_every_dtype(dtype):
         )
 
 
-@FEW
+@examples(10)
 @given(numpy_views(dtype=pa.float32), st.data())
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 def test_layouts(x, data):

@@ -21,7 +21,7 @@ def same(ours, theirs):
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol, atol=1e-12)
 
 
-@FEW
+@examples(4)
 @given(st.lists(st.sampled_from([np.nan, 1.0, -2.0, 5.5, 0.0, np.inf]), min_size=12, max_size=12), st.data())
 def test_drawn(given_values, data):
     x = np.array(given_values).reshape(3, 2, 2)[
@@ -70,7 +70,7 @@ def test_types(dtype):
             same(getattr(np, name)(pa.asarray(x), axis=0), getattr(np, name)(x, axis=0))
 
 
-@FEW
+@examples(4)
 @given(numpy_views(dtype=pa.float32))
 def test_without_nan(x):
     for name in NAMES:

@@ -21,7 +21,7 @@ def same(ours, theirs):
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6, atol=1e-9 + 1e-5 * float(scale))
 
 
-@FEW
+@examples(20)
 @given(numpy_views(dtype=pa.float32), st.sampled_from(MODES), st.data())
 def test_modes(x, mode, data):
     width = [tuple(data.draw(st.integers(0, 9)) for _ in range(2)) for _ in range(x.ndim)]

@@ -137,7 +137,7 @@ def test_integers_stay_within_bounds(a, b, endpoint):
     assert all(low <= v < high + endpoint for v in x)
 
 
-@FEW
+@examples(20)
 @given(st.sampled_from(["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"]))
 def test_whole_ranges(dtype):
     low, high = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -205,7 +205,7 @@ def test_permutations_are_equally_likely():
     assert unlike(np.unique(seen, return_inverse=True)[1], np.full(24, 1 / 24)) < 5
 
 
-@FEW
+@examples(20)
 @given(st.integers(0, 40), st.integers(0, 3))
 def test_order_keeps_the_elements(n, axis):
     x = np.arange(n * 6).reshape(n, 2, 3) if axis < 3 else np.arange(n)

@@ -56,7 +56,7 @@ def test_split(x, data):
         same(getattr(pa, name)(a, *args), theirs)
 
 
-@FEW
+@examples(13)
 @given(numpy_views(few_dtypes), st.data())
 def test_stacks(x, data):
     y = x[..., ::-1] if x.ndim else x

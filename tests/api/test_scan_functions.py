@@ -42,7 +42,7 @@ def test_every_dtype(dtype):
         same(ours(a, include_initial=True), np.concatenate([start, expected]))
 
 
-@FEW
+@examples(13)
 @given(numpy_views(dtype=pa.int16), st.data())
 def test_layouts(x, data):
     a = pa.asarray(x)

@@ -18,7 +18,7 @@ def same(ours, theirs):
     np.testing.assert_array_equal(ours, theirs)
 
 
-@FEW
+@examples(13)
 @given(numpy_views(few_dtypes))
 def test_layouts(x):
     a = pa.asarray(x)
@@ -176,7 +176,7 @@ def test_isin_by_table(dtype):
             same(pa.isin(pa.asarray(x), pa.asarray(among), invert=invert), np.isin(x, among, invert=invert))
 
 
-@FEW
+@examples(13)
 @given(st.data())
 def test_blocks(data):
     """Runs of equal elements that begin and end anywhere in the blocks that are looked at by themselves."""

@@ -27,7 +27,7 @@ def same(ours, theirs):
     np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
 
-@FEW
+@examples(15)
 @given(pairs())
 def test_as_numpys(pair):
     x, y = pair

@@ -175,7 +175,7 @@ def test_large(dtype):
     check(values(pa.result_type(dtype), 300_001))
 
 
-@FEW
+@examples(13)
 @given(numpy_views(few_dtypes), st.data())
 def test_layouts(x, data):
     a = pa.asarray(x)
@@ -387,7 +387,7 @@ def pattern(dtype, n, kind):
     }[kind].astype(dtype)
 
 
-@examples(150)
+@examples(75)
 @given(st.data())
 def test_vectors(data):
     """Sorts, selections and their positions around the sizes of vectors, networks and shared rows."""

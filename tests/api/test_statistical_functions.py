@@ -70,7 +70,7 @@ def test_axes(axis):
         pa.max(pa.asarray(x[:0] > 0))
 
 
-@FEW
+@examples(15)
 @given(numpy_views(dtype=pa.int32), st.data())
 def test_layouts(x, data):
     axis = (

@@ -9,7 +9,7 @@ from strategies import examples, numpy_views
 import pyarray as pa
 
 
-@examples(15)
+@examples(8)
 @given(numpy_views(dtype=pa.bool_))
 def test_any_view(x):
     a = pa.asarray(x)
@@ -39,7 +39,7 @@ def test_out_and_types():
         pa.all(a, out=out)
 
 
-@examples(6)
+@examples(3)
 @given(st.data())
 def test_extremes_and_truth_of_integers(data):
     """any, all, argmin and argmax: what decides stands anywhere, several times or not at all, in lines around

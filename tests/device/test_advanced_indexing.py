@@ -76,7 +76,7 @@ def cases():
     return views.flatmap(lambda x: st.tuples(st.just(x), keys(x.shape)))
 
 
-@MANY
+@examples(45)
 @given(cases())
 def test_reading(case):
     x, key = case
@@ -97,7 +97,7 @@ def test_reading(case):
     assert not np.shares_memory(pa.asnumpy(result), x)
 
 
-@MANY
+@examples(45)
 @given(cases(), st.data())
 def test_writing(case, data):
     x, key = case

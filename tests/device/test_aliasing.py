@@ -132,7 +132,7 @@ VIEWS = st.tuples(st.integers(0, 24), st.integers(1, 12), st.sampled_from([1, 1,
 
 
 @given(st.data(), st.sampled_from([shifted, running, called, summed]))
-@examples(30)
+@examples(15)
 def test_overlapping_views(data, k):
     cuts = [data.draw(VIEWS) for _ in range(len(k.parameters))]
     if k is shifted:  # the longer one is read

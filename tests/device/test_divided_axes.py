@@ -80,7 +80,7 @@ def factors(draw, n):
 
 
 @given(st.data())
-@examples(6)
+@examples(3)
 def test_drawn_cuts(device, chosen, data):
     n, m = data.draw(st.sampled_from([12, 24, 210, 360])), data.draw(st.sampled_from([1, 2, 5]))
     values, there, how = [], [], []

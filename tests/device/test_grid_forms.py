@@ -140,7 +140,7 @@ def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
         np.testing.assert_array_equal(pa.asnumpy(pa.matmul(*there)), expected)
 
 
-@examples(20)
+@examples(10)
 @given(data=st.data())
 def test_small_arrays_are_joined_by_one_launch(device, data):
     sizes = data.draw(st.lists(st.integers(0, 40), min_size=2, max_size=4))

@@ -86,7 +86,7 @@ def drawn(kind, rng):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@examples(3)
+@examples(2)
 @given(data=st.data())
 def test_layouts(device, name, data):
     function, *kinds = FUNCTIONS[name]

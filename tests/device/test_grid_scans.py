@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from strategies import TIMES, examples
 
 import pyarray as pa
 from pyarray.errors import BoundsError
@@ -61,7 +61,7 @@ def same(got, want, rtol=1e-6):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "float32", "complex64", "complex128"])
-@FEW
+@examples(4)
 @given(SIZES)
 def test_long_lines(device, dtype, n):
     x = drawn(n, dtype, n)
@@ -109,7 +109,7 @@ def test_axes_and_layouts(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "float32", "float64", "complex128"])
-@FEW
+@examples(4)
 @given(SIZES)
 def test_what_is_not_zero(device, dtype, n):
     x = drawn(n, dtype, n, zeros=True)
@@ -151,7 +151,7 @@ def test_spreads(device, dtype, far):
     x = (drawn((24, 5, 33), dtype) + far).astype(dtype)
     a = pa.asarray(x, device=device)
     for turn, (cut, axis) in enumerate(product(LAYOUTS, (None, 0, 2, (0, 1), (0, 2)))):
-        if dtype != "float32" and turn % 3 != SPREAD.index((dtype, far)) % 3:
+        if TIMES == 1 and turn % 3 != SPREAD.index((dtype, far)) % 3:
             continue  # a dtype is read and written in one way, whatever the layout and axis
         want = np.var(cut(x).astype("f8"), axis=axis)
         rtol = {"float16": 2e-3, "float32": 1e-6}.get(dtype, 1e-11)
@@ -169,7 +169,7 @@ def test_spreads(device, dtype, far):
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
 def test_distinct_elements(device, dtype):
     rng = np.random.default_rng(4)
-    for n, different in ((1, 1), (4096, 3), (4097, 9000), (30001, 9000)):
+    for n, different in ((1, 1), (4096, 3), (4097, 9000), (30001 if dtype == "float32" else 9001, 9000)):
         x = (rng.integers(0, different, n) - 1).astype(dtype)
         x[::5] = np.nan
         x[1::7] = -0.0

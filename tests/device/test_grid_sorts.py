@@ -68,7 +68,7 @@ def test_long_rows(device, dtype):
     check(drawn(dtype, (3, 9001), 3, True), -1, device, ways)
 
 
-@examples(15)
+@examples(8)
 @given(data=st.data())
 def test_short_rows(device, data):
     dtype, few = data.draw(st.sampled_from(DTYPES)), data.draw(st.booleans())

@@ -51,7 +51,7 @@ STEP = st.one_of(st.integers(-6, 6).filter(bool), st.sampled_from([2**62, -(2**6
 
 
 @given(BOUND, BOUND, STEP, st.integers(0, 20), st.sampled_from([1, 2, -1, -3]))
-@examples(60)
+@examples(30)
 def test_slices_of_one_axis(a, b, c, size, step):
     v = np.arange(100)[10:][::step][:size] if step > 0 else np.arange(100)[::step][:size]
     expected = np.zeros((14, ROOM), np.int64)
@@ -94,7 +94,7 @@ def planes(m, out, a: int, b: int, c: int):
 
 
 @given(st.integers(-7, 7), st.integers(-7, 7), st.integers(-3, 3).filter(bool), st.permutations(range(3)))
-@examples(20)
+@examples(10)
 def test_slices_of_several_axes(a, b, c, axes):
     m = np.arange(4 * 3 * 5).reshape(4, 3, 5).transpose(axes)
     parts = [

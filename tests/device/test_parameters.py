@@ -408,7 +408,7 @@ leaf = st.sampled_from(["array", "int", "float"])
 trees = st.recursive(leaf, lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=5)
 
 
-@examples(12)
+@examples(6)
 @given(tree=st.lists(trees, min_size=1, max_size=2).map(tuple), seed=st.integers(0, 100))
 def test_any_nesting_of_tuples(tree, seed):
     """A kernel that sums all leaves, written for the drawn nesting, against the sum."""

@@ -60,7 +60,7 @@ def views(draw):
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_as_numpy(device, checked):
-    @examples(15)
+    @examples(8)
     @given(views())
     def drawn(found):
         a, h, w = found

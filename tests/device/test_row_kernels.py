@@ -75,7 +75,7 @@ def empty_rows(shape, dtype):
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
-@examples(8)
+@examples(4)
 def test_softmax(device, dtype, checked, data):
     kind = np.dtype(getattr(pa, dtype))
     x = data.draw(rows(kind))
@@ -89,7 +89,7 @@ def test_softmax(device, dtype, checked, data):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(st.data())
-@examples(6)
+@examples(3)
 def test_layer_norm(device, dtype, data):
     kind = np.dtype(getattr(pa, dtype))
     x = data.draw(rows(kind, data.draw(st.sampled_from(WIDTHS[1:]))))

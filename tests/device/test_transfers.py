@@ -111,7 +111,7 @@ def test_a_saved_kernel_copies_what_the_kernel_copies(far, tmp_path):
     assert (counted.up, counted.down) == ((2, 96), (2, 96))
 
 
-@examples(20)
+@examples(10)
 @given(st.sampled_from(dtypes.ALL), st.integers(0, 5), st.sampled_from(list(LAYOUTS)))
 def test_every_dtype(dtype, size, layout):
     x = LAYOUTS[layout][0](np.arange(size).astype(dtype.numpy))

@@ -91,7 +91,7 @@ sizes = st.sampled_from((1, 2, 3, 5, 8, 17, 33))
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@examples(8)
+@examples(4)
 @given(data=st.data())
 def test_a_product_and_what_is_behind_it(monkeypatch, device, data):
     """Any shapes, strides and types: both choices give what torch gives."""
