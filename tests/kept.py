@@ -40,6 +40,12 @@ def compiled(command, text, output):
     return str(output)
 
 
+def artifacts(kernels):
+    """How many artifacts these kernels have had, compiled or found in the cache: what was compiled by an earlier
+    run of the tests counts."""
+    return sum(kernel.counts["compiles"] + kernel.counts["disk_hits"] for kernel in kernels)
+
+
 class Passed:
     """Digests of the texts that a compiler has passed before, where all that `facts` say was the same."""
 
