@@ -13,7 +13,7 @@ from pyarray.array_hooks import StandIn, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
-from pyarray.memory.host_access import touch
+from pyarray.memory.host_access import host_access
 
 
 def array(obj: Any, dtype: Any = None, copy: bool | None = True, device: Any = None) -> ndarray:
@@ -95,10 +95,10 @@ def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
     target = get_device(device)
     if target == a.device:
         return a
-    touch.seen = True
+    host_access.occurred = True
     result = empty(a.shape, a._dtype, target)
     packed = operation("contiguous")(a) if a._key & STRIDED else a
-    if not a.size or target.driver.copy_across(result._ptr, a.device.driver, packed._ptr, a.nbytes):
+    if not a.size or target.driver.copy_peer(result._ptr, a.device.driver, packed._ptr, a.nbytes):
         return result
     return _upload(asnumpy(packed), a._dtype, target)
 
@@ -251,7 +251,7 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
         with np.errstate(all="ignore"):
             np.copyto(array_host.numpy_view(result), values, casting="unsafe")
     else:
-        touch.seen = True
+        host_access.occurred = True
         packed = np.ascontiguousarray(values, dtype=kind.numpy)
         device.driver.copy_in(result._ptr, packed.__array_interface__["data"][0], result.nbytes)
     return result
@@ -260,7 +260,7 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
 def _download(a: ndarray) -> np.ndarray[Any, Any]:
     values = np.empty(a.shape, dtype=a._dtype.numpy)
     if a.size:
-        touch.seen = True
+        host_access.occurred = True
         packed = operation("contiguous")(a) if a._key & STRIDED else a
         a.device.driver.copy_out(values.__array_interface__["data"][0], packed._ptr, a.nbytes)
     return values

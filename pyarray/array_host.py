@@ -13,8 +13,8 @@ from pyarray import shapes
 from pyarray.array_hooks import operation
 from pyarray.dtypes import BY_NAME, bfloat16
 from pyarray.errors import DeviceError
-from pyarray.memory.buffer import GivenOut
-from pyarray.memory.host_access import touch
+from pyarray.memory.buffer import EscapedBuffer
+from pyarray.memory.host_access import host_access
 
 
 class Exposed:
@@ -37,7 +37,7 @@ def on_host(a: Any) -> bool:
 
 def interface(a: Any) -> dict[str, Any]:
     """NumPy's array interface, version 3, of a CPU array; bfloat16 goes as uint16."""
-    touch.seen = True
+    host_access.occurred = True
     return {
         "version": 3,
         "shape": a._shape,
@@ -78,9 +78,9 @@ def result_size(counts: Any) -> int:
 def result_size_later(counts: Any) -> Callable[[], int]:
     """`result_size` of int64 `counts` on a GPU: what this returns waits for it, but for no work behind it."""
     need_data(counts, _SIZE)
-    touch.seen = True
+    host_access.occurred = True
     last = counts[-1:]
-    read = last._buffer.device.driver.read_later(last._ptr, last._dtype.itemsize)
+    read = last._buffer.device.driver.read_async(last._ptr, last._dtype.itemsize)
     return lambda: int(np.frombuffer(read(), np.int64)[0])
 
 
@@ -108,15 +108,15 @@ def array_interface(a: Any) -> dict[str, Any]:
     `__array__`."""
     if not on_host(a) or a._dtype is bfloat16:
         raise AttributeError("__array_interface__")
-    a._buffer.__class__ = GivenOut
+    a._buffer.__class__ = EscapedBuffer
     return interface(a)
 
 
 def cuda_interface(a: Any) -> dict[str, Any]:
     """`__cuda_array_interface__`, which only arrays on NVIDIA GPUs have."""
-    touch.seen = True
+    host_access.occurred = True
     found: dict[str, Any] = operation("cuda_interface")(a)
-    a._buffer.__class__ = GivenOut
+    a._buffer.__class__ = EscapedBuffer
     return found
 
 
@@ -154,7 +154,7 @@ _HERE = {BY_NAME[name].code: reader for name, reader in READERS.items()}  # for 
 
 def _only(a: Any) -> Any:
     """The element of an array that has one."""
-    touch.seen = True
+    host_access.occurred = True
     reader = _HERE.get(a._key & _ELEMENT)
     if reader is not None:
         return reader.from_address(a._ptr).value

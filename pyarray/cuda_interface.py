@@ -80,7 +80,7 @@ def _device(x: Any, ptr: int, used: bool) -> Device:
     first = get_device(f"{KIND}:0")
     if not used:
         return first
-    index = first.driver.locate(ptr) if ptr > 0 else None
+    index = first.driver.device_of_pointer(ptr) if ptr > 0 else None
     if index is None:
         raise _refused(x, f"has the address {ptr:#x}, which is no memory of a {KIND} device")
     return get_device(f"{KIND}:{index}")

@@ -21,7 +21,7 @@ from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_
 from pyarray.array_convert import plain
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
-from pyarray.memory.host_access import touch
+from pyarray.memory.host_access import host_access
 from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
 
 VERSION = (1, 1)
@@ -88,7 +88,7 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
         raise BufferError(
             "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"
         )
-    touch.seen = True
+    host_access.occurred = True
     flags = (0 if source._writeable else READ_ONLY) | (IS_COPIED if source is not a else 0)
     ptr, steps = source._ptr if source._size else 0, _element_strides(source)
     place = *dlpack_device(source), *_CODES[source._dtype]
@@ -296,7 +296,7 @@ def _import(capsule: Any, written: Callable[[], None] | None = None) -> ndarray:
         raise _not_to_be_read(capsule)
     result = _on_memory(ptr, layout, owner)
     if written is not None and layout.writeable:
-        result._buffer.written = written
+        result._buffer.before_write = written
         result._key |= WATCHED
     return result if ptr % layout.alignment == 0 or not layout.size else _aligned(result)
 
@@ -305,7 +305,7 @@ def _on_memory(ptr: int, layout: _Layout, owner: Any) -> ndarray:
     buffer, a = Buffer(), _new(ndarray)
     device, low, nbytes, shape, strides, size, dtype, key, writeable, _ = layout
     buffer.device, buffer.ptr, buffer.nbytes = device, ptr + low, nbytes
-    buffer.owner, buffer._home = owner, None
+    buffer.owner, buffer._free_list = owner, None
     a._buffer, a._ptr, a._shape, a._strides, a._size = buffer, ptr, shape, strides, size
     a._dtype, a._writeable, a._base, a._key = dtype, writeable, None, key
     return a

@@ -22,7 +22,7 @@ from .api.standard.statistical import sum as total
 from .array import ndarray
 from .dtypes import float64
 from .jit.kernel import func
-from .jit.replay import repeatable
+from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
 from .lang.markers import known as k
 
@@ -186,7 +186,7 @@ def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
     return subtract(a, top), top
 
 
-@repeatable
+@replayable
 def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False) -> ndarray:
     """log(sum(b * exp(a))) over `axis` (None: all axes) without overflow; `b` is 1 unless given.
 
@@ -202,7 +202,7 @@ def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False
     return found if keepdims else found.squeeze(axis)
 
 
-@repeatable
+@replayable
 def softmax(x: Any, /, axis: Any = None) -> ndarray:
     """exp(x) over its sum over `axis` (None: all axes).
 
@@ -214,7 +214,7 @@ def softmax(x: Any, /, axis: Any = None) -> ndarray:
     return divide(weights, total(weights, axis=axis, keepdims=True))
 
 
-@repeatable
+@replayable
 def log_softmax(x: Any, /, axis: Any = None) -> ndarray:
     """log(softmax(x)), accurate where that is small.
 

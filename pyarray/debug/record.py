@@ -16,7 +16,7 @@ from ..array_host import Exposed, on_host
 from ..dtypes import DType
 from ..jit.launch import offset_of, slot_format
 from ..jit.launch_state import Launch
-from ..jit.serialization import site_facts, type_facts
+from ..jit.serialization import site_to_json, type_to_json
 from ..jit.signature import array_type
 from ..jit.text_kernel import Address
 from ..lang.ir import ArrayType, ScalarType
@@ -184,6 +184,6 @@ def program_facts(launch: Launch, number: int) -> dict[str, Any]:
         "number": number, "kernel": launch.kernel, "key": variant.artifact.key, "name": program.name,
         "device": variant.device.kind, "entry": program.entry, "flags": list(variant.flags),
         "checked": variant.checked, "directions": dict(program.directions),
-        "params": [[name, type_facts(kind)] for name, kind in program.params],
-        "sites": [site_facts(site) for site in program.sites], "text": program.text, "raw": program.raw,
+        "params": [[name, type_to_json(kind)] for name, kind in program.params],
+        "sites": [site_to_json(site) for site in program.sites], "text": program.text, "raw": program.raw,
     }  # fmt: skip

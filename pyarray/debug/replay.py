@@ -14,7 +14,7 @@ from ..driver.base import Device
 from ..jit import compile as compiler
 from ..jit.launch import make_launcher
 from ..jit.report import raise_bounds
-from ..jit.serialization import site_of, type_of
+from ..jit.serialization import site_from_json, type_from_json
 from ..memory.buffer import Buffer
 from .argument import DumpedArgument, Elements
 from .record import PAGE, words_of
@@ -47,14 +47,14 @@ def replay(
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"], trusted)
-    params = tuple((name, type_of(facts)) for name, facts in program["params"])
+    params = tuple((name, type_from_json(facts)) for name, facts in program["params"])
     driver = device.driver
     run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
     launch = make_launcher(params, tuple(named), run, checked, program["kernel"])
     failure = launch(*(memory.value(a) for a in live))
     driver.synchronize()
     if failure:
-        raise_bounds(program["kernel"], [site_of(row) for row in program["sites"]], failure)
+        raise_bounds(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
 
 

@@ -164,12 +164,12 @@ class Driver(ABC):
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         """Device to host, after all launches so far; the data is there at the return."""
 
-    def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
+    def copy_peer(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
         """From another device, in order with both current streams. False, and nothing done, where there is no
         direct way."""
         return False
 
-    def locate(self, ptr: int) -> int | None:
+    def device_of_pointer(self, ptr: int) -> int | None:
         """Index of the device of this kind that an address of whomever belongs to; None if it is no memory of
         one."""
         return None
@@ -230,11 +230,11 @@ class Driver(ABC):
     def leave_stream(self, stream: int, before: int) -> None:  # noqa: B027
         """From now on, it goes to `before` again. The owner may destroy `stream` then."""
 
-    def work(self) -> int:
+    def work_count(self) -> int:
         """A number that grows with the work of any stream."""
         return 0
 
-    def join(self, work: int) -> None:  # noqa: B027
+    def wait_for(self, work: int) -> None:  # noqa: B027
         """What the current stream gets from now on comes after the first `work` of all streams."""
 
     def before_access(self, ptr: int, nbytes: int, writes: bool) -> None:  # noqa: B027

@@ -78,7 +78,7 @@ class CpuDriver(Driver):
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         ctypes.memmove(host, ptr, nbytes)
 
-    def copy_apart(self, target: int, source: int, nbytes: int) -> None:
+    def copy_disjoint(self, target: int, source: int, nbytes: int) -> None:
         """Between ranges that share nothing, by all cores."""
         lib.pa_memory_copy(self._pool, ffi.cast("void *", target), ffi.cast("void *", source), nbytes)
 

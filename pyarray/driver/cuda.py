@@ -55,7 +55,7 @@ class CudaDriver(GpuDriver):
             "fill": "cuMemsetD8Async",
             "copy_in": "cuMemcpyHtoDAsync",
             "copy_out": "cuMemcpyDtoHAsync",
-            "copy_across": "cuMemcpyPeerAsync",
+            "copy_peer": "cuMemcpyPeerAsync",
             "locate": "cuPointerGetAttribute",
             "load": "cuModuleLoadData",
             "unload": "cuModuleUnload",
@@ -143,13 +143,13 @@ class CudaDriver(GpuDriver):
         most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self.call("set_attribute", self._cu.CUfunction(function), most, nbytes)
 
-    def locate(self, ptr: int) -> int | None:
+    def device_of_pointer(self, ptr: int) -> int | None:
         ordinal = self._cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         code, index = self.attempt("locate", ordinal, ptr)
         return int(index) if code == SUCCESS and int(index) >= 0 else None
 
-    def reads_late(self, host: int) -> bool:
-        return self.locate(host) is not None  # of ordinary memory the driver knows nothing
+    def is_pinned(self, host: int) -> bool:
+        return self.device_of_pointer(host) is not None  # of ordinary memory the driver knows nothing
 
     @classmethod
     def count(cls) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .gpu import GpuDriver
 
 
-class Records:
+class FailureRecords:
     """Free records: a `pa_failure` in memory that host and device see, and a `pa_gate` of the device
     (csrc/device/pa_check.h), both for the life of the process. A launch has its own, since two threads may
     launch the same kernel."""

@@ -24,9 +24,9 @@ from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
-from .failure_records import Records
+from .failure_records import FailureRecords
 from .gpu_calls import GpuCalls
-from .serialized_launch import Turns
+from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
 
 THREADS = 256  # of a block
@@ -51,7 +51,7 @@ class GpuDriver(GpuCalls):
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
         self._gpu.ordered = config.get("PYARRAY_STREAM_ORDER")
         self._gpu.alone = ffi.addressof(self._gpu, "main")
-        self._records = Records(self)
+        self._records = FailureRecords(self)
         self._modules: dict[int, Any] = {}
         self._numbers: dict[int, list[int]] = {}  # functions by module
         self._handles = itertools.count(1)
@@ -65,7 +65,7 @@ class GpuDriver(GpuCalls):
         self._lock = new_lock()
         self._staging = Staging(self)
         self._later: list[tuple[int, int]] = []  # pinned cells that no copy uses, with an event each
-        self._turns = Turns(self)
+        self._turns = SerializedLaunches(self)
         self._gpu.alive = 1
         self._open(index)
         self._gpu.number = number = next(_numbers)  # after what may fail, and be tried again
@@ -116,7 +116,7 @@ class GpuDriver(GpuCalls):
         if self._memory is None:
             self.call("free", ptr)
             return
-        self.join(self.work())
+        self.wait_for(self.work_count())
         self.call("free_ordered", ptr, self.current_stream())
 
     def trim(self) -> None:
@@ -142,7 +142,7 @@ class GpuDriver(GpuCalls):
             self._staging.copy_out(host, ptr, nbytes, self.current_stream())
         self._good = max(self._good, self._seen())
 
-    def read_later(self, ptr: int, nbytes: int) -> Callable[[], bytes]:
+    def read_async(self, ptr: int, nbytes: int) -> Callable[[], bytes]:
         """Up to 64 bytes as they are behind the work so far of the current stream: what this returns waits
         for them, and not for work that follows."""
         try:
@@ -161,7 +161,7 @@ class GpuDriver(GpuCalls):
 
         return read
 
-    def copy_across(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
+    def copy_peer(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
         if type(other) is not type(self):
             return False
         assert isinstance(other, GpuDriver)
@@ -172,7 +172,7 @@ class GpuDriver(GpuCalls):
         other.before_access(source, nbytes, False)
         with self._enqueuing(ptr, nbytes, True) as here:
             self.stream_wait_event(here, other.order(there))
-            self.call("copy_across", ptr, self._place(), source, other._place(), nbytes, here)
+            self.call("copy_peer", ptr, self._place(), source, other._place(), nbytes, here)
             other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
         other.after_access(source, nbytes, False)
         return True
@@ -257,7 +257,7 @@ class GpuDriver(GpuCalls):
         return self._records.checked(self.launcher(function, operands))
 
     @abstractmethod
-    def reads_late(self, host: int) -> bool:
+    def is_pinned(self, host: int) -> bool:
         """Whether copies from this host memory go on after the call that starts them: it is pinned."""
 
     def pinned(self, nbytes: int) -> int:
@@ -401,15 +401,15 @@ class GpuDriver(GpuCalls):
         self.call("synchronize_all")
         self._good = max(self._good, launched)
 
-    def work(self) -> int:
+    def work_count(self) -> int:
         return sum(stream.work for stream in list(self._streams.values()))
 
-    def join(self, work: int) -> None:
+    def wait_for(self, work: int) -> None:
         here = self.current_stream()
         if len(self._streams) == 1 or self._waited.get(here, 0) >= work:
             return
         with self._lock:
-            now = self.work()
+            now = self.work_count()
             for other, stream in list(self._streams.items()):
                 done = int(stream.work)
                 if other != here and self._followed.get((here, other)) != done:

@@ -63,7 +63,7 @@ class HipDriver(GpuDriver):
             "fill": "hipMemsetD8Async",
             "copy_in": "hipMemcpyHtoDAsync",
             "copy_out": "hipMemcpyDtoHAsync",
-            "copy_across": "hipMemcpyPeerAsync",
+            "copy_peer": "hipMemcpyPeerAsync",
             "load": "hipModuleLoadData",
             "unload": "hipModuleUnload",
             "symbol": "hipModuleGetFunction",
@@ -130,13 +130,13 @@ class HipDriver(GpuDriver):
     def _place(self) -> Any:
         return self.index
 
-    def locate(self, ptr: int) -> int | None:
+    def device_of_pointer(self, ptr: int) -> int | None:
         code, facts = self._filled("hipPointerGetAttributes", "hipPointerAttribute_t", ptr)
         kinds = self._hip.hipMemoryType
         of_device = (int(kinds.hipMemoryTypeDevice), int(kinds.hipMemoryTypeManaged))
         return int(facts.device) if code == SUCCESS and int(facts.type) in of_device else None
 
-    def reads_late(self, host: int) -> bool:
+    def is_pinned(self, host: int) -> bool:
         code, facts = self._filled("hipPointerGetAttributes", "hipPointerAttribute_t", host)
         return code == SUCCESS and int(facts.type) == int(self._hip.hipMemoryType.hipMemoryTypeHost)
 

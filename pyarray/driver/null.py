@@ -77,7 +77,7 @@ class NullDriver(Driver):
         self._record("free", ptr, nbytes)
         self._used -= nbytes
 
-    def locate(self, ptr: int) -> int | None:
+    def device_of_pointer(self, ptr: int) -> int | None:
         index = (ptr >> 48) - 1
         return index if 0 <= index < self.count() else None
 

@@ -16,7 +16,7 @@ class Streams(Protocol):
     def follow(self, other: int) -> None: ...
 
 
-class Turns:
+class SerializedLaunches:
     """Lets such launches come one after the other: from the first kernel of one to its last, no thread
     launches another, and a launch waits, on the device, for the one before it if that was in another stream.
 

@@ -39,11 +39,11 @@ class Staging:
         driver = self._driver
         if nbytes <= DIRECT:
             driver.call("copy_in", ptr, host, nbytes, stream)
-            if driver.reads_late(host):
+            if driver.is_pinned(host):
                 driver.call("stream_synchronize", stream)
             return
         with self.lock:
-            pieces, copy = self._open(), _host().copy_apart
+            pieces, copy = self._open(), _host().copy_disjoint
             for number, start in enumerate(range(0, nbytes, PIECE)):
                 place, event = pieces[number % 2]
                 size = min(PIECE, nbytes - start)
@@ -56,7 +56,7 @@ class Staging:
         """Device to host; all of it is there at the return."""
         driver = self._driver
         with self.lock:
-            pieces, copy = self._open(), _host().copy_apart
+            pieces, copy = self._open(), _host().copy_disjoint
             starts = range(0, nbytes, PIECE)
             for number in range(len(starts) + 1):
                 if number < len(starts):

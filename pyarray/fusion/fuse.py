@@ -18,7 +18,7 @@ from ..buffer_view import BufferView
 from ..errors import CompileError
 from ..jit.captures import Contents, captures, memory, same
 from ..jit.kernel import Func
-from ..jit.launch_state import mode, table
+from ..jit.launch_state import fast_path_table, launch_state
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from ..locks import new_lock
@@ -59,8 +59,8 @@ class Fused(Generic[R]):
         # and other values by `static_key`: addresses and numbers are passed at each launch, whose results are
         # new arrays or are tested against the operands. Captured values are compared at each call.
         self._plans: dict[Any, Any] = {}
-        self._layouts: dict[Any, Any] = table()
-        self._quick: dict[Any, Any] = table()  # those of arrays and numbers that are one kernel
+        self._layouts: dict[Any, Any] = fast_path_table()
+        self._quick: dict[Any, Any] = fast_path_table()  # those of arrays and numbers that are one kernel
         self._captures: tuple[Capture | Contents, ...] | None = None
         self._counts = {"traces": 0, "unfused": 0}
         self._lock = new_lock()
@@ -80,7 +80,7 @@ class Fused(Generic[R]):
                     break
         if not options:
             layout = [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in args]
-            if quick := self._quick.get((mode.key, *layout)):
+            if quick := self._quick.get((launch_state.key, *layout)):
                 try:
                     return cast(R, quick(args))
                 except _REFUSED:
@@ -211,7 +211,7 @@ class _Call:
         self.numbers: list[Any] = []
         self._given: list[Any] = []
         kinds: list[Any] = [names]
-        layout: list[Any] = [mode.key, names]
+        layout: list[Any] = [launch_state.key, names]
         for place, x in given:
             kind = type(x)
             if not isinstance(x, ndarray) and (isinstance(x, (np.ndarray, np.generic)) or is_foreign(x)):

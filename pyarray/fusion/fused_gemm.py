@@ -13,10 +13,10 @@ from ..api.standard.manipulation import broadcast_to
 from ..api.standard.statistical import as_operand
 from ..array import empty, ndarray
 from ..dtypes import DType, asdtype
-from ..jit.bounded_cache import Bounded
+from ..jit.bounded_cache import BoundedCache
 from ..jit.captures import Contents, captures
 from ..jit.kernel import Func
-from ..jit.replay import repeatable
+from ..jit.replay import replayable
 from ..jit.variants import MOST
 from ..kernels.elementwise.elementwise import apart
 from ..kernels.matmul.gemm import gemm as product
@@ -76,10 +76,10 @@ def gemm(
     return _gemm(a, b, alpha, beta, c, bias, *key, dtype, out)
 
 
-# By the activation and what its captured values are: all else is an argument of the repeatable call.
-_ways: Bounded[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = Bounded(MOST)
+# By the activation and what its captured values are: all else is an argument of the replayable call.
+_ways: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(MOST)
 # By the function. Each value is compared at each call; a changed one, which may be a function, makes it anew.
-_captures: Bounded[Func, tuple[Capture | Contents, ...]] = Bounded(MOST)
+_captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MOST)
 
 
 def _captured(activation: Func) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ def _way(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., nd
                 f"gemm(): activation is a function of one number, got {shown}; give further numbers defaults"
             ) from None
 
-    @repeatable
+    @replayable
     def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any) -> ndarray:
         return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, None)
 

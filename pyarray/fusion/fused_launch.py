@@ -12,8 +12,8 @@ from .. import shapes
 from ..array import WATCHED, fresh, ndarray, type_key
 from ..dtypes import DType
 from ..jit.kernel import Kernel
-from ..jit.launch import make_walk
-from ..jit.launch_state import mode
+from ..jit.launch import make_bound_launch
+from ..jit.launch_state import launch_state
 from ..kernels.elementwise.elementwise import walk_layout
 from ..kernels.reduce.reduce import COLUMNS, ReduceOp, pieces_of, reduce_into
 from ..memory.buffer import Buffer
@@ -78,11 +78,11 @@ class Launch:
         """`run` without looking anything up, where nothing observes it."""
         made = [result.made(self.device) for result in self.results]
         windows = self._windows(made, operands)
-        if mode.key is not False:
+        if launch_state.key is not False:
             self.kernel.variant((*windows, *self.sizes, *numbers))
             return self.run
         known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
-        walk = make_walk(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), known)
+        walk = make_bound_launch(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), known)
         text, scope = _RUN, {"walk": walk, "allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
         addresses = []
         for k, x in enumerate(made):
@@ -91,7 +91,7 @@ class Launch:
             addresses.append(f"out{k}._ptr")
         addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
         addresses += [*map(str, self.sizes), "*numbers"]
-        text += f"    if into is not None and into._key & {WATCHED}:\n        into._buffer.written()\n"
+        text += f"    if into is not None and into._key & {WATCHED}:\n        into._buffer.before_write()\n"
         text += f"    walk({', '.join(addresses)})\n"
         outs = f"[{', '.join(f'out{k}' for k in range(len(made)))}]"
         text += f"    return finish({outs})\n" if self.finish else f"    return {outs}\n"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 from ..array import ndarray
-from ..jit.launch_state import Launch, mode, observing
+from ..jit.launch_state import Launch, launch_state, observing
 from ..memory.buffer import Buffer
 from .tracing import Tracer
 
@@ -37,7 +37,7 @@ def tracing(tracer: Tracer, captured: Mapping[Buffer, str]) -> Iterator[None]:
 
     before, _running.tracer = _running.tracer, tracer
     try:
-        with observing(observe) if mode.own is None else nullcontext():  # blocks don't nest
+        with observing(observe) if launch_state.observer is None else nullcontext():  # blocks don't nest
             yield
     finally:
         _running.tracer = before

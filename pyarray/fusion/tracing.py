@@ -22,7 +22,7 @@ from ..array_convert import to_device
 from ..array_hooks import StandIn, StandInNumber, call_function, call_ufunc
 from ..dtypes import DType, asdtype, result_type
 from ..errors import CompileError
-from ..jit.report import caller, is_ours
+from ..jit.report import caller, is_internal
 from ..kernels.elementwise.elementwise import COPY, MapOp
 from ..kernels.reduce.reduce import ReduceOp
 
@@ -112,7 +112,7 @@ class Tracer:
         trace, place, called = error.__traceback__, None, None
         while trace is not None:
             code = trace.tb_frame.f_code
-            if is_ours(code.co_filename):
+            if is_internal(code.co_filename):
                 called = called or (None if code.co_filename.endswith(_WRAPPERS) else code)
             else:
                 place, called = (code.co_filename, trace.tb_lineno), None

@@ -14,24 +14,24 @@ from ..dtypes import DEFAULT
 from ..lang.aggregates import leaves
 from ..lang.pipeline import Program
 from .foreign_arrays import Copied
-from .pytree import Form, types_of
+from .pytree import Pytree, types_of
 from .signature import Parameter, bind_type, check_number, is_readonly
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
-    """The leaves of a call's arguments, in the order of `form.leaves`, each read once; `copied` are those
+class BoundArguments:
+    """The leaves of a call's arguments, in the order of `pytree.leaves`, each read once; `copied` are those
     that stand for host arrays."""
 
     kernel: str
-    form: Form
+    pytree: Pytree
     values: tuple[Any, ...]
     copied: tuple[Copied, ...] = ()
     key: Any = None  # function of `checked` and the values
 
     @property
     def pairs(self) -> Iterator[tuple[Parameter, Any]]:
-        return zip(self.form.leaves, self.values, strict=True)
+        return zip(self.pytree.leaves, self.values, strict=True)
 
     @property
     def named(self) -> dict[str, Any]:
@@ -41,15 +41,15 @@ class Bound:
     def types(self) -> list[tuple[str, Any]]:
         """(name, type) of each parameter, as `lang.pipeline.lower` takes them. Raises `TypeError` that names
         what is wrong."""
-        return types_of(self.kernel, self.form, self.values)
+        return types_of(self.kernel, self.pytree, self.values)
 
     def leaf_types(self) -> tuple[Any, ...]:
-        """Type of each leaf, in the order of `form.leaves`."""
+        """Type of each leaf, in the order of `pytree.leaves`."""
         return tuple(kind for name, group in self.types() for _, kind in leaves(name, group))
 
     def declared(self) -> dict[str, str]:
         """Directions that annotations say, by path."""
-        annotations = ((p.name, getattr(p.annotation, "direction", None)) for p in self.form.leaves)
+        annotations = ((p.name, getattr(p.annotation, "direction", None)) for p in self.pytree.leaves)
         return {name: direction for name, direction in annotations if direction is not None}
 
     def device(self) -> Device:

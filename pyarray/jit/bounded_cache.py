@@ -8,7 +8,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class Bounded(dict[_Key, _Value]):
+class BoundedCache(dict[_Key, _Value]):
     """A dictionary of at most `most` entries, if they are put in by `add`: the one that came first then goes.
     A look-up is that of a dictionary. Any thread may add."""
 

@@ -19,8 +19,8 @@ from ..lang.aggregates import leaves
 from ..lang.ir import ArrayType, Static, static_key
 from ..lang.pipeline import Program
 from . import compile as compiler
-from .binding import Bound
-from .pytree import Struct, fixed_class
+from .binding import BoundArguments
+from .pytree import Struct, constant_class
 from .signature import is_readonly
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -75,17 +75,17 @@ class _Nothing:
 _NONE = _Nothing()
 
 
-def key_of(kernel: Any, bound: Bound, program: Program, device: Device, checked: bool) -> CacheKey:
+def key_of(kernel: Any, bound: BoundArguments, program: Program, device: Device, checked: bool) -> CacheKey:
     """The key of `program`, which is the kernel's for these arguments, with bounds checks or without."""
     others = _other_axes(kernel, program, device, checked)
     return CacheKey((*_parameter_axes(bound), *_captured_axes(program), *others))
 
 
-def _parameter_axes(bound: Bound) -> Iterator[tuple[str, Hashable]]:
-    for item in bound.form.items:
+def _parameter_axes(bound: BoundArguments) -> Iterator[tuple[str, Hashable]]:
+    for item in bound.pytree.items:
         if isinstance(item, Struct):
             yield f"{item.name}.class", item.kind
-        elif (kind := fixed_class(item)) is not None and issubclass(kind, (type, np.dtype)):
+        elif (kind := constant_class(item)) is not None and issubclass(kind, (type, np.dtype)):
             yield f"{item.name}.given", "a class" if issubclass(kind, type) else "a dtype"
     types = (pair for name, kind in bound.types() for pair in leaves(name, kind))
     for (parameter, argument), (path, leaf) in zip(bound.pairs, types, strict=True):

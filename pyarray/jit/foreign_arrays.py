@@ -19,7 +19,7 @@ from ..array_host import on_host
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
 from ..locks import new_lock
-from ..memory.host_access import touch
+from ..memory.host_access import host_access
 from ..tensors import is_recorded, is_tensor
 from .signature import Parameter, Unread
 
@@ -53,14 +53,14 @@ class Copied:
 
     def upload(self) -> None:
         if self.array.size:
-            touch.seen = True
+            host_access.occurred = True
             packed = np.ascontiguousarray(self.host, dtype=self.array._dtype.numpy)
             self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
             _count("upload", packed.nbytes)
 
     def download(self) -> None:
         if self.array.size:
-            touch.seen = True
+            host_access.occurred = True
             packed = np.empty(self.host.shape, self.array._dtype.numpy)
             self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
             if self.written is not None:
@@ -169,7 +169,7 @@ def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
         if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
             array.setflags(write=False)
-        written = value._buffer.written if isinstance(value, ndarray) and value._key & WATCHED else None
+        written = value._buffer.before_write if isinstance(value, ndarray) and value._key & WATCHED else None
         copied[key] = Copied(name, host, array, written)
     return copied[key].array
 

@@ -28,23 +28,23 @@ from ..locks import new_lock
 from . import compile as compiler
 from . import explain, foreign_arrays, saved
 from .argument_errors import MISSING, Binder
-from .binding import Bound
+from .binding import BoundArguments
 from .cache_counters import counts_of, retire_counts
 from .functions import Func as Func
 from .functions import Importable
 from .functions import func as func
 from .launch import make_dispatcher, make_key, make_launcher, operands, written_by
 from .launch_cost import Cost, cost_of_call
-from .launch_state import OBSERVED, Launch, mode, observe, observed
-from .pytree import Form, read
+from .launch_state import OBSERVED, Launch, launch_state, observe, observed
+from .pytree import Pytree, flatten
 from .report import raise_bounds, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
-_FORMS = 8  # of structures, that a dispatcher knows at once; others are found the slow way
+_DISPATCHED_PYTREES = 8  # of structures, that a dispatcher knows at once; others are found the slow way
 WARNED_AT = 3  # of changes of one captured number
-_KEPT_FORMS = 64  # each keeps the classes of its structures alive
+_MOST_PYTREES = 64  # each keeps the classes of its structures alive
 
 
 class Kernel(Importable):
@@ -81,7 +81,9 @@ class Kernel(Importable):
         if on_global_change is None:
             retire_counts(self, self.counts, self._ticks)
         self._parameters: tuple[Parameter, ...] | None = None
-        self._forms: dict[Any, tuple[Form, Callable[..., Any]]] = {}  # structure → form, function for keys
+        self._pytrees: dict[
+            Any, tuple[Pytree, Callable[..., Any]]
+        ] = {}  # structure → pytree, function for keys
         self._dispatch = self._first_call
         _kernels.add(self)
 
@@ -119,16 +121,19 @@ class Kernel(Importable):
 
     def _make_dispatcher(self) -> None:
         scope: dict[str, Any] = {
-            "variants": self._variants.table, "mode": mode, "observed": OBSERVED,
+            "variants": self._variants.table, "launch_state": launch_state, "observed": OBSERVED,
             "tick": self._ticks.__next__, "miss": self._miss, "refused": self._refused,
             "wrong": Binder(self.__name__, self.parameters).wrong, "report": self._report,
             "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
-        forms = [form for form, _ in self._forms.values() if not form.plain]
+        pytrees = [pytree for pytree, _ in self._pytrees.values() if not pytree.plain]
         made: Callable[..., Any] | None = None
-        for form in (Form(self.parameters), *forms[-_FORMS:]):  # the newest is looked at first
+        for pytree in (
+            Pytree(self.parameters),
+            *pytrees[-_DISPATCHED_PYTREES:],
+        ):  # the newest is looked at first
             made = make_dispatcher(
-                self.__name__, self.parameters, form, self.debug, self._captures, scope, made
+                self.__name__, self.parameters, pytree, self.debug, self._captures, scope, made
             )
         assert made is not None
         self._dispatch = made
@@ -139,20 +144,22 @@ class Kernel(Importable):
                 self._make_dispatcher()
         self._dispatch(*args, **kwargs)
 
-    def bind(self, args: tuple[Any, ...]) -> Bound:
+    def bind(self, args: tuple[Any, ...]) -> BoundArguments:
         """The call's arguments, taken apart. Raises `TypeError`."""
         if any(a is MISSING for a in args):
             Binder(self.__name__, self.parameters).wrong(args)
-        form, values = read(self.__name__, self.parameters, args, lambda: attributes_read(self.source_text))
+        pytree, values = flatten(
+            self.__name__, self.parameters, args, lambda: attributes_read(self.source_text)
+        )
         with self._lock:
-            known = self._forms.get(form.structure)
+            known = self._pytrees.get(pytree.structure)
             if known is None:
-                if len(self._forms) >= _KEPT_FORMS:
-                    del self._forms[next(iter(self._forms))]
+                if len(self._pytrees) >= _MOST_PYTREES:
+                    del self._pytrees[next(iter(self._pytrees))]
                 scope = {"type_key": type_key, "static_key": static_key}
-                known = self._forms[form.structure] = form, make_key(form, scope)
+                known = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)
         taken = foreign_arrays.taken(self.__name__, known[0].leaves, values)
-        return Bound(self.__name__, known[0], *taken, known[1])
+        return BoundArguments(self.__name__, known[0], *taken, known[1])
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
@@ -167,7 +174,7 @@ class Kernel(Importable):
         bound.check_scalars()
         self._launch(variant, bound)
 
-    def _launch(self, variant: Variant, bound: Bound) -> None:
+    def _launch(self, variant: Variant, bound: BoundArguments) -> None:
         def run() -> None:
             failure = variant.launch(*bound.slots())
             if failure:
@@ -188,7 +195,7 @@ class Kernel(Importable):
         this thread's mode asks (None)."""
         return self._variant(self.bind(args), self._checked() if checked is None else checked)
 
-    def _variant(self, bound: Bound, checked: bool) -> Variant:
+    def _variant(self, bound: BoundArguments, checked: bool) -> Variant:
         # The mode is read once per call: another thread may change it at any time.
         with self._lock:
             if self._dispatch == self._first_call:
@@ -202,43 +209,43 @@ class Kernel(Importable):
             return found or self._new_variant(bound, checked)
 
     def _checked(self) -> bool:
-        return mode.debug if self.debug is None else self.debug
+        return launch_state.debug if self.debug is None else self.debug
 
-    def _new_variant(self, bound: Bound, checked: bool) -> Variant:
+    def _new_variant(self, bound: BoundArguments, checked: bool) -> Variant:
         made = self._compile(bound, checked)
         self._variants.add(bound.key(checked, *bound.values), made)
         self.counts["misses"] += 1
         new = tuple(c for c in made.program.captures if not self._captured(c))
         if self.on_global_change is not None:
             self._captures += new
-        if not bound.form.plain:  # the last compiled is the first looked for
-            self._forms.pop(bound.form.structure, None)
-            self._forms[bound.form.structure] = bound.form, bound.key
-        if new or not bound.form.plain:
+        if not bound.pytree.plain:  # the last compiled is the first looked for
+            self._pytrees.pop(bound.pytree.structure, None)
+            self._pytrees[bound.pytree.structure] = bound.pytree, bound.key
+        if new or not bound.pytree.plain:
             self._make_dispatcher()
         return made
 
     def _captured(self, capture: Capture) -> bool:
         return any(capture.owner is c.owner and capture.name == c.name for c in self._captures)
 
-    def _compile(self, bound: Bound, checked: bool) -> Variant:
+    def _compile(self, bound: BoundArguments, checked: bool) -> Variant:
         device, program = bound.device(), self._lowered(bound, checked)
         bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
         driver = device.driver
         start = driver.checked_launcher if checked else driver.launcher
         run = start(artifact.function, operands(program.params, program.directions, checked))
-        names = tuple(p.name for p in bound.form.leaves)
+        names = tuple(p.name for p in bound.pytree.leaves)
         watched = bound.watched(written_by(program))
         launch = make_launcher(
             program.params, names, run, checked, self.__name__, watched, tested=program.extents
         )
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
-        form, types = bound.form, bound.leaf_types()
-        return Variant(program, artifact, launch, device, self.flags, checked, key, form, types)
+        pytree, types = bound.pytree, bound.leaf_types()
+        return Variant(program, artifact, launch, device, self.flags, checked, key, pytree, types)
 
-    def _lowered(self, bound: Bound, checked: bool) -> Program:
+    def _lowered(self, bound: BoundArguments, checked: bool) -> Program:
         types, device = bound.types(), bound.device()
         try:
             return lower(self.source_text, types, device.kind, checked, self.wraparound, bound.declared())

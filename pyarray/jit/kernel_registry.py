@@ -8,7 +8,7 @@ from collections import Counter
 from .. import config
 from .cache_counters import retired
 from .kernel import Kernel, all_kernels
-from .launch_state import empty_tables
+from .launch_state import clear_fast_paths
 from .text_kernel import TextKernel, all_text_kernels
 
 
@@ -38,7 +38,7 @@ def _forget(setting: str) -> None:
     if config.SETTINGS[setting].code:
         for k in _compiled():
             k.forget()
-        empty_tables()
+        clear_fast_paths()
 
 
 config.watchers.append(_forget)

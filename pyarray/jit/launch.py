@@ -27,7 +27,7 @@ from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.write_mask import LOW, MASK
 from .argument_errors import MISSING, define, prefix, signature
-from .pytree import Form, Struct, fixed_class
+from .pytree import Pytree, Struct, constant_class
 from .signature import Constant, Parameter, Unread
 from .variants import Variant
 from .write_masks import Mask
@@ -136,13 +136,13 @@ def make_launcher(
     scope |= {"complex": _complex, "bool": bool}
     text = f"def {p}f({given}):\n"
     text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
-    text += "".join(f"    {variables[name]}._buffer.written()\n" for name in watched)
+    text += "".join(f"    {variables[name]}._buffer.before_write()\n" for name in watched)
     live = {name for name, _ in params}
     for name in (n for n in names if n not in live):  # nothing else looks at it
         scope["missing"] = MISSING
         text += f"    if {variables[name]} is {p}missing: raise TypeError({name!r})\n"
     for v in map(variables.get, asked):
-        text += f"    if {v}._key & {WATCHED}: {v}._buffer.written()\n"
+        text += f"    if {v}._key & {WATCHED}: {v}._buffer.before_write()\n"
     call = f"{p}run({p}pack({values}))"
     if tested:
         scope.update(int=int, too_many=partial(_too_many, kernel, tested))
@@ -169,7 +169,7 @@ def _too_many(kernel: str, tested: Sequence[Extents], number: int, sizes: tuple[
     )
 
 
-def make_walk(
+def make_bound_launch(
     variant: Variant, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None]
 ) -> Callable[..., Any]:
     """A launcher of `variant`, which checks no bounds, for arrays whose shapes and strides are known: it
@@ -195,15 +195,15 @@ def make_walk(
 def make_dispatcher(
     name: str,
     params: tuple[Parameter, ...],
-    form: Form,
+    pytree: Pytree,
     debug: bool | None,
     captures: tuple[Capture, ...],
     scope: dict[str, Any],
     otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The kernel's call for arguments of one form: `scope` provides variants, mode, observed, tick, miss,
+    """The kernel's call for arguments of one pytree: `scope` provides variants, mode, observed, tick, miss,
     refused, wrong, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of
-    another form, and in the end to `miss`.
+    another pytree, and in the end to `miss`.
 
     Each field of a structure is read once, so that what is looked up is what is launched. Arguments of
     annotated scalars aren't part of the key: they are only values. Captured values are compared by identity,
@@ -211,8 +211,8 @@ def make_dispatcher(
     """
     names = tuple(p.name for p in params)
     p = prefix(names)
-    scope = scope | {"struct_error": struct.error, "form": form, "otherwise": otherwise}
-    checked = f"{p}mode.key"  # under which nothing is found while launches are observed
+    scope = scope | {"struct_error": struct.error, "pytree": pytree, "otherwise": otherwise}
+    checked = f"{p}launch_state.key"  # under which nothing is found while launches are observed
     if debug is not None:
         checked = f"({debug} if {checked} is not {p}observed else {checked})"
     args = "(" + "".join(f"{n}, " for n in names) + ")"
@@ -221,12 +221,12 @@ def make_dispatcher(
     else:
         given = (f"{q.name}={q.name}" if q.keyword_only else q.name for q in params)
         slow = f"{p}otherwise({', '.join(given)})"
-    reader = _Reads(form, p, scope)
+    reader = _LeafReader(pytree, p, scope)
     tests = list(reader.tests)
     if captures:
         guards = [guard(capture, k, p, scope) for k, capture in enumerate(captures)]
         tests.insert(0, f"not ({' or '.join(guards)})")
-    lines = [*reader.loads, f"{p}launch = {p}variants[{key_expression(form, reader.names, checked, p)}]"]
+    lines = [*reader.loads, f"{p}launch = {p}variants[{key_expression(pytree, reader.names, checked, p)}]"]
     if tests:
         lines = [f"if {' and '.join(tests)}:", *(f"    {line}" for line in lines)]
     text = (
@@ -251,20 +251,20 @@ def make_dispatcher(
     return define(text, p, scope, name)
 
 
-class _Reads:
-    """How a dispatcher reads arguments of a form: `tests` that they have it, `loads` of leaves into variables
+class _LeafReader:
+    """How a dispatcher reads arguments of a pytree: `tests` that they have it, `loads` of leaves into variables
     of their own, `names` of all leaves' variables. What the tests read on the way is kept."""
 
-    def __init__(self, form: Form, p: str, scope: dict[str, Any]):
+    def __init__(self, pytree: Pytree, p: str, scope: dict[str, Any]):
         self.tests: list[str] = []
         self.loads: list[str] = []
         self.names: list[str] = []
         self._p, self._scope, self._count = p, scope, 0
-        for item in form.items:
+        for item in pytree.items:
             if isinstance(item, Struct):
                 self._struct(item, item.name)
                 continue
-            if (kind := fixed_class(item)) is not None:
+            if (kind := constant_class(item)) is not None:
                 self._fresh()
                 self.tests.append(self._is(item.name, kind))
             self.names.append(item.name)
@@ -294,18 +294,18 @@ class _Reads:
                 self.loads.append(f"{name} = {inner}")
 
 
-def make_key(form: Form, scope: dict[str, Any]) -> Callable[..., Any]:
+def make_key(pytree: Pytree, scope: dict[str, Any]) -> Callable[..., Any]:
     """Function of `checked` and the leaves that gives their key, as the dispatcher looks it up."""
-    p = prefix(names := tuple(f"a{k}" for k in range(len(form.leaves))))
+    p = prefix(names := tuple(f"a{k}" for k in range(len(pytree.leaves))))
     text = f"def {p}f({p}checked, {', '.join(names)}):\n"
-    text += f"    return {key_expression(form, names, f'{p}checked', p)}\n"
-    return define(text, p, scope | {"form": form}, "key")
+    text += f"    return {key_expression(pytree, names, f'{p}checked', p)}\n"
+    return define(text, p, scope | {"pytree": pytree}, "key")
 
 
-def key_expression(form: Form, names: Sequence[str], checked: str, p: str) -> str:
-    """Of the leaves in the variables `names`. A form stands for the classes of the structures."""
-    keys = [checked] if form.plain else [checked, f"{p}form"]
-    for leaf, name in zip(form.leaves, names, strict=True):
+def key_expression(pytree: Pytree, names: Sequence[str], checked: str, p: str) -> str:
+    """Of the leaves in the variables `names`. A pytree stands for the classes of the structures."""
+    keys = [checked] if pytree.plain else [checked, f"{p}pytree"]
+    for leaf, name in zip(pytree.leaves, names, strict=True):
         annotation = leaf.annotation
         if isinstance(annotation, ArrayAnnotation):
             keys.append(f"{name}._key")

@@ -1,7 +1,7 @@
 """How this thread launches: with bounds checks or without, observed or not.
 
-Short ways are looked up with `mode.key` in their keys, so that what changes how a launch is done leads past
-them at no cost to the others.
+Fast-path keys include `launch_state.key`; debug mode and observers change it, so that no fast path is found
+then, and other launches pay nothing.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any
 
 from .. import config
 from ..locks import new_lock
-from ..memory.host_access import touch
+from ..memory.host_access import host_access
 
-OBSERVED = "observed"  # the key under which no short way is kept
+OBSERVED = "observed"  # the key under which no fast path is kept
 
 
-class _Mode(threading.local):
+class _LaunchState(threading.local):
     debug: bool = config.get("PYARRAY_DEBUG")
     key: Any = debug  # `debug`, or OBSERVED
-    own: Observer | None = None  # of this thread's launches only
+    observer: Observer | None = None  # of this thread's launches only
 
 
-mode = _Mode()
+launch_state = _LaunchState()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +48,10 @@ class Launch:
 Observer = Callable[[Launch], None]  # must call `launch.run()` once
 _observers: tuple[Observer, ...] = ()  # the innermost first
 _lock = new_lock()
-_inside: dict[int, dict[str, Any]] = {}  # of threads in a `debug()`: their own attributes
+_debug_overrides: dict[int, dict[str, Any]] = {}  # the attributes of threads that are in a `debug()`
 
 
-class _Table(dict[Any, Any]):
+class _FastPathTable(dict[Any, Any]):
     """A dictionary that can be in a WeakSet."""
 
     __slots__ = ("__weakref__",)
@@ -59,46 +59,46 @@ class _Table(dict[Any, Any]):
 
 
 # Weak, since functions that have tables are made while a program runs, and their launches keep kernels alive
-_tables: weakref.WeakSet[_Table] = weakref.WeakSet()
+_fast_paths: weakref.WeakSet[_FastPathTable] = weakref.WeakSet()
 
 
-def table() -> dict[Any, Any]:
-    """A new dictionary for short ways to launch what was compiled: `empty_tables` empties it."""
-    made = _Table()
-    _tables.add(made)
+def fast_path_table() -> dict[Any, Any]:
+    """A new dictionary for fast paths: launches of what is compiled. `clear_fast_paths` empties it."""
+    made = _FastPathTable()
+    _fast_paths.add(made)
     return made
 
 
-def empty_tables() -> None:
-    """Forget all short ways."""
-    for made in list(_tables):
+def clear_fast_paths() -> None:
+    """Drop all fast paths: what they launch was compiled under other settings."""
+    for made in list(_fast_paths):
         made.clear()
 
 
-class _Hidden(threading.local):
+class _Unobserved(threading.local):
     on: bool = False
 
 
-_hidden = _Hidden()
+_unobserved = _Unobserved()
 
 
 @contextmanager
 def unobserved() -> Iterator[None]:
     """No observer sees what this thread launches inside the block."""
-    before, _hidden.on = _hidden.on, True
+    before, _unobserved.on = _unobserved.on, True
     try:
         yield
     finally:
-        _hidden.on = before
+        _unobserved.on = before
 
 
 def observe(launch: Launch) -> None:
     """Run a launch through all observers."""
-    if _hidden.on:
-        touch.seen = True  # what nobody sees can't be written down
+    if _unobserved.on:
+        host_access.occurred = True  # what no observer sees can't be captured
         launch.run()
         return
-    for observer in _observers if mode.own is None else (mode.own, *_observers):
+    for observer in _observers if launch_state.observer is None else (launch_state.observer, *_observers):
         launch = replace(launch, run=partial(observer, launch))
     launch.run()
 
@@ -119,30 +119,30 @@ def remove_observer(observer: Observer) -> None:
 def _set_observers(observers: tuple[Observer, ...]) -> None:
     global _observers
     _observers = observers
-    _Mode.key = OBSERVED if observers else _Mode.debug
-    for own in _inside.values():
-        if "own" not in own:  # else its launches are observed in any case
-            own["key"] = OBSERVED if observers else own["debug"]
+    _LaunchState.key = OBSERVED if observers else _LaunchState.debug
+    for state in _debug_overrides.values():
+        if "observer" not in state:  # else its launches are observed in any case
+            state["key"] = OBSERVED if observers else state["debug"]
 
 
 def observed() -> bool:
     """Whether this thread's launches go through observers."""
-    return bool(_observers) or mode.own is not None
+    return bool(_observers) or launch_state.observer is not None
 
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
     """`observer` runs every launch of this thread inside the block. Blocks don't nest."""
-    own, thread = vars(mode), threading.get_ident()
+    state, thread = vars(launch_state), threading.get_ident()
     with _lock:
-        own.update(own=observer, key=OBSERVED)
+        state.update(observer=observer, key=OBSERVED)
     try:
         yield
     finally:
         with _lock:
-            del own["own"], own["key"]
-            if thread in _inside:
-                own["key"] = OBSERVED if _observers else own["debug"]
+            del state["observer"], state["key"]
+            if thread in _debug_overrides:
+                state["key"] = OBSERVED if _observers else state["debug"]
 
 
 @contextmanager
@@ -157,44 +157,44 @@ def debug(on: bool = True) -> Iterator[None]:
     ...     pa.sum(pa.ones(3)).item()
     3.0
     """
-    before = vars(mode).get("debug")
-    _set(bool(on))
+    before = vars(launch_state).get("debug")
+    _set_debug(bool(on))
     try:
         yield
     finally:
-        _set(before)
+        _set_debug(before)
 
 
-def _set(checked: bool | None) -> None:
-    """What this thread does; None: what the process does, for which the class speaks."""
-    own, thread = vars(mode), threading.get_ident()
+def _set_debug(checked: bool | None) -> None:
+    """Set this thread's debug override; None restores the process default."""
+    state, thread = vars(launch_state), threading.get_ident()
     with _lock:
-        own.pop("debug", None)
-        own.pop("key", None)
-        _inside.pop(thread, None)
+        state.pop("debug", None)
+        state.pop("key", None)
+        _debug_overrides.pop(thread, None)
         if checked is not None:
-            own.update(debug=checked, key=OBSERVED if _observers else checked)
-            _inside[thread] = own
-        if "own" in own:
-            own["key"] = OBSERVED
+            state.update(debug=checked, key=OBSERVED if _observers else checked)
+            _debug_overrides[thread] = state
+        if "observer" in state:
+            state["key"] = OBSERVED
 
 
-def _follow(setting: str) -> None:
+def _on_setting(setting: str) -> None:
     if setting == "PYARRAY_DEBUG":
         with _lock:
-            _Mode.debug = bool(config.get(setting))
+            _LaunchState.debug = bool(config.get(setting))
             _set_observers(_observers)
 
 
-config.watchers.append(_follow)
+config.watchers.append(_on_setting)
 
 
 def _after_fork() -> None:
     """The other threads are gone."""
-    own = _inside.pop(threading.get_ident(), None)
-    _inside.clear()
-    if own is not None:
-        _inside[threading.get_ident()] = own
+    state = _debug_overrides.pop(threading.get_ident(), None)
+    _debug_overrides.clear()
+    if state is not None:
+        _debug_overrides[threading.get_ident()] = state
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,7 +1,7 @@
-"""The form of a kernel's arguments: which of them are structures, of what classes, and what their leaves are.
+"""The pytree of a kernel's arguments: which of them are structures, of what classes, and what their leaves are.
 
 Tuples, dataclasses and objects are taken apart at each launch; what the device gets are their leaves, called
-by their paths: `p.inner.v`, `t[0]`. A form is found once, from live arguments; a dispatcher then reads the
+by their paths: `p.inner.v`, `t[0]`. A pytree is found once, from live arguments; a dispatcher then reads the
 leaves of the arguments of each launch by straight-line code. Nothing of a structure's contents is kept.
 """
 
@@ -26,14 +26,14 @@ from ..lang.aggregates import Record
 from ..lang.parse import attributes_read
 from .signature import Constant, Parameter, Unread, bind_type, field_annotation
 
-Reads = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
+AttributeReads = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
 _CONTAINERS = (list, dict, set, frozenset, bytearray)
-_FIXED = (  # compiled in
+_CONSTANT_CLASSES = (  # compiled in
     str, bytes, type(None), enum.Enum, np.dtype, types.FunctionType, types.BuiltinFunctionType,
     types.ModuleType, np.ufunc, type,
 )  # fmt: skip
 # A class's annotations are what they were when it was made.
-_known: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+_field_annotations: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 _DEFAULT_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.int64, np.float64, np.complex128)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
 
@@ -51,9 +51,9 @@ class Struct:
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class Pytree:
     """One entry per parameter, and the leaves of all in order. `plain`: each is what the signature says.
-    Kernels keep one object per form, so that it is quick to compare."""
+    Kernels keep one object per pytree, so that it is quick to compare."""
 
     items: tuple[Struct | Parameter, ...]
 
@@ -67,15 +67,15 @@ class Form:
 
     @functools.cached_property
     def plain(self) -> bool:
-        return not any(isinstance(item, Struct) or fixed_class(item) for item in self.items)
+        return not any(isinstance(item, Struct) or constant_class(item) for item in self.items)
 
     @functools.cached_property
     def structure(self) -> tuple[Struct | type | None, ...]:
-        """What distinguishes two forms of one kernel."""
-        return tuple(item if isinstance(item, Struct) else fixed_class(item) for item in self.items)
+        """What distinguishes two pytrees of one kernel."""
+        return tuple(item if isinstance(item, Struct) else constant_class(item) for item in self.items)
 
 
-def fixed_class(item: Struct | Parameter) -> type | None:
+def constant_class(item: Struct | Parameter) -> type | None:
     """Class of an argument that is compiled in because of what it is, None of others."""
     fixed = isinstance(item, Parameter) and isinstance(item.annotation, Constant)
     return item.annotation.kind if fixed else None  # type: ignore[union-attr]
@@ -89,21 +89,21 @@ def leaves_of(item: Struct | Parameter) -> Iterator[Parameter]:
         yield from leaves_of(part)
 
 
-def read(
-    kernel: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], reads: Callable[[], Reads]
-) -> tuple[Form, list[Any]]:
-    """Form and leaves of live arguments; each field is read once. `reads()` says what the kernel's text reads
+def flatten(
+    kernel: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], reads: Callable[[], AttributeReads]
+) -> tuple[Pytree, list[Any]]:
+    """Pytree and leaves of live arguments; each field is read once. `reads()` says what the kernel's text reads
     of objects that are no dataclass.
 
     Raises `TypeError` for an argument that is not what its annotation says, and for a field without a value.
     """
-    reader = _Reader(kernel, reads)
+    reader = _Flattener(kernel, reads)
     items = tuple(reader.argument(p, a) for p, a in zip(parameters, args, strict=True))
-    return Form(items), reader.values
+    return Pytree(items), reader.values
 
 
-class _Reader:
-    def __init__(self, kernel: str, reads: Callable[[], Reads]):
+class _Flattener:
+    def __init__(self, kernel: str, reads: Callable[[], AttributeReads]):
         self.kernel, self.reads = kernel, reads
         self.values: list[Any] = []
 
@@ -115,12 +115,14 @@ class _Reader:
         group = p.annotation is None and not _is_leaf(value)
         if group and (is_structure(type(value)) or type(value) is tuple or _is_object(value)):
             return self.struct(p.name, value, {}, lambda: self.reads().get(p.name, {}))
-        if group and (isinstance(value, _FIXED) or hasattr(value, "__pyarray_func__")):
+        if group and (isinstance(value, _CONSTANT_CLASSES) or hasattr(value, "__pyarray_func__")):
             p = replace(p, annotation=Constant(type(value)))
         self.values.append(_plain_constant(value) if p.constant else value)
         return p
 
-    def annotated(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct:
+    def annotated(
+        self, path: str, annotation: Any, value: Any, reads: Callable[[], AttributeReads]
+    ) -> Struct:
         """`annotation` is a dataclass, a named tuple or `tuple[...]`."""
         inner = get_args(annotation) if get_origin(annotation) is tuple else ()
         kind = tuple if get_origin(annotation) is tuple else annotation
@@ -132,7 +134,9 @@ class _Reader:
         given = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
         return self.struct(path, value, given or _annotations(kind), reads)
 
-    def struct(self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], Reads]) -> Struct:
+    def struct(
+        self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], AttributeReads]
+    ) -> Struct:
         kind = type(value)
         if kind is tuple:
             items = tuple(
@@ -152,7 +156,9 @@ class _Reader:
             parts.append(self.part(f"{path}.{name}", given.get(name), part, inner))
         return Struct(path, kind, named, tuple(parts), whole)
 
-    def part(self, path: str, annotation: Any, value: Any, reads: Callable[[], Reads]) -> Struct | Parameter:
+    def part(
+        self, path: str, annotation: Any, value: Any, reads: Callable[[], AttributeReads]
+    ) -> Struct | Parameter:
         if annotation is not None:
             p = Parameter(path, annotation)
             if p.structure:
@@ -161,7 +167,7 @@ class _Reader:
             p = Parameter(path, None)
         elif is_structure(type(value)) or type(value) is tuple:
             return self.struct(path, value, {}, reads)
-        elif isinstance(value, _FIXED) or hasattr(value, "__pyarray_func__"):
+        elif isinstance(value, _CONSTANT_CLASSES) or hasattr(value, "__pyarray_func__"):
             p = Parameter(path, Constant(type(value)))
         elif _is_object(value) and reads():
             return self.struct(path, value, {}, reads)
@@ -190,11 +196,11 @@ def _is_object(value: Any) -> bool:
     """Whether its attributes may be read one by one: an instance of a class that Python code defined, or such
     a class."""
     kind = value if isinstance(value, type) else type(value)
-    fixed = isinstance(value, (*_CONTAINERS, *_FIXED[:-1])) or named_dtype(value)
+    fixed = isinstance(value, (*_CONTAINERS, *_CONSTANT_CLASSES[:-1])) or named_dtype(value)
     return bool(kind.__flags__ & _HEAP_TYPE) and not fixed
 
 
-def _read_names(value: Any, reads: Reads) -> tuple[str, ...]:
+def _read_names(value: Any, reads: AttributeReads) -> tuple[str, ...]:
     """Attributes of an object that a kernel reads, itself or in a `@pa.func` of the object's class. Methods
     aren't values."""
     names = dict.fromkeys(reads)
@@ -212,18 +218,18 @@ def _annotations(kind: type) -> dict[str, Any]:
     """What the annotations of a class's fields say to a kernel, None where nothing."""
     if not is_structure(kind):
         return {}
-    known = _known.get(kind)
+    known = _field_annotations.get(kind)
     if known is None:
         given = field_annotations(kind).items()
-        known = _known[kind] = {n: None if a is None else field_annotation(a) for n, a in given}
+        known = _field_annotations[kind] = {n: None if a is None else field_annotation(a) for n, a in given}
     return known
 
 
-def types_of(kernel: str, form: Form, values: Iterable[Any]) -> list[tuple[str, Any]]:
+def types_of(kernel: str, pytree: Pytree, values: Iterable[Any]) -> list[tuple[str, Any]]:
     """(name, type) of each parameter: a type, a `Static`, or a `Record` or tuple of these. Raises `TypeError`
     that names the parameter or the path."""
     rest = iter(values)
-    return [(item.name, _type_of(kernel, item, rest)) for item in form.items]
+    return [(item.name, _type_of(kernel, item, rest)) for item in pytree.items]
 
 
 def _type_of(kernel: str, item: Struct | Parameter, rest: Iterator[Any]) -> Any:

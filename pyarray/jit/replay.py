@@ -23,12 +23,12 @@ from ..buffer_view import BufferView
 from ..dtypes import ALL, DType
 from ..keywords import checked
 from ..memory.buffer import Buffer
-from ..memory.host_access import touch
-from .launch import make_walk
-from .launch_state import Launch, mode, observing, table
+from ..memory.host_access import host_access
+from .launch import make_bound_launch
+from .launch_state import Launch, fast_path_table, launch_state, observing
 from .text_kernel import Address
 
-WRITTEN_AT = 4  # of equal calls, the one that is written down: it takes half a millisecond longer
+CAPTURED_AT = 4  # of equal calls, the one that is written down: it takes half a millisecond longer
 MOST = 1024  # ways to repeat one function; then its table starts anew
 OPERANDS = 8  # of a call; one with more isn't repeated
 _ARRAYS = frozenset((ndarray, BufferView))
@@ -37,36 +37,36 @@ _EXACT = frozenset((bool, int, str, type(None), type, DType, *(type(row.numpy) f
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-_IN_FULL = object()  # what a repetition gives that has done nothing
+_NOT_REPLAYED = object()  # what a repetition gives that has done nothing
 
 
-class _Unfit(Exception):
+class _NotReplayable(Exception):
     """The call can't be repeated."""
 
 
-def repeatable(function: _Function) -> _Function:
+def replayable(function: _Function) -> _Function:
     """`function`, whose results depend on its arguments only, with its launches repeated where they can be.
 
     They are written down at one of the first calls with operands of the same types, shapes and strides (and
     equal other arguments). A call with an argument that can't be compared is made in full.
 
     The key is complete: it has an operand's type key (dtype, rank, device, read-only, marks), shape and
-    strides, where operands share memory (`_relate`), and other arguments with their types, floats by their
+    strides, where operands share memory (`_aliases`), and other arguments with their types, floats by their
     bits. Debug mode and observers lead past the table. What else a call could depend on is elements, which
     make it touch memory, and other libraries' memory, of which the repetition asks before it writes.
     """
     # Complete as the docstring says; both are of this one function.
-    ways: dict[Any, Any] = table()
-    counts: dict[Any, int] = table()
+    ways: dict[Any, Any] = fast_path_table()
+    counts: dict[Any, int] = fast_path_table()
 
     function = checked(function)  # type: ignore[assignment]  # says what is wrong with keywords
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if mode.key is False:
+        if launch_state.key is False:
             if len(args) == 1 and not kwargs and type(x := args[0]) in _ARRAYS:  # as below, in half the time
                 way = ways.get(((x._key, x._shape, x._strides),))
-                if way and (result := way(x)) is not _IN_FULL:
+                if way and (result := way(x)) is not _NOT_REPLAYED:
                     return result
             operands: list[ndarray] = []
             place: list[Any] = []
@@ -76,24 +76,24 @@ def repeatable(function: _Function) -> _Function:
                         place.append((x._key, x._shape, x._strides))
                         operands.append(x)
                     else:
-                        place.append(_fact(x, operands))
+                        place.append(_key_part(x, operands))
                 for name, x in kwargs.items():
                     place.append(name)
-                    place.append(_fact(x, operands))
+                    place.append(_key_part(x, operands))
                 if len(operands) > 1:
-                    _relate(operands, place)
+                    _aliases(operands, place)
                 way = ways.get(key := tuple(place))
-            except (_Unfit, TypeError):  # TypeError: not hashable
+            except (_NotReplayable, TypeError):  # TypeError: not hashable
                 return function(*args, **kwargs)
             if way:
                 result = way(*operands)
-                if result is not _IN_FULL:
+                if result is not _NOT_REPLAYED:
                     return result
             elif way is None and operands:
                 counts[key] = count = counts.get(key, 0) + 1
-                if count == WRITTEN_AT:
+                if count == CAPTURED_AT:
                     counts.pop(key, None)
-                    return _written_down(function, args, kwargs, operands, ways, key)
+                    return _captured(function, args, kwargs, operands, ways, key)
                 if len(counts) > MOST:
                     counts.clear()
         return function(*args, **kwargs)
@@ -101,8 +101,8 @@ def repeatable(function: _Function) -> _Function:
     return call  # type: ignore[return-value]
 
 
-def _fact(x: Any, operands: list[ndarray]) -> Any:
-    """What a call depends on of an argument. Raises `_Unfit` where that can't be compared."""
+def _key_part(x: Any, operands: list[ndarray]) -> Any:
+    """What a call depends on of an argument. Raises `_NotReplayable` where that can't be compared."""
     kind = type(x)
     if kind in _EXACT:
         return kind, x
@@ -112,16 +112,16 @@ def _fact(x: Any, operands: list[ndarray]) -> Any:
     if kind is float:
         return kind, x.hex()  # 0.0 and -0.0 are equal, and NaN isn't
     if kind is tuple or kind is list:
-        return (kind, *[_fact(item, operands) for item in x])
-    raise _Unfit
+        return (kind, *[_key_part(item, operands) for item in x])
+    raise _NotReplayable
 
 
-def _relate(operands: list[ndarray], place: list[Any]) -> None:
+def _aliases(operands: list[ndarray], place: list[Any]) -> None:
     """Which operands share a buffer, how far apart they are in it, and which are the same array: what is
     written down reaches all of a buffer's memory from the first operand in it, and returns an operand where
     the call did, so two calls are alike only if this is."""
     if len(operands) > OPERANDS:
-        raise _Unfit
+        raise _NotReplayable
     first: dict[Buffer, tuple[int, int]] = {}
     for k, x in enumerate(operands):
         j, start = first.setdefault(x._buffer, (k, x._ptr))
@@ -129,7 +129,7 @@ def _relate(operands: list[ndarray], place: list[Any]) -> None:
             place.append((k, j, x._ptr - start, next(i for i, y in enumerate(operands) if y is x)))
 
 
-def _written_down(
+def _captured(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -143,33 +143,33 @@ def _written_down(
     if any(x._key & MARKED for x in operands):
         ways[key] = False
         return function(*args, **kwargs)
-    seen = _Seen(operands)
-    before, touch.seen, touch.guards = touch.seen, False, []
+    seen = _Capture(operands)
+    before, host_access.occurred, host_access.guards = host_access.occurred, False, []
     try:
         with observing(seen.observe):
             result = function(*args, **kwargs)
         try:
-            if touch.seen:
-                raise _Unfit
-            ways[key] = seen.repeated(function.__name__, result, touch.guards)
-        except _Unfit:
+            if host_access.occurred:
+                raise _NotReplayable
+            ways[key] = seen.repeated(function.__name__, result, host_access.guards)
+        except _NotReplayable:
             ways[key] = False
     finally:
-        touch.seen, touch.guards = before, None
+        host_access.occurred, host_access.guards = before, None
     return result
 
 
 def guard(found: ndarray, check: Callable[..., None]) -> None:
     """Call `check` with the elements of `found`, a 1-D array of integers. A call that is repeated makes the
     test again."""
-    before, guards = touch.seen, touch.guards
+    before, guards = host_access.occurred, host_access.guards
     check(*host(found).tolist())
     if guards is not None and on_host(found):
-        touch.seen = before
+        host_access.occurred = before
         guards.append((found, check))
 
 
-class _Seen:
+class _Capture:
     """The launches of a call, and the buffers in them: operands' own, and those made on the way."""
 
     def __init__(self, operands: Sequence[ndarray]):
@@ -186,14 +186,14 @@ class _Seen:
         launch.run()
         try:
             self._add(launch)
-        except _Unfit:
+        except _NotReplayable:
             self.fit = False
 
     def _add(self, launch: Launch) -> None:
         variant = launch.variant
         program = getattr(variant, "program", None)
         if program is None or variant.checked or variant.device is not self.device:
-            raise _Unfit
+            raise _NotReplayable
         addresses: list[str] = []
         layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []
         for k, (name, _) in enumerate(program.params):
@@ -203,12 +203,12 @@ class _Seen:
                 addresses.append(self._address(value, writes))
                 layouts.append((value._shape, value._strides))
             elif value is None or isinstance(value, Address):  # of this call's memory
-                raise _Unfit
+                raise _NotReplayable
             else:
                 self.scope[f"value{len(self.lines)}_{k}"] = value
                 addresses.append(f"value{len(self.lines)}_{k}")
                 layouts.append(None)
-        walk = make_walk(variant, layouts)
+        walk = make_bound_launch(variant, layouts)
         vars(walk)["variant"] = variant  # which keeps the loaded module alive
         self.scope[f"launch{len(self.lines)}"] = walk
         self.lines.append(f"launch{len(self.lines)}({', '.join(addresses)})")
@@ -227,25 +227,25 @@ class _Seen:
             if known() is buffer:
                 return n
         if buffer.owner is not None or buffer.device is not self.device:
-            raise _Unfit
+            raise _NotReplayable
         self.made.append((weakref.ref(buffer), buffer.nbytes))
         return len(self.made) - 1
 
     def repeated(
         self, name: str, result: Any, guards: Sequence[tuple[ndarray, Callable[..., None]]]
     ) -> Callable[..., Any]:
-        """A function of the operands that does the launches again. Raises `_Unfit`."""
+        """A function of the operands that does the launches again. Raises `_NotReplayable`."""
         if not self.fit or not self.lines:
-            raise _Unfit
+            raise _NotReplayable
         lines = [f"b{n} = allocate(device, {nbytes})" for n, (_, nbytes) in enumerate(self.made)]
         lines += self.lines
         if self.wrote:
             foreign = " or ".join(f"x{k}._buffer.owner is not None" for k in range(len(self.operands)))
             lines.insert(0, f"if {foreign}: return in_full")
-            self.scope["in_full"] = _IN_FULL
+            self.scope["in_full"] = _NOT_REPLAYED
         for k, (found, check) in enumerate(guards):
             if not on_host(found):
-                raise _Unfit
+                raise _NotReplayable
             self.scope |= {f"check{k}": check, f"kind{k}": READERS[found._dtype.name] * found._size}
             lines.append(f"check{k}(*kind{k}.from_address({self._address(found, False)}))")
         held: set[int] = set()
@@ -253,7 +253,7 @@ class _Seen:
         known = {n for n, (buffer, _) in enumerate(self.made) if buffer() is not None}
         guarded = {self._number(found._buffer) for found, _ in guards if self._is_made(found)}
         if known - held - guarded:
-            raise _Unfit  # memory that somebody keeps from call to call
+            raise _NotReplayable  # memory that somebody keeps from call to call
         names = ", ".join(f"x{k}" for k in range(len(self.operands)))
         text = f"def repeat({names}):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<pyarray {name}>", "exec"), self.scope)
@@ -279,16 +279,16 @@ class _Seen:
                 return f"({items})"
             self.scope[place := f"kind_of_{kind.__name__}"] = kind  # a named tuple
             return f"{place}({items})"
-        raise _Unfit
+        raise _NotReplayable
 
     def _array(self, x: ndarray, held: set[int]) -> str:
         n = next((n for n, (known, _) in enumerate(self.made) if known() is x._buffer), None)
         if n is None:
-            raise _Unfit
+            raise _NotReplayable
         held.add(n)
         whole = x if x._base is None else x._base
         if whole._ptr != whole._buffer.ptr or not (x._writeable and whole._writeable):
-            raise _Unfit
+            raise _NotReplayable
         self.scope[facts := f"facts{len(self.scope)}"] = (
             whole._shape,
             whole._strides,

@@ -23,13 +23,13 @@ def caller() -> tuple[str, int] | None:
     frame = sys._getframe(1)
     while frame is not None:
         torchs = str(frame.f_globals.get("__name__")).startswith("torch.")
-        if not torchs and not is_ours(frame.f_code.co_filename):
+        if not torchs and not is_internal(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
-def is_ours(path: str) -> bool:
+def is_internal(path: str) -> bool:
     """Whether a code's file is one of this package, or its text is generated."""
     return path.startswith((_PACKAGE, "<pyarray"))
 

@@ -31,12 +31,12 @@ from . import compile as compiler
 from . import foreign_arrays
 from .argument_errors import Binder
 from .atomic_file import replace_file
-from .binding import Bound
+from .binding import BoundArguments
 from .launch import make_launcher, operands, written_by
-from .launch_state import Launch, mode, observe, observed
-from .pytree import Form, Struct
+from .launch_state import Launch, launch_state, observe, observed
+from .pytree import Pytree, Struct
 from .report import raise_bounds
-from .serialization import extents_of, site_facts, site_of, type_facts, type_of
+from .serialization import extents_from_json, site_from_json, site_to_json, type_from_json, type_to_json
 from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
 from .variants import Variant
 
@@ -97,11 +97,11 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
         "flags": list(v.flags),
         "text_sha256": hashlib.sha256(program.text.encode()).hexdigest(),
         "binary_sha256": hashlib.sha256(v.artifact.binary).hexdigest(),
-        "structures": [facts for item in v.form.items for facts in _structure_facts(item)],
-        "leaves": [_leaf_facts(kernel, v, p, kind) for p, kind in zip(v.form.leaves, v.types, strict=True)],
+        "structures": [facts for item in v.pytree.items for facts in _structure_facts(item)],
+        "leaves": [_leaf_facts(kernel, v, p, kind) for p, kind in zip(v.pytree.leaves, v.types, strict=True)],
         "directions": program.directions,
-        "params": [[name, type_facts(kind)] for name, kind in program.params],
-        "sites": [site_facts(site) for site in program.sites],
+        "params": [[name, type_to_json(kind)] for name, kind in program.params],
+        "sites": [site_to_json(site) for site in program.sites],
         "extents": [asdict(found) for found in program.extents],
     }
 
@@ -121,7 +121,7 @@ def _structure_facts(item: Any) -> Iterator[dict[str, Any]]:
 def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
     if isinstance(kind, (ArrayType, ScalarType)):
-        facts |= type_facts(kind)
+        facts |= type_to_json(kind)
         if p.scalar:
             facts["annotation"] = (
                 p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
@@ -235,13 +235,13 @@ class SavedKernel:
             self._run(variant, bound)
         foreign_arrays.download(bound.copied, named, directions)
 
-    def _run(self, variant: Variant, bound: Bound) -> None:
+    def _run(self, variant: Variant, bound: BoundArguments) -> None:
         failure = variant.launch(*bound.slots())
         if failure:
             raise_bounds(self.__name__, variant.program.sites, failure)
 
-    def _find(self, arguments: dict[str, Any]) -> tuple[_Saved, Bound]:
-        checked = self._facts["debug"] if self._facts["debug"] is not None else mode.debug
+    def _find(self, arguments: dict[str, Any]) -> tuple[_Saved, BoundArguments]:
+        checked = self._facts["debug"] if self._facts["debug"] is not None else launch_state.debug
         fitting = []
         for saved in self._saved:
             if saved.checked == checked and (bound := saved.bind(arguments)) is not None:
@@ -267,7 +267,7 @@ class SavedKernel:
     def signature(self) -> Signature:
         """As `Kernel.signature`, of the last variant in the file."""
         last = self._saved[-1]
-        return signature_of(last.program, last.form.named(last.types))
+        return signature_of(last.program, last.pytree.named(last.types))
 
     def source(self) -> str:
         """Text of the last variant in the file."""
@@ -293,35 +293,35 @@ class _Saved:
     def __init__(self, kernel: str, facts: dict[str, Any], blobs: bytes):
         self.kernel, self.facts, self.checked = kernel, facts, facts["debug"]
         self.text, self.binary = (blobs[at : at + size] for at, size in (facts["text"], facts["binary"]))
-        # By device: form, types, text and mode are the file's own.
+        # By device: pytree, types, text and mode are the file's own.
         self._variants: dict[Device, Variant] = {}
-        self.form = Form(tuple(Parameter(leaf["name"], _annotation(leaf)) for leaf in facts["leaves"]))
+        self.pytree = Pytree(tuple(Parameter(leaf["name"], _annotation(leaf)) for leaf in facts["leaves"]))
         self.types = tuple(map(_kind, facts["leaves"]))
         self.program = self._program()
 
     def _program(self) -> Program:
         facts = self.facts
         params = tuple((name, _kind(kind)) for name, kind in facts["params"])
-        sites = tuple(map(site_of, facts["sites"]))
+        sites = tuple(map(site_from_json, facts["sites"]))
         pins = {
             p.name: k.pins
-            for p, k in zip(self.form.leaves, self.types, strict=True)
+            for p, k in zip(self.pytree.leaves, self.types, strict=True)
             if isinstance(k, ArrayType)
         }
         text, directions = self.text.decode(), facts["directions"]
-        tested = tuple(map(extents_of, facts.get("extents", ())))
+        tested = tuple(map(extents_from_json, facts.get("extents", ())))
         return Program(self.kernel, text, facts["entry"], params, directions, sites, (), pins, extents=tested)
 
-    def bind(self, arguments: dict[str, Any]) -> Bound | None:
+    def bind(self, arguments: dict[str, Any]) -> BoundArguments | None:
         """The arguments taken apart, None unless they are of this variant's types."""
         try:
             if not all(_fits(s, _read(s["path"], arguments)) for s in self.facts["structures"]):
                 return None
             given = [_read(leaf["name"], arguments) for leaf in self.facts["leaves"]]
-            values, copied = foreign_arrays.taken(self.kernel, self.form.leaves, given)
+            values, copied = foreign_arrays.taken(self.kernel, self.pytree.leaves, given)
         except (AttributeError, LookupError, TypeError):
             return None
-        bound = Bound(self.kernel, self.form, values, copied)
+        bound = BoundArguments(self.kernel, self.pytree, values, copied)
         for leaf, value in zip(self.facts["leaves"], values, strict=True):
             if leaf["kind"] == "constant" and _words(value) != leaf["value"]:
                 return None
@@ -349,12 +349,12 @@ class _Saved:
             artifact = self._compiled(device, flags)
         start = driver.checked_launcher if self.checked else driver.launcher
         run = start(artifact.function, operands(self.program.params, self.program.directions, self.checked))
-        names = tuple(p.name for p in self.form.leaves)
+        names = tuple(p.name for p in self.pytree.leaves)
         asked = written_by(self.program)
         tested, params = self.program.extents, self.program.params
         launch = make_launcher(params, names, run, self.checked, self.kernel, asked=asked, tested=tested)
         return Variant(
-            self.program, artifact, launch, device, flags, self.checked, None, self.form, self.types
+            self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types
         )
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:
@@ -410,4 +410,4 @@ def _annotation(leaf: dict[str, Any]) -> Any:
 
 
 def _kind(leaf: dict[str, Any]) -> Any:
-    return type_of(leaf) if leaf["kind"] in ("array", "number") else Static(leaf.get("value"))
+    return type_from_json(leaf) if leaf["kind"] in ("array", "number") else Static(leaf.get("value"))

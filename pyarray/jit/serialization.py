@@ -13,7 +13,7 @@ from ..lang.loop_extents import Extents
 from ..lang.specializations import Pin
 
 
-def type_facts(kind: ArrayType | ScalarType) -> dict[str, Any]:
+def type_to_json(kind: ArrayType | ScalarType) -> dict[str, Any]:
     """A parameter's type."""
     if isinstance(kind, ScalarType):
         return {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak}
@@ -22,8 +22,8 @@ def type_facts(kind: ArrayType | ScalarType) -> dict[str, Any]:
     return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": pins}
 
 
-def type_of(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
-    """The type of which `type_facts` gave the facts."""
+def type_from_json(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
+    """The type of which `type_to_json` gave the facts."""
     dtype = BY_NAME[facts["dtype"]]
     if facts["kind"] == "number":
         return ScalarType(dtype, facts["weak"])
@@ -31,18 +31,18 @@ def type_of(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
     return ArrayType(dtype, facts["ndim"], facts["layout"] == "strided", pins)
 
 
-def site_facts(site: Site) -> dict[str, Any]:
+def site_to_json(site: Site) -> dict[str, Any]:
     """A number of the failure record."""
     return asdict(site)
 
 
-def site_of(facts: Mapping[str, Any]) -> Site:
-    """The site of which `site_facts` gave the facts, which may have been through JSON."""
+def site_from_json(facts: Mapping[str, Any]) -> Site:
+    """The site of which `site_to_json` gave the facts, which may have been through JSON."""
     rest = {name: _tuples(value) for name, value in facts.items() if name != "loc"}
     return Site(loc=Loc(**facts["loc"]), **rest)
 
 
-def extents_of(facts: Mapping[str, Any]) -> Extents:
+def extents_from_json(facts: Mapping[str, Any]) -> Extents:
     """The extents of which `asdict` gave the facts, which may have been through JSON."""
     return Extents(Loc(**facts["loc"]), facts["loop"], _tuples(facts["sizes"]))
 

@@ -17,10 +17,10 @@ from ..lang.ir import ArrayType
 from ..lang.pipeline import Program
 from ..locks import new_lock
 from . import compile as compiler
-from .bounded_cache import Bounded
+from .bounded_cache import BoundedCache
 from .cache_counters import COUNTED, retire_counts
 from .launch import make_launcher, operands, written_by
-from .launch_state import Launch, mode, observe, observed
+from .launch_state import Launch, launch_state, observe, observed
 from .report import raise_bounds
 from .variants import MOST, Variant
 
@@ -70,9 +70,9 @@ class TextKernel:
         self.cpu_only = cpu_only
         self.counts: Counter[str] = Counter()
         # By bounds checks, device and the program's `key`, which says all that the text depends on.
-        self._variants: Bounded[Any, Variant] = Bounded(MOST)
+        self._variants: BoundedCache[Any, Variant] = BoundedCache(MOST)
         # short ways of who launches it, as long as variants are kept, beside which they are small
-        self.plans: Bounded[Any, Any] = Bounded(4 * MOST)
+        self.plans: BoundedCache[Any, Any] = BoundedCache(4 * MOST)
         self._lock = new_lock()
         retire_counts(self, self.counts, itertools.count())
         _text_kernels.add(self)
@@ -91,7 +91,7 @@ class TextKernel:
         """The variant for `key`, compiled if need be: with bounds checks, without, or as this thread's mode
         asks (None)."""
         if checked is None:
-            checked = mode.debug
+            checked = launch_state.debug
         whole = checked, device.code, key
         found = self._variants.get(whole)
         if found is None:

@@ -22,7 +22,7 @@ MOST = 256  # of a generation. One costs some 20 kB: text, tree of sites, launch
 class Variant:
     """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher; its
     own compiler flags, and whether it checks bounds. `key` names what it was compiled for, axis by axis;
-    `form` and `types` are the form of its arguments and the types of their leaves. A kernel that is written
+    `pytree` and `types` are the pytree of its arguments and the types of their leaves. A kernel that is written
     by hand has none of the three."""
 
     program: Program
@@ -32,13 +32,13 @@ class Variant:
     flags: tuple[str, ...]
     checked: bool
     key: Any = None  # explain.CacheKey
-    form: Any = None  # forms.Form
+    pytree: Any = None  # pytrees.Pytree
     types: tuple[Any, ...] = ()
 
     @property
     def leaf_types(self) -> dict[str, Any]:
         """Types of the leaves by name, of those too that get no slots."""
-        return dict(self.program.params) if self.form is None else self.form.named(self.types)
+        return dict(self.program.params) if self.pytree is None else self.pytree.named(self.types)
 
 
 class Variants:

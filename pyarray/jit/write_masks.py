@@ -11,7 +11,7 @@ from ..array import empty
 from ..array_convert import asnumpy
 from ..dtypes import bool_
 from ..lang.write_mask import grain
-from ..memory.host_access import touch
+from ..memory.host_access import host_access
 
 
 class Mask:
@@ -24,7 +24,7 @@ class Mask:
         self.low = array._ptr + low
         self.mask = empty((high - low) // self._step, bool_, array.device)
         if self.mask.size:
-            touch.seen = True
+            host_access.occurred = True
             array.device.driver.fill(self.mask._ptr, 0, self.mask.nbytes)
 
     def check(self, kernel: str, name: str) -> None:

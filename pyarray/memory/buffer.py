@@ -13,20 +13,20 @@ class Buffer:
     """`nbytes` of memory of `device` at address `ptr`, which is never 0 for pyarray's own memory.
 
     Buffers come from `allocate` and `wrap`, never from a call of the class. `owner` is None for pyarray's own
-    memory; otherwise it is the foreign object that the memory belongs to, kept alive. `earlier` is set only
-    in buffers of arrays that grew: the one before, which a launch of another thread may still use. `written`
-    is set only in buffers whose owner wants to know of writes: it is called before each.
+    memory; otherwise it is the foreign object that the memory belongs to, kept alive. `previous` is set only
+    in buffers of arrays that grew: the old buffer, which a launch of another thread may still use.
+    `before_write` is set only in buffers whose owner wants to know of writes: it is called before each.
     """
 
-    __slots__ = ("__weakref__", "_home", "device", "earlier", "nbytes", "owner", "ptr", "written")
+    __slots__ = ("__weakref__", "_free_list", "before_write", "device", "nbytes", "owner", "previous", "ptr")
 
     device: Device
     ptr: int
     nbytes: int
     owner: Any
-    earlier: Buffer
-    written: Callable[[], None]
-    _home: FreeList | None
+    previous: Buffer
+    before_write: Callable[[], None]
+    _free_list: FreeList | None
 
     @staticmethod
     def allocate(device: Device, nbytes: int) -> Buffer:
@@ -41,17 +41,17 @@ class Buffer:
         # Each temporary array passes here, so the common case is a look-up, a pop and five stores. There is
         # no __init__: its call would cost as much as all of them.
         try:
-            home = device.pool[nbytes]
-            ptr = home.pop()
+            free_list = device.pool[nbytes]
+            ptr = free_list.pop()
         except (AttributeError, IndexError):
-            home = get_pool(device).classes[nbytes]
-            ptr = home.pool.allocate(home)
+            free_list = get_pool(device).classes[nbytes]
+            ptr = free_list.pool.allocate(free_list)
         self = Buffer()
         self.device = device
         self.ptr = ptr
         self.nbytes = nbytes
         self.owner = None
-        self._home = home
+        self._free_list = free_list
         return self
 
     @staticmethod
@@ -64,21 +64,21 @@ class Buffer:
         self.ptr = ptr
         self.nbytes = nbytes
         self.owner = owner
-        self._home = None
+        self._free_list = None
         return self
 
     def __del__(self) -> None:
-        home = self._home
-        if home is not None:
-            home.append(self.ptr)
+        free_list = self._free_list
+        if free_list is not None:
+            free_list.append(self.ptr)
 
     def __repr__(self) -> str:
         owned = "" if self.owner is None else f", owner={type(self.owner).__name__}"
         return f"Buffer({self.device}, {self.nbytes} bytes at {self.ptr:#x}{owned})"
 
 
-class GivenOut(Buffer):
-    """A buffer becomes one when its address goes to somebody who doesn't hold the buffer, and doesn't say
-    when the address is no longer used: as `__array_interface__` works."""
+class EscapedBuffer(Buffer):
+    """The class of a buffer whose address has escaped: somebody has it who neither keeps the buffer alive nor
+    says when the address is no longer used, as with `__array_interface__`."""
 
     __slots__ = ()

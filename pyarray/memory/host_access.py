@@ -1,6 +1,9 @@
-"""What is done with array memory other than by launches that observers see: by the host itself, by drivers'
-copies, by launches that are hidden. A call with any of it isn't the sum of its observed launches, so that it
-can't be repeated by doing those again (`jit.replay`). Whoever does such a thing sets `touch.seen`."""
+"""Records host access to array memory; such calls cannot be replayed.
+
+Host access is whatever reads or writes array memory without a launch that observers see: the host itself, a
+driver's copy, an unobserved launch. A call with any of it is more than its observed launches, so `jit.replay`
+can't repeat it. Code that accesses memory so sets `host_access.occurred`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 
-class _Touch(threading.local):
-    """Of this thread. `seen`: memory of an array was read or written out of the sight of observers. `guards`
-    collects, where it is a list, arrays that the host reads for nothing but a test, with the test."""
+class _HostAccess(threading.local):
+    """Of this thread. `occurred`: there was host access. `guards`, where it is a list, collects arrays that
+    the host reads only for a test, each with its test."""
 
-    seen: bool = False
+    occurred: bool = False
     guards: list[tuple[Any, Callable[..., None]]] | None = None
 
 
-touch = _Touch()
+host_access = _HostAccess()

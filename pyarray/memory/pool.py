@@ -78,7 +78,7 @@ class OrderedFreeList(FreeList):
 
     def append(self, ptr: int) -> None:
         pool = self.pool
-        pool.freed[ptr] = pool.device.driver.work()
+        pool.freed[ptr] = pool.device.driver.work_count()
         if pool.held <= pool.limit:
             list.append(self, ptr)
         else:
@@ -88,7 +88,7 @@ class OrderedFreeList(FreeList):
         ptr = list.pop(self, index)
         driver = self.pool.device.driver
         work = self.pool.freed.pop(ptr, None)  # None: freed before there were streams
-        driver.join(driver.work() if work is None else work)
+        driver.wait_for(driver.work_count() if work is None else work)
         return ptr
 
 

@@ -15,10 +15,10 @@ from ..array import fresh, ndarray, type_key
 from ..driver.base import Device, get_device
 from ..driver.cpu import cores
 from ..dtypes import BY_NAME
-from ..jit.bounded_cache import Bounded
+from ..jit.bounded_cache import BoundedCache
 from ..jit.kernel import Kernel, from_text
-from ..jit.launch import make_walk
-from ..jit.launch_state import mode
+from ..jit.launch import make_bound_launch
+from ..jit.launch_state import launch_state
 from ..kernels.reduce.reduce import pieces_of
 from ..lang.emit_noalias import APART
 from ..locks import new_lock
@@ -39,7 +39,7 @@ Run = Callable[..., None]
 _ahead = ThreadPoolExecutor(cores(), thread_name_prefix="pyarray-torch")
 
 # By text, which has all but the arrays' types; those are the kernel's own variants. Graphs share kernels.
-_kernels: Bounded[tuple[str, bool], Kernel] = Bounded(MOST)
+_kernels: BoundedCache[tuple[str, bool], Kernel] = BoundedCache(MOST)
 _lock = new_lock()
 
 
@@ -90,12 +90,12 @@ class FusedKernel:
         self._facts = self._compiled()
         self._load()
         # By the values of all symbols that shapes, strides, offsets and numbers are computed from.
-        self._runs: Bounded[Any, Run | None] = Bounded(MOST)
+        self._runs: BoundedCache[Any, Run | None] = BoundedCache(MOST)
 
     def compile_ahead(self, hints: Mapping[sympy.Symbol, int]) -> None:
         """Begin to compile what a launch with the traced sizes needs. It waits for that, and raises what is
         raised here."""
-        if mode.key is False and all(s in hints for s in self.symbols):
+        if launch_state.key is False and all(s in hints for s in self.symbols):
             _ahead.submit(self._prepared, tuple(hints[s] for s in self.symbols))
 
     def _load(self) -> None:
@@ -125,7 +125,7 @@ class FusedKernel:
 
     def __call__(self, key: tuple[int, ...], *addresses: int) -> None:
         """Launch on the current stream."""
-        checked = mode.key
+        checked = launch_state.key
         place = (checked, key)
         if place in self._runs:
             run = self._runs[place]
@@ -181,7 +181,7 @@ class FusedKernel:
         buffer = Buffer.allocate(self.device, 1)  # only types are read
         windows = [self._window(k, s, t, buffer) for k, (s, t, _) in enumerate(layouts)]
         variant = self.kernel.variant((*windows, *numbers), checked=False)
-        walk = make_walk(variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)])
+        walk = make_bound_launch(variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)])
         return self._runner(walk, layouts, numbers, nbytes)
 
     def _runner(

@@ -20,7 +20,7 @@ from torch._dynamo.eval_frame import innermost_fn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
-from ..jit.bounded_cache import Bounded
+from ..jit.bounded_cache import BoundedCache
 from .relaxed import Call, compiled, conditions
 from .sizes import environment, expression
 from .trace_again import trace_again
@@ -245,7 +245,7 @@ class Match:
         return isinstance(b, sympy.Expr) and sympy.expand(found - b) == 0
 
 
-_known: Bounded[Any, list[General]] = Bounded(256)
+_known: BoundedCache[Any, list[General]] = BoundedCache(256)
 
 
 def known_or_compiled(module: GraphModule, inputs: Sequence[Any], make: Call) -> Call:

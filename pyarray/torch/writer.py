@@ -12,7 +12,7 @@ import torch
 from torch.fx import Node
 
 from ..dtypes import BY_NAME
-from ..jit.bounded_cache import Bounded
+from ..jit.bounded_cache import BoundedCache
 from ..lang.markers import known, ndrange, unordered
 from . import operators, views
 from .eligible import range_of
@@ -46,7 +46,7 @@ class Array:
 
 
 # The forms of kernels by their statements, marks in the place of indices, and the types of their arrays.
-_recipes: Bounded[Any, list[Recipe]] = Bounded(1024)
+_recipes: BoundedCache[Any, list[Recipe]] = BoundedCache(1024)
 
 
 @dataclass(eq=False)

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..array import ndarray
 from ..errors import CompileError
-from ..jit.binding import Bound
+from ..jit.binding import BoundArguments
 from ..jit.kernel import Kernel
-from ..jit.launch_state import OBSERVED, mode
+from ..jit.launch_state import OBSERVED, launch_state
 from ..jit.report import raise_bounds
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
@@ -38,8 +38,8 @@ class Call:
         self.given = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
         self.args = {p.name: given[p.name] for p in written.free}
         self._parameters = written.parameters
-        self.mode = mode.key  # of this thread; another may change it at any time
-        in_debug = mode.debug if self.mode is OBSERVED else self.mode
+        self.mode = launch_state.key  # of this thread; another may change it at any time
+        in_debug = launch_state.debug if self.mode is OBSERVED else self.mode
         self.checked: bool = in_debug if kernel.debug is None else kernel.debug
 
     @property
@@ -89,16 +89,16 @@ class Call:
         kernel._launch(variant, bound)
 
     @functools.cached_property
-    def bound(self) -> Bound:
+    def bound(self) -> BoundArguments:
         """The leaves, without the tuned constants. Other libraries' arrays are taken once, for all
         candidates."""
         given = self.args | self.given
         return self.kernel.bind(tuple(given.get(p.name) for p in self._parameters))
 
-    def with_config(self, config: Config) -> Bound:
+    def with_config(self, config: Config) -> BoundArguments:
         """The leaves, with a candidate's constants."""
         constants = {name: self.value(name, config) for name in self._tuned}
-        pairs = zip(self.bound.form.leaves, self.bound.values, strict=True)
+        pairs = zip(self.bound.pytree.leaves, self.bound.values, strict=True)
         return replace(self.bound, values=tuple(constants.get(p.name, v) for p, v in pairs))
 
     def place(self, captured: Any) -> Any:
@@ -165,7 +165,7 @@ class Call:
         return {name: self.bound.named.get(name, value) for name, value in self.args.items()}
 
 
-def _is_small(bound: Bound) -> bool:
+def _is_small(bound: BoundArguments) -> bool:
     """Whether a CPU has little to do."""
     arrays = [a for _, a in bound.pairs if isinstance(a, ndarray)]
     return sum(a.nbytes for a in arrays) <= FEW_BYTES and not any(a.device.driver.grid for a in arrays)
@@ -218,7 +218,7 @@ class Compiler:
         directions = {n: how for n, how in program.directions.items() if n in arrays}
         return Prepared(run, checked, directions, program.unread)
 
-    def _run(self, variant: Variant, bound: Bound) -> Callable[[], Any]:
+    def _run(self, variant: Variant, bound: BoundArguments) -> Callable[[], Any]:
         slots, launch, sites = tuple(bound.slots()), variant.launch, variant.program.sites
         name = self._kernel.__name__
 

@@ -96,7 +96,7 @@ class Written:
         """The tuple that a choice is looked up by: all that a variant depends on, and the tuner's key;
         `p` begins our own names. The kernel, the candidates and what times them belong to the table; captured
         values are compared at each call, and a change by `config.set` empties it."""
-        parts = [f"{p}number", f"{p}mode.key", f"*{p}map({p}get, {p}read)"]
+        parts = [f"{p}number", f"{p}launch_state.key", f"*{p}map({p}get, {p}read)"]
         for q, kind in zip(self.free, pattern, strict=True):
             if kind in (ARRAY, NUMBERED):
                 parts += [f"{q.name}._key", f"{q.name}._ptr & 15"]

@@ -18,7 +18,7 @@ from ..driver.base import Device
 from ..dtypes import named_dtype
 from ..errors import CompileError, DeviceError
 from ..jit import compile as compiler
-from ..jit.binding import Bound
+from ..jit.binding import BoundArguments
 from ..lang.ir import static_key
 from .restore import inside
 
@@ -141,7 +141,7 @@ class Texts:
         body = node.body if isinstance(node.body, list) else [node.body]
         return digest_of([ast.dump(node.args), *map(ast.dump, body)])
 
-    def digest(self, bound: Bound, checked: bool) -> str:
+    def digest(self, bound: BoundArguments, checked: bool) -> str:
         """Of the text for these arguments; "" where there is none, since it doesn't compile."""
         try:
             return self._digest(bound, checked)
@@ -152,7 +152,7 @@ class Texts:
         """What the captured values are now, for this process."""
         return tuple(static_key(c.read()) for c in self.captures)
 
-    def _digest(self, bound: Bound, checked: bool) -> str:
+    def _digest(self, bound: BoundArguments, checked: bool) -> str:
         key = bound.key(checked, *bound.values), bound.device().kind
         known = self._known.get(key)
         if known is None or any(static_key(c.read()) != static_key(c.value) for c in known[1]):
@@ -189,7 +189,7 @@ def _written(function: Callable[..., Any]) -> str:
 
 def key_of(
     kernel: Any,
-    bound: Bound,
+    bound: BoundArguments,
     checked: bool,
     source: str,
     named: Sequence[str],

@@ -15,7 +15,7 @@ from ..array import ndarray
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
 from ..jit.launch_cost import cost_of_call
-from ..jit.launch_state import mode, observed
+from ..jit.launch_state import launch_state, observed
 from ..lang.ir import static_key
 from ..locks import new_lock
 from . import artifact, cost
@@ -177,7 +177,7 @@ class Tuned:
             self._calls.clear()
             self._set_call(self._miss)
         scope = {
-            "table": self._table, "mode": mode, "tick": self._ticks.__next__, "zero": zero,
+            "table": self._table, "launch_state": launch_state, "tick": self._ticks.__next__, "zero": zero,
             "report": self.kernel._report, "static_key": static_key, "number": next(self._numbers),
         }  # fmt: skip
         before = vars(type(self))["__call__"].__func__

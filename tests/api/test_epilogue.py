@@ -10,7 +10,7 @@ from strategies import by_turns, examples
 
 import pyarray as pa
 from pyarray.fusion import fused_gemm
-from pyarray.jit.bounded_cache import Bounded
+from pyarray.jit.bounded_cache import BoundedCache
 from pyarray.kernels.matmul import gemm, gemm_epilogue
 from pyarray.tune import store as tune_store
 from pyarray.tune.library import LibraryTuner
@@ -127,8 +127,8 @@ def test_out(device):
 
 
 def test_activations_that_are_kept_are_bounded(device, monkeypatch):
-    monkeypatch.setattr(fused_gemm, "_ways", Bounded(2))
-    monkeypatch.setattr(gemm_epilogue, "_last_steps", Bounded(2))
+    monkeypatch.setattr(fused_gemm, "_ways", BoundedCache(2))
+    monkeypatch.setattr(gemm_epilogue, "_last_steps", BoundedCache(2))
 
     def shift(n):
         @pa.func

@@ -12,10 +12,11 @@ from strategies import by_turns
 import pyarray as pa
 from pyarray.jit import launch_state, replay
 from pyarray.jit.launch_state import observing
-from pyarray.jit.replay import repeatable
+from pyarray.jit.replay import replayable
+from tests.strategies import by_turns
 
 RNG = np.random.default_rng(3)
-TIMES = replay.WRITTEN_AT + 3
+TIMES = replay.CAPTURED_AT + 3
 CALLS = {
     "sum": lambda x, y: pa.sum(x, axis=-1),
     "sum of all, kept": lambda x, y: pa.sum(x, keepdims=True),
@@ -121,10 +122,10 @@ def counted(function, operands):
         made.append(args)
         return function(*args)
 
-    short = repeatable(body)
+    short = replayable(body)
     for _ in range(TIMES):
         short(*operands)
-    return len(made) == replay.WRITTEN_AT
+    return len(made) == replay.CAPTURED_AT
 
 
 @pytest.fixture
@@ -281,7 +282,7 @@ def test_operands_that_share_memory_and_others_that_do_not(device):
     def call(x, y):
         return pa.subtract(pa.concat([x, y]), 1)
 
-    short = repeatable(call)
+    short = replayable(call)
     a = pa.asarray(np.arange(20.0), device=device)
     b = pa.asarray(np.arange(100.0, 120.0), device=device)
     pairs = [(a[:5], a[:5]), (a[:5], a[5:10]), (a[5:10], a[:5]), (a[:5], b[:5]), (b[3:8], a[2:7])]
@@ -345,18 +346,18 @@ def test_threads_repeat_side_by_side(device):
     assert not wrong
 
 
-@pytest.mark.parametrize("made_by", [repeatable, pa.fuse])
+@pytest.mark.parametrize("made_by", [replayable, pa.fuse])
 def test_functions_made_at_run_time_leave_nothing(made_by):
     def double(a):
         return a + a
 
     gc.collect()
-    before, made = len(launch_state._tables), made_by(double)
-    for _ in range(replay.WRITTEN_AT + 1):
+    before, made = len(launch_state._fast_paths), made_by(double)
+    for _ in range(replay.CAPTURED_AT + 1):
         made(pa.ones(3))
-    assert len(launch_state._tables) == before + 2
+    assert len(launch_state._fast_paths) == before + 2
     gone = weakref.ref(double)
     del double, made
     gc.collect()
-    assert len(launch_state._tables) == before
+    assert len(launch_state._fast_paths) == before
     assert gone() is None

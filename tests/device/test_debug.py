@@ -16,7 +16,7 @@ from pyarray.buffer_view import BufferView
 from pyarray.dtypes import float32
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import func, kernel
-from pyarray.jit.launch_state import debug, mode
+from pyarray.jit.launch_state import debug, launch_state
 from pyarray.lang.markers import atomic_add, ndrange
 
 
@@ -480,8 +480,8 @@ def test_numbers_that_are_none(device):
 
 def test_the_environment_variable_in_a_fresh_process():
     text = (
-        "import pyarray as pa; print(pa.jit.mode.mode.debug); pa.config.set('PYARRAY_DEBUG', False)\n"
-        "print(pa.jit.mode.mode.debug)"
+        "import pyarray as pa; print(pa.jit.launch_state.launch_state.debug); pa.config.set('PYARRAY_DEBUG', False)\n"
+        "print(pa.jit.launch_state.launch_state.debug)"
     )
     for value in ("1", "0"):
         done = subprocess.run(
@@ -498,13 +498,13 @@ def test_the_setting_while_the_process_runs():
 
     def both():
         """Of this thread and of another one."""
-        thread = threading.Thread(target=lambda: seen.append(mode.debug))
+        thread = threading.Thread(target=lambda: seen.append(launch_state.debug))
         thread.start()
         thread.join()
-        assert mode.key is mode.debug
-        return mode.debug, seen.pop()
+        assert launch_state.key is launch_state.debug
+        return launch_state.debug, seen.pop()
 
-    before = mode.debug
+    before = launch_state.debug
     try:
         config.set("PYARRAY_DEBUG", True)
         assert both() == (True, True)

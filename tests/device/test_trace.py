@@ -12,7 +12,7 @@ from kernel_tools import on
 
 import pyarray as pa
 from pyarray.jit import launch_state as module
-from pyarray.jit.launch_state import OBSERVED, mode
+from pyarray.jit.launch_state import OBSERVED, launch_state
 
 HEAD = ["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s", "operations"]
 
@@ -108,7 +108,7 @@ def test_failed_launches_are_in_it_with_the_reason():
     (row,) = t.launches
     assert row.error.startswith("BoundsError: BufferView out of range: kernel[past]")
     assert not module.observed()
-    assert mode.key is False
+    assert launch_state.key is False
     lines = t.summary().splitlines()
     assert len(lines) == 2
     assert lines[1].split()[:2] == ["past", "1"]
@@ -117,12 +117,12 @@ def test_failed_launches_are_in_it_with_the_reason():
 def test_off_means_off():
     v = pa.ones(4)
     with pa.trace() as t:
-        assert mode.key is OBSERVED
+        assert launch_state.key is OBSERVED
         grow(v, v)
     grow(v, v)
     assert len(t.launches) == 1
     assert not module.observed()
-    assert mode.key is False
+    assert launch_state.key is False
     with t:  # goes on
         grow(v, v)
     assert [row.number for row in t.launches] == [0, 1]

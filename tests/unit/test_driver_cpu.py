@@ -156,7 +156,7 @@ def test_copies(driver):
 def test_copies_by_all_cores(driver, nbytes):
     source = np.random.default_rng(0).integers(0, 256, nbytes + 2, np.uint8)
     target = np.zeros(nbytes + 2, np.uint8)
-    driver.copy_apart(target.ctypes.data + 1, source.ctypes.data + 1, nbytes)
+    driver.copy_disjoint(target.ctypes.data + 1, source.ctypes.data + 1, nbytes)
     np.testing.assert_array_equal(target[1:-1], source[1:-1])
     assert target[0] == target[-1] == 0
 

@@ -114,9 +114,9 @@ def test_dlpack_numbers_of_streams(driver):
 
 def test_whose_memory_an_address_is(driver):
     ptr, place = driver.allocate(64), driver.pinned(64)
-    assert driver.locate(ptr) == driver.locate(ptr + 63) == 0
-    assert driver.locate(place) is None
-    assert driver.locate(64) is None
+    assert driver.device_of_pointer(ptr) == driver.device_of_pointer(ptr + 63) == 0
+    assert driver.device_of_pointer(place) is None
+    assert driver.device_of_pointer(64) is None
     driver.free(ptr, 64)
 
 

@@ -12,7 +12,7 @@ FILES = [
     for path in sorted((PACKAGE / part).rglob("*.py"))
 ]
 DECORATORS = {"cache", "lru_cache"}
-TABLES = {"table", "Bounded", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
+TABLES = {"fast_path_table", "BoundedCache", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
 
 
 def name_of(node):

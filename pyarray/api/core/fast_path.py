@@ -21,7 +21,7 @@ from ... import shapes
 from ...array import STRIDED, empty, fresh, ndarray
 from ...array_marks import MARKED
 from ...buffer_view import BufferView
-from ...jit.launch_state import mode, table
+from ...jit.launch_state import fast_path_table, launch_state
 from ...kernels.elementwise.elementwise import map_kernel, walk_launcher
 from ...keywords import declare, refuse
 from ...lang.builtins import FUNCTIONS
@@ -171,8 +171,8 @@ class _Ways:
         # Of one row: by mode, type keys (dtype, rank, device, marks) and numbers' types; layouts by shapes
         # and strides, too. Addresses and numbers are passed at each call, which tests that operands that
         # overlap the result may do so.
-        self.types = table()
-        self.layouts = table()
+        self.types = fast_path_table()
+        self.layouts = fast_path_table()
 
     def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
         """By layout if it came before, else the general way, which is then remembered."""
@@ -181,7 +181,7 @@ class _Ways:
             plain = (out is None or in_place) and type(x) in _ARRAYS and x._dtype.kind == "f"
             return POWERS[operands[1]].function(x, out=out) if plain else call(self.row, operands, out)
         place = None
-        if mode.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
+        if launch_state.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
             seen = operands if out is None or in_place else (*operands, out)
             place = tuple([(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in seen])
             if quick := self.layouts.get(place):
@@ -287,7 +287,7 @@ def _make_unary(row: Row) -> Callable[..., Any]:
             refuse(function, unknown)
         kind = type(x)
         if (kind is ndarray or kind is BufferView) and out is None:
-            quick = types.get((mode.key, x._key, _NOTHING))
+            quick = types.get((launch_state.key, x._key, _NOTHING))
             if quick is not None and (result := quick(x)) is not None:
                 return result
         return ways.run((x,), out, False)
@@ -307,11 +307,11 @@ def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
         k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
         try:
             if out is None:
-                quick = types.get((mode.key, k1, k2, _NOTHING))
+                quick = types.get((launch_state.key, k1, k2, _NOTHING))
                 if quick is not None and (result := quick(x1, x2)) is not None:
                     return result
             elif type(out) in _ARRAYS:
-                quick = types.get((mode.key, k1, k2, out._key))
+                quick = types.get((launch_state.key, k1, k2, out._key))
                 if quick is not None and (result := quick(x1, x2, out)) is not None:
                     return result
         except _REFUSED:
@@ -331,7 +331,7 @@ def make_in_place(row: Row) -> Callable[..., Any]:
     def method(self: ndarray, other: Any) -> Any:
         kind = type(other)
         k2 = other._key if kind is ndarray or kind is BufferView else kind
-        if (quick := types.get((mode.key, self._key, k2, self._key))) is not None:
+        if (quick := types.get((launch_state.key, self._key, k2, self._key))) is not None:
             try:
                 if quick(self, other) is not None:
                     return self

@@ -11,8 +11,8 @@ from ... import shapes
 from ...array import empty, fresh, ndarray, type_key
 from ...array_convert import asarray, asnumpy
 from ...array_host import Exposed, as_array
-from ...memory.buffer import Buffer, GivenOut
-from ...memory.host_access import touch
+from ...memory.buffer import Buffer, EscapedBuffer
+from ...memory.host_access import host_access
 from ..numpy.selection import put
 from ..standard.creation import arange
 
@@ -103,7 +103,7 @@ def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
     nbytes, used = size * self.itemsize, self.nbytes
     grown = old if nbytes <= old.nbytes else _larger(self, nbytes)
     if nbytes > used:
-        touch.seen = True
+        host_access.occurred = True
         self.device.driver.fill(grown.ptr + used, 0, nbytes - used)
     # Nothing is called between these: another thread launches with all of the old, or all of the new.
     self._buffer, self._ptr, self._shape, self._size = grown, grown.ptr, shape, size
@@ -116,7 +116,7 @@ def _larger(a: ndarray, nbytes: int) -> Buffer:
     grown = Buffer.allocate(a.device, max(nbytes, 2 * a._buffer.nbytes))
     if a._size:
         fresh(grown, a._shape, a._strides, a._size, a._dtype, a._key)[...] = a
-    grown.earlier = a._buffer
+    grown.previous = a._buffer
     return grown
 
 
@@ -136,7 +136,7 @@ def _check_unshared(a: ndarray, refcheck: bool) -> None:
         elif any(isinstance(x, Exposed) for x in found):
             what = "a NumPy array shows its memory"
         what = f"{what}; drop that first, or write"
-    elif refcheck and isinstance(a._buffer, GivenOut):
+    elif refcheck and isinstance(a._buffer, EscapedBuffer):
         what = "its address was given out, as numpy.asarray(a) does; pass refcheck=False if that is over, or"
         what += " write"
     if what:

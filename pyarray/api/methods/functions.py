@@ -9,8 +9,8 @@ from typing import Any
 from ...array import ndarray, root
 from ...dtypes import float32, float64
 from ...keywords import install_methods, refuse
-from ...memory.buffer import GivenOut
-from ...memory.host_access import touch
+from ...memory.buffer import EscapedBuffer
+from ...memory.host_access import host_access
 from ..core import missing_names
 from ..numpy import moments, products, selection, ufuncs
 from ..standard import (
@@ -102,8 +102,8 @@ class MemoryPointer:
 
 def _data(self: ndarray) -> MemoryPointer:
     """Where the first element is: `a.data.ptr` is its address."""
-    touch.seen = True
-    self._buffer.__class__ = GivenOut  # an address outlives what gave it
+    host_access.occurred = True
+    self._buffer.__class__ = EscapedBuffer  # an address outlives what gave it
     return MemoryPointer(self._ptr, self._buffer)
 
 

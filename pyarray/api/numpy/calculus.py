@@ -11,7 +11,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...dtypes import bool_, complex128, float64, int64, result_type
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.index.interpolation import convolve as convolve_kernel
 from ...kernels.index.interpolation import interpolate
 from ..core.ufunc import beside, operands_of
@@ -24,7 +24,7 @@ from ..standard.statistical import sum as sum_of
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
 
-@repeatable
+@replayable
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Values at `x` (of any shape) of the piecewise linear function through the points (`xp`, `fp`), 1-D
     arrays with `xp` increasing; `left` and `right` (the first and last of `fp` unless given) outside them.
@@ -72,7 +72,7 @@ def _interp(at: ndarray, xs: ndarray, ys: ndarray, left: Any, right: Any) -> nda
     return interpolate(contiguous(at).reshape(at.size), contiguous(xs), ys, *ends).reshape(at.shape)
 
 
-@repeatable
+@replayable
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     """Integral along `axis` of the piecewise linear function through `y`, at the points `x` (1-D, or as `y`),
     or `dx` apart.
@@ -93,7 +93,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     return sum_of(divide(multiply(pairs, step), 2.0), axis=k)
 
 
-@repeatable
+@replayable
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Derivatives of samples by differences of second order inside, of `edge_order` (1 or 2) at the ends: an
     array for one axis, a tuple for several (`axis`: None for all, an int, or a tuple).

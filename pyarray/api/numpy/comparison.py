@@ -12,7 +12,7 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import bool_, complex64, float32, float64, result_type
 from ...jit.kernel import func
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...lang.markers import known as k
 from ..core.ufunc import compute, operands_of, place_of
@@ -48,7 +48,7 @@ _FINITE = MapOp(
 )
 
 
-@repeatable
+@replayable
 def isclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ndarray:
     """Whether |a - b| <= atol + rtol * |b|, elementwise. Infinities are close to equal ones, NaN to nothing,
     or to NaN with `equal_nan`. `rtol` and `atol` may be arrays.
@@ -106,7 +106,7 @@ def array_equiv(a: Any, b: Any, /) -> bool:
     return bool(all_of(equal(x, y)))
 
 
-@repeatable
+@replayable
 def nan_to_num(
     x: Any, /, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> ndarray:

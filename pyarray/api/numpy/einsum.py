@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import dtypes, shapes
 from ...array import empty, ndarray
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm
 from ...kernels.reduce.dot import dots, worth_while
 from ..core.ufunc import common_device, delivered, operands_of
@@ -26,7 +26,7 @@ __all__ = ["einsum", "tensordot", "vecdot"]
 Labels = tuple[int, ...]  # names of an array's axes
 
 
-@repeatable
+@replayable
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     """Sum of products over pairs of axes: the last `axes` ones of `x1` with the first ones of `x2`, or axes
     `axes[0]` of `x1` with `axes[1]` of `x2`. The result has the other axes of `x1`, then those of `x2`.
@@ -74,7 +74,7 @@ def _pairs(axes: Any, a: ndarray, b: ndarray) -> tuple[Labels, Labels]:
     return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
 
 
-@repeatable
+@replayable
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """Sum of conj(x1) * x2 over `axis`, which both have in one size; the others broadcast.
 
@@ -104,7 +104,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     return _contract(a, names, b, names, tuple(n for n in names if n != k + len(shape)))
 
 
-@repeatable
+@replayable
 def einsum(
     subscripts: str,
     /,

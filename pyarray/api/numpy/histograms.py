@@ -13,7 +13,7 @@ from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...array_host import need_data
 from ...dtypes import complex128, float64, int64
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.scan.histogram import count_into
 from ..core.ufunc import arrays_of, beside
 from ..standard.elementwise import divide, subtract
@@ -176,7 +176,7 @@ def _span(x: ndarray, span: Any) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-@repeatable
+@replayable
 def digitize(x: Any, bins: Any, /, right: bool = False) -> ndarray:
     """For each element the number (int64) of the bin it is in: i where bins[i - 1] <= x < bins[i], or with
     `right` bins[i - 1] < x <= bins[i]; the other way round where `bins`, 1-D, fall.

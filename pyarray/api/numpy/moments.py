@@ -9,7 +9,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import complex128, float32, float64, result_type
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squares_into
 from ...kernels.reduce.variance_gpu import spread_into, spreads
@@ -26,7 +26,7 @@ from ..standard.utility import any as any_of
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
 
-@repeatable
+@replayable
 def var(
     x: Any,
     /,
@@ -55,7 +55,7 @@ def var(
     return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
-@repeatable
+@replayable
 def std(
     x: Any,
     /,
@@ -118,7 +118,7 @@ def _spread_of_chosen(
     return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
 
 
-@repeatable
+@replayable
 def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` less the smallest one. Raises as `max`, and `TypeError` for bools.
 
@@ -132,7 +132,7 @@ def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | N
     )
 
 
-@repeatable
+@replayable
 def average(
     x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
@@ -184,7 +184,7 @@ def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:
     return spread.reshape(tuple(n if k in axes else 1 for k, n in enumerate(x._shape)))
 
 
-@repeatable
+@replayable
 def cov(
     m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> ndarray:
@@ -222,7 +222,7 @@ def _variables(name: str, m: Any, rowvar: bool) -> ndarray:
     return m if rowvar else m.T
 
 
-@repeatable
+@replayable
 def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> ndarray:
     """Correlation coefficients of variables as in `cov`, from -1 to 1: their covariances divided by their
     standard deviations.

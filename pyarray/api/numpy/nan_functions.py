@@ -10,7 +10,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, asdtype, bool_, complex64, complex128, float32, float64, int16, int32, int64
 from ...jit.kernel import func
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp
 from ...lang.markers import known
@@ -44,7 +44,7 @@ def _filled(x: ndarray, value: float) -> ndarray:
     return out
 
 
-@repeatable
+@replayable
 def nansum(
     x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -60,7 +60,7 @@ def nansum(
     return reduction(_SUM, x, axis, keepdims, x._dtype if dtype is None else asdtype(dtype), out=out)
 
 
-@repeatable
+@replayable
 def nanprod(
     x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -76,7 +76,7 @@ def nanprod(
     return reduction(_PROD, x, axis, keepdims, x._dtype if dtype is None else asdtype(dtype), out=out)
 
 
-@repeatable
+@replayable
 def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """`cumsum` with 0 in the place of NaN.
 
@@ -87,7 +87,7 @@ def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarra
     return scans.cumsum(_filled(as_operand("nancumsum", x, "biufc"), 0), axis, dtype, out)
 
 
-@repeatable
+@replayable
 def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """`cumprod` with 1 in the place of NaN.
 
@@ -98,7 +98,7 @@ def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarr
     return scans.cumprod(_filled(as_operand("nancumprod", x, "biufc"), 1), axis, dtype, out)
 
 
-@repeatable
+@replayable
 def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The smallest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
@@ -110,7 +110,7 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray 
     return _extreme("nanmin", MIN, x, axis, keepdims, out)
 
 
-@repeatable
+@replayable
 def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
@@ -195,7 +195,7 @@ def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
     return reduction(_COUNT, x, axes, True, float64, kind=bool_)
 
 
-@repeatable
+@replayable
 def nanmean(
     x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -217,7 +217,7 @@ def nanmean(
     return compute(ROWS["divide"].op, wide, x._dtype, (total, count), out, larger=False)
 
 
-@repeatable
+@replayable
 def nanvar(
     x: Any,
     /,
@@ -239,7 +239,7 @@ def nanvar(
     return _spread("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
-@repeatable
+@replayable
 def nanstd(
     x: Any,
     /,

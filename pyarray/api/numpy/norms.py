@@ -10,7 +10,7 @@ from ... import shapes
 from ...array import ndarray
 from ...dtypes import float64
 from ...jit.kernel import func
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM, ReduceOp
 from ...lang.markers import known as k
 from ..core.ufunc import compute
@@ -39,7 +39,7 @@ _SQUARES, _COMPLEX_SQUARES = (
 )
 
 
-@repeatable
+@replayable
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> ndarray:
     """Norms of the vectors along `axis` (None: of all elements, an int, or a tuple of ints):
     (sum |x|**ord)**(1/ord), the largest |x| for inf, the smallest for -inf, the number of elements other than
@@ -88,7 +88,7 @@ def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     return zeros(full if keepdims else kept, dtype=sizes._dtype, device=sizes.device)
 
 
-@repeatable
+@replayable
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
     """Norms of the matrices in the last two axes: "fro" (Frobenius), "nuc" (nuclear), 1 or inf (largest sum
     of a column's or a row's magnitudes), 2 (largest singular value), or the smallest such for -1, -inf, -2.

@@ -11,7 +11,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...dtypes import DType, asdtype, float64
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.sort.quantile import pick, places_of
 from ...kernels.sort.sort import select_rows, selects
 from ...kernels.workspace import scratch
@@ -40,7 +40,7 @@ _METHODS = {
 _EXACT = ("step", "even", "lower", "higher", "nearest")  # the result is an element
 
 
-@repeatable
+@replayable
 def quantile(
     x: Any,
     /,
@@ -66,7 +66,7 @@ def quantile(
     return _quantile("quantile", x, q, 1.0, axis, out, method, keepdims, False)
 
 
-@repeatable
+@replayable
 def percentile(
     x: Any,
     /,
@@ -86,7 +86,7 @@ def percentile(
     return _quantile("percentile", x, q, 100.0, axis, out, method, keepdims, False)
 
 
-@repeatable
+@replayable
 def median(
     x: Any,
     /,
@@ -105,7 +105,7 @@ def median(
     return _quantile("median", x, 0.5, 1.0, axis, out, "linear", keepdims, False)
 
 
-@repeatable
+@replayable
 def nanquantile(
     x: Any,
     /,
@@ -125,7 +125,7 @@ def nanquantile(
     return _quantile("nanquantile", x, q, 1.0, axis, out, method, keepdims, True)
 
 
-@repeatable
+@replayable
 def nanpercentile(
     x: Any,
     /,
@@ -145,7 +145,7 @@ def nanpercentile(
     return _quantile("nanpercentile", x, q, 100.0, axis, out, method, keepdims, True)
 
 
-@repeatable
+@replayable
 def nanmedian(
     x: Any,
     /,

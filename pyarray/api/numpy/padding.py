@@ -13,7 +13,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import complex128, float64, int64
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ..standard import elementwise
 from ..standard.creation import arange
 from ..standard.indexing import take
@@ -43,7 +43,7 @@ _OPTIONS = {
 }
 
 
-@repeatable
+@replayable
 def pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> ndarray:
     """A copy of `x` with margins: `pad_width` is a number, a pair (before, after), a pair per axis, or a dict
     of pairs by axis.

@@ -8,7 +8,7 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ..core.ufunc import operands_of
 from ..standard.creation import diagonal as diagonal_view
 from ..standard.elementwise import multiply, subtract
@@ -22,7 +22,7 @@ from .einsum import tensordot, vecdot
 __all__ = ["cross", "diagonal", "dot", "inner", "kron", "outer", "vdot"]
 
 
-@repeatable
+@replayable
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """Cross products of the vectors of three elements along `axis`; the other axes broadcast.
 
@@ -68,7 +68,7 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndar
     return view
 
 
-@repeatable
+@replayable
 def trace(
     x: Any,
     /,
@@ -87,7 +87,7 @@ def trace(
     return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
-@repeatable
+@replayable
 def dot(x1: Any, x2: Any, /) -> ndarray:
     """NumPy's dot: `matmul` of vectors and matrices, the product with a 0-d array, else the last axis of `x1`
     with the second to last of `x2`.
@@ -102,7 +102,7 @@ def dot(x1: Any, x2: Any, /) -> ndarray:
     return matmul(a, b) if b.ndim <= 2 else tensordot(a, b, axes=((-1,), (-2,)))
 
 
-@repeatable
+@replayable
 def inner(x1: Any, x2: Any, /) -> ndarray:
     """The sum of products over the last axes, or the product with a 0-d array.
 
@@ -114,7 +114,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else multiply(a, b)
 
 
-@repeatable
+@replayable
 def outer(x1: Any, x2: Any, /) -> ndarray:
     """The products of each element of `x1` with each of `x2`, both flattened: a matrix.
 
@@ -126,7 +126,7 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
     return multiply(a.reshape(-1, 1), b.reshape(1, -1))
 
 
-@repeatable
+@replayable
 def vdot(x1: Any, x2: Any, /) -> ndarray:
     """The sum of conj(x1) * x2 over all elements, in C order. Raises `ValueError` for sizes that differ.
 
@@ -138,7 +138,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
     return vecdot(a.reshape(-1), b.reshape(-1))
 
 
-@repeatable
+@replayable
 def kron(x1: Any, x2: Any, /) -> ndarray:
     """Kronecker product: each element of `x1`, times all of `x2`, in the place of the element.
 

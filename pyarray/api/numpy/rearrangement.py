@@ -14,7 +14,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ..core.ufunc import PYTHON, beside
 from ..standard.indexing import take
 from ..standard.manipulation import concat, flip, moveaxis, swapaxes
@@ -92,7 +92,7 @@ def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
 # ---- joining
 
 
-@repeatable
+@replayable
 def column_stack(arrays: Any, /) -> ndarray:
     """1-D arrays as the columns of a matrix; others are joined along axis 1 as they are.
 
@@ -145,7 +145,7 @@ def atleast_3d(*arrays: Any) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-@repeatable
+@replayable
 def vstack(arrays: Any, /) -> ndarray:
     """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
 
@@ -156,7 +156,7 @@ def vstack(arrays: Any, /) -> ndarray:
     return concat([_at_least(a, 2) for a in beside(*arrays)], axis=0)
 
 
-@repeatable
+@replayable
 def hstack(arrays: Any, /) -> ndarray:
     """`concat` along axis 1, of 1-D arrays along axis 0.
 
@@ -178,7 +178,7 @@ def row_stack(arrays: Any, /) -> ndarray:
     return concat([atleast_2d(a) for a in beside(*arrays)], axis=0)
 
 
-@repeatable
+@replayable
 def dstack(arrays: Any, /) -> ndarray:
     """`concat` along axis 2 of arrays that have 3 or more dimensions; (m, n) becomes (m, n, 1).
 
@@ -189,7 +189,7 @@ def dstack(arrays: Any, /) -> ndarray:
     return concat([atleast_3d(a) for a in beside(*arrays)], axis=2)
 
 
-@repeatable
+@replayable
 def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
     """`x` and after it `values` along `axis`, both flattened for None: a copy.
 

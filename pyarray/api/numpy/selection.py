@@ -10,7 +10,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import bool_, int64, result_type
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.index import gather
 from ..core.ufunc import arrays_of, operands_of, place_of
 from ..standard.creation import arange
@@ -76,7 +76,7 @@ def compress(condition: Any, x: Any, /, axis: int | None = None) -> ndarray:
     return take(x, nonzero(condition)[0], axis=axis)
 
 
-@repeatable
+@replayable
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
     """For each element the choice of the first condition that is true, else `default`; all broadcast.
 
@@ -106,7 +106,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return out
 
 
-@repeatable
+@replayable
 def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     """For each element of the integers `a` the element there of the choice of that number; all broadcast.
 

@@ -10,7 +10,7 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import complex128, float32, float64, result_type
 from ...jit.kernel import func
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...lang.markers import known as k
 from ..core.ufunc import operands_of
 from ..standard import elementwise
@@ -113,7 +113,7 @@ _angle = row("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument
 fix, radians, degrees = trunc, deg2rad, rad2deg
 
 
-@repeatable
+@replayable
 def angle(z: Any, /, deg: bool = False) -> ndarray:
     """Argument of complex numbers in radians, or degrees with `deg`; of real ones 0 or pi.
 
@@ -124,7 +124,7 @@ def angle(z: Any, /, deg: bool = False) -> ndarray:
     return rad2deg(_angle(z)) if deg else _angle(z)
 
 
-@repeatable
+@replayable
 def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     """`floor_divide` and `remainder`.
 
@@ -135,7 +135,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
-@repeatable
+@replayable
 def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarray:
     """Elements rounded to `decimals` places after the point, in front of it where negative; ties to even.
 
@@ -162,7 +162,7 @@ around.__pyarray_builtin__ = "round"  # type: ignore[attr-defined]
 round = around
 
 
-@repeatable
+@replayable
 def float_power(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     """`pow` in float64, or complex128.
 

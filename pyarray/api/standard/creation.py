@@ -17,9 +17,9 @@ from ...array_views import lay_out
 from ...dlpack import from_dlpack
 from ...driver.base import get_device
 from ...dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64, result_type
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.elementwise import creation
-from ...memory.host_access import touch
+from ...memory.host_access import host_access
 from ..core.ufunc import beside
 
 __all__ = [
@@ -210,7 +210,7 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 def _zeroed(a: ndarray) -> ndarray:
     """A fresh array with all bytes cleared, which is 0 in every dtype."""
     if a.nbytes:
-        touch.seen = True
+        host_access.occurred = True
         a.device.driver.fill(a._ptr, 0, a.nbytes)
     return a
 
@@ -395,7 +395,7 @@ def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
     return creation.triangle(x, operator.index(k), lower)
 
 
-@repeatable
+@replayable
 def tril(x: Any, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
@@ -407,7 +407,7 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
     return _triangle("tril", x, k, True)
 
 
-@repeatable
+@replayable
 def triu(x: Any, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.

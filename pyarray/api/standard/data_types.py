@@ -13,7 +13,7 @@ from ...array import ndarray
 from ...array_convert import asarray, to_device
 from ...driver.base import get_device
 from ...dtypes import asdtype, bfloat16, dtype_of
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 
 __all__ = ["astype", "can_cast", "dtype", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -48,7 +48,7 @@ class IntegerInfo:
     dtype: np.dtype[Any]
 
 
-@repeatable
+@replayable
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
     """`x` cast to `dtype`: fresh, or with `copy=False` `x` itself where it has that dtype and device already.
 

@@ -16,7 +16,7 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import DType, float64, int8, result_type
 from ...jit.kernel import Func, func
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ...lang.markers import known as k
@@ -168,7 +168,7 @@ for _exponent, _function in ((2, square), (-1, reciprocal), (0.5, sqrt)):
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
 
-@repeatable
+@replayable
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None) -> ndarray:
     """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on
     that side. NaN stays NaN.

@@ -7,7 +7,7 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import int64
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.index import gather
 from ..core.ufunc import beside, delivered
 from .elementwise import clip, remainder
@@ -15,7 +15,7 @@ from .elementwise import clip, remainder
 __all__ = ["take", "take_along_axis"]
 
 
-@repeatable
+@replayable
 def take(
     x: Any, indices: Any, /, axis: int | None = None, out: ndarray | None = None, mode: str = "raise"
 ) -> ndarray:
@@ -54,7 +54,7 @@ def within(name: str, index: Any, size: int, mode: str) -> Any:
     return clip(index, 0, size - 1) if mode == "clip" else remainder(index, size)
 
 
-@repeatable
+@replayable
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
     """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort`
     give can be passed.

@@ -7,8 +7,8 @@ from typing import Any
 from ... import dtypes, shapes
 from ...array import fresh, ndarray, type_key
 from ...array_marks import MARKED
-from ...jit.launch_state import mode, table
-from ...jit.replay import repeatable
+from ...jit.launch_state import fast_path_table, launch_state
+from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm, launcher_2d
 from ...kernels.reduce.dot import is_thin, thin
 from ...memory.buffer import Buffer
@@ -19,14 +19,14 @@ __all__ = ["matmul", "matrix_transpose"]
 
 # By mode and the type keys of two matrices of one dtype, from which the result's dtype and device follow. A
 # launch reads sizes, strides and addresses of its operands; each call tests that they fit and are apart.
-_plans = table()
+_plans = fast_path_table()
 
 
 def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
     """The product of two matrices of types that came before, none of them empty; else None. It is written to
     `out` if that is contiguous, of the product's type and in other memory."""
     try:
-        launch, dtype, key = _plans[mode.key, a._key, b._key]
+        launch, dtype, key = _plans[launch_state.key, a._key, b._key]
         (m, k), (rows, n) = a._shape, b._shape
     except (KeyError, AttributeError):
         return None
@@ -76,7 +76,7 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     return _matmul(x1, x2, out)
 
 
-@repeatable
+@replayable
 def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     a, b = (as_operand("matmul", x, "biufc") for x in operands_of("matmul", (x1, x2)))
     if not a._shape or not b._shape:
@@ -113,7 +113,7 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     if (
         a.ndim == b.ndim == 2
         and a._dtype is b._dtype
-        and mode.key is False
+        and launch_state.key is False
         and not (a._key | b._key) & MARKED
     ):
         _plans[False, a._key, b._key] = (

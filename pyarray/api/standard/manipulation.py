@@ -19,7 +19,7 @@ from ...array_convert import asarray, asnumpy
 from ...array_hooks import StandIn, on_several_devices, operation
 from ...array_host import need_data
 from ...dtypes import asdtype, result_type
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.index.concatenate import join, joins
 from ..core.ufunc import beside
 
@@ -230,7 +230,7 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     return found
 
 
-@repeatable
+@replayable
 def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
     """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one
     is given.
@@ -271,7 +271,7 @@ def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
 concatenate = concat
 
 
-@repeatable
+@replayable
 def stack(arrays: Any, /, axis: int = 0) -> ndarray:
     """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
     other shapes or no array.
@@ -295,7 +295,7 @@ def stack(arrays: Any, /, axis: int = 0) -> ndarray:
 # ---- repeating
 
 
-@repeatable
+@replayable
 def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
     """Each element of `x` along `axis` `repeats` times: an int, or one per element. `axis=None` flattens.
 
@@ -336,7 +336,7 @@ def _counts(repeats: Any, size: int) -> Any:
     return int(counts.item()) if counts.size == 1 and counts.ndim < 2 else counts.astype(np.int64)
 
 
-@repeatable
+@replayable
 def tile(x: Any, repetitions: Any, /) -> ndarray:
     """Copies of `x` side by side, `repetitions` times along each axis; the shorter of shape and repetitions
     is led by ones.
@@ -359,7 +359,7 @@ def tile(x: Any, repetitions: Any, /) -> ndarray:
     return out.reshape(tuple(map(operator.mul, times, sizes)))
 
 
-@repeatable
+@replayable
 def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls
     the flattened array.

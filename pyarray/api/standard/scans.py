@@ -8,7 +8,7 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import apart
 from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
@@ -20,7 +20,7 @@ from .statistical import as_operand, total_dtype
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-@repeatable
+@replayable
 def cumulative_sum(
     x: Any,
     /,
@@ -43,7 +43,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", SUM, x, axis, dtype, include_initial, out)
 
 
-@repeatable
+@replayable
 def cumulative_prod(
     x: Any,
     /,
@@ -63,7 +63,7 @@ def cumulative_prod(
     return _cumulative("cumulative_prod", PROD, x, axis, dtype, include_initial, out)
 
 
-@repeatable
+@replayable
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_sum`: without an axis, along the flattened array.
 
@@ -74,7 +74,7 @@ def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray |
     return _scan("cumsum", SUM, x, axis, dtype, False, out)
 
 
-@repeatable
+@replayable
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_prod`: without an axis, along the flattened array.
 
@@ -125,7 +125,7 @@ def _apart(x: ndarray, out: ndarray) -> ndarray:
     return x.copy() if x._buffer is out._buffer else x
 
 
-@repeatable
+@replayable
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Differences of neighbours along `axis`, `n` times; `!=` of bools. `prepend` and `append` are arrays, or
     numbers that stand for one element along the axis, to put before and after `x` first.

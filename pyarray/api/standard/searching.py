@@ -10,7 +10,7 @@ from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import bool_, float64, int64, result_type
 from ...jit.kernel import func
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.index import gather
 from ...kernels.reduce.arg_extreme import arg_extreme
@@ -30,7 +30,7 @@ _WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
 def where(condition: Any, /) -> tuple[ndarray, ...]: ...
 @overload
 def where(condition: Any, x1: Any, x2: Any, /) -> ndarray: ...
-@repeatable
+@replayable
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """Elements of `x1` where `condition` is true (or not zero), else of `x2`; all three broadcast. One of x1
     and x2 may be a number.
@@ -60,7 +60,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression
 
 
-@repeatable
+@replayable
 def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
@@ -74,7 +74,7 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> nda
     return _arg_extreme("argmax", MAX, x, axis, keepdims)
 
 
-@repeatable
+@replayable
 def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first smallest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
@@ -117,7 +117,7 @@ def nonzero(x: Any, /) -> tuple[ndarray, ...]:
     return scans.nonzero(asarray(x))
 
 
-@repeatable
+@replayable
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
     """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
     stays sorted: before equal elements, or after them with `side="right"`. NaN is the largest.
@@ -167,7 +167,7 @@ def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     return first.astype(kind, copy=False), second.astype(kind, copy=False)
 
 
-@repeatable
+@replayable
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
 

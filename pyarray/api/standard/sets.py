@@ -9,7 +9,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import int64
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.index.gather import take
 from ...kernels.scan.nonzero import nonzero
 from ...kernels.sort import binary_search as kernels
@@ -183,7 +183,7 @@ class _Slices(_Groups):
         return found.transpose(order)
 
 
-@repeatable
+@replayable
 def isin(
     x1: Any,
     x2: Any,

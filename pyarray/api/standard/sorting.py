@@ -11,7 +11,7 @@ from ... import shapes
 from ...array import STRIDED, ndarray
 from ...array_convert import asarray
 from ...dtypes import complex64, complex128, int8, int64
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.sort import sort as kernels
 from ...kernels.workspace import scratch
 from ..core.ufunc import beside
@@ -24,7 +24,7 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_comp
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
-@repeatable
+@replayable
 def sort(
     x: Any,
     /,
@@ -70,7 +70,7 @@ def sort_complex(a: Any, /) -> ndarray:
     return found.astype(kind, copy=False)
 
 
-@repeatable
+@replayable
 def argsort(
     x: Any,
     /,
@@ -148,7 +148,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     return from_lines(by_keys([lines(part, along) for part in parts]), shape, along)
 
 
-@repeatable
+@replayable
 def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """A copy of `x` in which the elements at `kth` (an int or several) along `axis` are those that a sort
     puts there, smaller ones before them and larger ones after them.
@@ -170,7 +170,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     return from_lines(out, x._shape, along)
 
 
-@repeatable
+@replayable
 def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """Positions (int64) that partition `x` as `partition` does.
 

@@ -14,8 +14,8 @@ from ...array_hooks import StandIn
 from ...array_marks import MARKED
 from ...dtypes import DType, asdtype, bool_, float64, int64, uint64
 from ...jit.kernel import func
-from ...jit.launch_state import OBSERVED, mode, table
-from ...jit.replay import repeatable
+from ...jit.launch_state import OBSERVED, fast_path_table, launch_state
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, apart
 from ...kernels.reduce.reduce import (
     BLOCK_PIECE,
@@ -145,14 +145,14 @@ def _number(dtype: DType, value: Any) -> Any:
 GLANCE = 1 << 11  # elements that are looked at first
 # Plans of `whole`, by operation, mode and the array's type key. The dtype of the result follows from these;
 # size and address are read at each call, and only contiguous arrays without marks have a plan.
-_plans = table()
+_plans = fast_path_table()
 
 
 def whole(op: ReduceOp, x: Any) -> ndarray | None:
     """`op` over all of a contiguous array of a type that `_remember` has seen; None where that has no
     answer."""
     try:
-        plan, dtype, key = _plans[op.name, mode.key, x._key]
+        plan, dtype, key = _plans[op.name, launch_state.key, x._key]
         size = x._size
     except (KeyError, AttributeError):
         return None
@@ -180,7 +180,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
 
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
-    key = mode.key
+    key = launch_state.key
     place = op.name, key, x._key
     if place not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
         out = empty((), dtype, x.device)
@@ -217,7 +217,7 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
 
 
-@repeatable
+@replayable
 def sum(
     x: Any,
     /,
@@ -246,7 +246,7 @@ def sum(
     return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
 
 
-@repeatable
+@replayable
 def prod(
     x: Any,
     /,
@@ -274,7 +274,7 @@ def prod(
     return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
 
 
-@repeatable
+@replayable
 def max(
     x: Any,
     /,
@@ -299,7 +299,7 @@ def max(
     return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
-@repeatable
+@replayable
 def min(
     x: Any,
     /,
@@ -324,7 +324,7 @@ def min(
     return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
-@repeatable
+@replayable
 def mean(
     x: Any,
     /,

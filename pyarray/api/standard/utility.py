@@ -6,7 +6,7 @@ from typing import Any
 
 from ...array import ndarray
 from ...dtypes import bool_
-from ...jit.replay import repeatable
+from ...jit.replay import replayable
 from ...kernels.reduce.reduce import ALL, ANY
 from .statistical import as_operand, reduction, whole
 
@@ -57,7 +57,7 @@ def all(
     return _along("all", x, axis, keepdims, out, plain, where)
 
 
-@repeatable
+@replayable
 def _along(
     name: str, x: Any, axis: Any, keepdims: bool, out: ndarray | None, plain: bool, where: Any
 ) -> ndarray:

@@ -13,7 +13,7 @@ from ...array_hooks import on_several_devices
 from ...driver.base import Device, GridLauncher, get_device
 from ...driver.cc import CPP
 from ...jit.kernel import Variant
-from ...jit.launch_state import Launch, mode, observe, observed
+from ...jit.launch_state import Launch, launch_state, observe, observed
 from ...jit.text_kernel import TextKernel
 from ...lang.dialect import DIALECTS
 from ...lang.ir import ArrayType, ScalarType
@@ -87,11 +87,11 @@ class RawKernel:
         for arrays on two devices, `TypeError` for arguments that the parameters in the text can't take.
         """
         try:
-            place = (grid, block, shared_mem, mode.key, *map(_type_of, args))
+            place = (grid, block, shared_mem, launch_state.key, *map(_type_of, args))
             launch, pack = self._kernel.plans[place]
             slots = pack(*[a._ptr if isinstance(a, ndarray) else a for a in args])
         except (LookupError, TypeError, struct.error, OverflowError):
-            self._launch_new(grid, block, args, shared_mem, mode.debug)
+            self._launch_new(grid, block, args, shared_mem, launch_state.debug)
         else:
             launch(slots)
 
@@ -117,7 +117,7 @@ class RawKernel:
 
         def launch(slots: bytes) -> None:
             for a in watched:
-                a._buffer.written()
+                a._buffer.before_write()
             start(grid, block, shared_mem, slots)
             if waited:
                 device.driver.synchronize()  # so that a failure is raised here

@@ -20,8 +20,8 @@ from ...array_marks import MARKED
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
 from ...jit.kernel import Func, Kernel, from_text, func
-from ...jit.launch import make_walk
-from ...jit.launch_state import mode, table
+from ...jit.launch import make_bound_launch
+from ...jit.launch_state import fast_path_table, launch_state
 from ...lang.markers import ndrange
 
 TILE = 32  # elements: 32 rows of 32 float64 are 8 KiB, well inside the first-level cache
@@ -85,7 +85,7 @@ def walk_launcher(
     grid = out._buffer.device.driver.grid
     kernel = _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled, grid)
     known = [None if place is None else (place.shape, place.strides) for place in places]
-    return make_walk(kernel.variant(tuple(views), checked=False), known)
+    return make_bound_launch(kernel.variant(tuple(views), checked=False), known)
 
 
 class _Place(NamedTuple):
@@ -281,7 +281,7 @@ def assign(out: ndarray, value: Any) -> None:
 
 # How to launch `_copy_into` again. The key has mode, types, shapes and strides of both sides, or the type of
 # a number; addresses and numbers are passed at each launch, and operands that overlap aren't looked up.
-_walks = table()
+_walks = fast_path_table()
 WALKS = 4096  # then the table starts anew
 
 
@@ -296,7 +296,7 @@ def _copy_into(out: ndarray, value: Any) -> None:
             return launch_map(COPY, compute, out, (value,))
     if out._key & WATCHED:
         return launch_map(COPY, compute, out, (value,))
-    key = mode.key
+    key = launch_state.key
     place = key, out._key, out._shape, out._strides, facts
     walk = _walks.get(place)
     if walk:

@@ -11,14 +11,14 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import BY_NAME, DType, int64
-from ...jit.launch import make_walk
-from ...jit.launch_state import mode
+from ...jit.launch import make_bound_launch
+from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
 from ...lang.bounds_checks import Site
 from ...lang.dialect import DIALECTS
 from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
-from ...memory.host_access import touch
+from ...memory.host_access import host_access
 from ...tune.config import Config
 from ...tune.key import digest_of
 from ..elementwise.elementwise import apart
@@ -41,7 +41,7 @@ def gemm(
     broadcast to that of `c`.
 
     With `last` (a CPU's) that becomes of the sums, of arrays like `c` and of numbers; `c` has its type."""
-    batch, checked = c._shape[:-2], mode.debug
+    batch, checked = c._shape[:-2], launch_state.debug
     a, b = apart_from(a, c), apart_from(b, c)
     grid = c._buffer.device.driver.grid
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
@@ -71,7 +71,9 @@ def gemm(
 def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
     """The launch with the blocks that are best for these operands, as far as is known."""
     device, last = c._buffer.device, key[3] if len(key) > 3 else None
-    touch.seen = True  # a call that is repeated as it was written down wouldn't ask for the best blocks again
+    host_access.occurred = (
+        True  # a call that is repeated as it was written down wouldn't ask for the best blocks again
+    )
 
     def form(config: Config) -> tuple[Any, tuple[Any, ...]]:
         if config == DEFAULT:
@@ -99,7 +101,7 @@ def walker(
     if device.driver.grid or shapes.size(shape) * depth >= LARGE:
         return None
     key = (dtype.name, len(shape) - 2, 0, last) if last else (dtype.name, len(shape) - 2, 0)
-    return make_walk(_KERNEL.variant(key, device, checked=False), layouts)
+    return make_bound_launch(_KERNEL.variant(key, device, checked=False), layouts)
 
 
 def widens(dtype: DType, out: DType) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...array import ndarray
 from ...dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
-from ...jit.bounded_cache import Bounded
+from ...jit.bounded_cache import BoundedCache
 from ...jit.kernel import Func, Kernel, from_text
 from ...jit.variants import MOST
 from ...lang.emit_statements import cname
@@ -159,7 +159,7 @@ static void matmul_last(const matmul_slots *s, int64_t n, const void *acc, const
 
 
 # By all that the text is made of: the rank, and the last step with its function and what that captures.
-_last_steps: Bounded[tuple[Last, int], Kernel] = Bounded(MOST)
+_last_steps: BoundedCache[tuple[Last, int], Kernel] = BoundedCache(MOST)
 
 
 def apply(last: Last, out: ndarray, sums: ndarray, addends: Addends, numbers: Sequence[Any]) -> None:

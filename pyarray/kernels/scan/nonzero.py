@@ -13,7 +13,7 @@ from ...array import empty, ndarray
 from ...array_hooks import operation
 from ...dtypes import int32, int64, uint8, uint16, uint32, uint64
 from ...jit.kernel import Kernel, from_text
-from ...jit.launch_state import mode
+from ...jit.launch_state import launch_state
 from ...jit.replay import guard
 from ..reduce.reduce import on_grid
 from . import scan_gpu
@@ -155,7 +155,7 @@ def check_range(index: ndarray, size: int, axis: int) -> None:
         return
     if not size:
         raise_outside(0, 0, size, axis)
-    if array_host.on_host(index) or mode.debug:
+    if array_host.on_host(index) or launch_state.debug:
         whole = index if index.ndim == 1 else operation("contiguous")(index).reshape(index._size)
         flat = operation("contiguous")(whole)
         block = _block(flat._size)
