@@ -1,8 +1,6 @@
-"""`@kernel` and `@func`: a Python function as device code.
+"""`@kernel`: compiles a Python function for devices, once per tuple of argument types, and launches it.
 
-A call looks its variant up by the types of its arguments; a miss runs the front end, finds or compiles the
-artifact, and keeps a launcher. Variants are keyed by types alone, so a temporary view costs what a held one
-costs and can't be stale.
+Variants are keyed by types alone: a temporary view finds the same one as a lasting view, and none is stale.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from .signature import Parameter, Signature, parameters_of, signature_of, type_k
 from .variants import Variant, Variants
 
 builtins.register(BufferView, "subview")
-_DISPATCHED_PYTREES = 8  # of structures, that a dispatcher knows at once; others are found the slow way
+_DISPATCHED = 8  # pytrees with structures that dispatchers test for; `_miss` finds the others
 WARNED_AT = 3  # of changes of one captured number
 _MOST_PYTREES = 64  # each keeps the classes of its structures alive
 
@@ -81,9 +79,7 @@ class Kernel(Importable):
         if on_global_change is None:
             retire_counts(self, self.counts, self._ticks)
         self._parameters: tuple[Parameter, ...] | None = None
-        self._pytrees: dict[
-            Any, tuple[Pytree, Callable[..., Any]]
-        ] = {}  # structure → pytree, function for keys
+        self._pytrees: dict[Any, tuple[Pytree, Callable[..., Any]]] = {}  # by structure, with key functions
         self._dispatch = self._first_call
         _kernels.add(self)
 
@@ -128,10 +124,8 @@ class Kernel(Importable):
         }  # fmt: skip
         pytrees = [pytree for pytree, _ in self._pytrees.values() if not pytree.plain]
         made: Callable[..., Any] | None = None
-        for pytree in (
-            Pytree(self.parameters),
-            *pytrees[-_DISPATCHED_PYTREES:],
-        ):  # the newest is looked at first
+        # the newest is looked at first
+        for pytree in (Pytree(self.parameters), *pytrees[-_DISPATCHED:]):
             made = make_dispatcher(
                 self.__name__, self.parameters, pytree, self.debug, self._captures, scope, made
             )
@@ -148,9 +142,8 @@ class Kernel(Importable):
         """The call's arguments, taken apart. Raises `TypeError`."""
         if any(a is MISSING for a in args):
             Binder(self.__name__, self.parameters).wrong(args)
-        pytree, values = flatten(
-            self.__name__, self.parameters, args, lambda: attributes_read(self.source_text)
-        )
+        name, source = self.__name__, self.source_text
+        pytree, values = flatten(name, self.parameters, args, lambda: attributes_read(source))
         with self._lock:
             known = self._pytrees.get(pytree.structure)
             if known is None:
@@ -158,7 +151,7 @@ class Kernel(Importable):
                     del self._pytrees[next(iter(self._pytrees))]
                 scope = {"type_key": type_key, "static_key": static_key}
                 known = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)
-        taken = foreign_arrays.taken(self.__name__, known[0].leaves, values)
+        taken = foreign_arrays.taken(name, known[0].leaves, values)
         return BoundArguments(self.__name__, known[0], *taken, known[1])
 
     def _miss(self, args: tuple[Any, ...]) -> None:

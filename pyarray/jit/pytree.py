@@ -26,7 +26,7 @@ from ..lang.aggregates import Record
 from ..lang.parse import attributes_read
 from .signature import Constant, Parameter, Unread, bind_type, field_annotation
 
-AttributeReads = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
+Attributes = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
 _CONTAINERS = (list, dict, set, frozenset, bytearray)
 _CONSTANT_CLASSES = (  # compiled in
     str, bytes, type(None), enum.Enum, np.dtype, types.FunctionType, types.BuiltinFunctionType,
@@ -90,7 +90,7 @@ def leaves_of(item: Struct | Parameter) -> Iterator[Parameter]:
 
 
 def flatten(
-    kernel: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], reads: Callable[[], AttributeReads]
+    kernel: str, parameters: tuple[Parameter, ...], args: tuple[Any, ...], reads: Callable[[], Attributes]
 ) -> tuple[Pytree, list[Any]]:
     """Pytree and leaves of live arguments; each field is read once. `reads()` says what the kernel's text reads
     of objects that are no dataclass.
@@ -103,7 +103,7 @@ def flatten(
 
 
 class _Flattener:
-    def __init__(self, kernel: str, reads: Callable[[], AttributeReads]):
+    def __init__(self, kernel: str, reads: Callable[[], Attributes]):
         self.kernel, self.reads = kernel, reads
         self.values: list[Any] = []
 
@@ -120,9 +120,7 @@ class _Flattener:
         self.values.append(_plain_constant(value) if p.constant else value)
         return p
 
-    def annotated(
-        self, path: str, annotation: Any, value: Any, reads: Callable[[], AttributeReads]
-    ) -> Struct:
+    def annotated(self, path: str, annotation: Any, value: Any, reads: Callable[[], Attributes]) -> Struct:
         """`annotation` is a dataclass, a named tuple or `tuple[...]`."""
         inner = get_args(annotation) if get_origin(annotation) is tuple else ()
         kind = tuple if get_origin(annotation) is tuple else annotation
@@ -134,9 +132,7 @@ class _Flattener:
         given = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
         return self.struct(path, value, given or _annotations(kind), reads)
 
-    def struct(
-        self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], AttributeReads]
-    ) -> Struct:
+    def struct(self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], Attributes]) -> Struct:
         kind = type(value)
         if kind is tuple:
             items = tuple(
@@ -157,7 +153,7 @@ class _Flattener:
         return Struct(path, kind, named, tuple(parts), whole)
 
     def part(
-        self, path: str, annotation: Any, value: Any, reads: Callable[[], AttributeReads]
+        self, path: str, annotation: Any, value: Any, reads: Callable[[], Attributes]
     ) -> Struct | Parameter:
         if annotation is not None:
             p = Parameter(path, annotation)
@@ -200,7 +196,7 @@ def _is_object(value: Any) -> bool:
     return bool(kind.__flags__ & _HEAP_TYPE) and not fixed
 
 
-def _read_names(value: Any, reads: AttributeReads) -> tuple[str, ...]:
+def _read_names(value: Any, reads: Attributes) -> tuple[str, ...]:
     """Attributes of an object that a kernel reads, itself or in a `@pa.func` of the object's class. Methods
     aren't values."""
     names = dict.fromkeys(reads)

@@ -67,7 +67,7 @@ def test_tables_say_why_their_keys_are_complete(path):
         "@lru_cache(maxsize=3)\ndef f(): ...",
         "_known = {}",
         "class A:\n    def __init__(self):\n        self.known: dict[int, int] = {}",
-        "def f():\n    known = table()",
+        "def f():\n    known = fast_path_table()",
         "_known = weakref.WeakKeyDictionary()",
     ],
 )
