@@ -13,7 +13,6 @@ import pyarray as pa
 from pyarray.jit import launch_state, replay
 from pyarray.jit.launch_state import observing
 from pyarray.jit.replay import replayable
-from tests.strategies import by_turns
 
 RNG = np.random.default_rng(3)
 TIMES = replay.CAPTURED_AT + 3
