@@ -18,6 +18,7 @@ from pyarray.torch import explain  # noqa: E402
 from pyarray.torch.backend import pyarray  # noqa: E402
 from tests.torch_graphs.compare import difference  # noqa: E402
 from tests.torch_graphs.draw import SYMBOLS, Drawing, Graph, Input, Step  # noqa: E402
+from tests.torch_graphs.gradients import gradients  # noqa: E402
 from tests.torch_graphs.run import check  # noqa: E402
 from tests.torch_graphs.unusual import change  # noqa: E402
 
@@ -286,6 +287,23 @@ def test_results_of_norms_have_eagers_strides(order):
     same(lambda x: functional.layer_norm(x, (width,)).view(-1), x)
     same(lambda x: functional.group_norm(x, 1).view(-1), x)
     same(lambda x: functional.softmax(x, 1) - functional.log_softmax(x, 0), x)
+
+
+def test_the_comparison_knows_that_gradients_cancel():
+    """Each group has one element, so its gradient is 0; eager torch's is what rounding leaves."""
+
+    def norm(x):
+        return torch.nn.functional.group_norm(torch.cat([x, x], 1), 2, eps=0.1)
+
+    given = Input((("a",), ()), torch.float64, "plain", (0, 1), 1, False)
+    graph = Graph([given], [Step("norm", lambda s, x: norm(x), [0], True)], [1], {"a": (0, 0)})
+
+    def reported(slope):
+        return gradients(graph, {"a": 40}, lambda x: [norm(x)], lambda x: [x * slope], "cpu")
+
+    assert not reported(0)
+    assert reported(1e-12)
+    assert reported(math.inf)
 
 
 def test_a_changed_row_keeps_the_strides():

@@ -21,6 +21,7 @@ from pyarray.torch.sizes import expressions
 
 from .compare import changes, difference
 from .draw import SYMBOLS, Drawing, Graph, finish
+from .gradients import gradients
 from .operators import STEPS, WITH_CHANGES
 
 
@@ -239,7 +240,7 @@ def _through_dynamo(
             report.skipped["torch's aot_eager differs, too"] += 1
             lines = []
         if way == "trained" and not lines and not graph.changed:
-            lines += _gradients(module, compiled, graph.made(some, device))
+            lines += gradients(graph, some, module, compiled, device)
     report.traces += 1
     return lines
 
@@ -266,39 +267,3 @@ def _inference(graph: Graph, sizes: dict[str, int], compiled: Callable[..., Any]
     with torch.inference_mode():
         made = [x.clone() for x in compiled(*given)]
     return difference(graph, sizes, wanted, made, device)
-
-
-def _weights(x: torch.Tensor) -> torch.Tensor:
-    """Of a sum of outputs: equal ones would make the gradient of a softmax mere rounding."""
-    return torch.arange(x.numel(), device=x.device).reshape(x.shape).double().cos()
-
-
-def _gradients(
-    function: Callable[..., Any], compiled: Callable[..., Any], tensors: list[torch.Tensor]
-) -> list[str]:
-    results = []
-    for run in (function, compiled):
-        given = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in tensors]
-        wanted = [x for x in given if x.requires_grad]
-        outputs = [x for x in run(*given) if x.requires_grad]
-        if not outputs or not wanted:
-            return []
-        total = sum((x.double() * _weights(x)).sum() for x in outputs)
-        try:
-            results.append(torch.autograd.grad(total, wanted, allow_unused=True))
-        except RuntimeError:
-            if results:
-                raise
-            return []  # torch's own formula fails
-    lines = []
-    for k, (a, b) in enumerate(zip(*results, strict=True)):
-        if (a is None) != (b is None):
-            if (x := a if a is not None else b) is not None and bool((x != 0).any()):
-                lines.append(f"gradient {k}: one is missing")
-        elif a is not None:
-            coarse = {torch.float16: 3e-2, torch.bfloat16: 2e-1}.get(a.dtype, 2e-3)
-            finite = a.isfinite() & b.isfinite()
-            scale = float(a[finite].abs().max()) if finite.any() else 1.0
-            if not torch.allclose(b[finite].double(), a[finite].double(), rtol=coarse, atol=coarse * scale):
-                lines.append(f"gradient {k} differs")
-    return lines
