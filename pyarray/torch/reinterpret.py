@@ -32,7 +32,7 @@ def fold(module: GraphModule, fusion: Fusion) -> None:
     for user in list(module.graph.nodes):
         if user.op not in ("call_function", "output"):
             continue
-        if user in fusion.of or user in fusion.inlined or views.is_view(user):
+        if user in fusion.of or user in fusion.inlined or views.is_view(user) or views.is_split(user):
             continue
         for x in user.all_input_nodes:
             if not views.is_view(x) or (place := _place(x, base := fusion.base(x))) is None:

@@ -28,6 +28,11 @@ def source_of(node: Node) -> Node:
     return source.args[0] if node.target is _getitem and isinstance(source.args[0], Node) else source
 
 
+def is_split(node: Node) -> bool:
+    """Whether a node's parts are views of what it splits."""
+    return node.target is aten.split_with_sizes.default
+
+
 def shape_of(node: Node) -> Index:
     """The sizes of a node's tensor."""
     return expressions(node.meta["val"].shape)
@@ -35,11 +40,10 @@ def shape_of(node: Node) -> Index:
 
 def is_view(node: Node) -> bool:
     """Whether a node only renames elements, in a way that is known here."""
-    if node.op != "call_function":
+    if node.op != "call_function" or node.meta.get("unbacked_bindings"):  # sizes that only torch's call tells
         return False
     if node.target is _getitem:
-        split = node.args[0]
-        return isinstance(split, Node) and split.target is aten.split_with_sizes.default
+        return isinstance(node.args[0], Node) and is_split(node.args[0])
     if node.target is aten.slice.Tensor:
         return slice_start(node) is not None
     if node.target is aten.select.int:

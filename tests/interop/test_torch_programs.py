@@ -49,6 +49,32 @@ def test_a_chain_of_views_is_one_call():
     assert programs[0].text.count("reinterpreted(") == 1
 
 
+def test_parts_of_a_split_view_are_read_by_kernels():
+    """The split itself runs nowhere: neither may what it splits be a view that only it would make."""
+
+    def function(x):
+        first, rest = x.pow(2)[..., 0].split([1, x.shape[0] - 1])
+        return torch.bmm(rest, rest.transpose(1, 2)).relu(), first
+
+    ours, _ = compiled(function)
+    for n in (4, 6):
+        x = torch.randn(n, 3, 5, 2)
+        torch.testing.assert_close(ours(x), function(x))
+
+
+def test_part_of_axes_that_were_merged():
+    """The loop over the part is shorter than the axis, so it isn't the product of the merged ones."""
+
+    def function(x):
+        flat = x.sigmoid().reshape(-1)[:-2]
+        return flat > flat.new_full((), 0.5)
+
+    ours, _ = compiled(function)
+    for shape in ((2, 3, 4), (4, 3, 5)):
+        x = torch.randn(shape).transpose(0, 1)
+        torch.testing.assert_close(ours(x), function(x))
+
+
 def test_changed_inputs_are_stored_by_the_kernel():
     def function(x, seen, n):
         seen.add_(x.sum(0))
