@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from pyarray import shapes
-from pyarray.lang import specializations as promises
-from pyarray.lang.specializations import Pin
+from pyarray.lang.specializations import Specialization, Specializations, decode, encode
 
-MARKED = 1 << 18  # of a key; the pins then stand above `SHIFT`
+MARKED = 1 << 18  # of a key; the specializations then stand above `SHIFT`
 SHIFT = 32
 _PLAIN = (1 << SHIFT) - 1 & ~MARKED
 _HANDLE = ("_base", "_buffer", "_dtype", "_ptr", "_shape", "_size", "_strides", "_writeable")
@@ -25,9 +24,9 @@ _LARGEST = (1 << 63) - 1
 _new: Any = object.__new__
 
 
-def pins_of(key: int) -> promises.Pins:
+def specializations_of(key: int) -> Specializations:
     """The promises in an array's type key."""
-    return promises.decode(key >> SHIFT)
+    return decode(key >> SHIFT)
 
 
 def mark_static(a: Any, dims: Any = None) -> Any:
@@ -46,7 +45,7 @@ def mark_static(a: Any, dims: Any = None) -> Any:
     axes = range(ndim) if dims is None else [shapes.normalize_axis(d, ndim) for d in _several(dims)]
     # A size of 1 may have any stride, which kernels for contiguous arrays don't read.
     strides = a._strides if a._key >> 16 & 1 else shapes.contiguous_strides(a._shape, a._dtype.itemsize)
-    return _marked(a, [Pin(axis, a._shape[axis], strides[axis]) for axis in axes])
+    return _marked(a, [Specialization(axis, a._shape[axis], strides[axis]) for axis in axes])
 
 
 def assume(a: Any, dim: int, *, multiple_of: int) -> Any:
@@ -70,7 +69,7 @@ def assume(a: Any, dim: int, *, multiple_of: int) -> Any:
     if size % factor:
         what = f"axis {axis} of shape {a._shape} has size {size}"
         raise ValueError(f"assume(): {what}, which is no multiple of {factor}")
-    return _marked(a, [Pin(axis, multiple=factor)])
+    return _marked(a, [Specialization(axis, multiple=factor)])
 
 
 def unmarked(a: Any) -> Any:
@@ -82,13 +81,13 @@ def _several(dims: Any) -> Iterable[Any]:
     return dims if isinstance(dims, Iterable) else (dims,)
 
 
-def _marked(a: Any, more: list[Pin]) -> Any:
-    pins = {p.axis: p for p in pins_of(a._key)}
+def _marked(a: Any, more: list[Specialization]) -> Any:
+    specs = {p.axis: p for p in specializations_of(a._key)}
     for p in more:
         # A pinned size says more than any multiple of it.
-        if p.size is not None or p.axis not in pins or pins[p.axis].size is None:
-            pins[p.axis] = p
-    code = promises.encode(pins.values())
+        if p.size is not None or p.axis not in specs or specs[p.axis].size is None:
+            specs[p.axis] = p
+    code = encode(specs.values())
     return _handle(a, a._key & _PLAIN | ((MARKED | code << SHIFT) if code else 0))
 
 

@@ -24,7 +24,7 @@ from .dtypes import float64
 from .jit.kernel import func
 from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
-from .lang.markers import known as k
+from .lang.markers import kernel_math as k
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammaln", "i0", "kl_div",

@@ -62,8 +62,8 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 #include "pyarray.h"
 #endif
 
-#ifndef PA_APART
-#define PA_APART 0 /* 1: who launches knows that what is written shares no memory with the rest */
+#ifndef PA_NO_ALIAS
+#define PA_NO_ALIAS 0 /* 1: who launches knows that what is written shares no memory with the rest */
 #endif
 
 /* Storage of the dtypes that C lacks; their functions are in pa_half.h and pa_complex.h. */

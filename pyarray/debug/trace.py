@@ -135,8 +135,8 @@ class Trace:
                 sizes[g.name] = g.value._shape
                 shown = shapes.stored_shape(g.value._shape, g.value._strides)
                 moved[g.direction] += math.prod(shown) * g.value._dtype.itemsize
-        counted = getattr(launch.variant.program, "counted", None)
-        cost = partial(cost_of, launch.kernel, counted, layouts(live), directions)
+        count = getattr(launch.variant.program, "count_operations", None)
+        cost = partial(cost_of, launch.kernel, count, layouts(live), directions)
         thread, began = threading.current_thread(), self._began or 0
         self.launches.append(
             TracedLaunch(

@@ -13,7 +13,7 @@ from ..jit.kernel import Kernel, from_text, func
 from ..kernels.elementwise.elementwise import nest
 from ..kernels.reduce.reduce_text import ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 from ..lang.markers import ndrange, unordered
-from ..lang.parse import defined
+from ..lang.parse import function_from_text
 
 _TYPES: dict[type, DType] = {int: int64, float: float64, complex: complex128}
 _SIZE = re.compile(r"\bx\.shape\[(\d+)\]")
@@ -100,7 +100,7 @@ class Element:
         names = [f"v{n}" for n in range(self.arrays)] + [f"s{n}" for n in range(len(self.numbers))]
         text = f"def element({', '.join(names)}):\n"
         text += "".join(f"    {line}\n" for line in (*self.lines, f"return {self.results[0]}"))
-        return defined("element", text, dict(self.scope))
+        return function_from_text("element", text, dict(self.scope))
 
     def _reduce_text(
         self, name: str, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType

@@ -96,7 +96,7 @@ def _parameter_axes(bound: BoundArguments) -> Iterator[tuple[str, Hashable]]:
             yield f"{path}.index", INDEX_BITS
             watched = "writeable, and autograd is told" if argument._key & WATCHED else "writeable"
             yield f"{path}.access", "read-only" if is_readonly(argument._key) else watched
-            yield f"{path}.pins", "; ".join(map(str, leaf.pins)) or "none"
+            yield f"{path}.pins", "; ".join(map(str, leaf.specializations)) or "none"
         elif isinstance(leaf, Static):
             yield f"{path}.value", _told(leaf.value)
         elif not parameter.scalar:
@@ -164,9 +164,9 @@ def explain(kernel: Any, args: tuple[Any, ...]) -> str:
     """As `Kernel.explain`."""
     bound = kernel.bind(args)
     program, name = kernel._lowered(bound, False), f"kernel {kernel.__name__!r} on {bound.device()}"
-    if not program.notes:
+    if not program.remarks:
         return f"{name}: there are no divisions of loop variables, and no reshapes of strided arrays"
-    return "\n  ".join((f"{name}:", *(f"line {line}: {said}" for line, said in program.notes)))
+    return "\n  ".join((f"{name}:", *(f"line {line}: {said}" for line, said in program.remarks)))
 
 
 def source(kernel: Any, device: Any, args: tuple[Any, ...] | None, debug: bool | None) -> str:

@@ -20,7 +20,7 @@ from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.markers import constexpr
-from ..lang.parse import Capture, FunctionSource, attributes_read, defined, source_of
+from ..lang.parse import Capture, FunctionSource, attributes_read, function_from_text, source_of
 from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
@@ -444,7 +444,7 @@ def kernel(
 def from_text(name: str, text: str, scope: dict[str, Any], flags: tuple[str, ...] = ()) -> Kernel:
     """A kernel from the text of its `def`: the library's own kernels are written by rank. The text shows in
     error messages. What `scope` holds is compiled in for good."""
-    return Kernel(source_of(defined(name, text, scope)), None, False, flags, on_global_change=None)
+    return Kernel(source_of(function_from_text(name, text, scope)), None, False, flags, on_global_change=None)
 
 
 __all__ = ["Func", "Kernel", "Variant", "from_text", "func", "kernel"]

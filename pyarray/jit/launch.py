@@ -22,7 +22,7 @@ from ..array import WATCHED
 from ..driver.base import Operand
 from ..lang import loop_extents
 from ..lang.ir import ArrayType
-from ..lang.loop_extents import Extents
+from ..lang.loop_extents import LoopExtents
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.write_mask import LOW, MASK
@@ -117,7 +117,7 @@ def make_launcher(
     kernel: str = "kernel",
     watched: Sequence[str] = (),
     asked: Sequence[str] = (),
-    tested: Sequence[Extents] = (),
+    tested: Sequence[LoopExtents] = (),
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
@@ -148,7 +148,7 @@ def make_launcher(
         scope.update(int=int, too_many=partial(_too_many, kernel, tested))
         text += f"    {p}slots = {p}pack({values})\n"  # which refuses numbers that are no integers
         for number, found in enumerate(tested):
-            condition, sizes = loop_extents.test(found, variables)
+            condition, sizes = loop_extents.overflow_test(found, variables)
             text += f"    if {condition}: {p}too_many({number}, {sizes})\n"
         call = f"{p}run({p}slots)"
     if masks:
@@ -159,7 +159,7 @@ def make_launcher(
     return define(text, p, scope, "launch")
 
 
-def _too_many(kernel: str, tested: Sequence[Extents], number: int, sizes: tuple[int, ...]) -> NoReturn:
+def _too_many(kernel: str, tested: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]) -> NoReturn:
     """Refuses a loop, number `number` of those tested, of these sizes."""
     loc, product = tested[number].loc, " * ".join(map(str, sizes))
     place = f"{os.path.basename(loc.path)}:{loc.line}"

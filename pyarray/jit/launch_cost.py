@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from .. import shapes
 from ..array import ndarray
-from ..lang.operation_counts import Count
-from ..lang.pipeline import counter
+from ..lang.operation_counts import OperationCounts
+from ..lang.pipeline import operation_counter
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def layouts(args: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def cost_of(kernel: str, counted: Any, args: Mapping[str, Any], directions: Mapping[str, str]) -> Cost:
-    """One launch of a kernel with these `layouts`. `counted` is its program's; without it, arrays are read
+def cost_of(kernel: str, count: Any, args: Mapping[str, Any], directions: Mapping[str, str]) -> Cost:
+    """One launch of a kernel with these `layouts`. `count` is `Program.count_operations`; without it, arrays are read
     and written by their `directions`, and operations aren't known."""
     arrays = {name: x for name, x in args.items() if isinstance(x, Layout)}
-    if counted is None:
+    if count is None:
         found = _by_directions(arrays, directions)
     else:
-        found = counted({name: x.shape if name in arrays else x for name, x in args.items()})
+        found = count({name: x.shape if name in arrays else x for name, x in args.items()})
     read = sum(arrays[name].touched(n) for name, n in found.loads.items() if name in arrays)
     written = sum(arrays[name].touched(n) for name, n in found.stores.items() if name in arrays)
     loads, stores = sum(found.loads.values()), sum(found.stores.values())
@@ -130,15 +130,16 @@ def cost_of(kernel: str, counted: Any, args: Mapping[str, Any], directions: Mapp
     return Cost(found.operations, read, written, loads, stores, found.iterations, 1, said)
 
 
-def _by_directions(arrays: Mapping[str, Layout], directions: Mapping[str, str]) -> Count:
+def _by_directions(arrays: Mapping[str, Layout], directions: Mapping[str, str]) -> OperationCounts:
     ways = {name: directions.get(name, "IN") for name in arrays}
     loads = {name: a.size for name, a in arrays.items() if ways[name] in ("IN", "INOUT")}
     stores = {name: a.size for name, a in arrays.items() if ways[name] in ("OUT", "INOUT")}
-    return Count(0, loads, stores, 0, ("its operations are not counted: it isn't in the kernel language",))
+    assumed = ("its operations are not counted: it isn't in the kernel language",)
+    return OperationCounts(0, loads, stores, 0, assumed)
 
 
 def cost_of_call(kernel: Any, bound: Any) -> Cost:
     """As `Kernel.cost_analysis`, for arguments that are bound."""
     bound.check_scalars()
-    counted = counter(kernel.source_text, bound.types(), kernel.wraparound)
-    return cost_of(kernel.__name__, counted, layouts(bound.named), {})
+    count = operation_counter(kernel.source_text, bound.types(), kernel.wraparound)
+    return cost_of(kernel.__name__, count, layouts(bound.named), {})

@@ -22,7 +22,7 @@ from ..annotations import field_annotations, field_names, is_structure
 from ..array import ndarray
 from ..array_hooks import is_foreign
 from ..dtypes import PYTHON_KIND, named_dtype
-from ..lang.aggregates import Record
+from ..lang.aggregates import Aggregate
 from ..lang.parse import attributes_read
 from .signature import Constant, Parameter, Unread, bind_type, field_annotation
 
@@ -222,7 +222,7 @@ def _annotations(kind: type) -> dict[str, Any]:
 
 
 def types_of(kernel: str, pytree: Pytree, values: Iterable[Any]) -> list[tuple[str, Any]]:
-    """(name, type) of each parameter: a type, a `Static`, or a `Record` or tuple of these. Raises `TypeError`
+    """(name, type) of each parameter: a type, a `Static`, or an `Aggregate` or tuple of these. Raises `TypeError`
     that names the parameter or the path."""
     rest = iter(values)
     return [(item.name, _type_of(kernel, item, rest)) for item in pytree.items]
@@ -233,4 +233,4 @@ def _type_of(kernel: str, item: Struct | Parameter, rest: Iterator[Any]) -> Any:
     if isinstance(item, Parameter):
         return bind_type(kernel, item, next(rest))
     parts = tuple(_type_of(kernel, part, rest) for part in item.items)
-    return parts if item.kind is tuple else Record(item.kind, item.names, parts, item.whole)
+    return parts if item.kind is tuple else Aggregate(item.kind, item.names, parts, item.whole)

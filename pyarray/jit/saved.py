@@ -303,14 +303,16 @@ class _Saved:
         facts = self.facts
         params = tuple((name, _kind(kind)) for name, kind in facts["params"])
         sites = tuple(map(site_from_json, facts["sites"]))
-        pins = {
-            p.name: k.pins
+        specs = {
+            p.name: k.specializations
             for p, k in zip(self.pytree.leaves, self.types, strict=True)
             if isinstance(k, ArrayType)
         }
         text, directions = self.text.decode(), facts["directions"]
         tested = tuple(map(extents_from_json, facts.get("extents", ())))
-        return Program(self.kernel, text, facts["entry"], params, directions, sites, (), pins, extents=tested)
+        return Program(
+            self.kernel, text, facts["entry"], params, directions, sites, (), specs, extents=tested
+        )
 
     def bind(self, arguments: dict[str, Any]) -> BoundArguments | None:
         """The arguments taken apart, None unless they are of this variant's types."""
@@ -374,8 +376,8 @@ class _Saved:
         words = []
         for leaf, kind in zip(self.facts["leaves"], self.types, strict=True):
             if leaf["kind"] in ("array", "number"):
-                pins = "".join(f", {pin}" for pin in getattr(kind, "pins", ()))
-                words.append(f"{leaf['name']}: {kind}{pins}")
+                specs = "".join(f", {x}" for x in getattr(kind, "specializations", ()))
+                words.append(f"{leaf['name']}: {kind}{specs}")
             elif leaf["kind"] == "constant":
                 words.append(f"{leaf['name']}: {leaf['value']}")
         return ", ".join(words) + (" (with bounds checks)" if self.checked else "")

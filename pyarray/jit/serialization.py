@@ -9,8 +9,8 @@ from typing import Any
 from ..dtypes import BY_NAME
 from ..lang.bounds_checks import Site
 from ..lang.ir import ArrayType, Loc, ScalarType
-from ..lang.loop_extents import Extents
-from ..lang.specializations import Pin
+from ..lang.loop_extents import LoopExtents
+from ..lang.specializations import Specialization
 
 
 def type_to_json(kind: ArrayType | ScalarType) -> dict[str, Any]:
@@ -18,8 +18,8 @@ def type_to_json(kind: ArrayType | ScalarType) -> dict[str, Any]:
     if isinstance(kind, ScalarType):
         return {"kind": "number", "dtype": kind.dtype.name, "weak": kind.weak}
     layout = "strided" if kind.strided else "contiguous"
-    pins = [asdict(pin) for pin in kind.pins]
-    return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": pins}
+    specs = [asdict(x) for x in kind.specializations]
+    return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": specs}
 
 
 def type_from_json(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
@@ -27,8 +27,8 @@ def type_from_json(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
     dtype = BY_NAME[facts["dtype"]]
     if facts["kind"] == "number":
         return ScalarType(dtype, facts["weak"])
-    pins = tuple(Pin(**pin) for pin in facts["pins"])
-    return ArrayType(dtype, facts["ndim"], facts["layout"] == "strided", pins)
+    specs = tuple(Specialization(**x) for x in facts["pins"])
+    return ArrayType(dtype, facts["ndim"], facts["layout"] == "strided", specs)
 
 
 def site_to_json(site: Site) -> dict[str, Any]:
@@ -42,9 +42,9 @@ def site_from_json(facts: Mapping[str, Any]) -> Site:
     return Site(loc=Loc(**facts["loc"]), **rest)
 
 
-def extents_from_json(facts: Mapping[str, Any]) -> Extents:
+def extents_from_json(facts: Mapping[str, Any]) -> LoopExtents:
     """The extents of which `asdict` gave the facts, which may have been through JSON."""
-    return Extents(Loc(**facts["loc"]), facts["loop"], _tuples(facts["sizes"]))
+    return LoopExtents(Loc(**facts["loc"]), facts["loop"], _tuples(facts["sizes"]))
 
 
 def _tuples(value: Any) -> Any:

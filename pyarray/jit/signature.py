@@ -14,10 +14,10 @@ from ..annotations import ArrayAnnotation, declared, is_structure
 from ..array import ndarray
 from ..array_convert import asarray
 from ..array_hooks import is_foreign
-from ..array_marks import MARKED, pins_of
+from ..array_marks import MARKED, specializations_of
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype, dtype_of
-from ..lang.aggregates import Opaque
+from ..lang.aggregates import UnreadableField
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
@@ -157,8 +157,8 @@ def type_key(argument: Any) -> Any:
 
 def array_type(key: int) -> ArrayType:
     """The `ArrayType` that an array's `_key` says (docs/design/contracts.md)."""
-    pins = pins_of(key) if key & MARKED else ()
-    return ArrayType(ALL[key & 0xFF], key >> 8 & 0xFF, bool(key >> 16 & 1), pins)
+    specs = specializations_of(key) if key & MARKED else ()
+    return ArrayType(ALL[key & 0xFF], key >> 8 & 0xFF, bool(key >> 16 & 1), specs)
 
 
 def is_readonly(key: int) -> bool:
@@ -170,7 +170,7 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
     what was expected and what came."""
     annotation = parameter.annotation
     if isinstance(annotation, Unread):
-        return Static(Opaque(annotation.kind))
+        return Static(UnreadableField(annotation.kind))
     if parameter.constant:
         return Static(argument)
     if isinstance(annotation, ArrayAnnotation):

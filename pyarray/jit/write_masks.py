@@ -10,7 +10,7 @@ from .. import shapes
 from ..array import empty
 from ..array_convert import asnumpy
 from ..dtypes import bool_
-from ..lang.write_mask import grain
+from ..lang.write_mask import mask_itemsize
 from ..memory.host_access import host_access
 
 
@@ -19,7 +19,7 @@ class Mask:
     and so on those of the mask."""
 
     def __init__(self, array: Any):
-        self._array, self._step = array, grain(array.itemsize, array._dtype.kind)
+        self._array, self._step = array, mask_itemsize(array.itemsize, array._dtype.kind)
         low, high = shapes.byte_bounds(array.shape, array.strides, array.itemsize) if array.size else (0, 0)
         self.low = array._ptr + low
         self.mask = empty((high - low) // self._step, bool_, array.device)

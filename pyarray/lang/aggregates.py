@@ -14,7 +14,7 @@ from .ir import Static
 
 
 @dataclass(frozen=True)
-class Record:
+class Aggregate:
     """A named tuple, a dataclass or another object of class `kind`; plain tuples are Python tuples. `whole`:
     the names are all that it has, not just those that a kernel's text reads."""
 
@@ -25,7 +25,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Opaque:
+class UnreadableField:
     """Stands for a field that no kernel can read; an error when one does."""
 
     kind: type
@@ -34,21 +34,21 @@ class Opaque:
         return f"of type {self.kind.__name__}"
 
 
-def is_group(value: Any) -> bool:
+def is_aggregate(value: Any) -> bool:
     """Whether it has parts."""
-    return isinstance(value, (tuple, Record))
+    return isinstance(value, (tuple, Aggregate))
 
 
 def as_tuple(value: Any) -> tuple[Any, ...] | None:
     """The items of what Python would take as a tuple, else None."""
-    if isinstance(value, Record):
+    if isinstance(value, Aggregate):
         return value.items if issubclass(value.kind, tuple) else None
     return value if isinstance(value, tuple) else None
 
 
-def items_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def fields_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """(path, item) of a group, in order."""
-    if isinstance(value, Record):
+    if isinstance(value, Aggregate):
         yield from ((f"{path}.{name}", item) for name, item in zip(value.names, value.items, strict=True))
     else:
         yield from ((f"{path}[{k}]", item) for k, item in enumerate(value))
@@ -56,19 +56,19 @@ def items_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """(path, leaf) of a group, in order; of anything else, itself."""
-    if not is_group(value):
+    if not is_aggregate(value):
         yield path, value
         return
-    for name, item in items_of(path, value):
+    for name, item in fields_of(path, value):
         yield from leaves(name, item)
 
 
 def transform(path: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
     """The same structure with `change(path, leaf)` in place of each leaf."""
-    if not is_group(value):
+    if not is_aggregate(value):
         return change(path, value)
-    items = tuple(transform(name, item, change) for name, item in items_of(path, value))
-    return Record(value.kind, value.names, items, value.whole) if isinstance(value, Record) else items
+    items = tuple(transform(name, item, change) for name, item in fields_of(path, value))
+    return Aggregate(value.kind, value.names, items, value.whole) if isinstance(value, Aggregate) else items
 
 
 def skeleton(value: Any) -> Any:
@@ -78,7 +78,7 @@ def skeleton(value: Any) -> Any:
 
 def key(kind: Any) -> Any:
     """What distinguishes instances of a function for parameters of these types."""
-    if isinstance(kind, Record):
+    if isinstance(kind, Aggregate):
         return (kind.kind, kind.names, kind.whole, *map(key, kind.items))
     if isinstance(kind, tuple):
         return (tuple, *map(key, kind))

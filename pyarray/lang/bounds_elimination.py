@@ -15,7 +15,7 @@ from typing import Any
 from .interval_analysis import Inside, Interval, Known, NotZero, Test, Walk, Within, opaque
 from .ir import Binary, Const, Function, If, Invoke, Range, Size, Slice, Tree
 from .parse import FunctionSource
-from .specializations import Pins
+from .specializations import Specializations
 
 _FAR = 1 << 62
 _TURN = 1 << 31  # a loop's end may be that far past a size: a sum that wraps is negative, and the loop empty
@@ -212,17 +212,17 @@ def _constant(index: Any) -> bool:
     return isinstance(index, Const) or from_end
 
 
-def refute(tree: Tree, pins: Mapping[str, Pins], sources: Mapping[str, FunctionSource]) -> None:
+def refute(tree: Tree, specs: Mapping[str, Specializations], sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` at a constant index that is wrong for every array that these types and pins let
     through."""
     for function in (*tree.functions, tree.kernel):
         domain = Symbolic()
         env = opaque(function, lambda _: None, lambda _name, _axis: domain.fresh())  # noqa: B023
-        for name, promised in pins.items() if function is tree.kernel else ():
+        for name, promised in specs.items() if function is tree.kernel else ():
             shape = list(env.get(name, ()))
-            for pin in promised if shape else ():
-                if pin.size is not None:
-                    shape[pin.axis] = domain.constant(pin.size)
+            for specialization in promised if shape else ():
+                if specialization.size is not None:
+                    shape[specialization.axis] = domain.constant(specialization.size)
             env[name] = tuple(shape)
         walk = _Refutation(domain, env)
         walk.block(function.body)

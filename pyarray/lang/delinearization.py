@@ -104,7 +104,7 @@ def cut_points(extent: Product, points: Iterable[Product]) -> tuple[Product, ...
 T = TypeVar("T")
 
 
-def groups(
+def reshape_groups(
     shape: Sequence[T],
     target: Sequence[T],
     product: Callable[[Sequence[T]], T],

@@ -77,7 +77,7 @@ def directions(
     return result | dict(declared or {})
 
 
-def unread(tree: Tree, known: Mapping[str, Accesses] | None = None) -> frozenset[str]:
+def write_only(tree: Tree, known: Mapping[str, Accesses] | None = None) -> frozenset[str]:
     """Kernel parameters that are written and never read: where they share no memory with others, a second run
     changes nothing in them."""
     accesses = (known or accesses_of(tree))[tree.kernel.symbol]

@@ -13,7 +13,6 @@ from typing import Any
 from .dialect import Dialect
 from .directions import written
 from .emit_loop import (
-    apart_of,
     bounds,
     declarations,
     environment,
@@ -21,6 +20,7 @@ from .emit_loop import (
     held,
     is_parallel,
     length,
+    noalias_params,
     outer_variables,
     parallel_loop,
     product,
@@ -29,7 +29,7 @@ from .emit_loop import (
     strided,
     unpack,
 )
-from .emit_noalias import separation
+from .emit_noalias import noalias_test
 from .emit_statements import Code, cname, ctype, sites_of
 from .hoisted_checks import Hoist
 from .ir import (
@@ -49,8 +49,8 @@ from .ir import (
     walk,
 )
 from .iteration_cost import cost
-from .reshape_indexing import Notes
-from .specializations import Pins
+from .reshape_indexing import Remarks
+from .specializations import Specializations
 
 _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
@@ -77,10 +77,10 @@ _FIRST = """\
 
 
 def emit(
-    tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None
-) -> tuple[str, str, Notes]:
+    tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
+) -> tuple[str, str, Remarks]:
     """(text, symbol of the entry, what became of divided loops)."""
-    code = Code(dialect, debug, pins)
+    code = Code(dialect, debug, specs)
     kernel = tree.kernel
     code.written = written(tree)
     symbol = "kernel_" + cname(kernel.symbol)[2:]
@@ -105,7 +105,7 @@ def emit(
         loops,
         entry,
     ]
-    return assemble(code, parts), symbol, code.notes
+    return assemble(code, parts), symbol, code.remarks
 
 
 def may_fail(tree: Tree) -> bool:
@@ -164,8 +164,8 @@ def _entry(
     if dense := strided(kernel):
         tests = (f"{cname(n)}.s{k.ndim - 1} == (int64_t)sizeof({k.dtype.ctype})" for n, k in dense)
         text += f"    env.unit = {' && '.join(tests)};\n"
-    if arrays := apart_of(code, kernel):
-        text += separation(arrays, code.written)
+    if arrays := noalias_params(code, kernel):
+        text += noalias_test(arrays, code.written)
     if code.debug:
         outside = [
             part

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import emit_views as views
-from .emit_noalias import extent
+from .emit_noalias import byte_range
 from .emit_statements import Code, cname
 from .emit_vectorized import always
 from .ir import (
@@ -263,7 +263,7 @@ def prepare(code: Code, kernel: Function, row: Row, pad: str) -> str:
         tests.append(f"(({' | '.join([f'(uint64_t)({first})', *others])}) & {mask}) == 0")
     pairs = [(a, b) for a in row.late for b in row.early if b != a]
     kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.early}
-    text += "".join(extent(cname(n), kinds[n]) for n in sorted({n for pair in pairs for n in pair}))
+    text += "".join(byte_range(cname(n), kinds[n]) for n in sorted({n for pair in pairs for n in pair}))
     for a, b in pairs:
         tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     joined = f"\n{pad}    && ".join(tests)

@@ -46,7 +46,7 @@ def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Bod
         return None
     code.counters += 1
     rows = _Rows(code, split, loop.variables[-1], first, last, body)
-    code.notes[loop.loc.line, f"loop over {rows.told()}: rows, in which the digits are counted"] = None
+    code.remarks[loop.loc.line, f"loop over {rows.told()}: rows, in which the digits are counted"] = None
     return rows.text(depth)
 
 
@@ -58,7 +58,7 @@ def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | 
         return None
     code.counters += 1
     thread = _Thread(code, split, loop.variables[-1])
-    code.notes[loop.loc.line, f"loop over {thread.told()}: one division a digit in each thread"] = None
+    code.remarks[loop.loc.line, f"loop over {thread.told()}: one division a digit in each thread"] = None
     return thread.text()
 
 
@@ -68,7 +68,7 @@ def why_not(code: Values, loop: For, depth: int) -> str:
     if not isinstance(reason, str):
         return ""
     name = loop.variables[-1]
-    code.notes[loop.loc.line, f"loop over {name}: its divisions stay: {reason}"] = None
+    code.remarks[loop.loc.line, f"loop over {name}: its divisions stay: {reason}"] = None
     return f"{_PAD * depth}/* not split: {_comment(name)}: {reason} */\n"
 
 

@@ -44,8 +44,8 @@ from .ir import (
     Unary,
     walk,
 )
-from .reshape_indexing import Notes
-from .specializations import Pins, fold
+from .reshape_indexing import Remarks
+from .specializations import Specializations, fold
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -126,8 +126,8 @@ class Values:
     """Text of the expressions of one program. `helpers` collects the access, slice and sub-view functions
     that they use."""
 
-    def __init__(self, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None):
-        self.dialect, self.debug, self.pins = dialect, debug, pins or {}
+    def __init__(self, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None):
+        self.dialect, self.debug, self.specializations = dialect, debug, specs or {}
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
@@ -139,13 +139,13 @@ class Values:
         self.sites: frozenset[int] = frozenset()  # all of the function or parallel loop at hand
         self.fails = False  # whether an access is tested at all
         self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
-        self.notes: Notes = {}
+        self.remarks: Remarks = {}
         self.counters = 0
 
     def promised(self, name: str, kind: Any, view: str) -> list[str]:
         """Statements that tell the compiler what the parameter `name` promises of its sizes."""
-        pins = self.pins.get(name)
-        return fold(pins, view, kind.ndim, kind.dtype.itemsize, kind.strided) if pins else []
+        specs = self.specializations.get(name)
+        return fold(specs, view, kind.ndim, kind.dtype.itemsize, kind.strided) if specs else []
 
     def use(self, kind: Any) -> None:
         """Declare the struct of an array type, or of several values."""

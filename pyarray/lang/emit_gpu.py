@@ -54,8 +54,8 @@ from .ir import (
     assigned,
     walk,
 )
-from .reshape_indexing import Notes
-from .specializations import Pins
+from .reshape_indexing import Remarks
+from .specializations import Specializations
 
 _FRAME = "frame"
 _THREADS = 256  # of a block
@@ -72,10 +72,10 @@ _TEAM = f"""\
 
 
 def emit_gpu(
-    tree: Tree, dialect: Dialect, debug: bool, pins: dict[str, Pins] | None = None
-) -> tuple[str, str, Notes]:
+    tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
+) -> tuple[str, str, Remarks]:
     """(text, the kernels to launch, what became of divided loops)."""
-    code, kernel = GridCode(dialect, debug, pins), tree.kernel
+    code, kernel = GridCode(dialect, debug, specs), tree.kernel
     hoist = Hoist(tree) if debug else None
     program = _Grid(code, tree, hoist)
     # the threads of a team take the same way, whichever of them fails: they wait for each other
@@ -86,7 +86,7 @@ def emit_gpu(
         code.use(kind)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
-    return assemble(code, parts), ";".join(program.launches), code.notes
+    return assemble(code, parts), ";".join(program.launches), code.remarks
 
 
 def _plain(node: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import emit_views as views
 from .emit_delinearized import Span, digits, why_not
-from .emit_noalias import apart_arrays, apart_call, apart_way
+from .emit_noalias import noalias_arrays, noalias_call, noalias_function
 from .emit_privatized import collected, collecting, users
 from .emit_statements import Code, cname, ctype, iteration, sites_of
 from .hoisted_checks import Hoist
@@ -38,15 +38,15 @@ def environment(code: Code, kernel: Function, symbol: str, outer: tuple[tuple[st
             lines += [f"    int64_t {name};\n" for name, _ in bounds(loop)]
     if strided(kernel):
         lines.append("    bool unit; /* every strided array has neighbours along its last axis */\n")
-    if apart_of(code, kernel):
-        lines.append("    bool apart; /* what is written shares no memory with the others */\n")
+    if noalias_params(code, kernel):
+        lines.append("    bool no_alias; /* what is written shares no memory with the others */\n")
     return f"typedef struct {{\n    pa_runtime *rt;\n{''.join(lines)}}} {symbol}_env;\n"
 
 
-def apart_of(code: Code, kernel: Function) -> list[tuple[str, ArrayType]]:
+def noalias_params(code: Code, kernel: Function) -> list[tuple[str, ArrayType]]:
     """The arrays whose ranges the entry compares: those of all loops that ask for it."""
     loops = [s for s in kernel.body if isinstance(s, For) and is_parallel(s)]
-    found = {n: k for loop in loops for n, k in apart_arrays(code, kernel, loop)}
+    found = {n: k for loop in loops for n, k in noalias_arrays(code, kernel, loop)}
     for loop in loops:
         if collected(code, kernel, loop) and len(users(kernel, loop)) > 1:
             found |= users(kernel, loop)
@@ -152,9 +152,9 @@ def parallel_loop(
     if filled is not None:
         small = _choose(call + whole, unit, bool(lines)) if factor > 1 else ""
         choose = _streaming(kernel, *filled, symbol, choose, small, "inside && " if last is not None else "")
-    if arrays := apart_arrays(code, kernel, loop):
-        text += apart_way(symbol, loop.loop, arrays, ", true" if unit else "")
-        choose = apart_call(symbol, loop.loop, arrays, whole, unit) + choose
+    if arrays := noalias_arrays(code, kernel, loop):
+        text += noalias_function(symbol, loop.loop, arrays, ", true" if unit else "")
+        choose = noalias_call(symbol, loop.loop, arrays, whole, unit) + choose
     if filled is None and (sums := collected(code, kernel, loop)):
         code.collected = frozenset(n for n, _ in sums)
         text += _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_sums{loop.loop}", ways, outer)
@@ -208,7 +208,7 @@ def promised_factor(code: Code, loop: For) -> int:
     size = reach.stop
     if not isinstance(size, Size) or not isinstance(size.array, Local):
         return 1
-    promises = code.pins.get(size.array.name, ())
+    promises = code.specializations.get(size.array.name, ())
     return next((p.factor for p in promises if p.axis == size.axis), 1)
 
 
@@ -220,7 +220,7 @@ def _streaming(
     is worth its own text."""
     out, element = f"env->{cname(name)}", kind.dtype.ctype
     others = [n for n, k in kernel.params if isinstance(k, ArrayType) and n != name]
-    apart = "".join(f" && (char *){out}.data != (char *)env->{cname(n)}.data" for n in others)
+    distinct = "".join(f" && (char *){out}.data != (char *)env->{cname(n)}.data" for n in others)
     body = choose.replace("\n", "\n    ")
     alone = ""
     if small:
@@ -228,7 +228,7 @@ def _streaming(
         alone = f"    if (!large) {{\n    {inner}\n        return;\n    }}\n"
     return f"""\
     const int64_t size = sizeof({element});
-    const bool large = {condition}PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{apart};
+    const bool large = {condition}PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{distinct};
 {alone}    const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;
     {element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));
     {symbol}_env local = *env;

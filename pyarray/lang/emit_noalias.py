@@ -2,7 +2,7 @@
 
 Where an inner loop stores, a compiler that must expect overlap loads again what it has. For loops without an
 inner one it compares the ranges itself, and there is nothing to gain (docs/design/language.md). Who launches
-with such arguments alone says so by the flag `APART`: the other way isn't compiled then.
+with such arguments alone says so by the flag `NO_ALIAS`: the other way isn't compiled then.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from .emit_statements import Code, cname
 from .ir import ArrayType, For, Function, Local, Store, While, assigned, walk
 
-APART = "-DPA_APART=1"
+NO_ALIAS = "-DPA_NO_ALIAS=1"
 Arrays = list[tuple[str, ArrayType]]
 
 
-def apart_arrays(code: Code, kernel: Function, loop: For) -> Arrays:
+def noalias_arrays(code: Code, kernel: Function, loop: For) -> Arrays:
     """The parameters that the loop uses, if a way without overlap is worth its text, else none."""
     if code.debug or not code.dialect.blocks:
         return []
@@ -31,18 +31,18 @@ def apart_arrays(code: Code, kernel: Function, loop: For) -> Arrays:
     return arrays if len(arrays) > 1 and code.written & dict(arrays).keys() else []
 
 
-def separation(arrays: Arrays, written: frozenset[str]) -> str:
-    """Statements of the entry that set `env.apart`: no bytes of an array that is written are another's."""
-    text = "".join(extent(cname(name), kind) for name, kind in arrays)
+def noalias_test(arrays: Arrays, written: frozenset[str]) -> str:
+    """Statements of the entry that set `env.no_alias`: no bytes of an array that is written are another's."""
+    text = "".join(byte_range(cname(name), kind) for name, kind in arrays)
     names = [name for name, _ in arrays]
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :] if a in written or b in written]
     ends = [(cname(a), cname(b)) for a, b in pairs]
     tests = [f"(high_{a} <= low_{b} || high_{b} <= low_{a})" for a, b in ends]
     joined = "\n        && ".join(tests)
-    return f"{text}    env.apart = {joined};\n"
+    return f"{text}    env.no_alias = {joined};\n"
 
 
-def extent(name: str, kind: ArrayType) -> str:
+def byte_range(name: str, kind: ArrayType) -> str:
     """The bytes between `low` and `high` hold all elements of the array; none if it is empty."""
     size = f"(int64_t)sizeof({kind.dtype.ctype})"
     text = f"    const char *low_{name} = (const char *){name}.data, *high_{name} = low_{name};\n"
@@ -56,19 +56,19 @@ def extent(name: str, kind: ArrayType) -> str:
     return text + "    }\n"
 
 
-def apart_way(symbol: str, number: Any, arrays: Arrays, ways: str) -> str:
+def noalias_function(symbol: str, number: Any, arrays: Arrays, ways: str) -> str:
     """The function that runs a block for such arguments. It isn't inlined: GCC takes the word `restrict` of
     parameters, and forgets it with the function."""
     pointers = "".join(f", {k.dtype.ctype} *__restrict__ p_{cname(n)}" for n, k in arrays)
-    text = f"static __attribute__((noinline)) void {symbol}_apart{number}(\n"
+    text = f"static __attribute__((noinline)) void {symbol}_noalias{number}(\n"
     text += f"    const {symbol}_env *env, int64_t begin, int64_t end{pointers})\n{{\n"
     text += f"    {symbol}_env local = *env;\n"
     text += "".join(f"    local.{cname(n)}.data = p_{cname(n)};\n" for n, _ in arrays)
     return text + f"    {symbol}_body{number}(&local, begin, end{ways});\n}}\n"
 
 
-def apart_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> str:
+def noalias_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> str:
     """The call of that function, in front of the other ways."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
-    test = "(PA_APART || env->apart) && env->unit" if unit else "PA_APART || env->apart"
-    return f"    if ({test}) {symbol}_apart{number}({whole}{pointers});\n    else\n"
+    test = "(PA_NO_ALIAS || env->no_alias) && env->unit" if unit else "PA_NO_ALIAS || env->no_alias"
+    return f"    if ({test}) {symbol}_noalias{number}({whole}{pointers});\n    else\n"

@@ -52,7 +52,7 @@ def users(kernel: Function, loop: For) -> Arrays:
 
 def collecting(arrays: Arrays, symbol: str, alone: bool, choose: str) -> str:
     """The text of a block that collects, in front of the other ways; `choose` runs the iterations in the
-    environment `local`. Where it isn't `alone`, other arrays may share the memory: `env->apart` tells."""
+    environment `local`. Where it isn't `alone`, other arrays may share the memory: `env->no_alias` tells."""
     names = [cname(n) for n, _ in arrays]
     counts = [
         " * ".join([f"env->{n}.n{k}" for k in range(t.ndim)]) or "1"
@@ -63,8 +63,8 @@ def collecting(arrays: Arrays, symbol: str, alone: bool, choose: str) -> str:
     total = " + ".join(f"(sums_{n} * {size} + 63) / 64 * 64" for n, size in zip(names, sizes, strict=True))
     text += f"    const int64_t sums_size = {total};\n    char *sums = 0;\n"
     few = " && ".join(f"sums_{n} <= (end - begin) / {LEAST}" for n in names)
-    apart = "" if alone else "env->apart && "
-    text += f"    if ({apart}{few} && sums_size <= {MOST})\n"
+    noalias = "" if alone else "env->no_alias && "
+    text += f"    if ({noalias}{few} && sums_size <= {MOST})\n"
     text += "        sums = (char *)env->rt->scratch(env->rt, (size_t)sums_size);\n"
     text += f"    if (sums) {{\n        {symbol}_env local = *env;\n"
     text += "        __builtin_memset(sums, 0, (size_t)sums_size);\n"

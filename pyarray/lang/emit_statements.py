@@ -36,7 +36,7 @@ from .ir import (
     walk,
 )
 from .promotion import binary, call
-from .write_mask import grain
+from .write_mask import mask_itemsize
 
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
 # the loop reads elements of one byte, as many as a register has of them: gcc vectorises over no fewer.
@@ -78,7 +78,7 @@ class Code(Values):
         place, dtype = self.place(s), s.array.type.dtype
         name = self.helper(views.mark(self.dialect.function))
         marks = "".join(
-            f" {name}(element, {self.expr(low)}, {grain(dtype.itemsize, dtype.kind)}, {self.expr(mask)});"
+            f" {name}(element, {self.expr(low)}, {mask_itemsize(dtype.itemsize, dtype.kind)}, {self.expr(mask)});"
             for low, mask in zip(s.marks[::2], s.marks[1::2], strict=True)
         )
         element = f"{dtype.ctype} *const element = {place[1:] if place.startswith('*') else f'&{place}'};"

@@ -150,7 +150,7 @@ class GridCode(Code):
         if not self.team:
             return super().split_rows(s, first, last, indent)
         if not self.debug and isinstance(find_split(s), Split):
-            self.notes[s.loc.line, f"loop over {s.variables[-1]}: its divisions stay: {_SHARED}"] = None
+            self.remarks[s.loc.line, f"loop over {s.variables[-1]}: its divisions stay: {_SHARED}"] = None
         return None
 
     def shared(self, s: For, pad: str, indent: int) -> str:

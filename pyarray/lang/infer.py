@@ -23,7 +23,7 @@ def infer(
     source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
 ) -> tuple[Tree, tuple[Capture, ...], dict[str, FunctionSource]]:
     """Typed tree of the kernel for these parameters, (name, type), the Python values that were compiled in,
-    and the source of each function by its symbol. A `Static` is a compile-time constant; a tuple or `Record`
+    and the source of each function by its symbol. A `Static` is a compile-time constant; a tuple or `Aggregate`
     of types becomes a parameter per leaf.
 
     Raises `CompileError` with the place in the source.

@@ -9,7 +9,7 @@ import types as python_types
 from dataclasses import dataclass
 from typing import Any
 
-from .aggregates import Opaque, Record, as_tuple, is_group, transform
+from .aggregates import Aggregate, UnreadableField, as_tuple, is_aggregate, transform
 from .infer_names import MIRRORED, Expressions
 from .ir import Expr, Invoke, Item, Local, Static, Stmt, TupleType
 from .promotion import unary
@@ -20,7 +20,7 @@ class BoundFunction:
     """A `@pa.func` of a class, before its call on an object."""
 
     function: Any
-    owner: Record
+    owner: Aggregate
 
 
 def _item(pack: Expr, number: int) -> Item:
@@ -32,12 +32,12 @@ class Groups(Expressions):
 
     def eval_Name(self, node: ast.Name) -> Any:
         structure = self.params.get(node.id, self.groups.get(node.id))
-        if is_group(structure) and (node.id in self.assigned or node.id in self.params):
+        if is_aggregate(structure) and (node.id in self.assigned or node.id in self.params):
             return self.gathered(node, node.id, structure)
         return super().eval_Name(node)
 
     def attribute(self, node: ast.Attribute, owner: Any) -> Any:
-        if isinstance(owner, Record):
+        if isinstance(owner, Aggregate):
             return self.field(node, owner, node.attr)
         if isinstance(getattr(owner, "type", None), TupleType):
             return self.returned_item(node, owner, node.attr)
@@ -58,7 +58,7 @@ class Groups(Expressions):
         tuples and those that Python writes for dataclasses do what the language does."""
         returned = isinstance(value, Invoke) and isinstance(value.type, TupleType)
         structure = self.program.results[value.function] if returned else value
-        if not isinstance(structure, Record):
+        if not isinstance(structure, Aggregate):
             return None
         found = inspect.getattr_static(structure.kind, name, None)
         given = isinstance(found, python_types.WrapperDescriptorType)
@@ -80,7 +80,7 @@ class Groups(Expressions):
         asked first, unless the right one's class derives from it and has a method of its own."""
         left, right = self.spread(left), self.spread(right)
         ways = [(left, name, right), (right, mirrored, left)]
-        if isinstance(left, Record) and isinstance(right, Record):
+        if isinstance(left, Aggregate) and isinstance(right, Aggregate):
             derived = right.kind is not left.kind and issubclass(right.kind, left.kind)
             other = self.own_method(right, mirrored)
             if derived and other is not None and other is not self.own_method(left, mirrored):
@@ -99,7 +99,7 @@ class Groups(Expressions):
     def compared(self, where: ast.AST, name: str, left: Any, right: Any) -> Any:
         """What the classes of two operands say about a comparison, else None."""
         left, mirrored = self.spread(left), MIRRORED.get(name, name)
-        if isinstance(left, Record) and self.own_method(left, f"__{name}__") is None:
+        if isinstance(left, Aggregate) and self.own_method(left, f"__{name}__") is None:
             if name != "ne" or self.own_method(left, "__eq__") is None:
                 return None
             equal = self.truth(where, self.special(where, left, "__eq__", right))
@@ -143,7 +143,7 @@ class Groups(Expressions):
         held = self.held(value, into)
         return self.returned_group(value, [_item(held, k) for k in range(len(value.type.items))])
 
-    def field(self, node: ast.AST, owner: Record, name: str) -> Any:
+    def field(self, node: ast.AST, owner: Aggregate, name: str) -> Any:
         """A field of a named tuple, dataclass or object; what its class holds is a captured value."""
         hidden = isinstance(inspect.getattr_static(owner.kind, name, None), property)
         if self.own_method(owner, "__getattribute__") or (hidden and name in owner.names and owner.whole):
@@ -151,18 +151,18 @@ class Groups(Expressions):
             self.source.fail(node, what, "make it a plain field")
         if name in owner.names:
             value = owner.items[owner.names.index(name)]
-            if isinstance(value, Static) and isinstance(value.value, Opaque):
+            if isinstance(value, Static) and isinstance(value.value, UnreadableField):
                 what = f"{name!r} is {value.value.kind.__name__} and no value of the kernel language"
                 advice = "fields are numbers, arrays, tuples, dataclasses, strings or None"
                 self.source.fail(node, what, advice)
             return self.part(node, owner, value)
-        found = inspect.getattr_static(owner.kind, name, Opaque)
+        found = inspect.getattr_static(owner.kind, name, UnreadableField)
         if hasattr(found, "__pyarray_func__"):
             return Static(BoundFunction(found, owner))
         if isinstance(found, python_types.FunctionType):
             what = f"{name!r} is a plain method of {owner.kind.__name__}"
             self.source.fail(node, what, "decorate it with @pa.func")
-        if found is Opaque or not owner.whole:
+        if found is UnreadableField or not owner.whole:
             what = f"{self.describe(owner)} has no field {name!r} here"
             known = f"there are: {', '.join(owner.names)}" if owner.names else ""
             if not owner.whole:
@@ -179,7 +179,7 @@ class Groups(Expressions):
         """One of several values that a call returned, taken from the call itself."""
         structure = self.program.results[call.function]  # type: ignore[union-attr]
         items = as_tuple(structure)
-        named = isinstance(structure, Record) and which in structure.names
+        named = isinstance(structure, Aggregate) and which in structure.names
         number = structure.names.index(which) if named else which
         if items is None or not isinstance(number, int) or any(x is not None for x in items):
             advice = "write t = f(x), then use t"

@@ -6,7 +6,7 @@ import ast
 from typing import Any, NoReturn
 
 from ..dtypes import asdtype
-from .aggregates import is_group, leaves, skeleton, transform
+from .aggregates import is_aggregate, leaves, skeleton, transform
 from .infer_call import Calls
 from .infer_names import advice_for_captured
 from .infer_operators import DUNDER
@@ -40,7 +40,7 @@ class Assignments(Calls):
             advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
             self.source.fail(where, f"{name!r} can't hold {self.describe(value)}", advice)
         self.check_assignable(where, name)
-        if is_group(value):
+        if is_aggregate(value):
             return self.bind_group(where, name, value)
         if value.type is None:
             self.source.fail(where, "this call returns nothing that could be assigned")
@@ -63,7 +63,7 @@ class Assignments(Calls):
 
     def set_group(self, where: ast.AST, name: str, value: Any) -> None:
         """Note the structure of a variable, which is the same at each assignment."""
-        new = skeleton(value) if is_group(value) else None
+        new = skeleton(value) if is_aggregate(value) else None
         known = name in self.groups or name in self.types
         if new != self.groups.get(name) and known:
             verb = "returns" if name == "return" else "is"
@@ -85,7 +85,7 @@ class Assignments(Calls):
             )
         if name in self.params and not isinstance(self.params[name], ScalarType):
             kind = self.params[name]
-            what = self.describe(kind) if isinstance(kind, Static) or is_group(kind) else kind
+            what = self.describe(kind) if isinstance(kind, Static) or is_aggregate(kind) else kind
             self.source.fail(
                 where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name"
             )
@@ -109,7 +109,7 @@ class Assignments(Calls):
     def refuse_target(self, target: ast.expr) -> NoReturn:
         if isinstance(target, (ast.Attribute, ast.Subscript)):
             owner = self.value(target.value)
-            if is_group(owner):
+            if is_aggregate(owner):
                 item = isinstance(target, ast.Subscript)
                 what = f"an item of {self.describe(owner)}" if item else f"the field {target.attr!r}"  # type: ignore[union-attr]
                 advice = "its values are copies: use a variable, or store into an element of an array field"
@@ -119,7 +119,7 @@ class Assignments(Calls):
     def target(self, target: ast.Subscript) -> Expr:
         """The array whose element is assigned."""
         value = self.value(target.value)
-        if is_group(value):
+        if is_aggregate(value):
             self.refuse_target(target)
         return value if self.is_array(value) else self.array(target.value)
 
@@ -137,7 +137,7 @@ class Assignments(Calls):
         return result
 
     def hold_all(self, where: ast.AST, value: Any, into: list[Stmt]) -> Any:
-        if is_group(value):
+        if is_aggregate(value):
             return transform("", value, lambda _, item: self.hold_all(where, item, into))
         if isinstance(value, Static):
             return value

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import DType, asdtype, named_dtype
-from .aggregates import Record, as_tuple, is_group, leaves, transform
+from .aggregates import Aggregate, as_tuple, is_aggregate, leaves, transform
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import Accesses
 from .infer_aggregates import BoundFunction
@@ -174,7 +174,7 @@ class Calls(Accesses):
                 self.program.capture(function, attribute, getattr(function, attribute))
         return self.lift(node, inspect.signature(function).parameters[name].default)
 
-    def construct(self, node: ast.Call, kind: type, args: list[Any], keywords: dict[str, Any]) -> Record:
+    def construct(self, node: ast.Call, kind: type, args: list[Any], keywords: dict[str, Any]) -> Aggregate:
         """A named tuple or dataclass from its fields."""
         names = field_names(kind)
         if hasattr(kind, "__post_init__") or not is_plain(kind):
@@ -194,7 +194,7 @@ class Calls(Accesses):
                 self.source.fail(node, what, f"give it a value: {name}=...")
             value = given[name] if name in given else self.lift(node, defaults[name].default)
             items.append(self.as_annotated(node, wanted.get(name), f"{name!r} of {kind.__name__}", value))
-        return Record(kind, names, tuple(items))
+        return Aggregate(kind, names, tuple(items))
 
     def annotated(self, node: ast.AST, source: FunctionSource, name: str, value: Expr) -> Expr:
         """The argument as the function's annotation wants it."""
@@ -208,7 +208,7 @@ class Calls(Accesses):
         direction = declared(wanted)
         wanted = wanted if direction is None else direction.inner
         if isinstance(wanted, type) and is_structure(wanted):
-            if not isinstance(value, Record) or not issubclass(value.kind, wanted):
+            if not isinstance(value, Aggregate) or not issubclass(value.kind, wanted):
                 self.source.fail(node, f"{what} is a {wanted.__name__}, got {self.describe(value)}")
             return value
         if isinstance(wanted, ArrayAnnotation):
@@ -223,7 +223,7 @@ class Calls(Accesses):
             return value
         element = _element_type(wanted)
         if element is not None:
-            if self.is_array(value) or is_group(value):
+            if self.is_array(value) or is_aggregate(value):
                 hint = "index it: v[i]" if self.is_array(value) else "pass one of its items"
                 self.source.fail(node, f"{what} is a number, got {self.describe(value)}", hint)
             kind = self.number(node, value).type.dtype.kind

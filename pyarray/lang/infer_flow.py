@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..dtypes import uint64
-from .aggregates import is_group, leaves
+from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
 from .collapse_loops import alone
 from .infer_assign import Assignments
@@ -132,11 +132,11 @@ class FunctionBody(Assignments):
         self.set_group(node, "return", value)
         parts: list[Expr] = []
         for path, part in leaves("return", value):
-            if isinstance(part, Static) and is_group(value):
+            if isinstance(part, Static) and is_aggregate(value):
                 continue
             part = part if self.is_array(part) else self.number(node, part)
             parts.append(self.coerce(node, part, self.set_type(node, path, part.type)))  # pyright: ignore
-        if not is_group(value):
+        if not is_aggregate(value):
             return [*result, Return(loc, parts[0])]
         if not parts:
             self.source.fail(node, f"{self.describe(value)} without numbers or arrays can't be returned")

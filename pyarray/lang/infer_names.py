@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..dtypes import PYTHON_KIND, bool_, int64, named_dtype, uint64
-from .aggregates import Opaque, Record, is_group, leaves
+from .aggregates import Aggregate, UnreadableField, is_aggregate, leaves
 from .infer_temporaries import Temporaries, has_effect
 from .ir import (
     INDEX,
@@ -117,9 +117,9 @@ class Expressions(Temporaries):
                 return f"the module {value.value.__name__}"
             if (dtype := named_dtype(value.value)) is not None:
                 return f"the dtype {dtype}"
-            what = "a Python object" if isinstance(value.value, Opaque) else "the Python object"
+            what = "a Python object" if isinstance(value.value, UnreadableField) else "the Python object"
             return f"{what} {value.value!r}"
-        if isinstance(value, Record):
+        if isinstance(value, Aggregate):
             return f"a {value.kind.__name__}"
         if isinstance(value, tuple):
             return f"a tuple of {len(value)}"
@@ -131,7 +131,7 @@ class Expressions(Temporaries):
         hint = "index it: v[i]" if self.is_array(value) else advice_for_captured(value)
         if isinstance(getattr(value, "type", None), TupleType):
             hint = "assign it first: a, b = ..."
-        elif is_group(value):
+        elif is_aggregate(value):
             hint = "take one of its items or fields"
         self.source.fail(where, f"expected a number, got {self.describe(value)}", hint)
 
@@ -207,7 +207,7 @@ class Expressions(Temporaries):
             return tuple(self.lift(node, item) for item in value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             items = tuple(self.lift(node, item) for item in value)
-            return Record(type(value), tuple(value._fields), items)  # pyright: ignore
+            return Aggregate(type(value), tuple(value._fields), items)  # pyright: ignore
         return Static(value)
 
     def eval_Constant(self, node: ast.Constant) -> Any:
@@ -269,7 +269,7 @@ class Expressions(Temporaries):
             if not known and named_dtype(owner.value) is None:  # those are constants for good
                 self.program.capture(owner.value, node.attr, value)
             return self.lift(node, value)
-        if not is_group(owner) and owner.type is not None:
+        if not is_aggregate(owner) and owner.type is not None:
             if node.attr == "dtype":
                 return Static(owner.type.dtype.numpy)
             if node.attr in ("real", "imag"):

@@ -18,7 +18,7 @@ _OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
 
 
 @dataclass(frozen=True)
-class Extents:
+class LoopExtents:
     """Sizes of the ranges of the parallel loop number `loop`, each an int, a parameter's name, (array
     parameter's name, axis), or (an operator, two of these)."""
 
@@ -27,7 +27,7 @@ class Extents:
     sizes: tuple[Any, ...]
 
 
-def extents(kernel: Function) -> tuple[Extents, ...]:
+def extents(kernel: Function) -> tuple[LoopExtents, ...]:
     """Of the loops all of whose sizes follow from arguments."""
     known: dict[str, Any] = {
         n: n for n, kind in kernel.params if not isinstance(kind, ScalarType) or kind.dtype.kind in "iu"
@@ -37,7 +37,7 @@ def extents(kernel: Function) -> tuple[Extents, ...]:
         if isinstance(s, For) and s.loop is not None and len(s.ranges) > 1:
             sizes = tuple(_size(r.stop, known) for r in s.ranges)
             if None not in sizes:
-                found.append(Extents(s.loc, s.loop, sizes))
+                found.append(LoopExtents(s.loc, s.loop, sizes))
         for name in assigned(s):
             known.pop(name, None)
         if isinstance(s, Assign) and (value := _size(s.value, known)) is not None:
@@ -46,7 +46,7 @@ def extents(kernel: Function) -> tuple[Extents, ...]:
 
 
 def _size(e: Any, known: Mapping[str, Any]) -> Any:
-    """As in `Extents`; None for what follows from something else."""
+    """As in `LoopExtents`; None for what follows from something else."""
     if isinstance(e, Cast):
         return _size(e.a, known) if e.type.dtype.name == "int64" and e.a.type.dtype.kind in "iu" else None
     if isinstance(e, Convert) and e.how == "saturate":
@@ -64,7 +64,7 @@ def _size(e: Any, known: Mapping[str, Any]) -> Any:
     return None
 
 
-def in_memory(found: Extents, directions: Mapping[str, str]) -> bool:
+def are_sizes_of_output(found: LoopExtents, directions: Mapping[str, str]) -> bool:
     """Whether the sizes are those of different axes of an array that is written: it has all these
     elements."""
     names = {size[0] for size in found.sizes if isinstance(size, tuple) and len(size) == 2}
@@ -74,7 +74,7 @@ def in_memory(found: Extents, directions: Mapping[str, str]) -> bool:
     return pairs and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
 
 
-def test(found: Extents, variables: Mapping[str, str]) -> tuple[str, str]:
+def overflow_test(found: LoopExtents, variables: Mapping[str, str]) -> tuple[str, str]:
     """(condition that there are too many iterations, tuple of the sizes), as Python text; `variables` hold
     the arguments."""
     sizes = [_text(size, variables) for size in found.sizes]

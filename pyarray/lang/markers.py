@@ -116,5 +116,5 @@ atomic_cas = Marker(
 )
 assert {marker.__name__ for marker in globals().values() if isinstance(marker, Marker)} >= ATOMICS.keys()
 
-known = types.SimpleNamespace(**{name: builtin(name) for name in FUNCTIONS})
-"""Every row of the function table: `known.sin`."""
+kernel_math = types.SimpleNamespace(**{name: builtin(name) for name in FUNCTIONS})
+"""Every row of the function table: `kernel_math.sin`."""

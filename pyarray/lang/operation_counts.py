@@ -7,7 +7,7 @@ it, is unrolled over its iterations, as vectors. What depends on data is assumed
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,7 @@ MOST_POINTS = 1 << 20  # iterations that are told apart; of more, the middle one
 
 
 @dataclass(frozen=True)
-class Count:
+class OperationCounts:
     """Operations of a launch, elements loaded and stored by parameter, iterations of the parallel loops.
     `assumptions` say what depends on data; without any, the numbers are exact."""
 
@@ -35,7 +35,10 @@ class Count:
     assumptions: tuple[str, ...] = ()
 
 
-def count(tree: ir.Tree, values: Mapping[str, Any]) -> Count:
+CountOperations = Callable[[Mapping[str, Any]], OperationCounts]  # by numbers and shapes of parameters
+
+
+def count(tree: ir.Tree, values: Mapping[str, Any]) -> OperationCounts:
     """Of a launch with these values of the kernel's parameters: numbers, and shapes (tuples) of arrays."""
     walk = _Walk(tree)
     for name, kind in tree.kernel.params:
@@ -45,7 +48,8 @@ def count(tree: ir.Tree, values: Mapping[str, Any]) -> Count:
         walk.block(tree.kernel.body, _Weight(1))
     sums = walk.sums
     loads, stores = ({n: sums[what, n] for w, n in sums if w == what} for what in ("load", "store"))
-    return Count(sums["operation", ""], loads, stores, sums["iteration", ""], tuple(walk.assumptions))
+    operations, iterations = sums["operation", ""], sums["iteration", ""]
+    return OperationCounts(operations, loads, stores, iterations, tuple(walk.assumptions))
 
 
 class _Weight:

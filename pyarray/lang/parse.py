@@ -371,7 +371,7 @@ class Capture:
             return Capture
 
 
-def defined(name: str, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
+def function_from_text(name: str, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
     """The function that a text defines, whose source is found."""
     path = f"<pyarray kernel {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,19 +10,19 @@ from .aggregates import transform
 from .bounds_checks import Site, check
 from .bounds_elimination import refute
 from .dialect import DIALECTS
-from .directions import accesses_of, directions, enforce, unread
+from .directions import accesses_of, directions, enforce, write_only
 from .emit import emit
 from .emit_gpu import emit_gpu
 from .evaluation_order import sequence
 from .infer import infer
 from .ir import ArrayType, Local, Tree, assigned, walk
 from .loop_dependences import refuse_dependent
-from .loop_extents import Extents, extents, in_memory
-from .operation_counts import Count, count
+from .loop_extents import LoopExtents, are_sizes_of_output, extents
+from .operation_counts import CountOperations, OperationCounts, count
 from .parse import Capture, FunctionSource
 from .races import refuse_races
-from .reshape_indexing import Notes, by_indices
-from .specializations import Pins
+from .reshape_indexing import Remarks, by_indices
+from .specializations import Specializations
 from .verify import verify
 from .write_mask import track
 
@@ -32,9 +32,9 @@ class Program:
     """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
     values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
-    launched with a grid of the caller's. `unread` are known to be written and never read. `extents` are those
-    of loops that a launch tests. `counted` says what a launch does, by numbers and shapes of parameters.
-    `notes` are pairs of a line of the source and what became of its divisions and reshapes."""
+    launched with a grid of the caller's. `write_only` are known to be written and never read. `extents` are those
+    of loops that a launch tests. `count_operations` says what a launch does, by numbers and shapes of parameters.
+    `remarks` are pairs of a line of the source and what became of its divisions and reshapes."""
 
     name: str
     text: str
@@ -43,12 +43,12 @@ class Program:
     directions: dict[str, str]
     sites: tuple[Site, ...]
     captures: tuple[Capture, ...] = ()
-    pins: dict[str, Pins] = field(default_factory=dict)
+    specializations: dict[str, Specializations] = field(default_factory=dict)
     raw: bool = False
-    unread: frozenset[str] = frozenset()
-    extents: tuple[Extents, ...] = ()
-    counted: Callable[[Mapping[str, Any]], Count] | None = field(default=None, compare=False, repr=False)
-    notes: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+    write_only: frozenset[str] = frozenset()
+    extents: tuple[LoopExtents, ...] = ()
+    count_operations: CountOperations | None = field(default=None, compare=False, repr=False)
+    remarks: tuple[tuple[int, str], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Analysed:
 
     source: FunctionSource
     tree: Tree
-    pins: dict[str, Pins]
+    specializations: dict[str, Specializations]
     declared: dict[str, str]
     captures: tuple[Capture, ...]
     directions: dict[str, str]
-    unread: frozenset[str]
-    counted: Callable[[Mapping[str, Any]], Count]
+    write_only: frozenset[str]
+    count_operations: CountOperations
 
 
 def lower(
@@ -86,17 +86,17 @@ def analyse(
     declared: Mapping[str, str] | None = None,
 ) -> Analysed:
     """The passes that know no target, once for all of them. Raises as `lower`."""
-    plain, pins = _apart(params)
+    plain, specs = _split_types(params)
     tree, captures, sources = infer(source, plain, wraparound)
-    refute(verify(tree), pins, sources)
+    refute(verify(tree), specs, sources)
     said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     known = accesses_of(tree)
     enforce(tree, said, sources, known)
     if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    facts, counted = directions(tree, said, known), counter(source, plain, wraparound)
-    return Analysed(source, tree, pins, said, captures, facts, unread(tree, known), counted)
+    facts, count_operations = directions(tree, said, known), operation_counter(source, plain, wraparound)
+    return Analysed(source, tree, specs, said, captures, facts, write_only(tree, known), count_operations)
 
 
 def generate(analysed: Analysed, target: str, debug: bool) -> Program:
@@ -106,44 +106,45 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
         outs = [name for name, how in analysed.declared.items() if how == "OUT"]
         tree, sites = check(track(tree, outs) if outs else tree)
     dialect = DIALECTS[target]
-    tree, notes = (tree, Notes()) if debug else by_indices(tree, dialect.blocks)
+    tree, remarks = (tree, Remarks()) if debug else by_indices(tree, dialect.blocks)
     tree = _without_unused(verify(sequence(tree)))
-    pins = {path: kind for path, kind in analysed.pins.items() if path in dict(tree.kernel.params)}
-    text, entry, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, pins)
+    used = dict(tree.kernel.params)
+    specs = {path: found for path, found in analysed.specializations.items() if path in used}
+    text, entry, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
     facts = analysed.directions
-    tested = tuple(x for x in extents(tree.kernel) if not in_memory(x, facts))
+    tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, facts))
     return Program(
-        analysed.source.name, text, entry, tree.kernel.params, facts, sites, analysed.captures, pins, False,
-        analysed.unread, tested, analysed.counted, tuple(sorted(notes | divided)),
+        analysed.source.name, text, entry, tree.kernel.params, facts, sites, analysed.captures, specs, False,
+        analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
     )  # fmt: skip
 
 
-def counter(
+def operation_counter(
     source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
-) -> Callable[[Mapping[str, Any]], Count]:
+) -> CountOperations:
     """What counts a launch by numbers and shapes of its parameters. The tree is made when it is first asked
     for: variants outlive it."""
-    made: list[Tree] = []
+    trees: list[Tree] = []
 
-    def counted(values: Mapping[str, Any]) -> Count:
-        if not made:
-            made.append(infer(source, _apart(params)[0], wraparound)[0])
-        return count(made[0], values)
+    def count_operations(values: Mapping[str, Any]) -> OperationCounts:
+        if not trees:
+            trees.append(infer(source, _split_types(params)[0], wraparound)[0])
+        return count(trees[0], values)
 
-    return counted
+    return count_operations
 
 
-def _apart(params: Sequence[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, Pins]]:
+def _split_types(params: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str, Specializations]]:
     """The types without their promises, and those by path."""
-    pins: dict[str, Pins] = {}
+    specs: dict[str, Specializations] = {}
 
-    def without_pins(path: str, kind: Any) -> Any:
-        if not isinstance(kind, ArrayType) or not kind.pins:
+    def plain(path: str, kind: Any) -> Any:
+        if not isinstance(kind, ArrayType) or not kind.specializations:
             return kind
-        pins[path] = kind.pins
-        return replace(kind, pins=())
+        specs[path] = kind.specializations
+        return replace(kind, specializations=())
 
-    return [(name, transform(name, kind, without_pins)) for name, kind in params], pins
+    return [(name, transform(name, kind, plain)) for name, kind in params], specs
 
 
 def _without_unused(tree: Tree) -> Tree:

@@ -2,7 +2,7 @@
 
 `t = a.reshape(n, -1)` of a strided array has strides, which are found while the kernel runs, or its elements
 are found by a division of their number. Where an access says all indices, axes of both shapes that have as
-many elements are told by symbols (`split.groups`), and what isn't merged needs no division. What is merged is
+many elements are told by symbols (`split.reshape_groups`), and what isn't merged needs no division. What is merged is
 divided here if it is the variable of a loop, whose digits `split` counts; anything else is left to the
 strides, which may fit. Release mode only: an index that leaves the view isn't seen here.
 """
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .delinearization import ONE, Product, Symbol, Symbols, counts, groups
+from .delinearization import ONE, Product, Symbol, Symbols, counts, reshape_groups
 from .infer_names import WHOLE
 from .ir import (
     INDEX,
@@ -40,7 +40,7 @@ from .ir import (
 )
 from .promotion import binary, constant
 
-Notes = dict[tuple[int, str], None]  # (line, what became of what stands there), in order
+Remarks = dict[tuple[int, str], None]  # (line, what became of what stands there), in order
 _NUMBERED = "an element of a reshape, by its strides where they fit, else its number is divided: "
 _UNEVEN, _OTHER = (
     "the sizes don't divide each other",
@@ -49,17 +49,17 @@ _UNEVEN, _OTHER = (
 _AWAY, _EFFECT = "it was cut, reshaped again or handed on", "an index calls a function"
 
 
-def by_indices(tree: Tree, blocks: bool) -> tuple[Tree, Notes]:
+def by_indices(tree: Tree, blocks: bool) -> tuple[Tree, Remarks]:
     """The tree with accesses to the arrays themselves where that needs no division but of loop variables, and
     what to say about each of them. `blocks`: iterations come in blocks, not in threads of their own."""
-    notes: Notes = {}
-    made = [_Function(f, notes, blocks).made() for f in (*tree.functions, tree.kernel)]
-    return Tree(made[-1], tuple(made[:-1])), notes
+    remarks: Remarks = {}
+    made = [_Function(f, remarks, blocks).made() for f in (*tree.functions, tree.kernel)]
+    return Tree(made[-1], tuple(made[:-1])), remarks
 
 
 class _Function:
-    def __init__(self, function: Function, notes: Notes, blocks: bool):
-        self.function, self.notes = function, notes
+    def __init__(self, function: Function, remarks: Remarks, blocks: bool):
+        self.function, self.remarks = function, remarks
         nodes = [n for s in function.body for n in walk(s)]
         self.some = any(getattr(getattr(n, "type", None), "over", None) is not None for n in nodes)
         sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
@@ -94,7 +94,7 @@ class _Function:
             found = _EFFECT if any(map(_has_effect, index)) else self.indices(reshape, array, index)
         numbered = isinstance(found, str)
         said = f"{_NUMBERED}{found}" if numbered else "an element of a reshape, by the indices of the array"
-        self.notes[node.loc.line, said] = None
+        self.remarks[node.loc.line, said] = None
         return node if numbered else replace(node, array=reshape.array, index=found)  # type: ignore[union-attr]
 
     def reshape(self, array: Any) -> Reshape | None:
@@ -114,7 +114,7 @@ class _Function:
         source = [n for n in sizes if n is not None]
         target = _target(symbols, e, source)
         found: list[Any] = []
-        for left, right in groups(source, target, _total, Product.over):
+        for left, right in reshape_groups(source, target, _total, Product.over):
             axes, given = own[left], index[right]
             if len(axes) == 1:
                 found.append(self.number(e, view, right, given))

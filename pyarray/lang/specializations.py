@@ -15,7 +15,7 @@ LINE = 64  # elements: the longest vectors of today have as many
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Pin:
+class Specialization:
     """A promise about one axis: its `size` and its `stride` (bytes) are these, or, where they are None, its
     size is a multiple of `multiple`."""
 
@@ -36,10 +36,10 @@ class Pin:
         return min(whole & -whole, LINE) if whole else LINE
 
 
-Pins = tuple[Pin, ...]
+Specializations = tuple[Specialization, ...]
 
 
-def encode(pins: Iterable[Pin]) -> int:
+def encode(specs: Iterable[Specialization]) -> int:
     """The pins as one number, 0 for none: equal for equal promises, whoever made them.
 
     >>> encode([]), decode(encode([Pin(1, 3, 8)]))
@@ -47,28 +47,29 @@ def encode(pins: Iterable[Pin]) -> int:
     """
     records = [
         _RECORD.pack(-1 if p.size is None else p.size, p.stride or 0, p.multiple, p.axis + 1)
-        for p in sorted(pins, key=lambda p: p.axis)
+        for p in sorted(specs, key=lambda p: p.axis)
         if p.size is not None or p.multiple != 1
     ]
     return int.from_bytes(b"".join(records), "little")
 
 
-def decode(number: int) -> Pins:
+def decode(number: int) -> Specializations:
     """The pins that `encode` made the number from."""
     count = -(-number.bit_length() // (8 * _RECORD.size))
     data = number.to_bytes(count * _RECORD.size, "little")
-    pins = []
+    specs = []
     for size, stride, multiple, axis in _RECORD.iter_unpack(data):
-        pins.append(Pin(axis - 1, None, None, multiple) if size < 0 else Pin(axis - 1, size, stride))
-    return tuple(pins)
+        fixed = (size, stride) if size >= 0 else (None, None, multiple)
+        specs.append(Specialization(axis - 1, *fixed))
+    return tuple(specs)
 
 
-def fold(pins: Pins, view: str, ndim: int, itemsize: int, strided: bool) -> list[str]:
+def fold(specs: Specializations, view: str, ndim: int, itemsize: int, strided: bool) -> list[str]:
     """C statements that write the promises into the struct `view`, where the compiler takes them for
     constants."""
-    sizes = _sizes(pins, ndim, itemsize, strided)
+    sizes = _sizes(specs, ndim, itemsize, strided)
     lines = [f"{view}.n{axis} = {size};" for axis, size in sorted(sizes.items())]
-    for p in pins:
+    for p in specs:
         if p.size is None and p.axis not in sizes:
             lines.append(f"{view}.n{p.axis} = {view}.n{p.axis} / {p.multiple} * {p.multiple};")
         elif strided and p.stride is not None:
@@ -76,10 +77,10 @@ def fold(pins: Pins, view: str, ndim: int, itemsize: int, strided: bool) -> list
     return lines
 
 
-def _sizes(pins: Pins, ndim: int, itemsize: int, strided: bool) -> dict[int, int]:
+def _sizes(specs: Specializations, ndim: int, itemsize: int, strided: bool) -> dict[int, int]:
     """Sizes that the pins say: those pinned, and, where there are no gaps, the one that a stride implies."""
-    sizes = {p.axis: p.size for p in pins if p.size is not None}
-    for p in () if strided else pins:
+    sizes = {p.axis: p.size for p in specs if p.size is not None}
+    for p in () if strided else specs:
         inner = [axis for axis in range(p.axis + 1, ndim) if axis not in sizes]
         known = itemsize
         for axis in range(p.axis + 1, ndim):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType, bool_, int64, named_dtype
-from .specializations import Pins
+from .specializations import Specializations
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class ScalarType:
 @dataclass(frozen=True, slots=True)
 class ArrayType:
     """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
-    time. `pins` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
+    time. `specializations` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
     any. `over`: it is a view of a reshape of an array of that type, whose strides may not fit; its elements
     are found by their number there where they don't."""
 
     dtype: DType
     ndim: int
     strided: bool
-    pins: Pins = ()
+    specializations: Specializations = ()
     over: ArrayType | None = None
 
     def __str__(self) -> str:

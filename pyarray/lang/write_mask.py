@@ -18,7 +18,7 @@ LOW, MASK = "!low", "!mask"  # what hidden parameters are called after the array
 _LOW, _MASK = ScalarType(uint64), ArrayType(bool_, 1, False)
 
 
-def grain(itemsize: int, kind: str) -> int:
+def mask_itemsize(itemsize: int, kind: str) -> int:
     """Bytes per entry of a mask: elements start at multiples of it."""
     return itemsize // 2 if kind == "c" else itemsize
 

@@ -20,7 +20,7 @@ from ..jit.kernel import Kernel, from_text
 from ..jit.launch import make_bound_launch
 from ..jit.launch_state import launch_state
 from ..kernels.reduce.reduce import pieces_of
-from ..lang.emit_noalias import APART
+from ..lang.emit_noalias import NO_ALIAS
 from ..locks import new_lock
 from ..memory.buffer import Buffer
 from .fast_calls import allocator
@@ -48,7 +48,7 @@ def kernel_of(made: KernelText, grid: bool) -> Kernel:
     with _lock:
         found = _kernels.get((made.text, grid))
         if found is None:
-            flags = () if grid else (APART,)  # results have memory of their own
+            flags = () if grid else (NO_ALIAS,)  # results have memory of their own
             found = _kernels.add((made.text, grid), from_text(made.name, made.text, dict(made.scope), flags))
         return found
 

@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
 
-from ..lang.delinearization import groups
+from ..lang.delinearization import reshape_groups
 from .sizes import ONE, ZERO, product, quotient, same
 
 Index = tuple[sympy.Expr, ...]
@@ -69,7 +69,7 @@ def reshaped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index
     """The index into an array of shape `target` of the element that `index` means in one of shape `shape`,
     both in C order. Splits digits."""
     found: list[sympy.Expr] = []
-    for source, wanted in groups(shape, target, product, quotient):
+    for source, wanted in reshape_groups(shape, target, product, quotient):
         part = digits.current(index[source])
         if len(part) == 1 and len(target[wanted]) == 1:
             found += part

@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from ..dtypes import BY_NAME
 from ..jit.bounded_cache import BoundedCache
-from ..lang.markers import known, ndrange, unordered
+from ..lang.markers import kernel_math, ndrange, unordered
 from . import operators, views
 from .eligible import range_of
 from .fusion import Fusion
@@ -268,7 +268,7 @@ class Writer:
         if "{c}" in text:
             values["c"] = self._operand(node, node.args[0], index, "bool")
         for name in _called(text):
-            self.scope[name] = getattr(known, name)
+            self.scope[name] = getattr(kernel_math, name)
         return f"{cast}({text.format(*positional, **values)})"
 
     def _created(self, node: Node, index: Index) -> str:

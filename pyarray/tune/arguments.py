@@ -216,7 +216,7 @@ class Compiler:
             checked = self._run(self.kernel((*config.flags, *hasty), True)._compile(bound, True), bound)
         arrays = {p.name for p, a in bound.pairs if isinstance(a, ndarray)}
         directions = {n: how for n, how in program.directions.items() if n in arrays}
-        return Prepared(run, checked, directions, program.unread)
+        return Prepared(run, checked, directions, program.write_only)
 
     def _run(self, variant: Variant, bound: BoundArguments) -> Callable[[], Any]:
         slots, launch, sites = tuple(bound.slots()), variant.launch, variant.program.sites

@@ -42,7 +42,7 @@ def inside(name: str, path: str) -> bool:
 
 class Arguments:
     """The arrays of a call, by path, while candidates run on them. `restore` None infers what is saved; names
-    of parameters say it, and then nothing else is. `zeroed` are set to zero before each run; `unread` are
+    of parameters say it, and then nothing else is. `zeroed` are set to zero before each run; `write_only` are
     those that no candidate reads.
 
     `save` before the first run, `prepare` before each, `put_back` at the end. `comparable` says whether every
@@ -55,7 +55,7 @@ class Arguments:
         directions: Mapping[str, str],
         restore: Sequence[str] | None,
         zeroed: Sequence[str],
-        unread: Collection[str] = (),
+        write_only: Collection[str] = (),
     ):
         self.arrays = {name: a for name, a in arrays.items() if a._size}
         self.written = [n for n in self.arrays if directions.get(n) in _WRITES or n in zeroed]
@@ -68,7 +68,7 @@ class Arguments:
         self.comparable = all(directions.get(n) == "OUT" or n in names or n in zeroed for n in self.written)
         self._filled = [] if off else [n for n in self._results(directions) if n not in names]
         self._targets = _distinct([self.arrays[n] for n in names])
-        self._kept = all(n in unread and not self._shared(n) for n in names)
+        self._kept = all(n in write_only and not self._shared(n) for n in names)
         self._saved: list[tuple[ndarray, ndarray]] = []
         self._before: list[tuple[ndarray, ndarray]] = []
 

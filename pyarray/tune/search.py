@@ -41,13 +41,13 @@ LATE = "not timed"  # how the reason begins of a candidate that was left out
 @dataclass(frozen=True)
 class Prepared:
     """A compiled candidate: `run()` launches it, `checked()` does so with bounds checks and raises what they
-    find (None: it has none). `directions` are those of its arrays, by name; `unread` it writes and never
+    find (None: it has none). `directions` are those of its arrays, by name; `write_only` it writes and never
     reads."""
 
     run: Callable[[], Any]
     checked: Callable[[], Any] | None
     directions: Mapping[str, str]
-    unread: frozenset[str] = frozenset()
+    write_only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ class Search:
             return
         directions = merged(p.directions for p in self._prepared.values())
         options = self.options
-        unread = frozenset.intersection(*(p.unread for p in self._prepared.values()))
-        arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed, unread)
+        write_only = frozenset.intersection(*(p.write_only for p in self._prepared.values()))
+        arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed, write_only)
         try:
             arguments.save()
         except OutOfMemoryError as error:

@@ -122,8 +122,8 @@ def test_when_runs_need_nothing_between_them(device):
     out, v = arrays(device)
     how = {"out": "INOUT", "v": "IN"}
 
-    def repeatable(unread, out=out, zeroed=()):
-        return Arguments({"out": out, "v": v}, how, None, zeroed, unread).repeatable
+    def repeatable(write_only, out=out, zeroed=()):
+        return Arguments({"out": out, "v": v}, how, None, zeroed, write_only).repeatable
 
     assert repeatable({"out"})
     assert not repeatable(())

@@ -14,7 +14,7 @@ from tune_tools import Clock, configs, own_store, tuned  # noqa: F401  (a fixtur
 
 import pyarray as pa
 from pyarray import config
-from pyarray.lang.parse import defined
+from pyarray.lang.parse import function_from_text
 from pyarray.tune import artifact as tune_artifact
 from pyarray.tune import key as tune_key
 from pyarray.tune import store as tune_store
@@ -128,7 +128,7 @@ def named({name}, block: pa.constexpr):
         {name}[i] = {name}[i] + 1 + 0 * block
 """
     scope = {"pa": pa}
-    t = tuned(pa.kernel(defined("named", text, scope)), 1, 2, key=[name], artifact_name="named")
+    t = tuned(pa.kernel(function_from_text("named", text, scope)), 1, 2, key=[name], artifact_name="named")
     a = pa.zeros(3, device=device)
     assert t.results(**{name: a})[0].reason == "not tried"
     for _ in range(2):

@@ -10,7 +10,7 @@ from kernel_tools import on
 
 import pyarray as pa
 from pyarray.jit import variants
-from pyarray.lang.specializations import Pin, decode, encode
+from pyarray.lang.specializations import Specialization, decode, encode
 
 
 def make():
@@ -233,7 +233,7 @@ pins = st.dictionaries(st.integers(0, 63), st.one_of(st.tuples(numbers, numbers.
 @given(pins)
 def test_pins_as_a_number(chosen):
     made = [
-        Pin(axis, *x) if isinstance(x, tuple) else Pin(axis, multiple=x + 2 if x < 9 else x)
+        Specialization(axis, *(x if isinstance(x, tuple) else (None, None, x + 2 if x < 9 else x)))
         for axis, x in sorted(chosen.items())
     ]
     assert list(decode(encode(reversed(made)))) == made

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
 import pyarray.torch.backend  # noqa: E402
-from pyarray.lang.emit_noalias import APART  # noqa: E402
+from pyarray.lang.emit_noalias import NO_ALIAS  # noqa: E402
 from pyarray.torch import fused_kernel, product_cost  # noqa: E402
 from pyarray.torch.backend import watching  # noqa: E402
 
@@ -254,7 +254,7 @@ def test_kernels_are_compiled_before_they_are_launched():
     fused_kernel._ahead.shutdown()
     fused_kernel._ahead = ThreadPoolExecutor(2)
     assert backward.kernel.cache_info()["variants"] == 1
-    assert backward.kernel.flags == (APART,)
+    assert backward.kernel.flags == (NO_ALIAS,)
 
 
 def test_reshapes_that_fit_have_no_division():

@@ -102,9 +102,9 @@ NUMBERED = [
 ]
 
 
-def notes(k, target, array=CUBE, debug=False):
+def remarks(k, target, array=CUBE, debug=False):
     found = lower(k.source_text, [("out", OUT), ("a", array), ("n", NUMBER)], target, debug)
-    return [text for _, text in found.notes], found.text
+    return [text for _, text in found.remarks], found.text
 
 
 def loops(text):
@@ -114,56 +114,56 @@ def loops(text):
 
 @pytest.mark.parametrize(("target", "how"), [("cpu", ROWS), ("cuda", THREAD)])
 def test_merged_axes_are_digits_of_the_loop(target, how):
-    said, text = notes(merged, target)
+    said, text = remarks(merged, target)
     assert said == [f"loop over j at 1 | {how}", OWN]
     assert "numbered_" not in loops(text)
 
 
 @pytest.mark.parametrize("target", ["cpu", "hip"])
 def test_axes_that_stay_divide_nothing(target):
-    said, text = notes(cut, target)
+    said, text = remarks(cut, target)
     assert said == [OWN]
     assert not re.search(r"numbered_|pa_shape_over|pa_mod|pa_floordiv", loops(text))
 
 
 def test_the_size_that_is_left_is_a_product():
-    said, _ = notes(left, "cpu")
+    said, _ = remarks(left, "cpu")
     assert said == ["loop over i: its divisions stay: its iterations have loops of their own", OWN]
-    said, _ = notes(left, "hip")
+    said, _ = remarks(left, "hip")
     assert said == ["loop over i at 1 | a.shape[1]: one division a digit in each thread", OWN]
 
 
 @pytest.mark.parametrize(("target", "how"), [("cpu", ROWS), ("cuda", THREAD)])
 def test_reduced_axes_are_split(target, how):
-    said, _ = notes(summed, target)
+    said, _ = remarks(summed, target)
     team = "loop over k: its divisions stay: a team of threads shares the iteration around it"
     last = team if target == "cuda" else f"loop over k at 1 | {ROWS}"
     assert said == [f"loop over j at 1 | {how}", OWN, last, OWN]
 
 
 def test_arrays_of_any_shapes_are_walked_together():
-    said = lower(together.source_text, [("out", OUT), ("a", CUBE), ("b", CUBE)], "cpu").notes
+    said = lower(together.source_text, [("out", OUT), ("a", CUBE), ("b", CUBE)], "cpu").remarks
     places = "a.shape[2] | a.shape[1] * a.shape[2], and at 1 | b.shape[2] | b.shape[1] * b.shape[2]"
     assert said[0][1] == f"loop over i at 1 | {places}: rows, in which the digits are counted"
 
 
 @pytest.mark.parametrize(("k", "why"), NUMBERED)
 def test_numbered(k, why):
-    said, text = notes(k, "cpu")
+    said, text = remarks(k, "cpu")
     assert [line for line in said if line.endswith(why)]
     assert "numbered_f32_3s(" in text
 
 
 @pytest.mark.parametrize("k", [merged, uneven, handed])
 def test_contiguous_arrays_are_only_views(k):
-    said, text = notes(k, "cpu", DENSE)
+    said, text = remarks(k, "cpu", DENSE)
     assert not said
     assert "numbered_" not in text
     assert "pa_shape_strides" not in text
 
 
 def test_debug_mode_has_the_strides_or_the_number():
-    said, text = notes(merged, "cpu", debug=True)
+    said, text = remarks(merged, "cpu", debug=True)
     assert not said
     assert "numbered_f32_3s(" in text
 

@@ -5,7 +5,7 @@ import pytest
 
 from pyarray.dtypes import bool_, float32, float64
 from pyarray.jit.kernel import kernel
-from pyarray.lang.emit_noalias import APART
+from pyarray.lang.emit_noalias import NO_ALIAS
 from pyarray.lang.ir import ArrayType
 from pyarray.lang.markers import unordered
 from pyarray.lang.pipeline import lower
@@ -43,7 +43,7 @@ def test_any_byte_but_0_is_true(value):
     assert out[0] == 6
 
 
-@kernel(flags=(APART,))
+@kernel(flags=(NO_ALIAS,))
 def shifted(out, x):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
@@ -54,4 +54,4 @@ def test_a_promise_of_separate_memory():
     """The other way through the loop is dead code."""
     matrix = ArrayType(float32, 2, False)
     text = lower(shifted.source_text, [("out", matrix), ("x", matrix)], "cpu").text
-    assert "if (PA_APART || env->apart) kernel_shifted_apart0" in text
+    assert "if (PA_NO_ALIAS || env->no_alias) kernel_shifted_noalias0" in text

@@ -20,7 +20,7 @@ from ...array_views import repetition
 from ...dtypes import DType, bool_, float32, float64
 from ...jit.kernel import Func, func
 from ...kernels.elementwise.elementwise import MapOp, launch_map
-from ...lang.markers import known as language
+from ...lang.markers import kernel_math as language
 from ...memory.buffer import Buffer
 
 PYTHON = (bool, int, float, complex)

@@ -13,7 +13,7 @@ from ...dtypes import bool_, uint8
 from ...jit.kernel import func
 from ...kernels.elementwise.elementwise import MapOp, contiguous
 from ...kernels.index.bit_packing import bits_of, bytes_of
-from ...lang.markers import known as k
+from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute
 from ..standard.elementwise import not_equal
 from ..standard.manipulation import moveaxis

@@ -14,7 +14,7 @@ from ...dtypes import bool_, complex64, float32, float64, result_type
 from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
-from ...lang.markers import known as k
+from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute, operands_of, place_of
 from ..standard import elementwise
 from ..standard.creation import full

@@ -8,7 +8,7 @@ from typing import Any
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import DType, asdtype, float64, int32, int64
-from ...lang.markers import known as k
+from ...lang.markers import kernel_math as k
 from ..standard.data_types import finfo
 from ..standard.elementwise import clip, equal, logical_or, multiply, row
 from ..standard.searching import where

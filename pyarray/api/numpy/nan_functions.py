@@ -13,7 +13,7 @@ from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp
-from ...lang.markers import known
+from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute, compute_out
 from ..libraries.dispatch import real_of
 from ..standard import scans, searching, statistical
@@ -266,11 +266,7 @@ def _square(x: Any, mean: Any) -> Any:
 
 
 def _complex_square(x: Any, mean: Any) -> Any:
-    return (
-        0.0
-        if x != x
-        else known.real(x - mean) * known.real(x - mean) + known.imag(x - mean) * known.imag(x - mean)
-    )
+    return 0.0 if x != x else k.real(x - mean) * k.real(x - mean) + k.imag(x - mean) * k.imag(x - mean)
 
 
 _SQUARE = {
@@ -279,7 +275,7 @@ _SQUARE = {
 }
 _LAST = {
     "nanvar": MapOp("nanvar", func(lambda total, left: total / left if left > 0 else math.nan)),
-    "nanstd": MapOp("nanstd", func(lambda total, left: known.sqrt(total / left) if left > 0 else math.nan)),
+    "nanstd": MapOp("nanstd", func(lambda total, left: k.sqrt(total / left) if left > 0 else math.nan)),
 }
 
 

@@ -12,7 +12,7 @@ from ...dtypes import float64
 from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM, ReduceOp
-from ...lang.markers import known as k
+from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute
 from ..libraries.dispatch import lifted, real_of
 from ..standard.creation import eye, zeros

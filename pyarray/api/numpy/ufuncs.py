@@ -11,7 +11,7 @@ from ...array_convert import asarray
 from ...dtypes import complex128, float32, float64, result_type
 from ...jit.kernel import func
 from ...jit.replay import replayable
-from ...lang.markers import known as k
+from ...lang.markers import kernel_math as k
 from ..core.ufunc import operands_of
 from ..standard import elementwise
 from ..standard.elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, row, trunc

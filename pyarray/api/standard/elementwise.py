@@ -19,7 +19,7 @@ from ...jit.kernel import Func, func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
-from ...lang.markers import known as k
+from ...lang.markers import kernel_math as k
 from ..core.fast_path import Function, make_function
 from ..core.ufunc import POWERS, Power, Row, compute, holds, operands_of
 

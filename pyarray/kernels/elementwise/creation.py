@@ -9,7 +9,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float32, float64, uint64
 from ...jit.kernel import Kernel, from_text
-from ...lang.markers import known, ndrange
+from ...lang.markers import kernel_math, ndrange
 from ..scan.nonzero import bits
 
 
@@ -90,9 +90,9 @@ def _line_kernel(kind: DType, divided: bool, whole: bool) -> Kernel:
         x = {value}
         if i == last:
             x = stop
-        out[i] = {"known.floor(x)" if whole else "x"}
+        out[i] = {"kernel_math.floor(x)" if whole else "x"}
 """
-    return from_text("line", text, {"kind": kind, "known": known})
+    return from_text("line", text, {"kind": kind, "kernel_math": kernel_math})
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.

@@ -12,16 +12,16 @@ from typing import Any
 
 from ...dtypes import float64, int64, uint64
 from ...jit.kernel import func
-from ...lang.markers import known
+from ...lang.markers import kernel_math
 
 
 @func
 def _nearest(x: Any, y: Any) -> Any:
     """The integer nearest to x / y and what it leaves, for int64 and y other than -1, 0 and 1."""
     inverse = 0.0 if y == 0 or y == 1 or y == -1 else 1.0 / float64(y)
-    q = int64(known.round(float64(x) * inverse))
+    q = int64(kernel_math.round(float64(x) * inverse))
     r = x - q * y
-    more = int64(known.round(float64(r) * inverse))
+    more = int64(kernel_math.round(float64(r) * inverse))
     return q + more, r - more * y
 
 
@@ -46,9 +46,9 @@ HALF = uint64(1 << 63)
 def _nearest_unsigned(x: Any, y: Any) -> Any:
     """The same for uint64 and 1 < y < 2**63; what is left is an int64."""
     inverse = 0.0 if y < 2 else 1.0 / float64(y)
-    q = uint64(known.round(float64(x) * inverse))
+    q = uint64(kernel_math.round(float64(x) * inverse))
     r = int64(x - q * y)
-    more = int64(known.round(float64(r) * inverse))
+    more = int64(kernel_math.round(float64(r) * inverse))
     return q + uint64(more), r - more * int64(y)
 
 

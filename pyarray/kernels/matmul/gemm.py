@@ -25,7 +25,7 @@ from ..elementwise.elementwise import apart
 from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
 from .gemm_epilogue import Addends, Last, last_text, slots_of
 from .gemm_mma import Tile, in_chunks, tile_for
-from .gemm_types import counted, macros
+from .gemm_types import gemm_operations, macros
 from .gemv import gemv
 
 SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
@@ -202,7 +202,13 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     else:
         text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
     return Program(
-        "matmul", text, entry, tuple(params), directions, sites, counted=partial(counted, last is not None)
+        "matmul",
+        text,
+        entry,
+        tuple(params),
+        directions,
+        sites,
+        count_operations=partial(gemm_operations, last is not None),
     )
 
 

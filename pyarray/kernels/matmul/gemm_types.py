@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...dtypes import DType
-from ...lang.operation_counts import Count
+from ...lang.operation_counts import OperationCounts
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
 _TYPES = {
@@ -43,10 +43,10 @@ def macros(dtype: DType, out: DType) -> str:
     return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
 
 
-def counted(last: bool, values: Mapping[str, Any]) -> Count:
+def gemm_operations(last: bool, values: Mapping[str, Any]) -> OperationCounts:
     """A product by the shapes of a, b and c, a multiplication and an addition each; `last`: with something
     done to each result, which isn't counted."""
     results = math.prod(values["c"])
     loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
     said = ("what is done to each result is not counted",) if last else ()
-    return Count(2 * values["a"][-1] * results, loads, {"c": results}, results, said)
+    return OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, said)

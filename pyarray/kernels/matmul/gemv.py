@@ -16,7 +16,7 @@ from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
 from ..workspace import scratch
 from .gemm_epilogue import slots_of
-from .gemm_types import counted, macros
+from .gemm_types import gemm_operations, macros
 
 THREADS = 256  # of a block
 WARPS = THREADS // 32
@@ -105,7 +105,8 @@ typedef struct {{
     sites = tuple(Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     entry = "kernel_gemv=0;kernel_gemv_total=1"
-    return Program("matmul", text, entry, tuple(params), directions, sites, counted=partial(counted, False))
+    count = partial(gemm_operations, False)
+    return Program("matmul", text, entry, tuple(params), directions, sites, count_operations=count)
 
 
 _KERNEL = TextKernel("matvec", _program)

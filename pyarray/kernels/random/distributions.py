@@ -12,7 +12,7 @@ from typing import Any
 from ...array import ndarray
 from ...dtypes import uint32
 from ...jit.kernel import Kernel, from_text, func
-from ...lang.markers import known, ndrange
+from ...lang.markers import kernel_math, ndrange
 from .gamma_variates import attempts
 from .rng_math import exp, log, log1p, log_binomial, normal_quantile
 from .variates import binomial, lognormal, poisson, two_inside
@@ -60,7 +60,7 @@ def gumbel(loc: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
 
 @func
 def rayleigh(scale: Any, at: Any, stream: Any, key: Any) -> Any:
-    return scale * known.sqrt(-2.0 * log(uniform(at, stream, key)))
+    return scale * kernel_math.sqrt(-2.0 * log(uniform(at, stream, key)))
 
 
 @func
@@ -85,15 +85,15 @@ def triangular(left: Any, mode: Any, right: Any, at: Any, stream: Any, key: Any)
     u = uniform(at, stream, key)
     width = right - left
     if u * width <= mode - left:
-        return left + known.sqrt(u * width * (mode - left))
-    return right - known.sqrt((1.0 - u) * width * (right - mode))
+        return left + kernel_math.sqrt(u * width * (mode - left))
+    return right - kernel_math.sqrt((1.0 - u) * width * (right - mode))
 
 
 @func
 def geometric(p: Any, at: Any, stream: Any, key: Any) -> Any:
     if p >= 1.0:
         return 1.0
-    return min(max(known.ceil(log(uniform(at, stream, key)) / log1p(-p)), 1.0), HIGHEST)
+    return min(max(kernel_math.ceil(log(uniform(at, stream, key)) / log1p(-p)), 1.0), HIGHEST)
 
 
 # ---- several variates of one place
@@ -109,7 +109,7 @@ def standard_cauchy(at: Any, stream: Any, key: Any) -> Any:
 def standard_t(df: Any, at: Any, stream: Any, key: Any) -> Any:
     u, _ = two_inside(at, uint32(1 << 31), stream, key)
     x, y = attempts(0.5 * df, at, uint32(0), stream, key)
-    return normal_quantile(u) * known.sqrt(0.5 * df / x) * exp(-0.5 * y)
+    return normal_quantile(u) * kernel_math.sqrt(0.5 * df / x) * exp(-0.5 * y)
 
 
 @func
@@ -126,7 +126,7 @@ def noncentral_chisquare(df: Any, nonc: Any, at: Any, stream: Any, key: Any) -> 
     square = 0.0
     if df > 1.0:
         u, _ = two_inside(at, uint32(0), stream, key)
-        z = normal_quantile(u) + known.sqrt(nonc)
+        z = normal_quantile(u) + kernel_math.sqrt(nonc)
         square = z * z
         shape = 0.5 * (df - 1.0)
     elif nonc > 0.0:
@@ -151,7 +151,7 @@ def wald(mean: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
     y = mean * z * z
     if y == 0.0:
         return mean
-    root = y + known.sqrt(y * y + 4.0 * scale * y)
+    root = y + kernel_math.sqrt(y * y + 4.0 * scale * y)
     x = mean * (4.0 * scale * y / (root * root))
     return x if v * (mean + x) <= mean else mean * (mean / x)
 
@@ -160,11 +160,11 @@ def wald(mean: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
 def arc_cosine(x: Any) -> Any:
     """acos(x) as twice the arc tangent of sqrt((1 - x) / (1 + x)), whose angle is halved twice for the Taylor
     series."""
-    t = known.sqrt(max(1.0 - x, 0.0) / max(1.0 + x, 1e-300))
+    t = kernel_math.sqrt(max(1.0 - x, 0.0) / max(1.0 + x, 1e-300))
     far = t > 1.0
     t = 1.0 / t if far else t
-    t = t / (1.0 + known.sqrt(1.0 + t * t))
-    t = t / (1.0 + known.sqrt(1.0 + t * t))
+    t = t / (1.0 + kernel_math.sqrt(1.0 + t * t))
+    t = t / (1.0 + kernel_math.sqrt(1.0 + t * t))
     z = t * t
     r = 1 / 17 - z * (1 / 19 - z * (1 / 21 - z * (1 / 23 - z / 25)))
     r = 1 / 9 - z * (1 / 11 - z * (1 / 13 - z * (1 / 15 - z * r)))
@@ -181,10 +181,10 @@ def vonmises(mu: Any, kappa: Any, at: Any, stream: Any, key: Any) -> Any:
     if kappa < 1e-8:
         angle = PI * (2.0 * uniform(at, stream, key) - 1.0)
     elif kappa > 1e6:  # nearly normal
-        angle = min(max(normal_quantile(uniform(at, stream, key)) / known.sqrt(kappa), -PI), PI)
+        angle = min(max(normal_quantile(uniform(at, stream, key)) / kernel_math.sqrt(kappa), -PI), PI)
     else:
-        r = 1.0 + known.sqrt(1.0 + 4.0 * kappa * kappa)
-        rho = (r - known.sqrt(2.0 * r)) / (2.0 * kappa)
+        r = 1.0 + kernel_math.sqrt(1.0 + 4.0 * kappa * kappa)
+        rho = (r - kernel_math.sqrt(2.0 * r)) / (2.0 * kappa)
         s = (1.0 + rho * rho) / (2.0 * rho) if kappa > 1e-5 else 1.0 / kappa + kappa
         done = False
         while not done:
@@ -201,7 +201,7 @@ def vonmises(mu: Any, kappa: Any, at: Any, stream: Any, key: Any) -> Any:
                     done = True
                     angle = arc_cosine(w) if u >= 0.5 else -arc_cosine(w)
     angle += mu
-    return angle - 2.0 * PI * known.floor((angle + PI) / (2.0 * PI))
+    return angle - 2.0 * PI * kernel_math.floor((angle + PI) / (2.0 * PI))
 
 
 @func
@@ -227,7 +227,7 @@ def logseries(p: Any, at: Any, stream: Any, key: Any) -> Any:
             q = -expm1(log1p(-p) * u)
             k = 1.0 if v >= q else 2.0
             if v <= q * q:
-                k = min(known.floor(1.0 + log(v) / log(q)), HIGHEST)
+                k = min(kernel_math.floor(1.0 + log(v) / log(q)), HIGHEST)
     return k
 
 
@@ -246,7 +246,7 @@ def zipf(a: Any, at: Any, stream: Any, key: Any) -> Any:
     while not done:
         u, v = two_inside(at, attempt, stream, key)
         attempt += uint32(1)
-        k = known.floor(exp(-log(u * (1.0 - least) + least) / less))
+        k = kernel_math.floor(exp(-log(u * (1.0 - least) + least) / less))
         if k >= 1.0 and k <= HIGHEST:
             t = less * (log(1.0 + 1.0 / k) if k < 4.0 else log1p(1.0 / k))
             done = v * k * expm1(t) / (b - 1.0) <= exp(t) / b
@@ -264,7 +264,7 @@ def log_hypergeometric(k: Any, good: Any, bad: Any, sample: Any) -> Any:
 def good_ones(good: Any, bad: Any, sample: Any, at: Any, stream: Any, key: Any) -> Any:
     """Hypergeometric by inversion that goes out from the mode to both sides, for sample <= half of all."""
     low, high = max(0.0, sample - bad), min(sample, good)
-    mode = min(max(known.floor((sample + 1.0) * (good + 1.0) / (good + bad + 2.0)), low), high)
+    mode = min(max(kernel_math.floor((sample + 1.0) * (good + 1.0) / (good + bad + 2.0)), low), high)
     u = uniform(at, stream, key)
     up = exp(log_hypergeometric(mode, good, bad, sample))
     down = up

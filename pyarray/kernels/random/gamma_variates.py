@@ -12,7 +12,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, uint32, uint64
 from ...jit.kernel import Kernel, from_text, func
-from ...lang.markers import known
+from ...lang.markers import kernel_math
 from ..elementwise.elementwise import assign
 from ..workspace import scratch
 from .rng import HEAD, Place
@@ -55,7 +55,7 @@ def first_attempt(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
     d = center(shape)
     u, v = two_inside(at, lane, stream, key)
     z = normal_quantile(v)
-    t = 1.0 + 1.0 / known.sqrt(9.0 * d) * z
+    t = 1.0 + 1.0 / kernel_math.sqrt(9.0 * d) * z
     accepted = (t > 0.0) & (u < 1.0 - 0.0331 * (z * z) * (z * z))
     return d * (t * t * t) if accepted else _NAN
 
@@ -73,7 +73,7 @@ def attempts(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
     """A gamma variate of scale 1 as x * exp(y), y <= 0 (G. Marsaglia, W. Tsang, A simple method for
     generating gamma variables, 2000). Lanes keep two variates of one place apart."""
     d = center(shape)
-    c = 1.0 / known.sqrt(9.0 * d)
+    c = 1.0 / kernel_math.sqrt(9.0 * d)
     attempt = lane
     x = 0.0
     while x == 0.0:

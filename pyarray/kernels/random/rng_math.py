@@ -12,7 +12,7 @@ from typing import Any
 
 from ...dtypes import float32, int32, uint32
 from ...jit.kernel import func
-from ...lang.markers import known
+from ...lang.markers import kernel_math
 
 LOG_TWO = 0.6931471805599453
 LOG_TWO_REST = 2.3190468138462996e-17  # what the line above rounds away
@@ -86,7 +86,7 @@ def scaled(y: Any, n: Any, power: Any, width: Any) -> Any:
 def exp(x: Any) -> Any:
     """exp(x) = 2**n * exp(r) with |r| <= log(2) / 2, which its Taylor series gives."""
     x = min(max(x, -800.0), 800.0)
-    n = known.floor(x / LOG_TWO + 0.5)
+    n = kernel_math.floor(x / LOG_TWO + 0.5)
     r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
     q = 1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r / 479001600))))
     y = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * q))))))
@@ -153,7 +153,7 @@ def normal_quantile(p: Any) -> Any:
     )
     low = r * (r * (r * low + 687.18700749205790830) + 42.313330701600911252) + 1.0
     near = abs(q) <= 0.425
-    far = tail_quantile(known.sqrt(-log_unit(min(p, 1.0 - p))))
+    far = tail_quantile(kernel_math.sqrt(-log_unit(min(p, 1.0 - p))))
     far = -far if q < 0.0 else far
     return q * top / low if near else far  # fmt: skip
 
@@ -173,7 +173,9 @@ def normal_pair(a: Any, b: Any) -> Any:
         float32(0.14791990 / 64) + w * (float32(-0.14246150 / 128) + w * float32(0.09018427 / 256))
     )
     p = float32(0.33333540 / 4) + w * (float32(-0.25001434 / 8) + w * (float32(0.19975681 / 16) + w * p))
-    r = known.sqrt(float32(power) * float32(-1.38629436 / 2**23) - (w + w * w * (w * p - float32(0.25))))
+    r = kernel_math.sqrt(
+        float32(power) * float32(-1.38629436 / 2**23) - (w + w * w * (w * p - float32(0.25)))
+    )
     t = float32(int32(b << uint32(2))) * 3.65729529e-10
     s = t * t
     sine = t + t * s * (-0.16666651 + s * (0.0083320369 + s * -0.00019504021))

@@ -15,7 +15,7 @@ from ... import array_host
 from ...array import ndarray
 from ...dtypes import uint32, uint64
 from ...jit.kernel import Kernel, from_text, func
-from ...lang.markers import known
+from ...lang.markers import kernel_math
 from ..scan.nonzero import bits
 from .rng import HEAD, Place, block, inside
 from .rng_math import exp, log, log1p, log_binomial, log_poisson, normal_quantile
@@ -124,7 +124,7 @@ def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
             u, _ = two_inside(at, attempt, stream, key)
             product *= u
         return k
-    root = known.sqrt(mean)
+    root = kernel_math.sqrt(mean)
     b = 0.931 + 2.53 * root
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
@@ -134,7 +134,7 @@ def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
         u, v = two_inside(at, attempt, stream, key)
         u -= 0.5
         us = 0.5 - abs(u)
-        k = known.floor((2.0 * a / us + b) * u + mean + 0.43)
+        k = kernel_math.floor((2.0 * a / us + b) * u + mean + 0.43)
         if us >= 0.07 and v <= squeeze:
             done = True
         elif k >= 0.0 and (us >= 0.013 or v <= us):
@@ -147,7 +147,7 @@ def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
 def rare_successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
     """Binomial by inversion, for n * p < 10."""
     first = exp(n * log1p(-p))
-    bound = min(n, n * p + 10.0 * known.sqrt(n * p * (1.0 - p) + 1.0))
+    bound = min(n, n * p + 10.0 * kernel_math.sqrt(n * p * (1.0 - p) + 1.0))
     attempt = uint32(0)
     k = bound + 1.0
     while k > bound:
@@ -166,12 +166,12 @@ def rare_successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
 def successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
     """Binomial by BTRS, for n * p >= 10 and p <= 1/2 (W. Hörmann, The generation of binomial random variates,
     1993)."""
-    root = known.sqrt(n * p * (1.0 - p))
+    root = kernel_math.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * root
     a = -0.0873 + 0.0248 * b + 0.01 * p
     squeeze = 0.92 - 4.2 / b
     alpha = (2.83 + 5.1 / b) * root
-    mode = known.floor((n + 1.0) * p)
+    mode = kernel_math.floor((n + 1.0) * p)
     highest = log_binomial(mode, n, p)
     attempt = uint32(0)
     k = 0.0
@@ -180,7 +180,7 @@ def successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
         u, v = two_inside(at, attempt, stream, key)
         u -= 0.5
         us = 0.5 - abs(u)
-        k = known.floor((2.0 * a / us + b) * u + n * p + 0.5)
+        k = kernel_math.floor((2.0 * a / us + b) * u + n * p + 0.5)
         if us >= 0.07 and v <= squeeze:
             done = True
         elif k >= 0.0 and k <= n:

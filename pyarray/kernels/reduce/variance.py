@@ -10,7 +10,8 @@ from ... import shapes
 from ...array import ndarray
 from ...dtypes import DType, float64
 from ...jit.kernel import Kernel, from_text, func
-from ...lang.markers import known, ndrange, unordered
+from ...lang.markers import kernel_math as k
+from ...lang.markers import ndrange, unordered
 from ..elementwise.elementwise import MapOp, launch_map
 from ..workspace import scratch
 from .reduce import SUM, on_grid, pieces_of, reduce_into
@@ -25,7 +26,7 @@ def _real_square(x: Any, mean: Any) -> Any:
 
 @func
 def _complex_square(x: Any, mean: Any) -> Any:
-    return known.real(x - mean) * known.real(x - mean) + known.imag(x - mean) * known.imag(x - mean)
+    return k.real(x - mean) * k.real(x - mean) + k.imag(x - mean) * k.imag(x - mean)
 
 
 _REAL = MapOp("squared_distance", _real_square, raw=(0, 1))

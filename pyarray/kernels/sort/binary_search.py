@@ -7,7 +7,7 @@ import functools
 from ...array import ndarray
 from ...dtypes import bool_, int64, uint8
 from ...jit.kernel import Kernel, from_text
-from ...lang.markers import known
+from ...lang.markers import kernel_math
 from ..workspace import scratch
 
 # Whether x is before the key, without branches: half of them would be guessed wrong. NaN is the largest.
@@ -88,7 +88,7 @@ def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
             left -= half
         out[t] = {result}
 """
-    return from_text("search", text, {"int64": int64, "real": known.real, "imag": known.imag})
+    return from_text("search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag})
 
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from ...array import ndarray
 from ...dtypes import float64, int64
 from ...jit.kernel import Kernel, from_text
-from ...lang.markers import known, ndrange
+from ...lang.markers import kernel_math, ndrange
 
 # How the place v = count * q + alpha + q * (1 - alpha - beta) - 1 becomes one between two neighbours (Hyndman
 # and Fan, Sample Quantiles in Statistical Packages, 1996): the fraction g after element f.
@@ -109,7 +109,7 @@ def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
         "ndrange": ndrange,
         "float64": float64,
         "int64": int64,
-        "floor": known.floor,
+        "floor": kernel_math.floor,
         "nan": float("nan"),
     }
     return from_text("quantile", text, scope)

@@ -32,7 +32,7 @@ typedef struct {
     view_f32_2s v_out;
     view_f32_2s v_x;
     bool unit; /* every strided array has neighbours along its last axis */
-    bool apart; /* what is written shares no memory with the others */
+    bool no_alias; /* what is written shares no memory with the others */
 } kernel_centre_env;
 
 static inline __attribute__((always_inline)) void kernel_centre_body0(const kernel_centre_env *env, int64_t begin, int64_t end, const bool unit)
@@ -76,7 +76,7 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
         }
     }
 }
-static __attribute__((noinline)) void kernel_centre_apart0(
+static __attribute__((noinline)) void kernel_centre_noalias0(
     const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
 {
     kernel_centre_env local = *env;
@@ -87,7 +87,7 @@ static __attribute__((noinline)) void kernel_centre_apart0(
 static void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_centre_env *env = (const kernel_centre_env *)context;
-    if ((PA_APART || env->apart) && env->unit) kernel_centre_apart0(env, begin, end, env->v_out.data, env->v_x.data);
+    if ((PA_NO_ALIAS || env->no_alias) && env->unit) kernel_centre_noalias0(env, begin, end, env->v_out.data, env->v_x.data);
     else
     if (env->unit) kernel_centre_body0(env, begin, end, true);
     else kernel_centre_body0(env, begin, end, false);
@@ -128,7 +128,7 @@ __attribute__((visibility("default"))) void kernel_centre(const void *memory, pa
         if (v_x.s0 < 0) low_v_x += (v_x.n0 - 1) * v_x.s0; else high_v_x += (v_x.n0 - 1) * v_x.s0;
         if (v_x.s1 < 0) low_v_x += (v_x.n1 - 1) * v_x.s1; else high_v_x += (v_x.n1 - 1) * v_x.s1;
     }
-    env.apart = (high_v_out <= low_v_x || high_v_x <= low_v_out);
+    env.no_alias = (high_v_out <= low_v_x || high_v_x <= low_v_out);
     {
         const int64_t count = v_x.n0;
         if (count > 0) rt->parallel_for(rt, kernel_centre_loop0, &env, count, pa_grain(rt, count, 4 + (double)v_x.n1 * (3) + (double)v_x.n1 * (9)));
