@@ -114,7 +114,7 @@ def reshape_groups(
     quotient, None where it isn't known to be a whole number.
 
     >>> import math
-    >>> found = groups([4, 6, 5], [24, 5, 1], math.prod, lambda a, b: None if a % b else a // b)
+    >>> found = reshape_groups([4, 6, 5], [24, 5, 1], math.prod, lambda a, b: None if a % b else a // b)
     >>> [(source.stop, wanted.stop) for source, wanted in found]
     [(2, 1), (3, 2), (3, 3)]
     """

@@ -42,8 +42,8 @@ Specializations = tuple[Specialization, ...]
 def encode(specs: Iterable[Specialization]) -> int:
     """The pins as one number, 0 for none: equal for equal promises, whoever made them.
 
-    >>> encode([]), decode(encode([Pin(1, 3, 8)]))
-    (0, (Pin(axis=1, size=3, stride=8, multiple=1),))
+    >>> encode([]), decode(encode([Specialization(1, 3, 8)]))
+    (0, (Specialization(axis=1, size=3, stride=8, multiple=1),))
     """
     records = [
         _RECORD.pack(-1 if p.size is None else p.size, p.stride or 0, p.multiple, p.axis + 1)
@@ -59,8 +59,8 @@ def decode(number: int) -> Specializations:
     data = number.to_bytes(count * _RECORD.size, "little")
     specs = []
     for size, stride, multiple, axis in _RECORD.iter_unpack(data):
-        fixed = (size, stride) if size >= 0 else (None, None, multiple)
-        specs.append(Specialization(axis - 1, *fixed))
+        spec = Specialization(axis - 1, multiple=multiple)
+        specs.append(spec if size < 0 else Specialization(axis - 1, size, stride))
     return tuple(specs)
 
 

@@ -201,15 +201,8 @@ def _program(key: Any, target: str, debug: bool) -> Program:
         text, entry = _text(dtype, nb, params, last, debug)
     else:
         text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
-    return Program(
-        "matmul",
-        text,
-        entry,
-        tuple(params),
-        directions,
-        sites,
-        count_operations=partial(gemm_operations, last is not None),
-    )
+    count = partial(gemm_operations, last is not None)
+    return Program("matmul", text, entry, tuple(params), directions, sites, count_operations=count)
 
 
 def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
