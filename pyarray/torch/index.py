@@ -119,7 +119,9 @@ def _fitted(digits: Digits, terms: list[Term], target: Shape, inner: Sequence[sy
         if linear is None or linear[1] != 0:
             return None
         if len(linear[0]) == 1 and x in linear[0]:
-            cut = _cut(factor, digits.sizes[x], target, inner)  # of a slice, the loop is shorter than the axis
+            cut = _cut(
+                factor, digits.sizes[x], target, inner
+            )  # of a slice, the loop is shorter than the axis
             return None if cut is None else [x, cut]
         rest += [(d, sympy.expand(factor * f), digits.sizes[d]) for d, f in linear[0].items()]
     return tuple(found)
