@@ -13,6 +13,7 @@ import numpy as np
 from .. import shapes
 from ..array import STRIDED, ndarray
 from ..array_host import Exposed, on_host
+from ..driver.kernel_step import format_steps
 from ..dtypes import DType
 from ..jit.launch import offset_of, slot_format
 from ..jit.launch_state import Launch
@@ -182,7 +183,7 @@ def program_facts(launch: Launch, number: int) -> dict[str, Any]:
     program = variant.program
     return {
         "number": number, "kernel": launch.kernel, "key": variant.artifact.key, "name": program.name,
-        "device": variant.device.kind, "entry": program.entry, "flags": list(variant.flags),
+        "device": variant.device.kind, "entry": format_steps(program.steps), "flags": list(variant.flags),
         "checked": variant.checked, "directions": dict(program.directions),
         "params": [[name, type_to_json(kind)] for name, kind in program.params],
         "sites": [site_to_json(site) for site in program.sites], "text": program.text, "raw": program.raw,

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..array import root
 from ..driver.base import Device
+from ..driver.kernel_step import parse_steps
 from ..jit import compile as compiler
 from ..jit.launch import make_launcher
 from ..jit.report import raise_bounds
@@ -42,7 +43,8 @@ def replay(
     named = [name for name, _ in program["params"] if "!" not in name]  # the others are the launcher's own
     live = [_whole(program["kernel"], number, args.get(name), name) for name in named]
     flags, checked = tuple(program["flags"]), program["checked"]
-    artifact = compiler.load(program["kernel"], program["text"], program["entry"], device, flags, Counter())
+    steps = parse_steps(program["entry"])
+    artifact = compiler.load(program["kernel"], program["text"], steps, device, flags, Counter())
     if artifact.key != program["key"]:
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)

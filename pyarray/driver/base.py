@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from .. import config
 from ..errors import DeviceError
 from . import diagnosis
+from .kernel_step import KernelStep
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,8 @@ class Driver(ABC):
         """Frees a module of which nothing runs and nothing will."""
 
     @abstractmethod
-    def function(self, module: int, name: str) -> int:
-        """Handle of a kernel of the module, by its symbol."""
+    def function(self, module: int, steps: Sequence[KernelStep]) -> int:
+        """Handle of a kernel of the module, by what it launches."""
 
     @abstractmethod
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:

@@ -16,6 +16,7 @@ from .._runtime import ffi, lib
 from ..errors import DeviceError
 from . import cc
 from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, Operand, read_failure
+from .kernel_step import KernelStep
 
 # What a kernel with a grid of its own may ask for: csrc/device/pa_grid_cpu.h, and else what GPUs allow.
 GRID = {
@@ -107,11 +108,16 @@ class CpuDriver(Driver):
     def unload(self, module: int) -> None:
         lib.pa_module_close(module)
 
-    def function(self, module: int, name: str) -> int:
-        function: int = lib.pa_module_symbol(module, name.encode())
-        if not function:
+    def function(self, module: int, steps: Sequence[KernelStep]) -> int:
+        (step,) = steps
+        return self.symbol(module, step.symbol)
+
+    def symbol(self, module: int, name: str) -> int:
+        """Address of a function of the module, which is its handle, too."""
+        address: int = lib.pa_module_symbol(module, name.encode())
+        if not address:
             raise DeviceError(f"the compiled module has no function {name!r}: {_module_error()}")
-        return function
+        return address
 
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
         # Everything the call needs is at hand: no attribute is looked up in it.
@@ -133,7 +139,7 @@ class CpuDriver(Driver):
         return launch
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
-        entry = self.function(module, f"pa_grid_{name}")
+        entry = self.symbol(module, f"pa_grid_{name}")
         run, pool = lib.pa_grid_run, self._pool
 
         def launch(

@@ -139,7 +139,7 @@ class CudaDriver(GpuDriver):
     def _place(self) -> Any:
         return self._context
 
-    def _share(self, function: int, nbytes: int) -> None:
+    def _allow_shared(self, function: int, nbytes: int) -> None:
         most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self.call("set_attribute", self._cu.CUfunction(function), most, nbytes)
 

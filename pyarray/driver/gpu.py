@@ -26,6 +26,7 @@ from ..locks import new_lock
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
 from .failure_records import FailureRecords
 from .gpu_calls import GpuCalls
+from .kernel_step import KernelStep
 from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
 
@@ -198,37 +199,27 @@ class GpuDriver(GpuCalls):
             for number in self._numbers.pop(module, ()):
                 del self._functions[number]
 
-    def function(self, module: int, name: str) -> int:
-        """Handle of a launch. `name` lists its kernels as lang/emit_gpu.py writes them: `symbol=` and the
-        slots whose product is the number of iterations, * if only the device knows it, . for one thread.
-        Behind them: b if an iteration is a block's, with the slot of its row's length and the elements that a
-        block keeps, if it does, x and a number if a thread takes so many, @ and the bytes of dynamic shared
-        memory of a block."""
-        parts = [part.rpartition("=") for part in name.split(";") if part]  # none: a kernel of nothing
-        steps = ffi.new("pa_gpu_step[]", len(parts))
-        for step, (symbol, _, factors) in zip(steps, parts, strict=True):
-            step.function = self.symbol(module, symbol)
-            factors, _, shared = factors.partition("@")
-            step.shared = int(shared or 0)
+    def function(self, module: int, steps: Sequence[KernelStep]) -> int:
+        plan = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
+        for row, step in zip(plan, steps, strict=True):
+            row.function = self.symbol(module, step.symbol)
+            row.shared = step.shared
             if step.shared:
-                self._share(step.function, step.shared)
-            factors, _, share = factors.partition("x")
-            factors, filling, row = factors.partition("b")
-            row, _, kept = row.partition(":")
-            step.share, step.filling = int(share or 1), bool(filling)
-            step.row, step.kept = int(row or -1), int(kept or 0)
-            step.width = THREADS if step.filling else 1
-            step.threads = 0 if factors == "." else THREADS
-            slots = [] if factors in ("*", ".") else [int(f) for f in factors.split(",") if f]
-            step.factors = -1 if factors == "*" else len(slots)
-            step.slot[0 : len(slots)] = slots
-        return self._remember(module, steps, len(parts), parts[0][0] if parts else "nothing")
+                self._allow_shared(row.function, step.shared)
+            row.share, row.filling, row.kept = step.per_thread, step.team, step.row_elements
+            row.row = -1 if step.row_slot is None else step.row_slot
+            row.width = THREADS if step.team else 1
+            row.threads = 0 if step.single else THREADS
+            slots = step.size_slots or ()
+            row.factors = -1 if step.size_slots is None else len(slots)
+            row.slot[0 : len(slots)] = slots
+        return self._remember(module, plan, len(steps), steps[0].symbol if steps else "nothing")
 
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
         return int(self.call("symbol", self._modules[module], name.encode()))
 
-    def _share(self, function: int, nbytes: int) -> None:
+    def _allow_shared(self, function: int, nbytes: int) -> None:
         """Lets launches of a kernel ask for so much dynamic shared memory, where that needs a permit."""
 
     def _remember(self, module: int, steps: Any, count: int, name: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
 from .cpu import GRID
+from .kernel_step import KernelStep
 
 
 class NullCompiler:
@@ -101,8 +102,8 @@ class NullDriver(Driver):
     def unload(self, module: int) -> None:
         self._record("unload", module)
 
-    def function(self, module: int, name: str) -> int:
-        self._record("function", module, name)
+    def function(self, module: int, steps: Sequence[KernelStep]) -> int:
+        self._record("function", module, tuple(steps))
         return next(self._handles)
 
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:

@@ -8,13 +8,14 @@ import threading
 import warnings
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .. import config
 from ..driver import cc
 from ..driver.base import Device, Driver
+from ..driver.kernel_step import KernelStep, format_steps
 from ..errors import DeviceError
 from ..locks import new_lock
 from . import cache
@@ -77,14 +78,20 @@ def checked_flags(what: str, flags: Any) -> tuple[str, ...]:
     return given
 
 
-def key_of(text: str, entry: str, device: Device, flags: tuple[str, ...]) -> str:
+def key_of(text: str, steps: Sequence[KernelStep], device: Device, flags: tuple[str, ...]) -> str:
     """Name of the artifact of `text`: a hash of all that decides the binary."""
     facts = [f"{name}={value}" for name, value in settings()]
-    return cache.key_of(text, entry, device.driver.compiler().fingerprint, headers(), *facts, *flags)
+    fingerprint = device.driver.compiler().fingerprint
+    return cache.key_of(text, format_steps(steps), fingerprint, headers(), *facts, *flags)
 
 
 def load(
-    name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str]
+    name: str,
+    text: str,
+    steps: Sequence[KernelStep],
+    device: Device,
+    flags: tuple[str, ...],
+    counts: Counter[str],
 ) -> Artifact:
     """The artifact of `text` for `device`; `counts` gets `compiles` or `disk_hits`. One compile per text,
     however many threads ask.
@@ -92,14 +99,14 @@ def load(
     Raises `DeviceError` without a compiler, or one that couldn't work, `CompileError` when it refuses the
     text, `RuntimeError` in run-only mode.
     """
-    key = key_of(text, entry, device, flags)
+    key = key_of(text, steps, device, flags)
     place = f"{key}@{device}"  # a module belongs to one device, its binary to all of a target
     with _guard:
         lock = _locks.setdefault(key, new_lock())
     with lock:
         found = _loaded.get(place)
         if found is None:
-            found = _kept(device, entry, key, counts) or _made(name, text, entry, device, flags, counts, key)
+            found = _kept(device, steps, key, counts) or _made(name, text, steps, device, flags, counts, key)
             _loaded[place] = found
     with _guard:
         _recent[place] = found
@@ -109,14 +116,14 @@ def load(
     return found
 
 
-def _kept(device: Device, entry: str, key: str, counts: Counter[str]) -> Artifact | None:
+def _kept(device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]) -> Artifact | None:
     """What is in the cache; None, with a warning, where that can't be loaded: it is compiled again, and what
     comes of that takes its place, if it can be loaded."""
     binary = cache.find(key)
     if binary is None:
         return None
     try:
-        found = _open(device, binary, entry, key)
+        found = _open(device, binary, steps, key)
     except DeviceError as error:
         if config.get("PYARRAY_RUN_ONLY"):
             raise
@@ -128,7 +135,13 @@ def _kept(device: Device, entry: str, key: str, counts: Counter[str]) -> Artifac
 
 
 def _made(
-    name: str, text: str, entry: str, device: Device, flags: tuple[str, ...], counts: Counter[str], key: str
+    name: str,
+    text: str,
+    steps: Sequence[KernelStep],
+    device: Device,
+    flags: tuple[str, ...],
+    counts: Counter[str],
+    key: str,
 ) -> Artifact:
     """Compiled here. It is loaded before others can find it: a compiler may write what isn't whole."""
     if config.get("PYARRAY_RUN_ONLY"):
@@ -141,23 +154,23 @@ def _made(
     binary = compiler.compile(text, flags)
     counts["compiles"] += 1
     try:
-        found = _open(device, binary, entry, key)
+        found = _open(device, binary, steps, key)
     except DeviceError as error:
         raise DeviceError(f"{error}; the compiler that made it: {compiler.fingerprint}") from None
-    cache.publish(key, binary, {"kernel": name, "entry": entry, "target": compiler.fingerprint})
+    cache.publish(key, binary, {"kernel": name, "entry": format_steps(steps), "target": compiler.fingerprint})
     return found
 
 
-def _open(device: Device, binary: bytes, entry: str, key: str) -> Artifact:
+def _open(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:
     module = Module(device.driver, binary)
-    function = Function(device.driver.function(module.handle, entry))
+    function = Function(device.driver.function(module.handle, steps))
     function.module = module
     return Artifact(key, function, binary)
 
 
-def open_binary(device: Device, binary: bytes, entry: str, key: str) -> Artifact:
+def open_binary(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:
     """An artifact from a binary that somebody kept. Raises `DeviceError` when the device can't load it."""
-    return _open(device, binary, entry, key)
+    return _open(device, binary, steps, key)
 
 
 # Installed headers don't change while a process runs.

@@ -128,7 +128,7 @@ def _other_axes(
     yield "headers", compiler.headers()[:16]
     yield "flags", kernel.flags
     yield from compiler.settings()
-    yield "artifact", compiler.key_of(program.text, program.entry, device, kernel.flags)
+    yield "artifact", compiler.key_of(program.text, program.steps, device, kernel.flags)
 
 
 def arguments(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -224,7 +224,7 @@ class Kernel(Importable):
     def _compile(self, bound: BoundArguments, checked: bool) -> Variant:
         device, program = bound.device(), self._lowered(bound, checked)
         bound.check_writeable(program)
-        artifact = compiler.load(self.__name__, program.text, program.entry, device, self.flags, self.counts)
+        artifact = compiler.load(self.__name__, program.text, program.steps, device, self.flags, self.counts)
         driver = device.driver
         start = driver.checked_launcher if checked else driver.launcher
         run = start(artifact.function, operands(program.params, program.directions, checked))

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..array import ndarray
 from ..driver.base import Device
+from ..driver.kernel_step import format_steps, parse_steps
 from ..dtypes import BY_NAME, DType, named_dtype
 from ..errors import DeviceError
 from ..lang.emit_views import fields
@@ -92,7 +93,7 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
         "interface": compiler.interface(),
         "toolchain": driver.compiler().fingerprint,
         "artifact": v.artifact.key,
-        "entry": program.entry,
+        "entry": format_steps(program.steps),
         "debug": v.checked,
         "flags": list(v.flags),
         "text_sha256": hashlib.sha256(program.text.encode()).hexdigest(),
@@ -310,9 +311,8 @@ class _Saved:
         }
         text, directions = self.text.decode(), facts["directions"]
         tested = tuple(map(extents_from_json, facts.get("extents", ())))
-        return Program(
-            self.kernel, text, facts["entry"], params, directions, sites, (), specs, extents=tested
-        )
+        steps = parse_steps(facts["entry"])
+        return Program(self.kernel, text, steps, params, directions, sites, (), specs, extents=tested)
 
     def bind(self, arguments: dict[str, Any]) -> BoundArguments | None:
         """The arguments taken apart, None unless they are of this variant's types."""
@@ -346,7 +346,7 @@ class _Saved:
         facts, driver, flags = self.facts, device.driver, tuple(self.facts["flags"])
         here = (device.kind, driver.target(), driver.machine(), compiler.interface())
         if here == (facts["device"], facts["target"], facts["machine"], facts["interface"]):
-            artifact = compiler.open_binary(device, self.binary, facts["entry"], facts["artifact"])
+            artifact = compiler.open_binary(device, self.binary, self.program.steps, facts["artifact"])
         else:
             artifact = self._compiled(device, flags)
         start = driver.checked_launcher if self.checked else driver.launcher
@@ -367,7 +367,8 @@ class _Saved:
         what = f"the binary of the saved kernel {self.kernel!r} {made}, and this is {driver.machine()}"
         log.warning("%s, or the runtime is of another release: its text is compiled here", what)
         try:
-            return compiler.load(self.kernel, self.program.text, facts["entry"], device, flags, Counter())
+            program = self.program
+            return compiler.load(self.kernel, program.text, program.steps, device, flags, Counter())
         except DeviceError as error:
             raise DeviceError(f"{what}; its text would have to be compiled here: {error}") from error
 

@@ -105,7 +105,7 @@ class TextKernel:
     def _compile(self, key: Any, device: Device, checked: bool) -> Variant:
         program = self.program(key, device.kind, checked)
         flags = self.flags if DIALECTS[device.kind].blocks else self.grid_flags
-        artifact = compiler.load(self.__name__, program.text, program.entry, device, flags, self.counts)
+        artifact = compiler.load(self.__name__, program.text, program.steps, device, flags, self.counts)
         start = device.driver.checked_launcher if checked else device.driver.launcher
         run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(name for name, _ in program.params)

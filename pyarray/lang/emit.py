@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..driver.kernel_step import KernelStep
 from .dialect import Dialect
 from .directions import written
 from .emit_loop import (
@@ -78,8 +79,8 @@ _FIRST = """\
 
 def emit(
     tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
-) -> tuple[str, str, Remarks]:
-    """(text, symbol of the entry, what became of divided loops)."""
+) -> tuple[str, tuple[KernelStep, ...], Remarks]:
+    """(text, the function to call, what became of divided loops)."""
     code = Code(dialect, debug, specs)
     kernel = tree.kernel
     code.written = written(tree)
@@ -105,7 +106,7 @@ def emit(
         loops,
         entry,
     ]
-    return assemble(code, parts), symbol, code.remarks
+    return assemble(code, parts), (KernelStep(symbol),), code.remarks
 
 
 def may_fail(tree: Tree) -> bool:

@@ -3,8 +3,7 @@
 What stands outside the loops runs once. Where it only computes with sizes and numbers each thread computes it
 anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. An
 iteration with an unordered loop belongs to a team (`emit_team.py`): a block, or a warp where little is to do.
-In debug mode each loop is tested as a whole; if all of its indices are inside it runs as in release. The
-second part of the result lists the kernels as `symbol=slots`, which driver/gpu.py reads.
+In debug mode each loop is tested as a whole; if all of its indices are inside it runs as in release.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ..driver.kernel_step import MOST_SIZES, KernelStep
 from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
@@ -73,7 +73,7 @@ _TEAM = f"""\
 
 def emit_gpu(
     tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
-) -> tuple[str, str, Remarks]:
+) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, what became of divided loops)."""
     code, kernel = GridCode(dialect, debug, specs), tree.kernel
     hoist = Hoist(tree) if debug else None
@@ -86,7 +86,7 @@ def emit_gpu(
         code.use(kind)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
-    return assemble(code, parts), ";".join(program.launches), code.remarks
+    return assemble(code, parts), tuple(program.steps), code.remarks
 
 
 def _plain(node: Any) -> bool:
@@ -103,7 +103,7 @@ class _Grid:
         code.pure = {f.symbol for f in tree.functions if not changes(f)}
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
         self.outer = outer_variables(kernel)
-        self.launches: list[str] = []
+        self.steps: list[KernelStep] = []
         outside: list[Any] = [
             part
             for s in kernel.body
@@ -135,11 +135,11 @@ class _Grid:
                 lines += [f"    int64_t {name};\n" for name, _ in _held(s)]
         return f"__device__ struct {{\n{''.join(lines) or '    int64_t unused;'}}} {_FRAME};\n\n"
 
-    def open(self, name: str, factors: str, loop: int, blocks: int = 0) -> str:
+    def open(self, step: KernelStep, loop: int, blocks: int = 0) -> str:
         """Head of a kernel: the arguments as locals, and in debug mode where we are. Registers are
         for so many `blocks` of a processor, if given."""
-        self.launches.append(f"{name}={factors}")
-        text = self.code.dialect.entry.format(symbol=name, slots=f"{self.symbol}_slots")
+        self.steps.append(step)
+        text = self.code.dialect.entry.format(symbol=step.symbol, slots=f"{self.symbol}_slots")
         if blocks:
             text = text.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
         for param, kind in self.kernel.params:
@@ -155,10 +155,10 @@ class _Grid:
 
     def setup(self, statements: list[Any], loop: For | None) -> str:
         """One thread that runs what stands before a loop, and the loop's bounds."""
-        code, number = self.code, len(self.launches)
+        code, number = self.code, len(self.steps)
         numbered = [s.loop for s in self.kernel.body if isinstance(s, For) and s.loop is not None]
         at = loop.loop if loop is not None and loop.loop is not None else len(numbered)
-        text = self.open(f"{self.symbol}_once{number}", ".", at)
+        text = self.open(KernelStep(f"{self.symbol}_once{number}", single=True), at)
         parts = [*statements, *(loop.ranges if loop is not None else ())]
         text += frames(code, parts, "0") if code.debug else ""
         text += self.load()
@@ -186,8 +186,9 @@ class _Grid:
         digits, code.taken, code.digits = thread_digits(code, loop) or (why_not(code, loop, 1), "", {})
         ways, how = self.ways(loop)
         code.taken, code.digits = "", {}
-        factors = ("*" if self.framed else self.factors(loop)) + how
-        text = self.open(f"{self.symbol}_{number}", factors, number, BLOCKS if code.kept else 0)
+        size_slots = None if self.framed else self.size_slots(loop)
+        step = KernelStep(f"{self.symbol}_{number}", size_slots, **how)
+        text = self.open(step, number, BLOCKS if code.kept else 0)
         if self.framed:
             text += self.load()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
@@ -209,19 +210,19 @@ class _Grid:
         code.hoisted = frozenset()
         return f"{text}{self.threads(loop)}    }}\n}}\n\n"
 
-    def ways(self, loop: For) -> tuple[str, str]:
-        """The loop's text, and how its grid differs from a thread for each iteration."""
+    def ways(self, loop: For) -> tuple[str, dict[str, Any]]:
+        """The loop's text, and fields of its step: how its grid differs from a thread for each iteration."""
         code, kernel = self.code, self.kernel
         if by_teams(loop, code.pure):
-            return self.teams(loop), "b" + self.kept()
+            return self.teams(loop), {"team": True} | self.row()
         store = filled(code, kernel, loop, self.code.pure)
         if store is None or (len(loop.ranges) > 1 and not in_tiles(loop)):
-            return self.threads(loop), ""
+            return self.threads(loop), {}
         if len(loop.ranges) > 1:
             lines = line_loop(code, kernel, loop, store)
-            return lines + tile_loop(code, kernel, loop, store, self.threads(loop)), f"x{ROWS}"
+            return lines + tile_loop(code, kernel, loop, store, self.threads(loop)), {"per_thread": ROWS}
         wide = wide_arrays(code, kernel, loop)
-        return wide_loop(code, kernel, loop, store), f"x{share(kernel, store, wide)}"
+        return wide_loop(code, kernel, loop, store), {"per_thread": share(kernel, store, wide)}
 
     def teams(self, loop: For) -> str:
         """A block for each iteration if there are a thousand elements for each, or some where few iterations
@@ -240,12 +241,12 @@ class _Grid:
 {before}    {text.removeprefix(" else ")}
 """
 
-    def kept(self) -> str:
-        """The slot of a kept row's length and the elements that a block keeps, if the loop has one."""
+    def row(self) -> dict[str, int]:
+        """The slot of a cached row's length and the elements that a block keeps, if the loop has one."""
         row = self.code.kept
         reach = row.loops[0].ranges[0] if row is not None else None
         slot = self.slot(reach.stop) if reach is not None and reach.start is None else None
-        return f"{slot}:{_THREADS * row.slots}" if row is not None and slot is not None else ""
+        return {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.slots}
 
     def threads(self, loop: For) -> str:
         """An iteration for each thread, and more where there are more."""
@@ -287,19 +288,19 @@ class _Grid:
             text += f"        const int64_t {name} = pa_split(&rest, {field}, count);\n"
         return text + f"        const int64_t {names[0]} = rest;\n"
 
-    def factors(self, loop: For) -> str:
-        """Slots whose product is the number of iterations, `*` where it isn't that simple."""
+    def size_slots(self, loop: For) -> tuple[int, ...] | None:
+        """Slots whose product is the number of iterations, None where it isn't that simple."""
         found = []
         for reach in loop.ranges:  # a start above 0 or a step leave iterations out
             if not all(
                 x is None or (isinstance(x, Const) and x.value >= 0) for x in (reach.start, reach.step)
             ):
-                return "*"
+                return None
             slot = self.slot(reach.stop)
             if slot is None:
-                return "*"
-            found.append(str(slot))
-        return ",".join(found) if len(found) <= 6 else "*"
+                return None
+            found.append(slot)
+        return tuple(found) if len(found) <= MOST_SIZES else None
 
     def slot(self, stop: Expr | None) -> int | None:
         """The slot that holds a loop's bound, if one does."""

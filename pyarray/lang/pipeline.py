@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..driver.kernel_step import KernelStep
 from .aggregates import transform
 from .bounds_checks import Site, check
 from .bounds_elimination import refute
@@ -29,7 +30,7 @@ from .write_mask import track
 
 @dataclass(frozen=True)
 class Program:
-    """A lowered kernel: `text`, the `entry` symbol in it, live parameters in slot order with their types,
+    """A lowered kernel: `text`, the `steps` that launch it, live parameters in slot order with their types,
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
     values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
     launched with a grid of the caller's. `write_only` are known to be written and never read. `extents` are those
@@ -38,7 +39,7 @@ class Program:
 
     name: str
     text: str
-    entry: str
+    steps: tuple[KernelStep, ...]
     params: tuple[tuple[str, Any], ...]
     directions: dict[str, str]
     sites: tuple[Site, ...]
@@ -110,11 +111,11 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
     tree = _without_unused(verify(sequence(tree)))
     used = dict(tree.kernel.params)
     specs = {path: found for path, found in analysed.specializations.items() if path in used}
-    text, entry, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
+    text, steps, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
     facts = analysed.directions
     tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, facts))
     return Program(
-        analysed.source.name, text, entry, tree.kernel.params, facts, sites, analysed.captures, specs, False,
+        analysed.source.name, text, steps, tree.kernel.params, facts, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
     )  # fmt: skip
 

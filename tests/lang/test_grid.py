@@ -10,6 +10,7 @@ import pytest
 
 import pyarray as pa
 from pyarray.api.standard.elementwise import ROWS
+from pyarray.driver.kernel_step import KernelStep
 from pyarray.driver.nvrtc import Nvrtc
 from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
@@ -32,7 +33,7 @@ def compiled(monkeypatch):
         for checked in (False, True):
             program = lower(source, types, "cuda", checked, *more)
             assert nvrtc.compile(program.text).startswith(b"\x7fELF")
-            done[source.name, checked] = program.entry
+            done[source.name, checked] = program.steps
         return lower(source, types, target, debug, *more)
 
     monkeypatch.setattr(jit, "lower", both)
@@ -90,15 +91,19 @@ def test_user_kernels(compiled):
     v, out = pa.ones(16, dtype="float32"), pa.zeros(16, dtype="float32")
     mixed(v, out, 8, 2.0)
     # the first count is computed on the device; the second is at most `n`
-    assert compiled["mixed", False] == "kernel_mixed_0=*x4;kernel_mixed_1=4"
+    first = KernelStep("kernel_mixed_0", None, per_thread=4)
+    assert compiled["mixed", False] == (first, KernelStep("kernel_mixed_1", (4,)))
     framed(v, pa.asarray([3]))
-    names = [part.partition("=")[2] for part in compiled["framed", True].split(";")]
-    assert names == [".", "*x4", "."]
+    assert [step.single for step in compiled["framed", True]] == [True, False, True]
+    assert [step.size_slots for step in compiled["framed", True]] == [(), None, ()]
+    assert compiled["framed", True][1].per_thread == 4
     rows(pa.ones((4, 8)), pa.zeros(4))
-    assert compiled["rows", False].endswith("=1b")
+    (step,) = compiled["rows", False]
+    assert (step.size_slots, step.team, step.row_slot) == ((1,), True, None)
     kept(pa.ones((4, 8)), pa.zeros((4, 8)))
-    assert compiled["kept", False].endswith("=1b2:4096")  # m's sizes: rows, and the length of one
-    assert compiled["kept", True].endswith("=2b3:4096")
+    for checked, slots in ((False, (1, 2)), (True, (2, 3))):  # m's sizes: rows, and the length of one
+        (step,) = compiled["kept", checked]
+        assert (*step.size_slots, step.row_slot, step.row_elements) == (*slots, 4096)
 
 
 def test_library_kernels(compiled, monkeypatch):
@@ -110,7 +115,8 @@ def test_library_kernels(compiled, monkeypatch):
         reduce.reduce_into(op, pa.empty(60, dtype="float32"), a, (0,), a._dtype)
     z = a.astype("complex64")
     reduce.reduce_into(reduce.SUM, pa.empty(70, dtype="complex64"), z, (1,), z._dtype)
-    assert compiled["add", False].endswith("=1x4")
+    (step,) = compiled["add", False]
+    assert (step.size_slots, step.per_thread) == ((1,), 4)
     copy = maps._map_kernel(maps.COPY, a._dtype.code, 2, ((0, 1),), True, True)
     copy(pa.empty((70, 60), dtype="bfloat16"), a)
     fresh(maps._map_kernel, reduce._kernel)
@@ -121,7 +127,7 @@ def test_matmul(compiled, dtype):
     for batches, checked in ((0, False), (2, True)):
         program = gemm._program((dtype, batches, checked), "cuda", checked)
         assert Nvrtc("sm_90").compile(program.text).startswith(b"\x7fELF")
-        assert program.entry == "kernel_matmul=*"
+        assert program.steps == (KernelStep("kernel_matmul", None),)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +145,4 @@ def test_matmul_on_tensor_cores(target, units, dtype, tiles):
         program = gemm._program((dtype, 1, tile), "cuda", False)
         assert Nvrtc(target).compile(program.text).startswith(b"\x7fELF")
         limit = (99 if units == "mma" else 227) << 10  # of a block; the driver's own KiB is left out
-        assert 0 < int(program.entry.removeprefix("kernel_matmul=*@")) <= limit
+        assert 0 < program.steps[0].shared <= limit

@@ -67,19 +67,19 @@ def words(*values):
 
 
 def test_launch_runs_the_kernel(driver, module):
-    launch = driver.launcher(driver.function(module, "increment"))
+    launch = driver.launcher(driver.symbol(module, "increment"))
     array, slots = words(41)
     assert launch(slots) is None
     assert array[0] == 42
 
 
 def test_checked_launch_without_failure_is_none(driver, module):
-    launch = driver.checked_launcher(driver.function(module, "fail_above_100"))
+    launch = driver.checked_launcher(driver.symbol(module, "fail_above_100"))
     assert launch(struct.pack("q", 100)) is None
 
 
 def test_the_lowest_loop_and_tid_win_and_the_next_launch_works(driver, module):
-    launch = driver.checked_launcher(driver.function(module, "fail_above_100"))
+    launch = driver.checked_launcher(driver.symbol(module, "fail_above_100"))
     for _ in range(20):
         failure = launch(struct.pack("q", 10007))
         assert failure == Failure(
@@ -89,11 +89,11 @@ def test_the_lowest_loop_and_tid_win_and_the_next_launch_works(driver, module):
 
 
 def test_release_launcher_drops_failures(driver, module):
-    assert driver.launcher(driver.function(module, "fail_above_100"))(struct.pack("q", 10007)) is None
+    assert driver.launcher(driver.symbol(module, "fail_above_100"))(struct.pack("q", 10007)) is None
 
 
 def test_frames_beyond_the_record_are_counted_only(driver, module):
-    failure = driver.checked_launcher(driver.function(module, "deep"))(b"\0" * 8)
+    failure = driver.checked_launcher(driver.symbol(module, "deep"))(b"\0" * 8)
     assert failure.depth == 1000
     assert len(failure.frames) == 64
     assert failure.frames[0] == 1
@@ -101,13 +101,13 @@ def test_frames_beyond_the_record_are_counted_only(driver, module):
 
 def test_scratch_is_aligned_and_grows(driver, module):
     array, slots = words(-1, -1)
-    driver.launcher(driver.function(module, "scratch"))(slots)
+    driver.launcher(driver.symbol(module, "scratch"))(slots)
     assert list(array) == [0, 1]
 
 
 def test_unknown_symbol_and_bad_module(driver, module, tmp_path):
     with pytest.raises(DeviceError, match="no function 'absent'"):
-        driver.function(module, "absent")
+        driver.symbol(module, "absent")
     with pytest.raises(DeviceError, match="can't load"):
         driver.load(b"this is no shared object")
     with pytest.raises(DeviceError, match="nowhere"):
@@ -122,7 +122,7 @@ def test_two_modules_with_the_same_symbol(driver, monkeypatch, draws):
     launches = []
     for value in (1, 2):
         loaded = driver.load(driver.compiler().compile(make.format(value)))
-        launches.append(driver.launcher(driver.function(loaded, "k")))
+        launches.append(driver.launcher(driver.symbol(loaded, "k")))
     array, slots = words(0)
     seen = []
     for launch in launches:

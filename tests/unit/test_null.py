@@ -4,6 +4,7 @@ import pytest
 
 import pyarray as pa
 from pyarray.driver import get_device
+from pyarray.driver.kernel_step import KernelStep
 from pyarray.errors import DeviceError
 from pyarray.memory import Buffer
 
@@ -28,7 +29,7 @@ def test_calls_are_recorded():
 def test_compile_and_launch():
     driver = get_device("null").driver
     module = driver.load(driver.compiler().compile("text"))
-    function = driver.function(module, "scale")
+    function = driver.function(module, [KernelStep("scale")])
     driver.calls.clear()
     assert driver.launcher(function)(b"12345678") is None
     assert driver.checked_launcher(function)(b"12345678") is None

@@ -97,7 +97,7 @@ void team(void (*fn)(void *), void *data, unsigned threads, unsigned flags)
 def entry():
     driver = get_device("cpu").driver
     module = driver.load(cc.toolchain().compile(BLOCKS))
-    return {name: driver.function(module, name) for name in ("run", "nest", "meetings", "team")}
+    return {name: driver.symbol(module, name) for name in ("run", "nest", "meetings", "team")}
 
 
 @pytest.fixture(params=[(1, False), (2, False), (5, False), (16, False), (1, True), (2, True), (5, True)])

@@ -9,6 +9,7 @@ from typing import Any
 from ... import shapes
 from ...array import empty, ndarray
 from ...driver.base import Device
+from ...driver.kernel_step import MOST_SIZES, KernelStep
 from ...dtypes import DType, int64
 from ...lang.dialect import DIALECTS, Dialect
 from ...lang.emit_statements import cname
@@ -172,14 +173,14 @@ class _Frame:
         raws = [(p, layout.type) for p, layout in self.rows if tf.is_raw(p, layout)]
         sites = tf.raw_sites(self.kernel.name, raws, *self.place) if self.debug else ()
         directions = tf.directions(self.rows, self.sizes)
-        entry = self.symbol if blocks else f"{self.symbol}={self.counted()}"
-        return Program(self.kernel.name, lines.text, entry, tuple(self.params), directions, sites)
+        step = KernelStep(self.symbol, () if blocks else self.size_slots())
+        return Program(self.kernel.name, lines.text, (step,), tuple(self.params), directions, sites)
 
-    def counted(self) -> str:
-        """The slots whose product is the number of iterations."""
+    def size_slots(self) -> tuple[int, ...] | None:
+        """The slots whose product is the number of iterations, None for more than a step can have."""
         places = tf.slot_places(self.params, self.debug)
-        found = [str(places[name]) for name in self.sizes]
-        return ",".join(found) if len(found) <= 6 else "*"
+        found = tuple(places[name] for name in self.sizes)
+        return found if len(found) <= MOST_SIZES else None
 
     def blocks(self, lines: Lines) -> None:
         """A block of iterations as a nest of loops, and what starts it."""

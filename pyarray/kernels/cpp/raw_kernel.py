@@ -12,6 +12,7 @@ from ...array import STRIDED, WATCHED, ndarray
 from ...array_hooks import on_several_devices
 from ...driver.base import Device, GridLauncher, get_device
 from ...driver.cc import CPP
+from ...driver.kernel_step import KernelStep
 from ...jit.kernel import Variant
 from ...jit.launch_state import Launch, launch_state, observe, observed
 from ...jit.text_kernel import TextKernel
@@ -154,15 +155,15 @@ class RawKernel:
 
     def _program(self, kinds: tuple[tuple[str, Any], ...], target: str, debug: bool) -> Program:
         text = f'#line 1 "{self.name}: code"\n{self.code}\n'
-        entry = f"{self.name}=*"
+        step = KernelStep(self.name, None)
         if DIALECTS[target].blocks:
             dynamic = "".join(
                 f"PA_GRID_DYNAMIC({name})\n" for name in sorted(set(_DYNAMIC.findall(self.code)))
             )
             text = f"#include <pa_grid_cpu.h>\n{text}PA_GRID_ENTRY({self.name}, {self.name})\n{dynamic}"
-            entry = f"pa_grid_{self.name}"
+            step = KernelStep(f"pa_grid_{self.name}")
         directions = {n: "INOUT" if isinstance(kind, ArrayType) else "SCALAR" for n, kind in kinds}
-        return Program(self.name, text, entry, kinds, directions, (), raw=True)
+        return Program(self.name, text, (step,), kinds, directions, (), raw=True)
 
 
 def _type_of(argument: Any) -> Any:

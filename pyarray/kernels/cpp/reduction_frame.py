@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64
 from ...lang.dialect import Dialect
 from ...lang.emit_statements import cname
@@ -58,7 +59,7 @@ def program(
     raws = [(p, layout.type) for p, layout in rows if tf.is_raw(p, layout)]
     sites = tf.raw_sites(name, raws, *place) if debug else ()
     directions = tf.directions(rows, frame.sizes) | ({_PART: "OUT"} if form[3] else {})
-    return Program(name, frame.text(), frame.entry, tuple(frame.params), directions, sites)
+    return Program(name, frame.text(), frame.steps, tuple(frame.params), directions, sites)
 
 
 @dataclass
@@ -81,12 +82,13 @@ class _Frame:
         self.params += [(_PART, ArrayType(self.part, 1, False))] if self.part else []
 
     @property
-    def entry(self) -> str:
+    def steps(self) -> tuple[KernelStep, ...]:
         if self.dialect.blocks:
-            return self.symbol
+            return (KernelStep(self.symbol),)
         places = tf.slot_places(self.params, self.debug)
-        last = f";{self.symbol}_last={places[_LAST]}" if self.part else ""
-        return f"{self.symbol}={places[_THREADS]}{last}"
+        first = KernelStep(self.symbol, (places[_THREADS],))
+        last = KernelStep(f"{self.symbol}_last", (places[_LAST],))
+        return (first, last) if self.part else (first,)
 
     def text(self) -> str:
         lines = Lines(self.name)

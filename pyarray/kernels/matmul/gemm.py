@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import shapes
 from ...array import ndarray
+from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, int64
 from ...jit.launch import make_bound_launch
 from ...jit.launch_state import launch_state
@@ -198,14 +199,14 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if DIALECTS[target].blocks:
-        text, entry = _text(dtype, nb, params, last, debug)
+        text, step = _text(dtype, nb, params, last, debug)
     else:
-        text, entry = _grid_text(dtype, nb, params[0][1], debug, tiles)
+        text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
     count = partial(gemm_operations, last is not None)
-    return Program("matmul", text, entry, tuple(params), directions, sites, count_operations=count)
+    return Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
 
-def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, str]:
+def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, KernelStep]:
     """C text and its entry."""
     out = BY_NAME[last.out] if last else dtype
     extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
@@ -249,16 +250,18 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 {body}    pa_gemm(&g, rt);
 }}
 """
-    return text, "kernel_matmul"
+    return text, KernelStep("kernel_matmul")
 
 
-def _grid_text(dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile) -> tuple[str, str]:
+def _grid_text(
+    dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile
+) -> tuple[str, KernelStep]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h), and what to launch."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
-    letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", ""
+    letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", 0
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype)
-        letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", f"@{tiles.shared(dtype)}"
+        letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", tiles.shared(dtype)
     params = [(n, kind) for n in _NAMES]
     slots = slots_of(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
@@ -290,7 +293,7 @@ kernel_matmul(const matmul_slots memory)
 {body}    {call}(&g, &run);
 }}
 """
-    return text, f"kernel_matmul=*{shared}"
+    return text, KernelStep("kernel_matmul", None, shared=shared)
 
 
 # products and sums may be fused: BLAS does so too

@@ -134,6 +134,7 @@ def last_text(last: Last) -> str:
     ]
     params += [(n, ScalarType(last.sum)) for n in last.numbers] + [("size", ScalarType(int64))]
     program = lower(from_text("last", text, last.scope).source_text, params, "cpu")
+    symbol = program.steps[0].symbol
     body = ""
     for name, kind in program.params:
         c = cname(name)
@@ -149,9 +150,9 @@ def last_text(last: Last) -> str:
 static void matmul_last(const matmul_slots *s, int64_t n, const void *acc, const void *d, const void *e,
                         void *out)
 {{
-    {program.entry}_slots t;
+    {symbol}_slots t;
     (void)s, (void)d, (void)e;
-{body}    {program.entry}(&t, 0);
+{body}    {symbol}(&t, 0);
 }}
 #define PA_EPILOGUE(args, n, acc, d, e, out) \\
     matmul_last((const matmul_slots *)(args)->more, n, acc, d, e, out)

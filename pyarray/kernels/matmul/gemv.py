@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...array import ndarray
+from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
 from ...jit.text_kernel import TextKernel
 from ...lang.bounds_checks import Site
@@ -104,9 +105,9 @@ typedef struct {{
     here = Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
-    entry = "kernel_gemv=0;kernel_gemv_total=1"
+    steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
     count = partial(gemm_operations, False)
-    return Program("matmul", text, entry, tuple(params), directions, sites, count_operations=count)
+    return Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
 
 
 _KERNEL = TextKernel("matvec", _program)

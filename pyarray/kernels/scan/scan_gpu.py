@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import shapes
 from ...array import ndarray
+from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel, together
@@ -127,7 +128,7 @@ def _program(
     macros: dict[str, Any],
     body: str,
     debug: bool,
-    work: str = "0",
+    work: int | None = 0,
 ) -> Program:
     """Of a kernel whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come first, and the
     first of them is the number of threads, unless `work` says otherwise."""
@@ -163,7 +164,8 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {nam
     sites = tuple(Site("index", here, name, (n,), 0, 1) for n, _, _ in arrays)
     directions = {n: "IN" for n, _, _ in arrays}
     directions |= {n: "INOUT" for n in ("out", "carry", "counts") if n in directions}
-    return Program(name, text, f"kernel_{name}={work}", tuple(params), directions, sites)
+    step = KernelStep(f"kernel_{name}", None if work is None else (work,))
+    return Program(name, text, (step,), tuple(params), directions, sites)
 
 
 def _scan_program(key: Any, target: str, debug: bool) -> Program:
@@ -280,7 +282,7 @@ def _bins_program(key: Any, target: str, debug: bool) -> Program:
     edges = x if key[2] == "value" else kind
     arrays = [("x", x, 0), ("edges", edges, 0), ("out", int64, 0)]
     body = "    g.n = s->x_n0, g.bins = s->out_n0, g.scale = s->scale;\n"
-    return _program("bins", arrays, [("scale", float64)], macros, body, debug, work="*")
+    return _program("bins", arrays, [("scale", float64)], macros, body, debug, work=None)
 
 
 _KERNELS = {

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
+from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
 from ...lang.bounds_checks import Site
@@ -85,7 +86,7 @@ def _program(itemsize: int, target: str, debug: bool) -> Program:
     sites += [Site("index", here, "sort", ("x",), axis, 2) for axis in range(2)]
     directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
     text = _text(itemsize, params, debug)
-    return Program("sort", text, "kernel_sort", tuple(params), directions, tuple(sites))
+    return Program("sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites))
 
 
 def _text(itemsize: int, params: Any, debug: bool) -> str:

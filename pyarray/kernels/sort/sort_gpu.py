@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...array import STRIDED, ndarray
+from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint8, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
 from ...lang.bounds_checks import Site
@@ -115,12 +116,14 @@ def _program(form: _Form, target: str, debug: bool) -> Program:
     here = Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "sort", (name,), 0, 1) for name in kinds)
     directions = {"out": "OUT", "x": "IN"} | {name: "INOUT" for name in kinds if name not in ("out", "x")}
-    text, entry = _text(form, params, tuple(kinds), debug)
-    return Program("sort", text, entry, tuple(params), directions, sites)
+    text, steps = _text(form, params, tuple(kinds), debug)
+    return Program("sort", text, steps, tuple(params), directions, sites)
 
 
-def _text(form: _Form, params: Any, arrays: tuple[str, ...], debug: bool) -> tuple[str, str]:
-    """The text, and its kernels as driver/gpu.py launches them."""
+def _text(
+    form: _Form, params: Any, arrays: tuple[str, ...], debug: bool
+) -> tuple[str, tuple[KernelStep, ...]]:
+    """The text, and its kernels in the order in which they are launched."""
     fields = form.order._asdict().items()
     defines = {
         f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields if name != "zero"
@@ -131,7 +134,7 @@ def _text(form: _Form, params: Any, arrays: tuple[str, ...], debug: bool) -> tup
     defines |= {f"PA_S_{name}": str(int(flag)) for name, flag in flags.items()}
     size = len(_SIZES) + 4 * (2 + debug) + 1 + debug  # the slot with the size of `work`
     blocks = 3 if form.rows else 4 if form.word <= 4 else 1  # of a processor at the same time
-    grids = {"rows": "0"} if form.rows else {"clear": f"{size}x8", "count": "1", "plan": "2", "pass": "0"}
+    grids = {"rows": 0} if form.rows else {"clear": size, "count": 1, "plan": 2, "pass": 0}  # slots of sizes
     body = "".join(f"    g.{name} = s->{name};\n" for name in ("rows", "n", "tiles", "parts"))
     for site, name in enumerate(arrays):
         cast = f"(decltype(g.{name}.data))" if name in ("out", "places", "work") else ""
@@ -164,7 +167,9 @@ PA_FN pa_sort_grid sort_grid(const sort_slots *s{", pa_runtime *run" if debug el
 }}
 {kernels}"""
     names = ["rows"] if form.rows else ["clear", "count", "plan", *["pass"] * form.word]
-    return text, ";".join(f"kernel_sort_{name}={grids[name]}" for name in names)
+    share = {"clear": 8}
+    steps = (KernelStep(f"kernel_sort_{name}", (grids[name],), share.get(name, 1)) for name in names)
+    return text, tuple(steps)
 
 
 _KERNEL = TextKernel("sort", _program)

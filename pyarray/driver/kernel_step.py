@@ -1,0 +1,75 @@
+"""What a compiled kernel launches: one grid per step, in order, as data and as text for files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MOST_SIZES = 6  # PA_GPU_FACTORS: size slots of a step
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """One grid launch, or on CPUs the call of a kernel's only function.
+
+    `symbol` is its name in the module. The product of `size_slots`, numbers of argument slots, is the number of
+    iterations; None if only the device knows it. A thread takes `per_thread` iterations, of a `team` step a
+    block takes one. `row_slot` is the slot of the length of a team's row, `row_elements` how many elements a
+    block keeps of it. A block has `shared` bytes of dynamic shared memory. `single`: one thread in all.
+    """
+
+    symbol: str
+    size_slots: tuple[int, ...] | None = ()
+    per_thread: int = 1
+    team: bool = False
+    row_slot: int | None = None
+    row_elements: int = 0
+    shared: int = 0
+    single: bool = False
+
+    def __str__(self) -> str:
+        """`symbol=` and the size slots, `*` for None and `.` for one thread, then `b` with the row's slot and
+        elements for a team, `x` and iterations of a thread, `@` and bytes. Names of artifacts depend on it."""
+        sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
+        text = "." if self.single else sizes
+        if self.team:
+            text += "b" + ("" if self.row_slot is None else f"{self.row_slot}:{self.row_elements}")
+        text += f"x{self.per_thread}" if self.per_thread > 1 else ""
+        text += f"@{self.shared}" if self.shared else ""
+        return f"{self.symbol}={text}" if text else self.symbol
+
+
+def format_steps(steps: Iterable[KernelStep]) -> str:
+    """The text of steps, as `parse_steps` reads it.
+
+    >>> format_steps([KernelStep("once", single=True), KernelStep("add", (0, 1), per_thread=4, shared=512)])
+    'once=.;add=0,1x4@512'
+    """
+    return ";".join(map(str, steps))
+
+
+def parse_steps(text: str) -> tuple[KernelStep, ...]:
+    """The steps that `format_steps` wrote; none of an empty text. Raises `ValueError` for another text.
+
+    >>> parse_steps("sums=*b3:4096")[0].row_slot
+    3
+    """
+    return tuple(_parse(part) for part in text.split(";") if part)
+
+
+def _parse(text: str) -> KernelStep:
+    try:
+        symbol, _, rest = text.partition("=")
+        rest, _, shared = rest.partition("@")
+        rest, _, per_thread = rest.partition("x")
+        sizes, team, row = rest.partition("b")
+        row_slot, _, elements = row.partition(":")
+        size_slots = (
+            None if sizes == "*" else tuple(int(slot) for slot in sizes.split(",") if slot not in ("", "."))
+        )
+        slot = int(row_slot) if row_slot else None
+        numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
+        return KernelStep(symbol, size_slots, *numbers, single=sizes == ".")
+    except ValueError:
+        what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"
+        raise ValueError(f"{what}; the file is damaged or of another release: save it anew") from None
