@@ -349,6 +349,29 @@ def test_the_comparison_knows_what_may_be_0():
     assert reported(graph, sizes, [torch.full_like(made, math.nan)])
 
 
+def test_the_comparison_moves_negative_numbers_too():
+    given = Input((("a",),), torch.float32, "plain", (0,), 1, False)
+    steps = [
+        Step("sin", lambda s, x: torch.sin(torch.full_like(x, -1.5574077)), [0], True),
+        Step("tan", lambda s, x: torch.tan(x * 1.5574077), [1], True),
+    ]
+    graph, sizes = Graph([given], steps, [2], {"a": (0, 0)}), {"a": 99}
+    x = torch.sin(torch.full((99,), -1.5574077))
+    beside = torch.tan(torch.nextafter(x, torch.zeros(())) * 1.5574077)
+    assert not reported(graph, sizes, [beside])
+    assert reported(graph, sizes, [beside * 1.001])
+
+
+def test_the_comparison_knows_that_a_product_and_a_sum_may_be_rounded_once():
+    given = Input((("a",),), torch.float32, "plain", (0,), 1, False)
+    add = Step("aten::add.Tensor [_, _; {'alpha': 3}]", lambda s, x: x * 0 - 2.7e11, [0], True)
+    big = Step("big", lambda s, x: x * 0 + 9.2e18, [0], False)
+    add.operands[:] = [1]
+    graph, sizes = Graph([given], [big, add], [2], {"a": (0, 0)}), {"a": 99}
+    assert not reported(graph, sizes, [torch.zeros(99)])
+    assert reported(graph, sizes, [torch.full((99,), 9e18)])
+
+
 def test_the_comparison_knows_that_a_function_of_whole_numbers_cancels():
     """1 + erf(-1.4), which eager torch itself rounds in two ways."""
     given = Input((("a",),), torch.int64, "plain", (0,), 1, False)
