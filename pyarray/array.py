@@ -1,5 +1,4 @@
-"""The array: a typed, strided window on a buffer. It indexes, views and describes; what computes is provided
-from above.
+"""The array: a typed, strided window on a buffer, with its attributes, indexing and views.
 
 >>> import numpy as np, pyarray as pa
 >>> m = pa.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -28,26 +27,28 @@ if TYPE_CHECKING:
 else:
     Operators = object  # they are installed by `api`
 
-__all__ = ["empty", "fresh", "ndarray", "numpy_functions", "operations", "register_run", "type_key"]
+__all__ = [
+    "empty", "ndarray", "numpy_functions", "operations", "register_view_class", "type_key", "unchecked_array",
+]  # fmt: skip
 
 MAX_NDIM = 64
 STRIDED, READONLY = 1 << 16, 1 << 17  # of a key
 _NDIM_STRIDED = 0x1FF00  # of a key: the rank, and whether strided
 WATCHED = 1 << 19  # of a key: `_buffer.before_write()` is to be called before the memory is written
-_KEPT = READONLY | WATCHED | 0xFFF << 20  # what every view takes over; marks (array_marks) it doesn't
-_RUN = 0x100  # a contiguous 1-D array
+_INHERITED = READONLY | WATCHED | 0xFFF << 20  # what every view takes over; marks (array_marks) it doesn't
+_CONTIGUOUS_1D = 0x100  # a contiguous 1-D array
 _SCALARS = (bool, int, float, complex)
 _SEQUENCES: frozenset[type] = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 _new: Any = object.__new__
-_run_class: Any  # BufferView, once buffer_view has registered it
+_view_class: Any  # BufferView, once buffer_view has registered it
 
 
-def register_run(kind: type) -> None:
+def register_view_class(kind: type) -> None:
     """Sets the class of basic indices that are contiguous and 1-D."""
-    global _run_class
-    _run_class = kind
+    global _view_class
+    _view_class = kind
 
 
 def type_key(dtype: DType, ndim: int, strided: bool, writeable: bool, device: Any) -> int:
@@ -55,11 +56,10 @@ def type_key(dtype: DType, ndim: int, strided: bool, writeable: bool, device: An
     return dtype.code | ndim << 8 | strided << 16 | (not writeable) << 17 | device.code << 20
 
 
-def fresh(
+def unchecked_array(
     buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], size: int, dtype: DType, key: int
 ) -> ndarray:
-    """A writeable C-contiguous array at the start of `buffer`; the caller answers for the facts agreeing.
-    Checks nothing."""
+    """A writeable C-contiguous array at the start of `buffer`. The arguments must be mutually consistent."""
     a = _new(ndarray)
     a._buffer = buffer
     a._ptr = buffer.ptr
@@ -73,14 +73,14 @@ def fresh(
     return a
 
 
-def root(
+def array_at(
     buffer: Any, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, writeable: bool
 ) -> ndarray:
     """An array without a base, at address `ptr` inside `buffer`. Checks the rank and derives size and key."""
     _check_ndim(len(shape), ValueError)
     strided = not shapes.is_contiguous(shape, strides, dtype.itemsize)
     key = type_key(dtype, len(shape), strided, writeable, buffer.device)
-    a = fresh(buffer, shape, strides, shapes.size(shape), dtype, key)
+    a = unchecked_array(buffer, shape, strides, shapes.size(shape), dtype, key)
     a._ptr, a._writeable = ptr, writeable
     return a
 
@@ -101,7 +101,7 @@ def empty(shape: Any, dtype: Any = None, device: Any = None) -> ndarray:
     _check_ndim(ndim, ValueError)
     buffer = Buffer.allocate(place, count * kind.itemsize)
     strides = shapes.contiguous_strides(sizes, kind.itemsize)
-    return fresh(buffer, sizes, strides, count, kind, type_key(kind, ndim, False, True, place))
+    return unchecked_array(buffer, sizes, strides, count, kind, type_key(kind, ndim, False, True, place))
 
 
 def _check_ndim(ndim: int, error: type[Exception]) -> None:
@@ -240,7 +240,7 @@ class ndarray(Operators):
         if type(key) is slice and code & 0x5FF00 == 0x100 and ((step := key.step) is None or step == 1):
             start, stop, step = key.indices(self._size)
             count = stop - start if stop > start else 0
-            view = _new(_run_class)
+            view = _new(_view_class)
             dtype = self._dtype
             base = self._base
             view._ptr = self._ptr + start * dtype.itemsize
@@ -257,10 +257,10 @@ class ndarray(Operators):
             if not -shape[0] <= key < shape[0]:
                 raise IndexError(f"index {key} is out of bounds for axis 0 with size {shape[0]}")
             offset = (key + shape[0] if key < 0 else key) * self._strides[0]
-            return self._view(offset, shape[1:], self._strides[1:], _run_class)
+            return self._view(offset, shape[1:], self._strides[1:], _view_class)
         if is_advanced(key):
             return operation("take")(self, key)
-        return self._view(*shapes.basic_index(self._shape, self._strides, key), _run_class)
+        return self._view(*shapes.basic_index(self._shape, self._strides, key), _view_class)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._check_writeable()
@@ -309,7 +309,7 @@ class ndarray(Operators):
         ndim = len(shape)
         _check_ndim(ndim, IndexError)
         kind = dtype or self._dtype
-        contiguous, size = shapes.facts(shape, strides, kind.itemsize)
+        contiguous, size = shapes.contiguity_and_size(shape, strides, kind.itemsize)
         view = _new(run if contiguous and ndim == 1 and run is not None else ndarray)
         view._buffer = self._buffer
         view._ptr = self._ptr + offset
@@ -319,7 +319,7 @@ class ndarray(Operators):
         view._dtype = kind
         view._writeable = self._writeable
         view._base = self if self._base is None else self._base
-        view._key = self._key & _KEPT | kind.code | ndim << 8 | (not contiguous) << 16
+        view._key = self._key & _INHERITED | kind.code | ndim << 8 | (not contiguous) << 16
         return view
 
     def subview(self, offset: Any, size: Any) -> BufferView:
@@ -331,7 +331,7 @@ class ndarray(Operators):
         >>> empty(32).subview(offset=16, size=16).offset
         16
         """
-        return _run_class(self, offset, size)
+        return _view_class(self, offset, size)
 
     def __len__(self) -> int:
         if not self._shape:
@@ -394,7 +394,7 @@ class ndarray(Operators):
         return _restore, (
             np.ascontiguousarray(values).reshape(self._shape),
             str(self.device),
-            type(self) is _run_class,
+            type(self) is _view_class,
         )
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> ndarray:
@@ -442,7 +442,7 @@ class ndarray(Operators):
         return operation("dlpack_device")(self)
 
 
-register_run(ndarray)
+register_view_class(ndarray)
 
 
 def _restore(values: Any, device: str, run: bool) -> ndarray:

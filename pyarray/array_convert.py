@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pyarray import array_host, shapes
-from pyarray.array import MAX_NDIM, STRIDED, empty, fresh, ndarray, operations, root, type_key
-from pyarray.array_hooks import StandIn, is_foreign, operation
+from pyarray.array import MAX_NDIM, STRIDED, array_at, empty, ndarray, operations, type_key, unchecked_array
+from pyarray.array_hooks import Tracer, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
@@ -46,11 +46,11 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     kind = None if dtype is None else asdtype(dtype)
     if isinstance(obj, ndarray):
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
-    if isinstance(obj, StandIn):
+    if isinstance(obj, Tracer):
         given = obj._as_array()
         return given if kind is None else given.astype(kind)
     if is_foreign(obj):
-        there = imported(obj)
+        there = from_foreign(obj)
         if kind is None and copy is None and device is None:
             return there
         return _converted(there, kind, copy, there.device if device is None else get_device(device))
@@ -69,7 +69,7 @@ def assigned(target: ndarray, value: Any) -> ndarray:
     return asarray(found, device=target.device)
 
 
-def imported(x: Any) -> ndarray:
+def from_foreign(x: Any) -> ndarray:
     """The array on the memory of another library's, one of which `is_foreign` says that it is one. Raises
     what its ways of exchange raise."""
     return operation("from_dlpack" if hasattr(x, "__dlpack__") else "from_cuda_interface")(x)
@@ -117,7 +117,7 @@ def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -
 
 def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
     if isinstance(obj, np.ndarray):
-        obj = plain(obj)
+        obj = as_base_class(obj)
     values = _host_values(obj, kind)
     native = values.dtype.isnative
     try:
@@ -136,7 +136,7 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
         and device.code == 0
     )
     if shareable and not copy:
-        return shared(values, source, device)
+        return array_on_numpy(values, source, device)
     if copy is False:
         raise ValueError(
             f"the {type(obj).__name__} can't be shared (a NumPy array or a buffer of that dtype, aligned, "
@@ -145,7 +145,7 @@ def _from_numpy(obj: Any, kind: DType | None, copy: bool | None, device: Any) ->
     return _upload(values, kind or source, device)
 
 
-def plain(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def as_base_class(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same elements as an array of NumPy's own class, whose attributes are what they are: a subclass may
     say anything of its shape and address. Raises `TypeError` for a masked array."""
     if type(x) is np.ndarray:
@@ -176,7 +176,7 @@ def _host_values(obj: Any, kind: DType | None) -> np.ndarray[Any, Any]:
     """`numpy.asarray`, also for sequences that hold our own arrays. Python numbers must fit `kind`, if one is
     given; NumPy's are cast."""
     if isinstance(obj, (list, tuple)) and obj and isinstance(obj[0], np.ma.MaskedArray):
-        plain(obj[0])  # says what to do instead
+        as_base_class(obj[0])  # says what to do instead
     try:
         return _cast_values(obj, kind)
     except TypeError:
@@ -215,13 +215,13 @@ def _without_arrays(obj: Any) -> Any:
     return asnumpy(obj) if isinstance(obj, ndarray) else obj
 
 
-def shared(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
+def array_on_numpy(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
     """An array on the memory of an aligned NumPy array whose dtype is `kind`. Checks nothing."""
     ptr, readonly = values.__array_interface__["data"]
-    return window(device, ptr, values.shape, values.strides, kind, not readonly, values)
+    return array_on_memory(device, ptr, values.shape, values.strides, kind, not readonly, values)
 
 
-def window(
+def array_on_memory(
     device: Any,
     ptr: int,
     shape: tuple[int, ...],
@@ -232,13 +232,17 @@ def window(
 ) -> ndarray:
     """An array whose first element is at `ptr`, in memory of `owner`, which stays alive as long; read-only
     where elements repeat. Checks nothing but the rank."""
-    contiguous, size = shapes.facts(shape, strides, dtype.itemsize)
+    contiguous, size = shapes.contiguity_and_size(shape, strides, dtype.itemsize)
     if not contiguous or len(shape) > MAX_NDIM:
         writeable = writeable and not shapes.repeats(shape, strides)
         low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
-        return root(Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable)
+        return array_at(
+            Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable
+        )
     buffer = Buffer.wrap(device, ptr, size * dtype.itemsize, owner)
-    a = fresh(buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device))
+    a = unchecked_array(
+        buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device)
+    )
     a._writeable = writeable
     return a
 

@@ -27,14 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from pyarray.keywords import INSTEAD, placed
+from pyarray.keywords import INSTEAD, translate_arguments
 
 operations: dict[str, Callable[..., Any]] = {}
 numpy_functions: dict[str, Callable[..., Any]] = {}
 
 
-class StandIn:
-    """What stands for an array while a function is traced (`fusion/fuse.py`). `_dtype` is its element type."""
+class Tracer:
+    """Stands for an array while a function is traced (`fusion/fuse.py`). `_dtype` is its element type."""
 
     _dtype: Any
     _weak_type: Any = None
@@ -48,11 +48,11 @@ class StandIn:
 
     def _compute(self, op: Any, domain: Any, dtype: Any, operands: Any, out: Any) -> Any:
         """What `api.core.ufunc.compute` returns."""
-        raise TypeError("a stand-in means something only while its function is traced")
+        raise TypeError("a tracer means something only while its function is traced")
 
 
-class StandInNumber(StandIn):
-    """What stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
+class ScalarTracer(Tracer):
+    """Stands for a Python number of the type `_weak_type`; as an array it is a 0-d one."""
 
 
 # functions of NumPy that come here for their like= alone
@@ -169,7 +169,7 @@ def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], k
     if name in _MADE_LIKE and kwargs.get("device") is None:
         kwargs["device"] = self.device
     if kwargs:
-        args, kwargs = placed(ours, function, args, kwargs)
+        args, kwargs = translate_arguments(ours, function, args, kwargs)
     result = ours(*args, **kwargs)
     return result if out is None else _store_out(out, result)
 

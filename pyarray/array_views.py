@@ -100,7 +100,9 @@ def flatten(a: Any, order: str = "C") -> ndarray:
 
 def ordered(a: Any, order: Any) -> Any:
     """The view of `a` whose elements in C order are those of `a` in the memory order "C", "F", "A" or "K"."""
-    return a if order == "C" else a.transpose(shapes.walked(a._shape, a._strides, a._dtype.itemsize, order))
+    return (
+        a if order == "C" else a.transpose(shapes.axis_order(a._shape, a._strides, a._dtype.itemsize, order))
+    )
 
 
 def lay_out(a: Any, order: Any, like: Any = None) -> Any:
@@ -109,7 +111,7 @@ def lay_out(a: Any, order: Any, like: Any = None) -> Any:
     if order == "C":
         return a
     like = a if like is None or len(like._shape) != len(a._shape) else like
-    axes = shapes.walked(like._shape, like._strides, like._dtype.itemsize, order)
+    axes = shapes.axis_order(like._shape, like._strides, like._dtype.itemsize, order)
     packed = shapes.contiguous_strides([a._shape[k] for k in axes], a._dtype.itemsize)
     a._strides = tuple(packed[axes.index(k)] for k in range(len(axes)))
     contiguous = shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize)

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from pyarray.annotations import ArrayAnnotation, view_annotation
-from pyarray.array import _NDIM_STRIDED, _RUN, ndarray, register_run
+from pyarray.array import _CONTIGUOUS_1D, _NDIM_STRIDED, ndarray, register_view_class
 
 
 class BufferView(ndarray):
@@ -30,7 +30,7 @@ class BufferView(ndarray):
             raise TypeError(
                 f"BufferView takes a pyarray array, got {type(array).__name__}; use pyarray.asarray"
             )
-        if array._key & _NDIM_STRIDED != _RUN:
+        if array._key & _NDIM_STRIDED != _CONTIGUOUS_1D:
             raise _no_run(array)
         first, count = _integer("offset", offset), _integer("size", size)
         length = array._size
@@ -71,4 +71,4 @@ def _no_run(array: ndarray) -> TypeError:
     )
 
 
-register_run(BufferView)
+register_view_class(BufferView)

@@ -134,7 +134,7 @@ LEVEL = Kind("0, 1, 2 or 3", "0 (off), 1 (marked arrays), 2 (all) or 3 (metadata
 SECONDS = Kind("seconds, 0 or more", "seconds, 0 or more, for example 2.5", _seconds)
 TUNING = Kind("search, use, force or off", "search, use (never search), force (search anew) or off", _tuning)
 PATH = Kind("path", "a path, for example /tmp/pyarray", _path)
-PLACE = Kind("path, or 0", "a directory, or 0 for none", _path_or_none)
+DIRECTORY = Kind("path, or 0", "a directory, or 0 for none", _path_or_none)
 DEVICE = Kind("text", "the name of a device, for example cpu or cuda:0", _device)
 WORDS = Kind("text", "words as in a shell, with all quotes closed, for example -O2 -g", _words)
 COMMAND = Kind(
@@ -216,7 +216,7 @@ SETTINGS = {
         Setting("PYARRAY_CACHE_DIR", PATH, None, False, "where; unset: the user's cache directory"),
         Setting(
             "PYARRAY_WARMED",
-            PLACE,
+            DIRECTORY,
             None,
             False,
             "kernels compiled with the package; unset: those in it; 0: none, and its build compiles none",

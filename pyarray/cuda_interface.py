@@ -12,7 +12,7 @@ import numpy as np
 
 from pyarray import shapes
 from pyarray.array import STRIDED, ndarray
-from pyarray.array_convert import window
+from pyarray.array_convert import array_on_memory
 from pyarray.array_host import before_use
 from pyarray.driver.base import Device, get_device
 from pyarray.dtypes import DType, asdtype, bfloat16
@@ -46,18 +46,22 @@ def from_interface(x: Any) -> ndarray:
     Raises `BufferError` for a mask, for a newer version, for streams, sizes and addresses that can't be, and
     for memory of no CUDA device; `TypeError` for a dtype that pyarray lacks; `DeviceError` without CUDA.
     """
-    facts = x.__cuda_array_interface__
+    interface_dict = x.__cuda_array_interface__
     try:
-        version, shape, strides = facts["version"], facts["shape"], facts.get("strides")
+        version, shape, strides = (
+            interface_dict["version"],
+            interface_dict["shape"],
+            interface_dict.get("strides"),
+        )
         shape = tuple(map(operator.index, shape))
         strides = strides if strides is None else tuple(map(operator.index, strides))
-        ptr, readonly = operator.index(facts["data"][0]), bool(facts["data"][1])
-        typestr = np.dtype(facts["typestr"])
+        ptr, readonly = operator.index(interface_dict["data"][0]), bool(interface_dict["data"][1])
+        typestr = np.dtype(interface_dict["typestr"])
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise _refused(x, f"is not as version {VERSION} asks ({type(error).__name__}: {error})") from None
     if version > VERSION:
         raise _refused(x, f"has version {version}, this reads {VERSION} and before; use DLPack")
-    if facts.get("mask") is not None:
+    if interface_dict.get("mask") is not None:
         raise _refused(x, "has a mask, and arrays have none; fill the masked elements, and export without it")
     dtype = _dtype(x, typestr)
     strides = shapes.contiguous_strides(shape, dtype.itemsize) if strides is None else strides
@@ -66,8 +70,8 @@ def from_interface(x: Any) -> ndarray:
     if ptr % dtype.numpy.alignment:
         raise _refused(x, f"has the address {ptr:#x}, which is not aligned for {dtype}; copy it first")
     device = _device(x, ptr, 0 not in shape)
-    _wait(x, device, facts)
-    return window(device, ptr, shape, strides, dtype, not readonly, x)
+    _wait(x, device, interface_dict)
+    return array_on_memory(device, ptr, shape, strides, dtype, not readonly, x)
 
 
 def _dtype(x: Any, typestr: np.dtype[Any]) -> DType:
@@ -86,8 +90,8 @@ def _device(x: Any, ptr: int, used: bool) -> Device:
     return get_device(f"{KIND}:{index}")
 
 
-def _wait(x: Any, device: Device, facts: Mapping[str, Any]) -> None:
-    stream = facts.get("stream")
+def _wait(x: Any, device: Device, interface_dict: Mapping[str, Any]) -> None:
+    stream = interface_dict.get("stream")
     if stream is None:  # the producer has seen to it
         return
     if isinstance(stream, bool) or not isinstance(stream, int) or stream <= 0:

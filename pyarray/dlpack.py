@@ -18,7 +18,7 @@ import numpy as np
 from pyarray import array_host, dtypes, shapes
 from pyarray._runtime import lib
 from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_key
-from pyarray.array_convert import plain
+from pyarray.array_convert import as_base_class
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import host_access
@@ -211,7 +211,7 @@ def _negotiate(x: Any, target: Device | None) -> tuple[Device, tuple[int, int] |
             f"from_dlpack takes an object with __dlpack__, got {type(x).__name__}; try pyarray.asarray"
         )
     if isinstance(x, np.ma.MaskedArray):
-        plain(x)  # says what to do instead
+        as_base_class(x)  # says what to do instead
     code, index = x.__dlpack_device__()
     away = target is not None and target.kind == "cpu" and int(code) not in _DEVICES["cpu"].imports
     if away:
@@ -346,7 +346,7 @@ def _layout(place: Any) -> _Layout:
     itemsize = dtype.itemsize
     fresh_strides = shapes.contiguous_strides(shape, itemsize)
     strides = fresh_strides if steps is None else tuple([n * itemsize for n in steps])
-    contiguous, size = shapes.facts(shape, strides, itemsize)
+    contiguous, size = shapes.contiguity_and_size(shape, strides, itemsize)
     if size >= 1 << 63:
         raise BufferError(f"an array has at most 2**63 - 1 elements, the tensor's shape is {shape}")
     low, high = (0, size * itemsize) if contiguous else shapes.byte_bounds(shape, strides, itemsize)

@@ -224,7 +224,7 @@ def result_type(*operands: Any) -> DType:
     >>> result_type(float32, 2.0), result_type(int8, int64)
     (float32, int64)
     """
-    kinds = [getattr(x, "_weak_type", type(x)) for x in operands]  # a stand-in says whose it is
+    kinds = [getattr(x, "_weak_type", type(x)) for x in operands]  # a tracer says whose it is
     scalars = [t for t in kinds if t in PYTHON_KIND]
     strong = [dtype_of(x) for x, t in zip(operands, kinds, strict=True) if t not in PYTHON_KIND]
     if not operands:

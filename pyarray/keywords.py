@@ -79,7 +79,7 @@ def _message(name: str, option: str, known: list[str], parameters: Iterable[insp
     return f"{what}; {taken}"
 
 
-def placed(
+def translate_arguments(
     ours: Callable[..., Any], theirs: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of NumPy's function as those of ours, whose parameters have other names, or none for callers.

@@ -98,7 +98,7 @@ def reduced(shape: Ints, axes: Ints) -> tuple[Ints, Ints]:
     return kept, tuple(1 if k in axes else n for k, n in enumerate(shape))
 
 
-def column(axis: int, ndim: int) -> Ints:
+def column_shape(axis: int, ndim: int) -> Ints:
     """The shape by which `reshape` lays a vector along `axis` of an array of `ndim` dimensions.
 
     >>> column(1, 3)
@@ -135,7 +135,7 @@ def contiguous_strides(shape: Sequence[int], itemsize: int) -> Ints:
     return tuple(reversed(strides))
 
 
-def walked(shape: Sequence[int], strides: Sequence[int], itemsize: int, order: Any) -> Ints:
+def axis_order(shape: Sequence[int], strides: Sequence[int], itemsize: int, order: Any) -> Ints:
     """The axes, the slowest first, in which an array is walked in the memory order "C", "F", "A" ("F" where
     that alone has no gaps) or "K" (by their strides, whatever the sign). Raises `ValueError` for another one.
 
@@ -165,7 +165,7 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -
 
 
 @functools.lru_cache(maxsize=4096)
-def facts(shape: Ints, strides: Ints, itemsize: int) -> tuple[bool, int]:
+def contiguity_and_size(shape: Ints, strides: Ints, itemsize: int) -> tuple[bool, int]:
     """`is_contiguous` and `size`, remembered: views of the same form come again and again."""
     return is_contiguous(shape, strides, itemsize), size(shape)
 
@@ -242,15 +242,15 @@ def collapse(shape: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple
         return (0,), tuple((0,) for _ in strides)
     sizes: list[int] = []
     steps: list[Ints] = []
-    for n, *column in zip(shape, *strides, strict=True):
+    for n, *column_shape in zip(shape, *strides, strict=True):
         if n == 1:
             continue
-        if sizes and all(outer == inner * n for outer, inner in zip(steps[-1], column, strict=True)):
+        if sizes and all(outer == inner * n for outer, inner in zip(steps[-1], column_shape, strict=True)):
             sizes[-1] *= n
-            steps[-1] = tuple(column)
+            steps[-1] = tuple(column_shape)
         else:
             sizes.append(n)
-            steps.append(tuple(column))
+            steps.append(tuple(column_shape))
     return tuple(sizes), tuple(tuple(step[k] for step in steps) for k in range(len(strides)))
 
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .api.core.fast_path import Function, make_function
-from .api.core.ufunc import PYTHON, beside
+from .api.core.fast_path import UfuncFunction, make_function
+from .api.core.ufunc import PYTHON, as_array_like
 from .api.numpy.ufuncs import i0 as i0
-from .api.standard.elementwise import described, divide, exp, log, multiply, subtract
+from .api.standard.elementwise import describe_ufunc, divide, exp, log, multiply, subtract
 from .api.standard.searching import where
 from .api.standard.statistical import as_operand
 from .api.standard.statistical import max as largest
@@ -35,8 +35,10 @@ __all__ = [
 ROOT_HALF = math.sqrt(0.5)
 
 
-def _row(name: str, body: Callable[..., Any], doc: str) -> Function:
-    made: Function = make_function(described(name, "f", body, lift=float64, doc=doc, place="pa.special"))
+def _ufunc(name: str, body: Callable[..., Any], doc: str) -> UfuncFunction:
+    made: UfuncFunction = make_function(
+        describe_ufunc(name, "f", body, promote_to=float64, doc=doc, namespace="pa.special")
+    )
     return made
 
 
@@ -154,26 +156,26 @@ def _entr(x: Any) -> Any:
 
 
 # fmt: off
-digamma = psi = _row("psi", _digamma, "derivative of the logarithm of the gamma function")
-entr = _row("entr", _entr, "-x log(x); 0 at 0, minus infinity below")
-erf = _row("erf", lambda x: k.erf(x), "error function")
-erfc = _row("erfc", lambda x: k.erfc(x), "1 - erf(x), accurate for large x")
-erfcinv = _row("erfcinv", _erfcinv, "inverse of erfc")
-erfinv = _row("erfinv", _erfinv, "inverse of erf; odd, so that of -0.0 it is -0.0 (SciPy: 0.0)")
-expit = _row("expit", _expit, "1 / (1 + exp(-x)), the logistic function")
-gamma = _row("gamma", lambda x: k.tgamma(x), "gamma function")
+digamma = psi = _ufunc("psi", _digamma, "derivative of the logarithm of the gamma function")
+entr = _ufunc("entr", _entr, "-x log(x); 0 at 0, minus infinity below")
+erf = _ufunc("erf", lambda x: k.erf(x), "error function")
+erfc = _ufunc("erfc", lambda x: k.erfc(x), "1 - erf(x), accurate for large x")
+erfcinv = _ufunc("erfcinv", _erfcinv, "inverse of erfc")
+erfinv = _ufunc("erfinv", _erfinv, "inverse of erf; odd, so that of -0.0 it is -0.0 (SciPy: 0.0)")
+expit = _ufunc("expit", _expit, "1 / (1 + exp(-x)), the logistic function")
+gamma = _ufunc("gamma", lambda x: k.tgamma(x), "gamma function")
 _GAMMALN = "logarithm of the gamma function's absolute value; inf at -inf, as C has it (SciPy: -inf)"
-gammaln = _row("gammaln", lambda x: k.lgamma(x), _GAMMALN)
-kl_div = _row("kl_div", _kl_div, "x1 log(x1 / x2) - x1 + x2, infinite outside the positive numbers")
-log_expit = _row("log_expit", lambda x: min(x, 0) - k.log1p(k.exp(-k.abs(x))), "log(expit(x))")
-log_ndtr = _row("log_ndtr", _log_ndtr, "log(ndtr(x)), accurate for small x")
-logit = _row("logit", _logit, "log(x / (1 - x)), the inverse of expit")
-ndtr = _row("ndtr", lambda x: k.erfc(x * float64(-ROOT_HALF)) / 2,
+gammaln = _ufunc("gammaln", lambda x: k.lgamma(x), _GAMMALN)
+kl_div = _ufunc("kl_div", _kl_div, "x1 log(x1 / x2) - x1 + x2, infinite outside the positive numbers")
+log_expit = _ufunc("log_expit", lambda x: min(x, 0) - k.log1p(k.exp(-k.abs(x))), "log(expit(x))")
+log_ndtr = _ufunc("log_ndtr", _log_ndtr, "log(ndtr(x)), accurate for small x")
+logit = _ufunc("logit", _logit, "log(x / (1 - x)), the inverse of expit")
+ndtr = _ufunc("ndtr", lambda x: k.erfc(x * float64(-ROOT_HALF)) / 2,
             "probability that a normal variate is below x")
-ndtri = _row("ndtri", _ndtri, "inverse of ndtr")
-rel_entr = _row("rel_entr", _rel_entr, "x1 log(x1 / x2), infinite outside the positive numbers")
-xlog1py = _row("xlog1py", _xlog1py, "x1 log(1 + x2); 0 where x1 is 0")
-xlogy = _row("xlogy", _xlogy, "x1 log(x2); 0 where x1 is 0")
+ndtri = _ufunc("ndtri", _ndtri, "inverse of ndtr")
+rel_entr = _ufunc("rel_entr", _rel_entr, "x1 log(x1 / x2), infinite outside the positive numbers")
+xlog1py = _ufunc("xlog1py", _xlog1py, "x1 log(1 + x2); 0 where x1 is 0")
+xlogy = _ufunc("xlogy", _xlogy, "x1 log(x2); 0 where x1 is 0")
 # fmt: on
 
 
@@ -195,7 +197,7 @@ def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False
     1000.693
     """
     if b is not None and type(b) not in PYTHON:
-        a, b = beside(a, b)
+        a, b = as_array_like(a, b)
     shifted, top = _shifted("logsumexp", a, axis)
     weights = exp(shifted) if b is None else multiply(b, exp(shifted))
     found = log(total(weights, axis=axis, keepdims=True)) + top

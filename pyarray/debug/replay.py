@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array import root
+from ..array import array_at
 from ..driver.base import Device
 from ..driver.kernel_step import parse_steps
 from ..jit import compile as compiler
@@ -104,10 +104,10 @@ class _Memory:
         if a.kind == "address":
             return self._end(self._arrays[a.facts["argument"]], a.facts["end"])
         buffer, start = self._places[a.facts["block"]]
-        made = root(buffer, start + a.facts["place"], a.shape, a.strides, a.element, True)
+        made = array_at(buffer, start + a.facts["place"], a.shape, a.strides, a.element, True)
         # reports count from the base's first element, wherever that was
         first = made._ptr - (a.start_offset or 0) * a.element.itemsize
-        made._base = root(buffer, first, (), (), a.element, True)
+        made._base = array_at(buffer, first, (), (), a.element, True)
         return made
 
     def _end(self, a: DumpedArgument, end: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from ..api.core.ufunc import compute_out
 from ..array import ndarray
 from ..array_convert import asarray
-from ..array_hooks import StandIn, is_foreign
+from ..array_hooks import Tracer, is_foreign
 from ..array_marks import MARKED, unmarked
 from ..buffer_view import BufferView
 from ..errors import CompileError
@@ -22,10 +22,10 @@ from ..jit.launch_state import fast_path_table, launch_state
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from ..locks import new_lock
-from .plan import Plan, Run, Unfit
+from .plan import NotFusable, Plan, Run
 from .report import report
 from .trace_restrictions import tracing
-from .tracing import Array, Leaf, Number, Tracer, no_out
+from .tracing import ArrayTracer, Leaf, NumberTracer, Trace, no_out
 
 __all__ = ["fuse"]
 
@@ -34,7 +34,7 @@ _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
 # what a launch raises for numbers, sizes and shapes that don't fit: the plain function says it better
-_REFUSED = (Unfit, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
+_REFUSED = (NotFusable, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
 
 class Fused(Generic[R]):
@@ -90,9 +90,9 @@ class Fused(Generic[R]):
     def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         out = None if self._has_out else options.pop("out", None)
         given = [*enumerate(args), *options.items()]
-        stand_in: Any = next((x for _, x in given if isinstance(x, StandIn)), None)
-        if stand_in is not None:  # inside another one
-            no_out(stand_in._tracer, out)
+        tracer: Any = next((x for _, x in given if isinstance(x, Tracer)), None)
+        if tracer is not None:  # inside another one
+            no_out(tracer._trace, out)
             return self.__wrapped__(*args, **options)
         found = self._found(_Call(self, args, given, tuple(options)), out)
         return found if out is None or found is out else _stored(self.__name__, out, found)
@@ -137,26 +137,28 @@ class Fused(Generic[R]):
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
         self._forget()  # names that came since the last trace are guarded from now on
-        tracer = Tracer(self.__name__, call.arrays[0].device, len(call.arrays))
-        args, options = call.stand_ins(tracer)
+        trace = Trace(self.__name__, call.arrays[0].device, len(call.arrays))
+        args, options = call.tracers(trace)
         try:
-            with tracing(tracer, memory(self._captures or (), self.__module__)):
+            with tracing(trace, memory(self._captures or (), self.__module__)):
                 answer = self.__wrapped__(*args, **options)
         except Exception as error:
-            if (explained := tracer.explained(error)) is None:
+            if (explained := trace.explained(error)) is None:
                 raise
             self.__wrapped__(*call.args, **call.options)  # what it refuses it refuses in its own words
             raise explained from None
         several = type(answer) in (tuple, list)
-        outputs = [x._as_array() if isinstance(x, Number) else x for x in (answer if several else (answer,))]
+        outputs = [
+            x._as_array() if isinstance(x, NumberTracer) else x for x in (answer if several else (answer,))
+        ]
         for x in outputs:
-            if not isinstance(x, Array):
-                tracer.fail(
+            if not isinstance(x, ArrayTracer):
+                trace.fail(
                     f"a result is {type(x).__name__}, which is no array expression of the arguments",
                     "return arrays, or a tuple of arrays",
                 )
         kind = type(answer)
-        plan = Plan(tracer, [x._node for x in outputs])
+        plan = Plan(trace, [x._node for x in outputs])
         return plan, (lambda made: kind(made)) if several else (lambda made: made[0])
 
     def _forget(self) -> None:
@@ -193,7 +195,7 @@ class Fused(Generic[R]):
         return report(self.__name__, plan, run, environment, call.names_of_arrays(self._names))
 
     def cache_info(self) -> dict[str, int]:
-        """`traces` (runs of the function on stand-ins), `unfused` (calls that the plain function answered),
+        """`traces` (runs of the function on tracers), `unfused` (calls that the plain function answered),
         `layouts` (combinations of shapes and strides whose launch is remembered)."""
         return {**self._counts, "layouts": len(self._layouts)}
 
@@ -245,16 +247,16 @@ class _Call:
         both = zip([*names, *self._names], self._given, strict=True)
         return [name for name, x in both if isinstance(x, ndarray)]
 
-    def stand_ins(self, tracer: Tracer) -> tuple[list[Any], dict[str, Any]]:
+    def tracers(self, trace: Trace) -> tuple[list[Any], dict[str, Any]]:
         """What the function is called with for a trace."""
         made: list[Any] = []
         arrays = numbers = 0
         for x, static in zip(self._given, self._order, strict=True):
             if isinstance(x, ndarray):
-                made.append(Array(tracer, Leaf(x._dtype, x.ndim, arrays)))
+                made.append(ArrayTracer(trace, Leaf(x._dtype, x.ndim, arrays)))
                 arrays += 1
             elif type(x) in (int, float, complex) and not static:
-                made.append(Number.given(tracer, type(x), numbers))
+                made.append(NumberTracer.given(trace, type(x), numbers))
                 numbers += 1
             else:
                 made.append(x)
@@ -293,7 +295,7 @@ def fuse(*, static: Iterable[str] = ()) -> Callable[[Callable[..., R]], Fused[R]
 def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     """A function of array expressions as one kernel: elements are read once and go through all operations.
 
-    The function runs once for each combination of dtypes and ranks, on stand-ins: elementwise functions and
+    The function runs once for each combination of dtypes and ranks, on tracers: elementwise functions and
     operators with broadcasting, `where`, `clip`, `astype`, `reshape`, transposes and basic indices, the
     reductions `sum prod min max mean any all`. What is elementwise is one kernel and gives what the function
     gives by itself (`sin`, `exp` and the like to a few units in the last place); a reduction ends a kernel.

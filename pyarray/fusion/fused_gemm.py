@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, shapes
-from ..api.core.ufunc import arrays_of, common_device, compute_out
+from ..api.core.ufunc import as_arrays, common_device, compute_out
 from ..api.standard.data_types import finfo, iinfo
 from ..api.standard.manipulation import broadcast_to
 from ..api.standard.statistical import as_operand
@@ -123,7 +123,7 @@ def _gemm(
 ) -> ndarray:
     left, right, *more = (
         as_operand("gemm", x, "iufc")
-        for x in arrays_of("gemm", *(x for x in (a, b, c, bias) if x is not None))
+        for x in as_arrays("gemm", *(x for x in (a, b, c, bias) if x is not None))
     )
     if left.ndim < 2 or right.ndim < 2 or left._shape[-1] != right._shape[-2]:
         raise ValueError(

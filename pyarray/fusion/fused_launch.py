@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shapes
-from ..array import WATCHED, fresh, ndarray, type_key
+from ..array import WATCHED, ndarray, type_key, unchecked_array
 from ..dtypes import DType
 from ..jit.kernel import Kernel
 from ..jit.launch import make_bound_launch
@@ -37,7 +37,7 @@ class Result(NamedTuple):
         strided = not shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
         key = type_key(self.dtype, len(self.shape), strided, True, device)
         buffer = Buffer.allocate(device, size * self.dtype.itemsize)
-        return fresh(buffer, self.shape, self.strides, size, self.dtype, key)
+        return unchecked_array(buffer, self.shape, self.strides, size, self.dtype, key)
 
 
 LONG = 32  # steps of a row
@@ -83,11 +83,12 @@ class Launch:
             return self.run
         known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
         walk = make_bound_launch(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), known)
-        text, scope = _RUN, {"walk": walk, "allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
+        scope = {"walk": walk, "allocate": Buffer.allocate, "unchecked_array": unchecked_array}
+        text, scope = _RUN, scope | {"device": self.device}
         addresses = []
         for k, x in enumerate(made):
             scope[f"facts{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
-            text += f"    out{k} = fresh(allocate(device, {x.nbytes}), *facts{k}) if into is None else into\n"
+            text += f"    out{k} = unchecked_array(allocate(device, {x.nbytes}), *facts{k}) if into is None else into\n"
             addresses.append(f"out{k}._ptr")
         addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
         addresses += [*map(str, self.sizes), "*numbers"]

@@ -17,12 +17,12 @@ from . import axis_split, fused_launch
 from .axis_split import Spread
 from .fused_launch import Result
 from .kernel_text import Element, number_types
-from .tracing import Apply, Leaf, Node, Number, Reduce, Tracer, View
+from .tracing import Apply, Leaf, Node, NumberTracer, Reduce, Trace, View
 
 Chain = tuple[Node, ...]  # how an operand is seen: views, and operations to whose shape it is broadcast
 
 
-class Unfit(Exception):
+class NotFusable(Exception):
     """A launch that the plain function must answer: empty arrays, numbers and shapes that don't fit."""
 
 
@@ -65,7 +65,7 @@ class Environment:
     def _known(self, item: Any) -> Any:
         if isinstance(item, slice):
             return slice(self._known(item.start), self._known(item.stop), self._known(item.step))
-        return item.value(self) if isinstance(item, Number) else item
+        return item.value(self) if isinstance(item, NumberTracer) else item
 
     def spread(self, leaf: Node, chain: Chain) -> Spread | None:
         """An operand's elements as its chain shows them; None where that takes a copy."""
@@ -116,7 +116,7 @@ class Lowering:
 
     def __init__(self, name: str, nodes: Sequence[Node]):
         self.operands: list[tuple[Node, Chain]] = []
-        self.numbers: list[Number] = []
+        self.numbers: list[NumberTracer] = []
         self.operations: list[str] = []  # names of what is computed, one after the other
         self._lines: list[str] = []
         # Of one lowering.
@@ -163,14 +163,14 @@ class Lowering:
     def _operand(self, node: Apply, place: int, x: Any, chain: Chain) -> str:
         if isinstance(x, Node):
             value = self._value(x, (node, *chain) if chain else ())
-        elif isinstance(x, Number):
+        elif isinstance(x, NumberTracer):
             value = self._number(x)
         else:
             value = f"c{next(self._fresh)}"
             self._scope[value] = x
         return value if place in node.op.raw else f"{self._dtype(node.domain)}({value})"
 
-    def _number(self, x: Number) -> str:
+    def _number(self, x: NumberTracer) -> str:
         for k, known in enumerate(self.numbers):
             if known is x:
                 return f"s{k}"
@@ -225,25 +225,25 @@ class Run:
 class Plan:
     """What a function does with arguments of these types."""
 
-    def __init__(self, tracer: Tracer, outputs: Sequence[Node]):
-        self._tracer, self._outputs = tracer, tuple(outputs)
+    def __init__(self, trace: Trace, outputs: Sequence[Node]):
+        self._trace, self._outputs = trace, tuple(outputs)
         needed = _needed(outputs)
-        self._reductions = [r for r in tracer.reductions if r in needed]
-        first = tracer.arguments + len(tracer.captured)
+        self._reductions = [r for r in trace.reductions if r in needed]
+        first = trace.arguments + len(trace.captured)
         self._places: dict[Node, int] = {r: first + k for k, r in enumerate(self._reductions)}
         # Of one plan: nodes are compared by identity and hold what the text is made of.
-        self._lowered = functools.cache(lambda *nodes: Lowering(tracer.name, nodes))
+        self._lowered = functools.cache(lambda *nodes: Lowering(trace.name, nodes))
         parts = [p for n in needed if isinstance(n, View) for item in n.items for p in _parts(item)]
-        self.shaped_by_numbers = any(isinstance(x, Number) and x.scalars for x in parts)
+        self.shaped_by_numbers = any(isinstance(x, NumberTracer) and x.scalars for x in parts)
 
     def _place(self, node: Node) -> int:
         if not isinstance(node, Leaf):
             return self._places[node]
-        return node.place if node.place >= 0 else self._tracer.arguments - node.place - 1
+        return node.place if node.place >= 0 else self._trace.arguments - node.place - 1
 
     def name_of(self, leaf: Node, arguments: Sequence[str]) -> str:
         """What a reader calls an operand."""
-        place, known = self._place(leaf), len(arguments) + len(self._tracer.captured)
+        place, known = self._place(leaf), len(arguments) + len(self._trace.captured)
         if place < len(arguments):
             return arguments[place]
         return "a captured array" if place < known else f"the result of {place - known + 1}"
@@ -253,15 +253,15 @@ class Plan:
         return [*self._reductions, *[None] * (len(run.steps) - len(self._reductions))]
 
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
-        """For these arguments. Raises `Unfit`."""
-        made = Environment([*arrays, *self._tracer.captured], numbers, self._place)
-        for number, low, high in self._tracer.limits:
+        """For these arguments. Raises `NotFusable`."""
+        made = Environment([*arrays, *self._trace.captured], numbers, self._place)
+        for number, low, high in self._trace.limits:
             if not low <= number.value(made) <= high:
-                raise Unfit
+                raise NotFusable
         return made
 
     def prepare(self, environment: Environment) -> Run:
-        """What computes the outputs of arguments of these shapes and strides. Raises `Unfit`."""
+        """What computes the outputs of arguments of these shapes and strides. Raises `NotFusable`."""
         steps: list[Step] = []
         for node in self._reductions:
             steps.append(self._step(environment, [node.source], node))
@@ -280,7 +280,7 @@ class Plan:
         are."""
         step = run.steps[0]
         whole = [chain for _, chain in run.shown.values()] == [()] if run.shown else True
-        if len(run.steps) > 1 or self._tracer.limits or self._tracer.captured or not whole:
+        if len(run.steps) > 1 or self._trace.limits or self._trace.captured or not whole:
             return None
         if not all(isinstance(x, ndarray) or type(x) in (int, float, complex) for x in args):
             return None
@@ -307,8 +307,8 @@ class Plan:
         """How nodes of one shape are computed, or the reduction of one."""
         lowering, shape = self._lowered(*nodes), environment.shape(nodes[0])
         if 0 in shape or not lowering.operands:
-            raise Unfit
-        device, element = self._tracer.device, lowering.element
+            raise NotFusable
+        device, element = self._trace.device, lowering.element
         spreads: list[Any] = [environment.spread(*x) for x in lowering.operands]
         copied = {k for k, x in enumerate(spreads) if x is None}  # no strides show them
         _copy(copied, spreads, lowering, environment)

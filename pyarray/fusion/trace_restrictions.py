@@ -10,18 +10,18 @@ from contextlib import contextmanager, nullcontext
 from ..array import ndarray
 from ..jit.launch_state import Launch, launch_state, observing
 from ..memory.buffer import Buffer
-from .tracing import Tracer
+from .tracing import Trace
 
 
 class _Running(threading.local):
-    tracer: Tracer | None = None
+    trace: Trace | None = None
 
 
 _running = _Running()
 
 
 @contextmanager
-def tracing(tracer: Tracer, captured: Mapping[Buffer, str]) -> Iterator[None]:
+def tracing(trace: Trace, captured: Mapping[Buffer, str]) -> Iterator[None]:
     """This thread runs the function inside the block. `captured` is the memory of arrays that it has by name,
     and what it calls them."""
 
@@ -35,16 +35,16 @@ def tracing(tracer: Tracer, captured: Mapping[Buffer, str]) -> Iterator[None]:
                 )
         launch.run()
 
-    before, _running.tracer = _running.tracer, tracer
+    before, _running.trace = _running.trace, trace
     try:
         with observing(observe) if launch_state.observer is None else nullcontext():  # blocks don't nest
             yield
     finally:
-        _running.tracer = before
+        _running.trace = before
 
 
 def refuse_while_tracing(what: str, instead: str) -> None:
     """Raises `CompileError` where this thread traces a function: for what may differ from call to call."""
-    if (tracer := _running.tracer) is not None:
-        tracer.knew = True
-        tracer.fail(what, instead)
+    if (trace := _running.trace) is not None:
+        trace.knew = True
+        trace.fail(what, instead)

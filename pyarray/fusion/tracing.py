@@ -1,8 +1,7 @@
-"""Stand-ins: what a traced function (`fuse.py`) gets in the place of arrays and numbers, and what it does
-with them, as nodes of a graph.
+"""Tracers stand for arrays and numbers while a function is traced, and record what it does as a graph.
 
-Functions of the namespace meet a stand-in in `asarray`, `ufunc.compute` and `statistical.reduction`, which
-hand on to its methods; so all that is made of these can be traced. Sizes are numbers that are not known yet.
+Functions of the namespace meet a tracer in `asarray`, `ufunc.compute` and `statistical.reduction`, which call
+its methods; so every function made of these can be traced. Sizes are numbers that are not known yet.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .. import shapes
 from ..api.core.ufunc import PYTHON
 from ..array import ndarray
 from ..array_convert import to_device
-from ..array_hooks import StandIn, StandInNumber, call_function, call_ufunc
+from ..array_hooks import ScalarTracer, Tracer, call_function, call_ufunc
 from ..dtypes import DType, asdtype, result_type
 from ..errors import CompileError
 from ..jit.report import caller, is_internal
@@ -83,8 +82,8 @@ _OUTSIDE = (
 
 
 @dataclass(eq=False)
-class Tracer:
-    """One run of a function on stand-ins, on one device. `arguments` is how many arrays it was given."""
+class Trace:
+    """One run of a function on tracers, on one device. `arguments` is how many arrays it was given."""
 
     name: str
     device: Any
@@ -92,7 +91,7 @@ class Tracer:
     captured: list[ndarray] = field(default_factory=list)
     reductions: list[Reduce] = field(default_factory=list)
     # a number, its least and largest value: of another one the plain function knows what to say
-    limits: list[tuple[Number, float, float]] = field(default_factory=list)
+    limits: list[tuple[NumberTracer, float, float]] = field(default_factory=list)
     knew: bool = False  # whether a function of the library said itself what is wrong
 
     def fail(self, what: str, instead: str) -> NoReturn:
@@ -105,8 +104,8 @@ class Tracer:
         return CompileError(f"{path}:{line}: {self.name}(): {what}; {instead}", path, line)
 
     def explained(self, error: Exception) -> CompileError | None:
-        """What a function of the library that failed on a stand-in has to say: that it can't be traced. None
-        where the user's own line met the stand-in, or the function knew."""
+        """What a function of the library that failed on a tracer has to say: that it can't be traced. None
+        where the user's own line met the tracer, or the function knew."""
         if isinstance(error, CompileError) and self.knew:
             return None
         trace, place, called = error.__traceback__, None, None
@@ -133,90 +132,92 @@ class Tracer:
 
 
 def _symbolic(compute: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Number, other: Any) -> Any:
-        if isinstance(other, Number) or type(other) in PYTHON:
-            return Number.of(self._tracer, compute, self, other)
+    def method(self: NumberTracer, other: Any) -> Any:
+        if isinstance(other, NumberTracer) or type(other) in PYTHON:
+            return NumberTracer.of(self._trace, compute, self, other)
         return NotImplemented
 
     return method
 
 
-class Number(StandInNumber):
+class NumberTracer(ScalarTracer):
     """A Python number that is known at the launch: an argument, a size, or computed from them."""
 
-    __slots__ = ("_tracer", "_weak_type", "argument", "scalars", "value")
+    __slots__ = ("_trace", "_weak_type", "argument", "scalars", "value")
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 
-    def __init__(self, tracer: Tracer, kind: type, value: Callable[[Any], Any], scalars: bool):
-        self._tracer, self._weak_type, self.value, self.scalars = tracer, kind, value, scalars
+    def __init__(self, trace: Trace, kind: type, value: Callable[[Any], Any], scalars: bool):
+        self._trace, self._weak_type, self.value, self.scalars = trace, kind, value, scalars
         self.argument: int | None = None  # its number among those of a launch, where it is one of them
 
     @classmethod
-    def of(cls, tracer: Tracer, compute: Callable[..., Any], *operands: Any) -> Number:
+    def of(cls, trace: Trace, compute: Callable[..., Any], *operands: Any) -> NumberTracer:
         """`compute` of numbers, known or not."""
-        kinds = [x._weak_type if isinstance(x, Number) else type(x) for x in operands]
+        kinds = [x._weak_type if isinstance(x, NumberTracer) else type(x) for x in operands]
         kind = type(compute(*(t(1) for t in kinds)))
 
         def value(environment: Any) -> Any:
-            found = compute(*(x.value(environment) if isinstance(x, Number) else x for x in operands))
+            found = compute(*(x.value(environment) if isinstance(x, NumberTracer) else x for x in operands))
             if type(found) is not kind:
                 raise TypeError(f"expected {kind.__name__}, got {type(found).__name__}")
             return found
 
-        return cls(tracer, kind, value, any(x.scalars for x in operands if isinstance(x, Number)))
+        return cls(trace, kind, value, any(x.scalars for x in operands if isinstance(x, NumberTracer)))
 
     @classmethod
-    def given(cls, tracer: Tracer, kind: type, argument: int) -> Number:
+    def given(cls, trace: Trace, kind: type, argument: int) -> NumberTracer:
         """The launch's number with this number."""
-        made = cls(tracer, kind, lambda environment: environment.numbers[argument], True)
+        made = cls(trace, kind, lambda environment: environment.numbers[argument], True)
         made.argument = argument
         return made
 
-    def _as_array(self) -> Array:
+    def _as_array(self) -> ArrayTracer:
         kind = result_type(self._weak_type(1))
-        return Array(self._tracer, Apply(kind, 0, COPY, kind, (self,)))
+        return ArrayTracer(self._trace, Apply(kind, 0, COPY, kind, (self,)))
 
-    def _compute(self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
-        return apply(self._tracer, op, domain, dtype, operands, out)
+    def _compute(
+        self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
+    ) -> ArrayTracer:
+        return apply(self._trace, op, domain, dtype, operands, out)
 
-    def __neg__(self) -> Number:
-        return Number.of(self._tracer, operator.neg, self)
+    def __neg__(self) -> NumberTracer:
+        return NumberTracer.of(self._trace, operator.neg, self)
 
-    def __pos__(self) -> Number:
+    def __pos__(self) -> NumberTracer:
         return self
 
-    def __abs__(self) -> Number:
-        return Number.of(self._tracer, abs, self)
+    def __abs__(self) -> NumberTracer:
+        return NumberTracer.of(self._trace, abs, self)
 
     def _unknown(self, *_: Any) -> NoReturn:
         what = "the value of a number or a size is not known while the function is traced"
         instead = "name the parameter in fuse(static=...), which compiles one kernel for each of its values"
-        self._tracer.fail(what, f"{instead}, or use pa.where")
+        self._trace.fail(what, f"{instead}, or use pa.where")
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = _unknown
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
 
 
 def _array_operator(name: str) -> Callable[..., Any]:
-    def method(self: Array, *others: Any) -> Any:
+    def method(self: ArrayTracer, *others: Any) -> Any:
         return getattr(ndarray, name)(self, *others)
 
     return method
 
 
-class Array(StandIn):
+class ArrayTracer(Tracer):
     """Stands for an array: dtype and rank are known, sizes and elements are not."""
 
-    __slots__ = ("_node", "_tracer")
+    __slots__ = ("_node", "_trace")
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 200.0
     __array_ufunc__ = call_ufunc
     __array_function__ = call_function
     _key = None  # under which nothing is found
 
-    def __init__(self, tracer: Tracer, node: Node):
-        self._tracer, self._node = tracer, node
+    def __init__(self, trace: Trace, node: Node):
+        self._trace, self._node = trace, node
 
     # what is known
 
@@ -234,7 +235,7 @@ class Array(StandIn):
 
     @property
     def device(self) -> Any:
-        return self._tracer.device
+        return self._trace.device
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -242,9 +243,9 @@ class Array(StandIn):
 
     _shape = shape
 
-    def _size(self, axis: int) -> Number:
+    def _size(self, axis: int) -> NumberTracer:
         node = self._node
-        return Number(self._tracer, int, lambda environment: environment.shape(node)[axis], False)
+        return NumberTracer(self._trace, int, lambda environment: environment.shape(node)[axis], False)
 
     @property
     def size(self) -> Any:
@@ -252,32 +253,36 @@ class Array(StandIn):
 
     # what functions of the namespace ask for
 
-    def _compute(self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
-        return apply(self._tracer, op, domain, dtype, operands, out)
+    def _compute(
+        self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
+    ) -> ArrayTracer:
+        return apply(self._trace, op, domain, dtype, operands, out)
 
-    def _reduce(self, op: ReduceOp, axis: Any, keepdims: bool, dtype: DType, kind: DType, out: Any) -> Array:
-        no_out(self._tracer, out)
+    def _reduce(
+        self, op: ReduceOp, axis: Any, keepdims: bool, dtype: DType, kind: DType, out: Any
+    ) -> ArrayTracer:
+        no_out(self._trace, out)
         axes = shapes.normalize_axes(axis, self.ndim)
         node = Reduce(dtype, self.ndim - len(axes), self._node, op, axes, kind)
-        self._tracer.reductions.append(node)
-        result = Array(self._tracer, node)
+        self._trace.reductions.append(node)
+        result = ArrayTracer(self._trace, node)
         if not keepdims or not axes:
             return result
         return result._view("index", tuple(None if k in axes else _FULL for k in range(self.ndim)), self.ndim)
 
-    def _view(self, how: str, items: tuple[Any, ...], ndim: int) -> Array:
-        return Array(self._tracer, View(self._dtype, ndim, self._node, how, items))
+    def _view(self, how: str, items: tuple[Any, ...], ndim: int) -> ArrayTracer:
+        return ArrayTracer(self._trace, View(self._dtype, ndim, self._node, how, items))
 
-    def _broadcast(self, shape: Any) -> Array:
+    def _broadcast(self, shape: Any) -> ArrayTracer:
         sizes = _sizes(shape)
         return self._view("broadcast", sizes, len(sizes))
 
     def _multiplied(self, other: Any) -> NoReturn:
-        self._tracer.fail(f"@ {_NO_PRODUCT}", _OUTSIDE)
+        self._trace.fail(f"@ {_NO_PRODUCT}", _OUTSIDE)
 
     # the methods of arrays that give views
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ArrayTracer:
         sizes = _sizes(shape[0] if len(shape) == 1 else shape)
         if order == "F":
             return self.transpose().reshape(sizes[::-1]).transpose()
@@ -287,57 +292,56 @@ class Array(StandIn):
     def _in_c_order(self, order: str) -> None:
         if order != "C":
             what = f"order={order!r} goes by strides, which are not known while the function is traced"
-            self._tracer.fail(what, "write order='C' or order='F'")
+            self._trace.fail(what, "write order='C' or order='F'")
 
-    def transpose(self, *axes: Any) -> Array:
+    def transpose(self, *axes: Any) -> ArrayTracer:
         order = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes
         permuted = shapes.permute(order or None, range(self.ndim))[0]
         return self._view("permute", tuple(permuted), self.ndim)
 
-    def swapaxes(self, axis1: int, axis2: int) -> Array:
+    def swapaxes(self, axis1: int, axis2: int) -> ArrayTracer:
         order = list(range(self.ndim))
         first, second = (shapes.normalize_axis(axis, self.ndim) for axis in (axis1, axis2))
         order[first], order[second] = second, first
         return self.transpose(order)
 
     @property
-    def T(self) -> Array:
+    def T(self) -> ArrayTracer:
         return self.transpose()
 
     @property
-    def mT(self) -> Array:
+    def mT(self) -> ArrayTracer:
         return self.swapaxes(-1, -2)
 
-    def ravel(self, order: str = "C") -> Array:
+    def ravel(self, order: str = "C") -> ArrayTracer:
         return self.reshape(-1, order=order)
 
     flatten = ravel
 
-    def squeeze(self, axis: Any = None) -> Array:
+    def squeeze(self, axis: Any = None) -> ArrayTracer:
         if axis is None:
-            self._tracer.knew = True
-            self._tracer.fail("which sizes are 1 is not known", "name the axes: squeeze(axis=...)")
+            self._trace.knew = True
+            self._trace.fail("which sizes are 1 is not known", "name the axes: squeeze(axis=...)")
         axes = shapes.normalize_axes(axis, self.ndim)
         sizes = tuple(1 if k in axes else self._size(k) for k in range(self.ndim))
-        checked = self._view("broadcast", sizes, self.ndim)
-        return checked._view("index", tuple(0 if k in axes else _FULL for k in range(self.ndim)),
-                             self.ndim - len(axes))  # fmt: skip
+        index = tuple(0 if k in axes else _FULL for k in range(self.ndim))
+        return self._view("broadcast", sizes, self.ndim)._view("index", index, self.ndim - len(axes))
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+    def astype(self, dtype: Any, *, copy: bool = True) -> ArrayTracer:
         kind = asdtype(dtype)
         if self._dtype.kind == "c" and kind.kind not in "cb":
             raise TypeError(f"{self._dtype} can't be cast to {kind}: take .real, .imag or abs() first")
-        return self if kind is self._dtype else apply(self._tracer, COPY, self._dtype, kind, (self,), None)
+        return self if kind is self._dtype else apply(self._trace, COPY, self._dtype, kind, (self,), None)
 
-    def copy(self, order: str = "K") -> Array:
+    def copy(self, order: str = "K") -> ArrayTracer:
         return self  # the layout of results is fuse's own
 
-    def __getitem__(self, key: Any) -> Array:
+    def __getitem__(self, key: Any) -> ArrayTracer:
         items = list(key) if isinstance(key, tuple) else [key]
         for item in items:
             plain = item is None or item is Ellipsis or isinstance(item, (int, slice))
             if not plain or isinstance(item, bool):
-                self._tracer.fail(
+                self._trace.fail(
                     f"an index by {type(item).__name__} can't be traced",
                     "index before or after, or use pa.where",
                 )
@@ -356,19 +360,19 @@ class Array(StandIn):
         method = getattr(ndarray, name, None)
         if name in _METHODS and method is not None:
             return lambda *args, **options: method(self, *args, **options)
-        self._tracer.fail(
+        self._trace.fail(
             f".{name} can't be traced: it isn't elementwise, and no reduction that fuse knows",
             "call it before or after the fused function",
         )
 
     def _whole(self, *_: Any, **__: Any) -> NoReturn:
-        self._tracer.fail(
+        self._trace.fail(
             "elements are not known while the function is traced, so that Python can't decide by them",
             "write pa.where(condition, a, b) in the place of if, and loops over arrays outside",
         )
 
     def __len__(self) -> NoReturn:
-        self._tracer.fail(
+        self._trace.fail(
             "len() has no value while the function is traced, since no size is compiled in",
             "write .shape[0], which is a number known at the launch",
         )
@@ -377,7 +381,7 @@ class Array(StandIn):
     item = tolist = get = __array__ = __dlpack__ = _whole
 
     def _changed(self, *_: Any) -> NoReturn:
-        self._tracer.fail("a fused function changes no array", "write x = x + y, or pa.where(...)")
+        self._trace.fail("a fused function changes no array", "write x = x + y, or pa.where(...)")
 
     __setitem__ = _changed
 
@@ -393,52 +397,54 @@ def _install() -> None:
     arithmetic = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
     bits = ("and", "or", "xor", "lshift", "rshift")
     for name in arithmetic + bits:
-        setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
-        setattr(Array, f"__r{name}__", _array_operator(f"__r{name}__"))
-        setattr(Array, f"__i{name}__", Array._changed)
+        setattr(ArrayTracer, f"__{name}__", _array_operator(f"__{name}__"))
+        setattr(ArrayTracer, f"__r{name}__", _array_operator(f"__r{name}__"))
+        setattr(ArrayTracer, f"__i{name}__", ArrayTracer._changed)
         compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
-        setattr(Number, f"__{name}__", _symbolic(compute))
-        setattr(Number, f"__r{name}__", _symbolic(_swapped(compute)))
+        setattr(NumberTracer, f"__{name}__", _symbolic(compute))
+        setattr(NumberTracer, f"__r{name}__", _symbolic(_swapped(compute)))
     for name in ("matmul", "rmatmul", "imatmul"):
-        setattr(Array, f"__{name}__", Array._multiplied)
+        setattr(ArrayTracer, f"__{name}__", ArrayTracer._multiplied)
     others = ("neg", "pos", "abs", "invert", "divmod", "rdivmod", "round")
     for name in ("eq", "ne", "lt", "le", "gt", "ge", *others):
-        setattr(Array, f"__{name}__", _array_operator(f"__{name}__"))
+        setattr(ArrayTracer, f"__{name}__", _array_operator(f"__{name}__"))
 
 
 _install()
 
 
-def no_out(tracer: Tracer, out: Any) -> None:
+def no_out(trace: Trace, out: Any) -> None:
     """Raises `CompileError` for an `out` that a traced function gives."""
     if out is not None:
-        tracer.knew = True
-        tracer.fail("out= has no meaning in a fused function", "return the result")
+        trace.knew = True
+        trace.fail("out= has no meaning in a fused function", "return the result")
 
 
 def _sizes(shape: Any) -> tuple[Any, ...]:
     sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
-    return tuple(n if isinstance(n, Number) else operator.index(n) for n in sizes)
+    return tuple(n if isinstance(n, NumberTracer) else operator.index(n) for n in sizes)
 
 
-def apply(tracer: Tracer, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> Array:
+def apply(
+    trace: Trace, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
+) -> ArrayTracer:
     """The node of an elementwise operation, as `ufunc.compute` was asked for it."""
-    no_out(tracer, out)
+    no_out(trace, out)
     given: list[Any] = []
     for k, x in enumerate(operands):
-        if isinstance(x, Number):
+        if isinstance(x, NumberTracer):
             if x._weak_type is int and domain.kind in "iu" and k not in op.raw:
                 bits = 8 * domain.itemsize
                 low, high = (0, 1 << bits) if domain.kind == "u" else (-1 << bits - 1, 1 << bits - 1)
-                tracer.limits.append((x, max(low, 0) if op.name == "pow" else low, high - 1))
+                trace.limits.append((x, max(low, 0) if op.name == "pow" else low, high - 1))
             given.append(x)
-        elif isinstance(x, Array):
+        elif isinstance(x, ArrayTracer):
             given.append(x._node)
         elif isinstance(x, ndarray):
-            given.append(tracer.capture(x))
+            given.append(trace.capture(x))
         elif op.name == "pow" and k == 1 and domain.kind in "fc":
-            given.append(Number.of(tracer, operator.pos, x))  # compiled in, it rounds otherwise
+            given.append(NumberTracer.of(trace, operator.pos, x))  # compiled in, it rounds otherwise
         else:
             given.append(x)
     ndim = max((x.ndim for x in given if isinstance(x, Node)), default=0)
-    return Array(tracer, Apply(dtype, ndim, op, domain, tuple(given)))
+    return ArrayTracer(trace, Apply(dtype, ndim, op, domain, tuple(given)))

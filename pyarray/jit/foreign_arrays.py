@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import shapes
 from ..array import WATCHED, empty, ndarray
-from ..array_convert import asnumpy, imported, plain, shared
+from ..array_convert import array_on_numpy, as_base_class, asnumpy, from_foreign
 from ..array_hooks import is_foreign
 from ..array_host import on_host
 from ..driver.base import Device, get_device
@@ -85,7 +85,7 @@ def on_memory(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]
         if not there or p.constant or p.structure or isinstance(p.annotation, Unread):
             return None
         try:
-            found[k] = imported(value)
+            found[k] = from_foreign(value)
         except (BufferError, RuntimeError, TypeError, ValueError):  # told with its name, the slow way
             return None
         tensors += 1
@@ -133,7 +133,7 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray):
         try:
-            return plain(value)
+            return as_base_class(value)
         except TypeError as error:
             raise TypeError(f"{kernel}(): {p.name!r} can't be used: {error}") from None
     if not is_foreign(value) or isinstance(value, type):
@@ -142,7 +142,7 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
         what = f"{p.name!r} is a tensor that requires grad, and no gradient flows through a kernel"
         raise ValueError(f"{kernel}(): {what}; pass .detach() of it, or call it under torch.no_grad()")
     try:
-        return imported(value)
+        return from_foreign(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(
@@ -162,7 +162,7 @@ def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any
         what = f"{name!r} is an array of {host.dtype}, which kernels don't have"
         raise TypeError(f"{kernel}(): {what}; convert it with .astype(...)") from None
     if device.code == 0 and host.dtype.isnative and host.flags.aligned:
-        return shared(host, kind, device)
+        return array_on_numpy(host, kind, device)
     key = (_address(host), host.shape, host.strides, host.dtype.str)
     if key not in copied:
         array = empty(host.shape, kind, device)

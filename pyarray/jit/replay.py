@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ..array import fresh, ndarray
+from ..array import ndarray, unchecked_array
 from ..array_host import READERS, host, on_host
 from ..array_marks import MARKED
 from ..buffer_view import BufferView
@@ -177,7 +177,11 @@ class _Capture:
         self.device = operands[0]._buffer.device
         self.made: list[tuple[weakref.ref[Buffer], int]] = []  # and bytes
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {"allocate": Buffer.allocate, "fresh": fresh, "device": self.device}
+        self.scope: dict[str, Any] = {
+            "allocate": Buffer.allocate,
+            "unchecked_array": unchecked_array,
+            "device": self.device,
+        }
         self.fit = True
         self.wrote = False  # to an operand
 
@@ -296,7 +300,7 @@ class _Capture:
             whole._dtype,
             whole._key,
         )
-        text = f"fresh(b{n}, *{facts})"
+        text = f"unchecked_array(b{n}, *{facts})"
         if x is whole:
             return text
         self.scope[view := f"view{len(self.scope)}"] = (

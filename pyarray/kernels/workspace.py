@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from .. import shapes
-from ..array import fresh, ndarray, type_key
+from ..array import ndarray, type_key, unchecked_array
 from ..dtypes import DType
 from ..memory.buffer import Buffer
 
@@ -15,7 +15,7 @@ def scratch(shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
     """As `array.empty`, of a tuple of Python's ints that are 0 or more, without looking at them."""
     strides, size = _layout(shape, dtype.itemsize)
     key = type_key(dtype, len(shape), False, True, device)
-    return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
+    return unchecked_array(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
 
 
 # A function of its arguments alone.

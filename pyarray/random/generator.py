@@ -29,11 +29,11 @@ from .operands import (
     check_bounds,
     column,
     common,
-    delivered,
     integers_between,
     is_number,
     parameters,
     probabilities,
+    store_out,
     target,
     whole,
 )
@@ -183,7 +183,7 @@ class Generator:
         if padded.size:
             place = self.bit_generator.reserve(padded.size // count)
             rng.fill(kind, padded, place, shift, scale)
-        return delivered(result, out)
+        return store_out(result, out)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False,

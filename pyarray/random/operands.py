@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from ..api.core.ufunc import place_of
+from ..api.core.ufunc import device_of
 from ..api.standard.elementwise import subtract
-from ..array import fresh, ndarray, type_key
+from ..array import ndarray, type_key, unchecked_array
 from ..array_convert import asarray, asnumpy
 from ..array_hooks import is_foreign, operation
 from ..driver.base import get_device
@@ -54,7 +54,7 @@ def parameters(name: str, **given: Any) -> list[Any]:
     """Python floats, or float64 arrays. A name may end in one of `_RANGES`; raises `ValueError` for values
     outside it, NaN among them where there is a range, `TypeError` for what is no real number."""
     found: list[Any] = []
-    device = place_of(given.values())
+    device = device_of(given.values())
     for key, x in given.items():
         word, _, ending = key.partition("_")
         value: Any = float(x) if is_number(x) else _array(name, word, x, device)
@@ -125,7 +125,7 @@ def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tupl
     padded = scratch((more,), kind, place)
     key = type_key(kind, len(shape), False, True, place)
     strides = shapes.contiguous_strides(shape, kind.itemsize)
-    return fresh(padded._buffer, shape, strides, count, kind, key), padded
+    return unchecked_array(padded._buffer, shape, strides, count, kind, key), padded
 
 
 def _check_out(out: Any, size: Any, kind: DType, device: Any) -> Any:
@@ -142,7 +142,7 @@ def _check_out(out: Any, size: Any, kind: DType, device: Any) -> Any:
     return out.device
 
 
-def delivered(result: ndarray, out: Any) -> ndarray:
+def store_out(result: ndarray, out: Any) -> ndarray:
     """`out`, with the result in it, where one is given."""
     if out is None or result is out:
         return result
@@ -166,7 +166,7 @@ def integers_between(
     source: Philox4x3210, low: Any, high: Any, size: Any, kind: DType, endpoint: bool, device: Any
 ) -> ndarray:
     """`Generator.integers` where a bound is an array."""
-    place = place_of((low, high)) or device
+    place = device_of((low, high)) or device
     given = [asarray(x, device=place) for x in (low, high)]
     for x in given:
         if x._dtype.kind not in "biu":

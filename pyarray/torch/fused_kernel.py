@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from .. import shapes
-from ..array import fresh, ndarray, type_key
+from ..array import ndarray, type_key, unchecked_array
 from ..driver.base import Device, get_device
 from ..driver.cpu import cores
 from ..dtypes import BY_NAME
@@ -172,7 +172,7 @@ class FusedKernel:
         if strided is None:
             strided = array.window is not None and not array.window.contiguous
         key = type_key(row, len(shape), strided, True, self.device)
-        return fresh(buffer, shape, strides, shapes.size(shape), row, key)
+        return unchecked_array(buffer, shape, strides, shapes.size(shape), row, key)
 
     def _prepared(self, key: tuple[int, ...]) -> Run | None:
         layouts, numbers, nbytes, empty = self._layout(key)

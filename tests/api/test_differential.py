@@ -8,7 +8,7 @@ from differential.rows.excluded import EXCLUDED
 from differential.run import check
 
 import pyarray as pa
-from pyarray.api.core.fast_path import METHODS
+from pyarray.api.core.fast_path import UFUNC_METHODS
 
 # What is drawn here is a part, as each function needs kernels of its own; `make differential` runs more.
 CALLS, EVERY = 700, 20
@@ -23,7 +23,7 @@ def public():
             thing = getattr(module, name)
             if callable(thing) and not inspect.isclass(thing):
                 yield prefix + name
-    yield from (f"ufunc.{method}" for method in METHODS)
+    yield from (f"ufunc.{method}" for method in UFUNC_METHODS)
     plain = set(dir(object)) - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
     for name in dir(pa.ndarray):
         if (name not in plain and not name.startswith("_")) or (

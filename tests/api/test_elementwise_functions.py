@@ -11,7 +11,7 @@ from strategies import TIMES, examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
-from pyarray.api.standard.elementwise import ROWS
+from pyarray.api.standard.elementwise import UFUNCS
 from pyarray.dtypes import ALL, of_kinds
 
 FEW = examples(30)
@@ -110,10 +110,10 @@ DIVIDE = ("floor_divide", "remainder", "fmod", "pow")  # each size and sign has 
 
 def integers_of(name):
     """The integers with which a row is called."""
-    row = ROWS[name]
-    if not set("iu") & set(row.kinds) and row.lift:  # the cast to `lift` is the same for all rows
-        return [INTS[list(ROWS).index(name) % len(INTS)]]
-    rows, turns = next(((rows, turns) for rows, turns in ALIKE if name in rows), (tuple(ROWS), 2))
+    row = UFUNCS[name]
+    if not set("iu") & set(row.kinds) and row.promote_to:  # the cast to `promote_to` is the same for all rows
+        return [INTS[list(UFUNCS).index(name) % len(INTS)]]
+    rows, turns = next(((rows, turns) for rows, turns in ALIKE if name in rows), (tuple(UFUNCS), 2))
     if TIMES > 1 or name in DIVIDE:
         return INTS
     spread = [d for size in (1, 4, 2, 8) for d in INTS if d.itemsize == size]
@@ -134,15 +134,15 @@ def test_the_turns_reach_all_integers():
             assert {d for name in rows[at : at + turns] for d in integers_of(name)} == set(INTS)
 
 
-@pytest.mark.parametrize("name", [name for name in ROWS if name not in PARTS])
+@pytest.mark.parametrize("name", [name for name in UFUNCS if name not in PARTS])
 def test_every_dtype(name):
-    row, integers = ROWS[name], integers_of(name)
+    row, integers = UFUNCS[name], integers_of(name)
     for dtype in ALL:
-        if dtype.kind in "iu" and dtype not in integers and (row.lift or set("iu") & set(row.kinds)):
+        if dtype.kind in "iu" and dtype not in integers and (row.promote_to or set("iu") & set(row.kinds)):
             continue
-        if name not in OF_HALVES and dtype is HALVES[list(ROWS).index(name) % 2] and "f" in row.kinds:
+        if name not in OF_HALVES and dtype is HALVES[list(UFUNCS).index(name) % 2] and "f" in row.kinds:
             continue
-        if dtype.kind not in row.kinds and (row.lift is None or dtype.kind not in "biu"):
+        if dtype.kind not in row.kinds and (row.promote_to is None or dtype.kind not in "biu"):
             with pytest.raises(TypeError, match=name):
                 getattr(pa, name)(*[pa.zeros(2, dtype=dtype)] * row.arity)
             continue
@@ -662,7 +662,7 @@ def test_debug_gives_the_same():
 def test_broken_launches_are_caught():
     from pyarray.kernels.elementwise.elementwise import map_kernel
 
-    kernel = map_kernel(ROWS["add"].op, dtypes.float32, 1, ((0,), (0,)))
+    kernel = map_kernel(UFUNCS["add"].op, dtypes.float32, 1, ((0,), (0,)))
     out, short = pa.zeros(20, dtype=pa.float32), pa.zeros(4, dtype=pa.float32)
     with pa.debug():
         with pytest.raises(pa.BoundsError, match="got index 4") as caught:
@@ -718,7 +718,7 @@ def test_threads():
 
 
 def test_rows_are_documented():
-    for name in ROWS.keys() - PARTS - {"round", "angle"}:  # which take more than their rows
+    for name in UFUNCS.keys() - PARTS - {"round", "angle"}:  # which take more than their rows
         assert getattr(pa, name).__doc__.startswith(f"{name}(")
     assert len(of_kinds("biufc")) == len(ALL)
 

@@ -8,7 +8,7 @@ import pytest
 
 import pyarray as pa
 from pyarray import cuda_interface, dtypes
-from pyarray.array import root
+from pyarray.array import array_at
 from pyarray.driver.base import KINDS, Device
 from pyarray.driver.null import NullDriver
 from pyarray.memory.buffer import Buffer
@@ -169,7 +169,7 @@ def on_kind(kind, stream=1):
     device = Device(KINDS[kind], 0)
     device._driver = driver = NullDriver(0)
     driver.stream = lambda: stream
-    return root(Buffer.wrap(device, 4096, 64, driver), 4096, (2, 4), (32, 8), dtypes.float64, True)
+    return array_at(Buffer.wrap(device, 4096, 64, driver), 4096, (2, 4), (32, 8), dtypes.float64, True)
 
 
 def test_what_consumers_see():

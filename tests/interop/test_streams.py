@@ -4,7 +4,7 @@ import pytest
 
 import pyarray as pa
 from pyarray import dtypes
-from pyarray.array import root
+from pyarray.array import array_at
 from pyarray.dlpack import consumer_stream, from_dlpack
 from pyarray.driver.base import KINDS, Device
 from pyarray.driver.null import NullDriver
@@ -31,7 +31,7 @@ def fake(kind, current=0):
     device = Device(KINDS[kind], 0)
     device._driver = driver = FakeDriver(0)
     driver.current, driver.first = current, int(kind == "cuda")
-    return driver, root(Buffer.wrap(device, 4096, 64, driver), 4096, (8,), (8,), dtypes.float64, True)
+    return driver, array_at(Buffer.wrap(device, 4096, 64, driver), 4096, (8,), (8,), dtypes.float64, True)
 
 
 LEGAL = [

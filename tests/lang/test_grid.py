@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.api.standard.elementwise import ROWS
+from pyarray.api.standard.elementwise import UFUNCS
 from pyarray.driver.kernel_step import KernelStep
 from pyarray.driver.nvrtc import Nvrtc
 from pyarray.jit import kernel as jit
@@ -110,7 +110,7 @@ def test_library_kernels(compiled, monkeypatch):
     fresh(maps._map_kernel, reduce._kernel)
     monkeypatch.setattr(reduce, "on_grid", lambda x: True)
     a = pa.asarray(np.ones((70, 60), np.float32))
-    maps.launch_map(ROWS["add"].op, a._dtype, pa.empty((70, 60), dtype="float32"), (a, a))
+    maps.launch_map(UFUNCS["add"].op, a._dtype, pa.empty((70, 60), dtype="float32"), (a, a))
     for op in (reduce.SUM, reduce.MAX):
         reduce.reduce_into(op, pa.empty(60, dtype="float32"), a, (0,), a._dtype)
     z = a.astype("complex64")

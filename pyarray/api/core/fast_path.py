@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ... import shapes
-from ...array import STRIDED, empty, fresh, ndarray
+from ...array import STRIDED, empty, ndarray, unchecked_array
 from ...array_marks import MARKED
 from ...buffer_view import BufferView
 from ...jit.launch_state import fast_path_table, launch_state
@@ -26,12 +26,12 @@ from ...kernels.elementwise.elementwise import map_kernel, walk_launcher
 from ...keywords import declare, refuse
 from ...lang.builtins import FUNCTIONS
 from ...memory.buffer import Buffer
-from .ufunc import POWERS, PYTHON, STRIDES, Row, call, known, result_like
+from .ufunc import POWERS, PYTHON, STRIDES, Ufunc, call, is_operand_type, result_like
 
 LAYOUTS = 4096  # of one function; then its table starts anew
 
 _TYPES = """
-def quick({operands}{out}):
+def fast_path({operands}{out}):
     shape = {like}._shape
     device = {like}._buffer.device
     size = {like}._size{tests}
@@ -40,21 +40,21 @@ def quick({operands}{out}):
         report(failure, launch)
     return {to}
 """
-_FRESH = "out = fresh(allocate(device, size * itemsize), shape, strides[shape], size, dtype, key)"
+_FRESH = "out = unchecked_array(allocate(device, size * itemsize), shape, strides[shape], size, dtype, key)"
 _LAYOUT = """
-def quick({operands}{out}):
+def fast_path({operands}{out}):
     device = {like}._buffer.device{tests}
     {target}
     launch({addresses})
     return {to}
 """
-_FRESH_LAYOUT = "out = fresh(allocate(device, nbytes), shape, strides, size, dtype, key)"
+_FRESH_LAYOUT = "out = unchecked_array(allocate(device, nbytes), shape, strides, size, dtype, key)"
 _DECLINE = """
     if {}:
         return None"""
 
 
-def _same(names: Sequence[str], like: str, shapes_too: bool) -> str:
+def _guards(names: Sequence[str], like: str, shapes_too: bool) -> str:
     """Tests that the other arrays are where `like` is, and of its shape."""
     text = ""
     for name in names:
@@ -65,16 +65,16 @@ def _same(names: Sequence[str], like: str, shapes_too: bool) -> str:
 
 
 def _by_types(
-    row: Row, operands: Sequence[Any], out: ndarray | None, in_place: bool
+    ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None, in_place: bool
 ) -> Callable[..., Any] | None:
     """The short way for operands of these types, of which all arrays are contiguous and have one shape."""
     names = ("x", "y")[: len(operands)]
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
     like, first = next(iter(arrays.items()))
-    domain = row.domain(operands)
-    if first._size < 2 or domain is None or _value_matters(row, operands, (int, float)):
+    domain = ufunc.domain(operands)
+    if first._size < 2 or domain is None or _value_matters(ufunc, operands, (int, float)):
         return None  # what has one element was computed as 0-d: another kernel
-    dtype = row.dtype_of_result(domain)
+    dtype = ufunc.dtype_of_result(domain)
     given = first if in_place else out
     if given is not None and given._dtype is not dtype:
         return None
@@ -84,10 +84,10 @@ def _by_types(
         for x in (target, *operands)
     ]
     patterns = tuple([(0,) if isinstance(x, ndarray) else None for x in operands])
-    kernel = map_kernel(row.op, domain, 1, patterns, first._buffer.device.driver.grid)
+    kernel = map_kernel(ufunc.op, domain, 1, patterns, first._buffer.device.driver.grid)
     to = like if in_place else "out"
     checked = [*arrays, *(["out"] if out is not None else [])]
-    tests = _same(checked, like, shapes_too=True)
+    tests = _guards(checked, like, shapes_too=True)
     for n, x in arrays.items() if given is not None else ():
         if n != to:  # the very same elements may be written as they are read, others not
             width = max(x._dtype.itemsize, dtype.itemsize)
@@ -101,26 +101,26 @@ def _by_types(
     )  # fmt: skip
     scope: dict[str, Any] = {
         "launch": kernel.variant(tuple(flat), checked=False).launch, "report": kernel._report,
-        "allocate": Buffer.allocate, "fresh": fresh, "strides": STRIDES[dtype.itemsize],
+        "allocate": Buffer.allocate, "unchecked_array": unchecked_array, "strides": STRIDES[dtype.itemsize],
         "itemsize": dtype.itemsize, "dtype": dtype, "key": target._key,
     }  # fmt: skip
-    return _made(row, text, scope)
+    return _compiled(ufunc, text, scope)
 
 
-def _by_layout(row: Row, operands: Sequence[Any], out: ndarray | None) -> Callable[..., Any] | None:
+def _by_layout(ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None) -> Callable[..., Any] | None:
     """The short way for arrays of these types, shapes and strides."""
     names = ("x", "y")[: len(operands)]
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
     like, first = next(iter(arrays.items()))
-    domain = row.domain(operands)
-    if domain is None or _value_matters(row, operands, (int,)):
+    domain = ufunc.domain(operands)
+    if domain is None or _value_matters(ufunc, operands, (int,)):
         return None
-    dtype = row.dtype_of_result(domain)
+    dtype = ufunc.dtype_of_result(domain)
     target = result_like(list(arrays.values()), dtype, first.device) if out is None else out
-    launch = walk_launcher(row.op, domain, target, operands)
+    launch = walk_launcher(ufunc.op, domain, target, operands)
     if launch is None:
         return None
-    tests = _same([*arrays, *(["out"] if out is not None else [])], like, shapes_too=False)
+    tests = _guards([*arrays, *(["out"] if out is not None else [])], like, shapes_too=False)
     if out is not None:
         low, high = _bounds(out)
         for n, x in arrays.items():
@@ -134,26 +134,26 @@ def _by_layout(row: Row, operands: Sequence[Any], out: ndarray | None) -> Callab
         target=_FRESH_LAYOUT if out is None else "", addresses=", ".join(addresses),
     )  # fmt: skip
     scope: dict[str, Any] = {
-        "launch": launch, "allocate": Buffer.allocate, "fresh": fresh, "nbytes": target.nbytes,
+        "launch": launch, "allocate": Buffer.allocate, "unchecked_array": unchecked_array, "nbytes": target.nbytes,
         "shape": target._shape, "strides": target._strides, "size": target._size, "dtype": dtype,
         "key": target._key,
     }  # fmt: skip
-    return _made(row, text, scope)
+    return _compiled(ufunc, text, scope)
 
 
 def _bounds(x: ndarray) -> tuple[int, int]:
     return shapes.byte_bounds(x._shape, x._strides, x._dtype.itemsize)
 
 
-def _value_matters(row: Row, operands: Sequence[Any], kinds: tuple[type, ...]) -> bool:
+def _value_matters(ufunc: Ufunc, operands: Sequence[Any], kinds: tuple[type, ...]) -> bool:
     """The sign of an integer exponent decides whether there is an answer, and some have a function of their
     own."""
-    return row.name == "pow" and type(operands[1]) in kinds
+    return ufunc.name == "pow" and type(operands[1]) in kinds
 
 
-def _made(row: Row, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    exec(compile(text, f"<pyarray {row.name}>", "exec"), scope)
-    made: Callable[..., Any] = scope["quick"]
+def _compiled(ufunc: Ufunc, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    exec(compile(text, f"<pyarray {ufunc.name}>", "exec"), scope)
+    made: Callable[..., Any] = scope["fast_path"]
     return made
 
 
@@ -161,14 +161,14 @@ def _made(row: Row, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
 _REFUSED = (struct.error, OverflowError, TypeError)
 
 
-class _Ways:
+class _FastPaths:
     """The two tables of one function."""
 
-    __slots__ = ("layouts", "row", "types")
+    __slots__ = ("layouts", "types", "ufunc")
 
-    def __init__(self, row: Row):
-        self.row = row
-        # Of one row: by mode, type keys (dtype, rank, device, marks) and numbers' types; layouts by shapes
+    def __init__(self, ufunc: Ufunc):
+        self.ufunc = ufunc
+        # Of one ufunc: by mode, type keys (dtype, rank, device, marks) and numbers' types; layouts by shapes
         # and strides, too. Addresses and numbers are passed at each call, which tests that operands that
         # overlap the result may do so.
         self.types = fast_path_table()
@@ -176,27 +176,29 @@ class _Ways:
 
     def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
         """By layout if it came before, else the general way, which is then remembered."""
-        if _value_matters(self.row, operands, (int, float)) and operands[1] in POWERS:
+        if _value_matters(self.ufunc, operands, (int, float)) and operands[1] in POWERS:
             x = operands[0]
             plain = (out is None or in_place) and type(x) in _ARRAYS and x._dtype.kind == "f"
-            return POWERS[operands[1]].function(x, out=out) if plain else call(self.row, operands, out)
-        place = None
+            return POWERS[operands[1]].function(x, out=out) if plain else call(self.ufunc, operands, out)
+        layout_key = None
         if launch_state.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
-            seen = operands if out is None or in_place else (*operands, out)
-            place = tuple([(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in seen])
-            if quick := self.layouts.get(place):
+            arguments = operands if out is None or in_place else (*operands, out)
+            layout_key = tuple(
+                [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in arguments]
+            )
+            if fast_path := self.layouts.get(layout_key):
                 try:
-                    result = quick(*operands) if out is None else quick(*operands, out)
+                    result = fast_path(*operands) if out is None else fast_path(*operands, out)
                     if result is not None:
                         return result
                 except _REFUSED:
                     pass
-        result = call(self.row, operands, out)
-        if place is not None and any(type(x) in _ARRAYS for x in operands):
-            self.learn(place, operands, out, in_place)
+        result = call(self.ufunc, operands, out)
+        if layout_key is not None and any(type(x) in _ARRAYS for x in operands):
+            self.learn(layout_key, operands, out, in_place)
         return result
 
-    def learn(self, place: Any, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> None:
+    def learn(self, layout_key: Any, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> None:
         """Of a call without bounds checks. A layout is remembered at its second call: one that comes once
         isn't worth it."""
         arrays = [x for x in (*operands, out) if isinstance(x, ndarray)]
@@ -205,23 +207,23 @@ class _Ways:
         alike = all(not x._key & STRIDED and x._shape == arrays[0]._shape for x in arrays)
         types = (False, *[x._key if isinstance(x, ndarray) else type(x) for x in (*operands, out)])
         if alike and types not in self.types:
-            quick = _by_types(self.row, operands, None if in_place else out, in_place)
-            if quick is not None:
-                self.types[types] = quick
+            fast_path = _by_types(self.ufunc, operands, None if in_place else out, in_place)
+            if fast_path is not None:
+                self.types[types] = fast_path
                 return
-        if place not in self.layouts:
+        if layout_key not in self.layouts:
             if len(self.layouts) >= LAYOUTS:
                 self.layouts.clear()
-            self.layouts[place] = None
-        elif self.layouts[place] is None:
-            self.layouts[place] = _by_layout(self.row, operands, out) or False
+            self.layouts[layout_key] = None
+        elif self.layouts[layout_key] is None:
+            self.layouts[layout_key] = _by_layout(self.ufunc, operands, out) or False
 
 
 _ARRAYS = frozenset((ndarray, BufferView))
 _NOTHING = type(None)
 
 
-class Function(Protocol):
+class UfuncFunction(Protocol):
     """An elementwise function for type checkers: a call, and the methods of NumPy's ufuncs."""
 
     __name__: str
@@ -247,57 +249,57 @@ class Function(Protocol):
     def at(self, a: ndarray, indices: Any, b: Any = None, /) -> None: ...
 
 
-def make_function(row: Row, foreign: bool = False) -> Any:
-    """The public function of a row. `foreign`: it returns NotImplemented for operands that operators must
+def make_function(ufunc: Ufunc, foreign: bool = False) -> Any:
+    """The public function of a ufunc. `foreign`: it returns NotImplemented for operands that operators must
     leave to others."""
-    made = _make_unary(row) if row.arity == 1 else _make_binary(row, foreign)
-    made.__name__ = made.__qualname__ = row.name
-    made.__doc__ = row.doc
+    made = _make_unary(ufunc) if ufunc.arity == 1 else _make_binary(ufunc, foreign)
+    made.__name__ = made.__qualname__ = ufunc.name
+    made.__doc__ = ufunc.doc
     made.__module__ = "pyarray"
     declare(made)
-    # in kernels it is the language's own function, or the row's expression
-    if row.name in FUNCTIONS:
-        made.__pyarray_builtin__ = row.name  # type: ignore[attr-defined]
+    # in kernels it is the language's own function, or the ufunc's expression
+    if ufunc.name in FUNCTIONS:
+        made.__pyarray_builtin__ = ufunc.name  # type: ignore[attr-defined]
     else:
-        made.__pyarray_func__ = row.function.__pyarray_func__  # type: ignore[attr-defined]
-    for method in ("reduce", "accumulate", "reduceat", "outer", "at") if row.arity == 2 else ("at",):
-        setattr(made, method, _method(made, row, method))
+        made.__pyarray_func__ = ufunc.function.__pyarray_func__  # type: ignore[attr-defined]
+    for method in ("reduce", "accumulate", "reduceat", "outer", "at") if ufunc.arity == 2 else ("at",):
+        setattr(made, method, _method(made, ufunc, method))
     return made
 
 
-# the methods of ufuncs: name -> function of the function, its row and the arguments; `ufunc_methods` fills it
-METHODS: dict[str, Callable[..., Any]] = {}
+# the methods of ufuncs: name -> function of the function, its `Ufunc` and the arguments; `ufunc_methods` fills it
+UFUNC_METHODS: dict[str, Callable[..., Any]] = {}
 
 
-def _method(made: Callable[..., Any], row: Row, name: str) -> Callable[..., Any]:
+def _method(made: Callable[..., Any], ufunc: Ufunc, name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
-        return METHODS[name](made, row, *args, **options)
+        return UFUNC_METHODS[name](made, ufunc, *args, **options)
 
-    call.__name__, call.__qualname__ = name, f"{row.name}.{name}"
+    call.__name__, call.__qualname__ = name, f"{ufunc.name}.{name}"
     call.__doc__ = f"`{name}` as NumPy's ufuncs have it, of this function."
     return call
 
 
-def _make_unary(row: Row) -> Callable[..., Any]:
-    ways = _Ways(row)
-    types = ways.types
+def _make_unary(ufunc: Ufunc) -> Callable[..., Any]:
+    paths = _FastPaths(ufunc)
+    types = paths.types
 
     def function(x: Any, /, *, out: ndarray | None = None, **unknown: Any) -> Any:
         if unknown:
             refuse(function, unknown)
         kind = type(x)
         if (kind is ndarray or kind is BufferView) and out is None:
-            quick = types.get((launch_state.key, x._key, _NOTHING))
-            if quick is not None and (result := quick(x)) is not None:
+            fast_path = types.get((launch_state.key, x._key, _NOTHING))
+            if fast_path is not None and (result := fast_path(x)) is not None:
                 return result
-        return ways.run((x,), out, False)
+        return paths.run((x,), out, False)
 
     return function
 
 
-def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
-    ways = _Ways(row)
-    types = ways.types
+def _make_binary(ufunc: Ufunc, foreign: bool) -> Callable[..., Any]:
+    paths = _FastPaths(ufunc)
+    types = paths.types
 
     def function(x1: Any, x2: Any, /, *, out: ndarray | None = None, **unknown: Any) -> Any:
         if unknown:
@@ -307,39 +309,41 @@ def _make_binary(row: Row, foreign: bool) -> Callable[..., Any]:
         k2 = x2._key if t2 is ndarray or t2 is BufferView else t2
         try:
             if out is None:
-                quick = types.get((launch_state.key, k1, k2, _NOTHING))
-                if quick is not None and (result := quick(x1, x2)) is not None:
+                fast_path = types.get((launch_state.key, k1, k2, _NOTHING))
+                if fast_path is not None and (result := fast_path(x1, x2)) is not None:
                     return result
             elif type(out) in _ARRAYS:
-                quick = types.get((launch_state.key, k1, k2, out._key))
-                if quick is not None and (result := quick(x1, x2, out)) is not None:
+                fast_path = types.get((launch_state.key, k1, k2, out._key))
+                if fast_path is not None and (result := fast_path(x1, x2, out)) is not None:
                     return result
         except _REFUSED:
             pass
-        if foreign and not ((type(k1) is int or known(t1)) and (type(k2) is int or known(t2))):
+        if foreign and not (
+            (type(k1) is int or is_operand_type(t1)) and (type(k2) is int or is_operand_type(t2))
+        ):
             return NotImplemented
-        return ways.run((x1, x2), out, False)
+        return paths.run((x1, x2), out, False)
 
     return function
 
 
-def make_in_place(row: Row) -> Callable[..., Any]:
+def make_in_place(ufunc: Ufunc) -> Callable[..., Any]:
     """The method behind `x1 += x2`."""
-    ways = _Ways(row)
-    types = ways.types
+    paths = _FastPaths(ufunc)
+    types = paths.types
 
     def method(self: ndarray, other: Any) -> Any:
         kind = type(other)
         k2 = other._key if kind is ndarray or kind is BufferView else kind
-        if (quick := types.get((launch_state.key, self._key, k2, self._key))) is not None:
+        if (fast_path := types.get((launch_state.key, self._key, k2, self._key))) is not None:
             try:
-                if quick(self, other) is not None:
+                if fast_path(self, other) is not None:
                     return self
             except _REFUSED:
                 pass
         self._check_writeable()
-        if not known(kind):
+        if not is_operand_type(kind):
             return NotImplemented
-        return ways.run((self, other), self, True)
+        return paths.run((self, other), self, True)
 
     return method

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes, shapes
-from ...array import STRIDED, empty, fresh, ndarray, type_key
+from ...array import STRIDED, empty, ndarray, type_key, unchecked_array
 from ...array_convert import asarray
-from ...array_hooks import StandIn, StandInNumber, is_foreign, on_several_devices
+from ...array_hooks import ScalarTracer, Tracer, is_foreign, on_several_devices
 from ...array_views import repetition
 from ...dtypes import DType, bool_, float32, float64
 from ...jit.kernel import Func, func
@@ -24,13 +24,13 @@ from ...lang.markers import kernel_math as language
 from ...memory.buffer import Buffer
 
 PYTHON = (bool, int, float, complex)
-ARRAYS = (ndarray, StandIn)
+ARRAYS = (ndarray, Tracer)
 _ORDER = "buifc"
 _LARGEST_FLOAT = int(sys.float_info.max)  # as numbers are passed in float64
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class Ufunc:
     """An elementwise function. `kinds` are the kinds of types it is defined over; where `lift` is set, bools
     and integers are computed as that type. `result` is "same", "bool", or "real" (the component type of
     complex numbers). `op` casts its operands to the domain; `exact` takes them as they are."""
@@ -39,7 +39,7 @@ class Row:
     kinds: str
     function: Func
     result: str = "same"
-    lift: DType | None = None
+    promote_to: DType | None = None
     doc: str = ""
     by_number: Mapping[DType, Func] = field(default_factory=dict)
     op: MapOp = field(init=False)
@@ -73,49 +73,49 @@ def _type_of(x: Any) -> Any:
     return getattr(x, "_weak_type", None) or (x._dtype.code if isinstance(x, ARRAYS) else type(x))
 
 
-# A function of the row and the types alone; values that matter are tested before.
+# A function of the ufunc and the types alone; values that matter are tested before.
 @functools.lru_cache(maxsize=4096)
-def _domain(row: Row, types: tuple[Any, ...]) -> DType | None:
+def _domain(ufunc: Ufunc, types: tuple[Any, ...]) -> DType | None:
     """`types` are codes of dtypes and Python's types of numbers."""
     samples = [dtypes.ALL[t] if isinstance(t, int) else t() for t in types]
     names = " and ".join(str(x) if isinstance(x, DType) else type(x).__name__ for x in samples)
     try:
         dtype = dtypes.result_type(*samples)
     except TypeError:
-        if row.result == "bool":
+        if ufunc.result == "bool":
             return None
-        what = f"{row.name}(): {names} have no common type"
+        what = f"{ufunc.name}(): {names} have no common type"
         raise TypeError(f"{what}; cast one of them with astype") from None
-    if dtype.kind in row.kinds:
+    if dtype.kind in ufunc.kinds:
         return dtype
-    if row.lift is not None and dtype.kind in "biu":
-        return row.lift
-    legal = ", ".join(d.name for d in dtypes.of_kinds(row.kinds))
-    raise TypeError(f"{row.name}() is not defined for {names}; it takes {legal}")
+    if ufunc.promote_to is not None and dtype.kind in "biu":
+        return ufunc.promote_to
+    legal = ", ".join(d.name for d in dtypes.of_kinds(ufunc.kinds))
+    raise TypeError(f"{ufunc.name}() is not defined for {names}; it takes {legal}")
 
 
-def operands_of(name: str, inputs: Sequence[Any]) -> list[Any]:
+def as_operands(name: str, inputs: Sequence[Any]) -> list[Any]:
     """`operand` of each. NumPy's arrays and numbers, and sequences, go to where the first array is."""
-    device = place_of(inputs)
+    device = device_of(inputs)
     return [operand(name, x, device) for x in inputs]
 
 
-def place_of(inputs: Iterable[Any]) -> Any:
+def device_of(inputs: Iterable[Any]) -> Any:
     """The device of the first array, None without one."""
     return next((x.device for x in inputs if isinstance(x, ndarray)), None)
 
 
-def arrays_of(name: str, *inputs: Any) -> list[ndarray]:
-    """`operands_of`, numbers as arrays, too."""
-    operands = operands_of(name, inputs)
-    device = place_of(operands)
+def as_arrays(name: str, *inputs: Any) -> list[ndarray]:
+    """`as_operands`, numbers as arrays, too."""
+    operands = as_operands(name, inputs)
+    device = device_of(operands)
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands]
 
 
-def beside(*given: Any) -> list[ndarray]:
+def as_array_like(*given: Any) -> list[ndarray]:
     """All as arrays: what isn't one, of this or another library, goes to where the first array is."""
     made = [asarray(x) if is_foreign(x) else x for x in given]
-    device = place_of(made)
+    device = device_of(made)
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in made]
 
 
@@ -125,7 +125,7 @@ def operand(name: str, x: Any, device: Any = None) -> Any:
         return x
     if isinstance(x, (np.ndarray, np.generic, list, tuple)):
         return asarray(x, device=device)
-    if isinstance(x, StandIn):
+    if isinstance(x, Tracer):
         return x
     if is_foreign(x):
         return asarray(x)
@@ -146,31 +146,31 @@ def common_device(name: str, operands: Sequence[Any], names: Sequence[str] = ("x
     return device
 
 
-def call(row: Row, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
-    """The function of a row, the general way."""
-    operands = operands_of(row.name, inputs)
-    if not any(isinstance(x, ARRAYS) and not isinstance(x, StandInNumber) for x in operands):
+def call(ufunc: Ufunc, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
+    """Calls a ufunc without a remembered fast path."""
+    operands = as_operands(ufunc.name, inputs)
+    if not any(isinstance(x, ARRAYS) and not isinstance(x, ScalarTracer) for x in operands):
         operands[0] = asarray(operands[0])
-    domain = row.domain(operands)
+    domain = ufunc.domain(operands)
     if domain is None:
-        return compute(row.exact, float64, bool_, operands, out)
+        return compute(ufunc.exact, float64, bool_, operands, out)
     for k, x in enumerate(operands):
-        if type(x) is int and not holds(domain, x):
-            if row.result != "bool":
-                what = f"{row.name}(): {x} is out of range for {domain}"
+        if type(x) is int and not can_hold(domain, x):
+            if ufunc.result != "bool":
+                what = f"{ufunc.name}(): {x} is out of range for {domain}"
                 raise OverflowError(f"{what}; cast the array with astype first")
             # It compares with all values of the type as infinity does.
             operands[k], domain = math.inf if x > 0 else -math.inf, float64
-    if row.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
+    if ufunc.name == "pow" and domain.kind in "iu" and type(operands[1]) is int and operands[1] < 0:
         what = "an integer to a negative integer power is no integer"
         raise ValueError(f"pow(): {what}; cast the array to a floating type first")
-    if row.name == "pow" and domain.kind in "fiu":
+    if ufunc.name == "pow" and domain.kind in "fiu":
         exponent = operands[1]
         if type(exponent) in (int, float) and exponent in (POWERS if domain.kind == "f" else (2,)):
             return compute(POWERS[exponent].op, domain, domain, operands[:1], out)
-        if isinstance(exponent, StandInNumber) and domain.kind == "f":
+        if isinstance(exponent, ScalarTracer) and domain.kind == "f":
             return compute(_ANY_POWER, domain, domain, operands, out)
-    return compute(row.op, domain, row.dtype_of_result(domain), operands, out)
+    return compute(ufunc.op, domain, ufunc.dtype_of_result(domain), operands, out)
 
 
 class Power(NamedTuple):
@@ -191,7 +191,7 @@ def _by_exponent(x: Any, y: Any) -> Any:
 _ANY_POWER = MapOp("pow", func(_by_exponent))  # of a number that is known at the launch: the same bits
 
 
-def holds(dtype: DType, value: int) -> bool:
+def can_hold(dtype: DType, value: int) -> bool:
     """Whether the type can hold the Python integer: one of floats, with an infinity at worst."""
     if dtype.kind not in "iu":
         return -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT
@@ -210,9 +210,9 @@ def compute(
 ) -> ndarray:
     """Broadcast, find or check the output, launch. With `larger`, the result is broadcast into an output that
     has more axes or elements. Raises `ValueError` and `TypeError` for an output that doesn't fit."""
-    stand_in = next((x for x in operands if isinstance(x, StandIn)), None)
-    if stand_in is not None:
-        given: ndarray = stand_in._compute(op, domain, dtype, operands, out)
+    tracer = next((x for x in operands if isinstance(x, Tracer)), None)
+    if tracer is not None:
+        given: ndarray = tracer._compute(op, domain, dtype, operands, out)
         return given
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, operands, names)
@@ -239,7 +239,7 @@ def result_like(arrays: Sequence[ndarray], dtype: DType, device: Any) -> ndarray
     like = tuple([a._strides for a in alike]) if all(a._key & STRIDED for a in alike) else ()
     strides, size, strided = result_layout(shape, dtype.itemsize, like)
     key = type_key(dtype, len(shape), strided, True, device)
-    return fresh(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
+    return unchecked_array(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
 
 
 # A function of its arguments alone: shapes and strides, no array.
@@ -251,7 +251,7 @@ def result_layout(
     the strides in `like`."""
     size = shapes.size(shape)
     axes = range(len(shape))
-    orders = {shapes.walked(shape, steps, itemsize, "K") for steps in like}
+    orders = {shapes.axis_order(shape, steps, itemsize, "K") for steps in like}
     strides = shapes.contiguous_strides(shape, itemsize)
     if len(orders) == 1 and 0 not in shape:
         order = next(iter(orders))
@@ -273,7 +273,7 @@ def compute_out(
     if out.device is not device:
         what = f"out= is on {out.device}, the operands are on {device}"
         raise ValueError(f"{name}(): {what}; pass an array on {device}, or none")
-    if out._shape != shape and not (larger and _fills(shape, out._shape)):
+    if out._shape != shape and not (larger and _broadcasts_to(shape, out._shape)):
         what = f"out= has shape {out._shape}, the result has shape {shape}"
         raise ValueError(f"{name}(): {what}; pass an array of shape {shape}, or none")
     if why := repetition(out):
@@ -286,13 +286,13 @@ def compute_out(
     return out
 
 
-def _fills(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether an array of `shape` broadcasts to `target`."""
     ends = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(m in (1, n) for m, n in ends)
 
 
-def delivered(name: str, found: ndarray, out: ndarray | None) -> ndarray:
+def store_out(name: str, found: ndarray, out: ndarray | None) -> ndarray:
     """`found`, or `out` with its elements. Raises as `compute_out`."""
     if out is None:
         return found
@@ -319,7 +319,7 @@ class Strides(dict[tuple[int, ...], tuple[int, ...]]):
 STRIDES = {size: Strides(size) for size in (1, 2, 4, 8, 16)}
 
 
-def known(kind: type) -> bool:
+def is_operand_type(kind: type) -> bool:
     """Whether operators take operands of this type."""
-    ours = (ndarray, StandIn, np.ndarray, np.generic, list, tuple, *PYTHON)
-    return issubclass(kind, ours) or is_foreign(kind)
+    legal = (ndarray, Tracer, np.ndarray, np.generic, list, tuple, *PYTHON)
+    return issubclass(kind, legal) or is_foreign(kind)

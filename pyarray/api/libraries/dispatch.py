@@ -15,7 +15,7 @@ from ...array_convert import asarray, asnumpy
 from ...dtypes import DType, asdtype, float32, float64
 from ...jit.external_call import call_library
 from ...jit.launch_state import unobserved
-from ..core.ufunc import common_device, operands_of
+from ..core.ufunc import as_operands, common_device
 from ..standard.statistical import as_operand
 from . import VENDORS
 from . import compute as vendor_compute
@@ -27,7 +27,7 @@ def lifted(name: str, *given: Any) -> list[ndarray]:
 
     Raises `TypeError` for what is no array or number, `ValueError` for arrays on several devices.
     """
-    arrays = [as_operand(name, x, "biufc") for x in operands_of(name, given)]
+    arrays = [as_operand(name, x, "biufc") for x in as_operands(name, given)]
     common_device(name, arrays)
     return [_lift(x) for x in arrays]
 

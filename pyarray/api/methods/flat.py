@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ... import shapes
-from ...array import empty, fresh, ndarray, type_key
+from ...array import empty, ndarray, type_key, unchecked_array
 from ...array_convert import asarray, asnumpy
 from ...array_host import Exposed, as_array
 from ...memory.buffer import Buffer, EscapedBuffer
@@ -115,7 +115,7 @@ def _larger(a: ndarray, nbytes: int) -> Buffer:
     may have launched; twice as large, so that all of them together are no larger than the last."""
     grown = Buffer.allocate(a.device, max(nbytes, 2 * a._buffer.nbytes))
     if a._size:
-        fresh(grown, a._shape, a._strides, a._size, a._dtype, a._key)[...] = a
+        unchecked_array(grown, a._shape, a._strides, a._size, a._dtype, a._key)[...] = a
     grown.previous = a._buffer
     return grown
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...array import ndarray, root
+from ...array import array_at, ndarray
 from ...dtypes import float32, float64
 from ...keywords import install_methods, refuse
 from ...memory.buffer import EscapedBuffer
@@ -56,7 +56,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
 def _part(a: ndarray, which: int) -> ndarray:
     """Real (0) or imaginary (1) components of a complex array, as a view."""
     kind = float32 if a.itemsize == 8 else float64
-    return root(a._buffer, a._ptr + which * kind.itemsize, a.shape, a.strides, kind, a._writeable)
+    return array_at(a._buffer, a._ptr + which * kind.itemsize, a.shape, a.strides, kind, a._writeable)
 
 
 def _real(self: ndarray) -> ndarray:

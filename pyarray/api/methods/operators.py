@@ -9,10 +9,10 @@ from typing import Any
 from ...array import ndarray, operations
 from ...array_host import to_whole
 from ..core.fast_path import make_function, make_in_place
-from ..core.ufunc import known
+from ..core.ufunc import is_operand_type
 from ..numpy import ufuncs
 from ..standard import utility
-from ..standard.elementwise import ROWS
+from ..standard.elementwise import UFUNCS
 from ..standard.linear_algebra import matmul, quick_product
 
 BINARY = {
@@ -44,26 +44,26 @@ def _matmul(self: ndarray, other: Any) -> Any:
     """`self @ other`; matrices of types that came before need none of the questions."""
     if (product := quick_product(self, other)) is not None:
         return product
-    return matmul(self, other) if known(type(other)) else NotImplemented
+    return matmul(self, other) if is_operand_type(type(other)) else NotImplemented
 
 
 def _reflected_matmul(self: ndarray, other: Any) -> Any:
-    return matmul(other, self) if known(type(other)) else NotImplemented
+    return matmul(other, self) if is_operand_type(type(other)) else NotImplemented
 
 
 def _matmul_in_place(self: ndarray, other: Any) -> Any:
-    return matmul(self, other, out=self) if known(type(other)) else NotImplemented
+    return matmul(self, other, out=self) if is_operand_type(type(other)) else NotImplemented
 
 
 _PRODUCTS = {"__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__imatmul__": _matmul_in_place}
 
 
 def _divmod(self: ndarray, other: Any) -> Any:
-    return ufuncs.divmod(self, other) if known(type(other)) else NotImplemented
+    return ufuncs.divmod(self, other) if is_operand_type(type(other)) else NotImplemented
 
 
 def _reflected_divmod(self: ndarray, other: Any) -> Any:
-    return ufuncs.divmod(other, self) if known(type(other)) else NotImplemented
+    return ufuncs.divmod(other, self) if is_operand_type(type(other)) else NotImplemented
 
 
 def _round(self: ndarray, ndigits: int | None = None) -> Any:
@@ -94,12 +94,12 @@ def install() -> None:
     """Give `ndarray` its operators."""
     operations["any"] = utility.any  # what `in` asks of a comparison
     for short, name in (BINARY | COMPARISON).items():
-        forward = make_function(ROWS[name], foreign=True)
+        forward = make_function(UFUNCS[name], foreign=True)
         setattr(ndarray, f"__{short}__", forward)
         if short in BINARY:
             setattr(ndarray, f"__r{short}__", _reflected(forward))
-            setattr(ndarray, f"__i{short}__", make_in_place(ROWS[name]))
+            setattr(ndarray, f"__i{short}__", make_in_place(UFUNCS[name]))
     for name, method in (_PRODUCTS | _NUMBERS).items():
         setattr(ndarray, name, method)
     for short, name in UNARY.items():
-        setattr(ndarray, f"__{short}__", make_function(ROWS[name], foreign=True))
+        setattr(ndarray, f"__{short}__", make_function(UFUNCS[name], foreign=True))

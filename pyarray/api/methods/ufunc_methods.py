@@ -22,8 +22,8 @@ from ...dtypes import ALL, DType, asdtype, bool_, int64
 from ...jit.kernel import Kernel, from_text
 from ...kernels.reduce.reduce import SUM, on_grid
 from ...lang.markers import ndrange
-from ..core.fast_path import METHODS
-from ..core.ufunc import Row, compute_out, delivered, operand
+from ..core.fast_path import UFUNC_METHODS
+from ..core.ufunc import Ufunc, compute_out, operand, store_out
 from ..standard import scans, statistical, utility
 from ..standard.creation import arange
 from ..standard.manipulation import broadcast_to, moveaxis
@@ -47,7 +47,7 @@ _ASSOCIATIVE = frozenset(_IDENTITY) | {"minimum", "maximum", "fmin", "fmax", "lc
 
 def reduce(
     function: Any,
-    row: Row,
+    ufunc: Ufunc,
     array: Any,
     axis: Any = 0,
     dtype: Any = None,
@@ -57,60 +57,60 @@ def reduce(
     where: Any = True,
 ) -> ndarray:
     """The elements over `axis` (None: all axes) combined from the left."""
-    name = f"{row.name}.reduce"
+    name = f"{ufunc.name}.reduce"
     x = asarray(operand(name, array))
     if not x.ndim and axis in (0, -1):
         axis = None  # a number is reduced by the default axis, too
-    if row.name in _REDUCTIONS:
+    if ufunc.name in _REDUCTIONS:
         given = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
-        if row.name in ("add", "multiply"):
+        if ufunc.name in ("add", "multiply"):
             given |= {"dtype": dtype, "initial": initial}
-        elif row.name in ("minimum", "maximum"):
+        elif ufunc.name in ("minimum", "maximum"):
             given["initial"] = initial
-        found: ndarray = _REDUCTIONS[row.name](x, **given)
+        found: ndarray = _REDUCTIONS[ufunc.name](x, **given)
         return found
     if initial is not None or where is not True:
         raise TypeError(f"{name}() takes no initial= and where=; replace what is to be left out first")
     axes = shapes.normalize_axes(axis, x.ndim)
-    if len(axes) > 1 and row.name not in _ASSOCIATIVE:
+    if len(axes) > 1 and ufunc.name not in _ASSOCIATIVE:
         raise ValueError(f"{name}() goes along one axis, since the order of its elements matters, got {axis}")
-    kind = _kind(row, x, dtype)
+    kind = _kind(ufunc, x, dtype)
     kept, full = shapes.reduced(x._shape, axes)
     result = compute_out(name, out, full if keepdims else kept, kind, x.device)
     rest = [k for k in range(x.ndim) if k not in axes]
     count = math.prod(x._shape[k] for k in axes)
-    if not count and row.name not in _IDENTITY:
+    if not count and ufunc.name not in _IDENTITY:
         raise ValueError(f"{name}() over no elements has no answer: shape {x._shape}, axes {axes}")
     lines = x.transpose([*rest, *axes]).reshape(math.prod(kept), count)
     folded = empty((lines._shape[0],), kind, x.device)
     if not count:
-        folded[...] = _start(row, kind)
+        folded[...] = _start(ufunc, kind)
     elif folded._size:
-        _fold_kernel(row, kind.code, "reduce")(folded, lines)
+        _fold_kernel(ufunc, kind.code, "reduce")(folded, lines)
     result[...] = folded.reshape(result._shape)
     return result
 
 
 def accumulate(
-    function: Any, row: Row, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+    function: Any, ufunc: Ufunc, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
 ) -> ndarray:
     """The elements up to each one along `axis`, combined from the left."""
-    x = asarray(operand(f"{row.name}.accumulate", array))
+    x = asarray(operand(f"{ufunc.name}.accumulate", array))
     along = shapes.normalize_axis(axis, x.ndim)
-    if row.name in _SCANS:
-        found: ndarray = _SCANS[row.name](x, axis=along, dtype=dtype, out=out)
+    if ufunc.name in _SCANS:
+        found: ndarray = _SCANS[ufunc.name](x, axis=along, dtype=dtype, out=out)
         return found
-    kind = _kind(row, x, dtype)
+    kind = _kind(ufunc, x, dtype)
     moved = moveaxis(x, along, -1)
     count = moved._shape[-1] if moved.ndim else 1
     lines = moved.reshape(math.prod(moved._shape[:-1]), count)
-    if on_grid(x) and row.name in _ASSOCIATIVE:
+    if on_grid(x) and ufunc.name in _ASSOCIATIVE:
         found = _doubled(function, lines.astype(kind))
     else:
         found = empty(lines._shape, kind, x.device)
         if found._size:
-            _fold_kernel(row, kind.code, "accumulate")(found, lines)
-    return delivered(f"{row.name}.accumulate", moveaxis(found.reshape(moved._shape), -1, along), out)
+            _fold_kernel(ufunc, kind.code, "accumulate")(found, lines)
+    return store_out(f"{ufunc.name}.accumulate", moveaxis(found.reshape(moved._shape), -1, along), out)
 
 
 def _doubled(function: Any, lines: ndarray) -> ndarray:
@@ -126,7 +126,7 @@ def _doubled(function: Any, lines: ndarray) -> ndarray:
 
 def reduceat(
     function: Any,
-    row: Row,
+    ufunc: Ufunc,
     array: Any,
     indices: Any,
     axis: int = 0,
@@ -135,7 +135,7 @@ def reduceat(
 ) -> ndarray:
     """The elements along `axis` from each of `indices` up to the next one, combined; the element alone where
     the next is no larger. `indices` are read from their device. Raises `IndexError` for one out of range."""
-    name = f"{row.name}.reduceat"
+    name = f"{ufunc.name}.reduceat"
     x = asarray(operand(name, array))
     along = shapes.normalize_axis(axis, x.ndim)
     starts = np.asarray(asnumpy(indices))
@@ -146,40 +146,40 @@ def reduceat(
         raise IndexError(f"{name}(): indices are from 0 to {count - 1}, got {starts.tolist()}")
     starts = starts.astype(np.int64)
     stops = np.append(starts[1:], count)[: starts.size]
-    kind = _kind(row, x, dtype)
+    kind = _kind(ufunc, x, dtype)
     moved = moveaxis(x, along, -1)
     lines = moved.reshape(math.prod(moved._shape[:-1]), count)
     found = empty((lines._shape[0], starts.size), kind, x.device)
     if found._size:
         bounds = (asarray(v, device=x.device) for v in (starts, np.maximum(stops, starts + 1)))
-        wide = total_kind(row, kind)
-        _segment_kernel(row, wide.code)(found, lines, *bounds)
-    return delivered(name, moveaxis(found.reshape(*moved._shape[:-1], starts.size), -1, along), out)
+        wide = total_kind(ufunc, kind)
+        _segment_kernel(ufunc, wide.code)(found, lines, *bounds)
+    return store_out(name, moveaxis(found.reshape(*moved._shape[:-1], starts.size), -1, along), out)
 
 
-def outer(function: Any, row: Row, x1: Any, x2: Any, /, **options: Any) -> ndarray:
+def outer(function: Any, ufunc: Ufunc, x1: Any, x2: Any, /, **options: Any) -> ndarray:
     """The function of each element of `x1` with each of `x2`: the axes of the first come first."""
-    first, second = (operand(f"{row.name}.outer", x) for x in (x1, x2))
+    first, second = (operand(f"{ufunc.name}.outer", x) for x in (x1, x2))
     if isinstance(first, ndarray) and isinstance(second, ndarray):
         first = first.reshape(*first._shape, *(1,) * second.ndim)
     found: ndarray = function(first, second, **options)
     return found
 
 
-def at(function: Any, row: Row, a: ndarray, indices: Any, b: Any = None, /) -> None:
+def at(function: Any, ufunc: Ufunc, a: ndarray, indices: Any, b: Any = None, /) -> None:
     """`a[indices] = function(a[indices], b)` in place, where an element that `indices` name several times is
     changed as often, in their order. Raises as indexing and in-place operators do."""
-    name = f"{row.name}.at"
+    name = f"{ufunc.name}.at"
     if not isinstance(a, ndarray):
         raise TypeError(f"{name}() changes a pyarray array, got {type(a).__name__}")
-    if (b is None) != (row.arity == 1):
-        raise TypeError(f"{name}() takes {'no' if row.arity == 1 else 'a'} second operand")
+    if (b is None) != (ufunc.arity == 1):
+        raise TypeError(f"{name}() takes {'no' if ufunc.arity == 1 else 'a'} second operand")
     a._check_writeable()
     kind, values = a._dtype, None
     if b is not None:
         values = b if isinstance(b, ndarray) else asarray(b, device=a.device)
-        kind = _common(row, a, b)
-    compute_out(name, a, a._shape, row.dtype_of_result(kind), a.device)
+        kind = _common(ufunc, a, b)
+    compute_out(name, a, a._shape, ufunc.dtype_of_result(kind), a.device)
     places = arange(a._size, device=a.device).reshape(a._shape)[indices]
     if values is not None:
         values = broadcast_to(values, places._shape).reshape(places._size)
@@ -193,7 +193,7 @@ def at(function: Any, row: Row, a: ndarray, indices: Any, b: Any = None, /) -> N
         order = argsort(places)
         places, values = places[order], None if values is None else values[order]
     given = (flat, places) if values is None else (flat, places, values)
-    _at_kernel(row, kind.code, grid)(*given)
+    _at_kernel(ufunc, kind.code, grid)(*given)
     if flat._ptr != a._ptr or flat._buffer is not a._buffer:
         operation("assign")(a, flat.reshape(a._shape))
 
@@ -201,52 +201,52 @@ def at(function: Any, row: Row, a: ndarray, indices: Any, b: Any = None, /) -> N
 # ---- types
 
 
-def _kind(row: Row, x: ndarray, dtype: Any) -> DType:
+def _kind(ufunc: Ufunc, x: ndarray, dtype: Any) -> DType:
     """Type in which a line is folded: where a function gives another type than it takes, its own."""
     if dtype is not None:
         return asdtype(dtype)
-    if row.name in ("add", "multiply"):
+    if ufunc.name in ("add", "multiply"):
         return total_dtype(x, None)
-    if row.result == "bool":
-        if x._dtype is not bool_ and not row.name.startswith("logical"):
-            raise TypeError(f"{row.name} gives bools, which can't be combined with {x._dtype}")
+    if ufunc.result == "bool":
+        if x._dtype is not bool_ and not ufunc.name.startswith("logical"):
+            raise TypeError(f"{ufunc.name} gives bools, which can't be combined with {x._dtype}")
         return bool_
-    domain = row.domain((x, x))
+    domain = ufunc.domain((x, x))
     assert domain is not None
     return domain
 
 
-def total_kind(row: Row, kind: DType) -> DType:
+def total_kind(ufunc: Ufunc, kind: DType) -> DType:
     """Accumulators of sums and products of floats are wide."""
-    return SUM.accumulator(kind) if row.name in ("add", "multiply") else kind
+    return SUM.accumulator(kind) if ufunc.name in ("add", "multiply") else kind
 
 
-def _common(row: Row, a: ndarray, b: Any) -> DType:
-    domain = row.domain((a, b if type(b) in (bool, int, float, complex) else asarray(b, device=a.device)))
+def _common(ufunc: Ufunc, a: ndarray, b: Any) -> DType:
+    domain = ufunc.domain((a, b if type(b) in (bool, int, float, complex) else asarray(b, device=a.device)))
     if domain is None:
-        raise TypeError(f"{row.name}.at() has no common type for {a._dtype} and its operand; cast it")
+        raise TypeError(f"{ufunc.name}.at() has no common type for {a._dtype} and its operand; cast it")
     return domain
 
 
-def _start(row: Row, kind: DType) -> Any:
-    start = _IDENTITY[row.name]
+def _start(ufunc: Ufunc, kind: DType) -> Any:
+    start = _IDENTITY[ufunc.name]
     return (1 << 8 * kind.itemsize) - 1 if start == -1 and kind.kind == "u" else start
 
 
 # ---- kernels
 
 
-def _scope(row: Row, kind: int) -> dict[str, Any]:
-    return {"op": row.function, "kind": ALL[kind], "int64": int64, "ndrange": ndrange}
+def _scope(ufunc: Ufunc, kind: int) -> dict[str, Any]:
+    return {"op": ufunc.function, "kind": ALL[kind], "int64": int64, "ndrange": ndrange}
 
 
-# The text is made of the row, compared by identity, its type and the form; dtypes are in its variants' keys.
+# The text is made of the ufunc, compared by identity, its type and the form; dtypes are in its variants' keys.
 @functools.cache
-def _fold_kernel(row: Row, kind: int, form: str) -> Kernel:
+def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> Kernel:
     """Of matrices: a line for each iteration."""
     first, each = ("out[i, 0] = acc", "out[i, j] = acc") if form == "accumulate" else ("", "")
     last = "" if form == "accumulate" else "        out[i] = acc"
-    text = f"""def {row.name}_{form}(out, x):
+    text = f"""def {ufunc.name}_{form}(out, x):
     for i in range(x.shape[0]):
         acc = kind(x[i, 0])
         {first}
@@ -256,35 +256,35 @@ def _fold_kernel(row: Row, kind: int, form: str) -> Kernel:
 {last}
 """
     text = "\n".join(line for line in text.split("\n") if line.strip()) + "\n"
-    return from_text(f"{row.name}_{form}", text, _scope(row, kind))
+    return from_text(f"{ufunc.name}_{form}", text, _scope(ufunc, kind))
 
 
-# The text is made of the row, compared by identity, and its type; dtypes are in its variants' keys.
+# The text is made of the ufunc, compared by identity, and its type; dtypes are in its variants' keys.
 @functools.cache
-def _segment_kernel(row: Row, kind: int) -> Kernel:
-    text = f"""def {row.name}_reduceat(out, x, starts, stops):
+def _segment_kernel(ufunc: Ufunc, kind: int) -> Kernel:
+    text = f"""def {ufunc.name}_reduceat(out, x, starts, stops):
     for i, s in ndrange(out.shape[0], out.shape[1]):
         acc = kind(x[i, starts[s]])
         for j in range(starts[s] + 1, stops[s]):
             acc = kind(op(acc, kind(x[i, j])))
         out[i, s] = acc
 """
-    return from_text(f"{row.name}_reduceat", text, _scope(row, kind))
+    return from_text(f"{ufunc.name}_reduceat", text, _scope(ufunc, kind))
 
 
-# The text is made of the row, compared by identity, its type and the order; dtypes are in its variants' keys.
+# The text is made of the ufunc, compared by identity, its type and the order; dtypes are in its variants' keys.
 @functools.cache
-def _at_kernel(row: Row, kind: int, sorted_places: bool) -> Kernel:
+def _at_kernel(ufunc: Ufunc, kind: int, sorted_places: bool) -> Kernel:
     """On a grid, where equal places stand side by side, the first of them takes all; else one thread takes
     all places in their order."""
-    binary = row.arity == 2
+    binary = ufunc.arity == 2
     names = "a, places, values" if binary else "a, places"
 
     def applied(acc: str, n: str) -> str:
         return f"op(kind({acc}), kind(values[{n}]))" if binary else f"op(kind({acc}))"
 
     if sorted_places:
-        text = f"""def {row.name}_at({names}):
+        text = f"""def {ufunc.name}_at({names}):
     for i in range(places.shape[0]):
         p = places[i]
         if i == 0 or places[max(i - 1, 0)] != p:
@@ -294,12 +294,12 @@ def _at_kernel(row: Row, kind: int, sorted_places: bool) -> Kernel:
                 j += 1
 """
     else:
-        text = f"""def {row.name}_at({names}):
+        text = f"""def {ufunc.name}_at({names}):
     for once in range(1):
         for i in range(places.shape[0]):
             a[places[i]] = {applied("a[places[i]]", "i")}
 """
-    return from_text(f"{row.name}_at", text, _scope(row, kind))
+    return from_text(f"{ufunc.name}_at", text, _scope(ufunc, kind))
 
 
-METHODS.update(reduce=reduce, accumulate=accumulate, reduceat=reduceat, outer=outer, at=at)
+UFUNC_METHODS.update(reduce=reduce, accumulate=accumulate, reduceat=reduceat, outer=outer, at=at)

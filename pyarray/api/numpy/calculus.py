@@ -14,7 +14,7 @@ from ...dtypes import bool_, complex128, float64, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.index.interpolation import convolve as convolve_kernel
 from ...kernels.index.interpolation import interpolate
-from ..core.ufunc import beside, operands_of
+from ..core.ufunc import as_array_like, as_operands
 from ..standard.elementwise import add, conj, divide, imag, multiply, real, remainder, subtract
 from ..standard.manipulation import concat
 from ..standard.scans import diff
@@ -36,7 +36,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     >>> pa.interp(2.5, [1, 2, 3], [3, 2, 0]).item()
     1.0
     """
-    at, xs, ys = (asarray(v) if not isinstance(v, ndarray) else v for v in operands_of("interp", (x, xp, fp)))
+    at, xs, ys = (asarray(v) if not isinstance(v, ndarray) else v for v in as_operands("interp", (x, xp, fp)))
     if xs.ndim != 1 or xs.shape != ys.shape or not xs.size:
         raise ValueError(
             f"interp(): xp and fp are 1-D, of one length of 1 or more, got shapes {xs.shape} and {ys.shape}"
@@ -81,13 +81,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     >>> pa.trapezoid([1, 2, 3], x=[4, 6, 8]).item()
     8.0
     """
-    y, *given = beside(y, *([] if x is None else [x]))
+    y, *given = as_array_like(y, *([] if x is None else [x]))
     k = shapes.normalize_axis(axis, y.ndim)
     step: Any = dx
     for points in given:
         step = diff(points, axis=0 if points.ndim == 1 else k)
         if points.ndim == 1:
-            step = step.reshape(shapes.column(k, y.ndim))
+            step = step.reshape(shapes.column_shape(k, y.ndim))
     whole = (slice(None),) * k
     pairs = add(y[(*whole, slice(1, None))], y[(*whole, slice(None, -1))])
     return sum_of(divide(multiply(pairs, step), 2.0), axis=k)
@@ -147,7 +147,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
         total: Any = None
         for k, w in enumerate(weights):
             if isinstance(w, np.ndarray):
-                w = asarray(w.reshape(shapes.column(axis, f.ndim)), f._dtype, device=f.device)
+                w = asarray(w.reshape(shapes.column_shape(axis, f.ndim)), f._dtype, device=f.device)
             term = multiply(part(f, first + k, first + k + count), w)
             total = term if total is None else add(total, term)
         return total
@@ -185,7 +185,7 @@ def _edge_weights(near: float, far: float, order: int) -> list[Any]:
 
 
 def _lines(name: str, a: Any, v: Any) -> tuple[ndarray, ndarray]:
-    first, second = (asarray(x) if not isinstance(x, ndarray) else x for x in operands_of(name, (a, v)))
+    first, second = (asarray(x) if not isinstance(x, ndarray) else x for x in as_operands(name, (a, v)))
     first, second = (x.reshape(1) if not x.ndim else x for x in (first, second))
     if first.ndim != 1 or second.ndim != 1 or not first.size or not second.size:
         raise ValueError(

@@ -15,7 +15,7 @@ from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...lang.markers import kernel_math as k
-from ..core.ufunc import compute, operands_of, place_of
+from ..core.ufunc import as_operands, compute, device_of
 from ..standard import elementwise
 from ..standard.creation import full
 from ..standard.data_types import finfo
@@ -57,9 +57,9 @@ def isclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
     >>> pa.isclose(pa.asarray([1.0, 2.0]), pa.asarray([1.0 + 1e-9, 2.1])).tolist()
     [True, False]
     """
-    operands = operands_of("isclose", (a, b, rtol, atol))
+    operands = as_operands("isclose", (a, b, rtol, atol))
     if not any(isinstance(x, ndarray) for x in operands[:2]):
-        operands[0] = asarray(operands[0], device=place_of(operands))
+        operands[0] = asarray(operands[0], device=device_of(operands))
     kind = result_type(*operands)
     kind = kind if kind.kind in "fc" else float64
     return compute(_NEAR[bool(equal_nan)], kind, bool_, operands, None, ("a", "b", "rtol", "atol"))
@@ -83,7 +83,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> bool:
     >>> pa.array_equal(pa.asarray([1, 2]), pa.asarray([1.0, 2.0]))
     True
     """
-    x, y = (asarray(v) for v in operands_of("array_equal", (a, b)))
+    x, y = (asarray(v) for v in as_operands("array_equal", (a, b)))
     if x.shape != y.shape:
         return False
     if equal_nan and not {x._dtype.kind, y._dtype.kind}.isdisjoint("fc"):
@@ -98,7 +98,7 @@ def array_equiv(a: Any, b: Any, /) -> bool:
     >>> pa.array_equiv([1, 1], 1)
     True
     """
-    x, y = (asarray(v) for v in operands_of("array_equiv", (a, b)))
+    x, y = (asarray(v) for v in as_operands("array_equiv", (a, b)))
     try:
         shapes.broadcast_shapes(x.shape, y.shape)
     except ValueError:

@@ -16,7 +16,7 @@ from ...array import empty, ndarray
 from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm
 from ...kernels.reduce.dot import dots, worth_while
-from ..core.ufunc import common_device, delivered, operands_of
+from ..core.ufunc import as_operands, common_device, store_out
 from ..standard import statistical, utility
 from ..standard.elementwise import conj, multiply
 from ..standard.statistical import as_operand
@@ -147,14 +147,14 @@ def einsum(
         parts.append((_contract(a, left, b, right, kept), kept))
     last, labels = _summed(*parts[0], set(result))
     found = last.transpose([labels.index(n) for n in result]) if labels != result else last
-    return delivered("einsum", found, out)
+    return store_out("einsum", found, out)
 
 
 def _operands(name: str, given: Sequence[Any], dtype: Any = None, casting: str = "safe") -> list[ndarray]:
     """Arrays of `dtype`, or of their common one, on one device."""
     if not given:
         raise ValueError(f"{name}() needs at least one array, got none")
-    arrays = [as_operand(name, x, "biufc") for x in operands_of(name, given)]
+    arrays = [as_operand(name, x, "biufc") for x in as_operands(name, given)]
     common_device(name, arrays, [f"operand {n + 1}" for n in range(len(arrays))])
     kind = dtypes.result_type(*arrays) if dtype is None else dtypes.asdtype(dtype)
     for x in arrays:

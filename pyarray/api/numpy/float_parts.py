@@ -10,7 +10,7 @@ from ...array_convert import asarray
 from ...dtypes import DType, asdtype, float64, int32, int64
 from ...lang.markers import kernel_math as k
 from ..standard.data_types import finfo
-from ..standard.elementwise import clip, equal, logical_or, multiply, row
+from ..standard.elementwise import clip, equal, logical_or, multiply, ufunc
 from ..standard.searching import where
 from ..standard.statistical import as_operand
 
@@ -23,10 +23,10 @@ def _spacing(x: Any) -> Any:
 
 
 # fmt: off
-_rest = row("modf_rest", "f", lambda x: k.copysign(x - k.trunc(x) if k.isfinite(x) or x != x else 1 / x, x),
-            lift=float64, doc="fraction, with the sign of x")
-_whole = row("modf_whole", "f", lambda x: k.trunc(x), lift=float64, doc="x without its fraction")
-spacing = row("spacing", "f", _spacing, lift=float64,
+_rest = ufunc("modf_rest", "f", lambda x: k.copysign(x - k.trunc(x) if k.isfinite(x) or x != x else 1 / x, x),
+            promote_to=float64, doc="fraction, with the sign of x")
+_whole = ufunc("modf_whole", "f", lambda x: k.trunc(x), promote_to=float64, doc="x without its fraction")
+spacing = ufunc("spacing", "f", _spacing, promote_to=float64,
               doc="distance to the next number away from 0, with the sign of x")
 # fmt: on
 

@@ -15,7 +15,7 @@ from ...array_host import need_data
 from ...dtypes import complex128, float64, int64
 from ...jit.replay import replayable
 from ...kernels.scan.histogram import count_into
-from ..core.ufunc import arrays_of, beside
+from ..core.ufunc import as_array_like, as_arrays
 from ..standard.elementwise import divide, subtract
 from ..standard.manipulation import flip
 from ..standard.scans import diff
@@ -40,7 +40,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     [0, 2, 0, 1]
     """
     if weights is not None:
-        x, weights = beside(x, weights)
+        x, weights = as_array_like(x, weights)
     x = as_operand("bincount", x, "biufc")
     if x.ndim != 1:
         raise ValueError(f"bincount() takes a 1-D array, got shape {x._shape}")
@@ -132,7 +132,7 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: tuple[float, float] | 
 def _placed(x: Any, bins: Any, weights: Any) -> tuple[ndarray, ndarray | None]:
     """The elements and their weights, where the first array of all three is."""
     edges = [bins] if isinstance(bins, ndarray) and bins.ndim else []
-    x, *rest = beside(x, *edges, *([] if weights is None else [weights]))
+    x, *rest = as_array_like(x, *edges, *([] if weights is None else [weights]))
     return x, None if weights is None else rest[-1]
 
 
@@ -187,7 +187,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> ndarray:
     >>> pa.digitize(pa.asarray([0.2, 6.4]), pa.asarray([0.0, 1.0, 2.5])).tolist()
     [1, 3]
     """
-    x, edges = (as_operand("digitize", v, "biuf") for v in arrays_of("digitize", x, bins))
+    x, edges = (as_operand("digitize", v, "biuf") for v in as_arrays("digitize", x, bins))
     if edges.ndim != 1:
         raise ValueError(f"digitize(): bins are 1-D, got shape {edges._shape}")
     host = asnumpy(edges)

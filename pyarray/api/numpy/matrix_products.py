@@ -8,7 +8,7 @@ from typing import Any
 
 from ...array import ndarray
 from ...array_convert import asarray
-from ..core.ufunc import operands_of
+from ..core.ufunc import as_operands
 from ..standard.elementwise import conj
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import moveaxis
@@ -19,7 +19,7 @@ __all__ = ["matvec", "multi_dot", "tensorinv", "tensorsolve", "vecmat"]
 
 
 def _operands(name: str, x1: Any, x2: Any, least: tuple[int, int]) -> list[ndarray]:
-    found = [as_operand(name, x, "biufc") for x in operands_of(name, (x1, x2))]
+    found = [as_operand(name, x, "biufc") for x in as_operands(name, (x1, x2))]
     for x, ndim in zip(found, least, strict=True):
         if x.ndim < ndim:
             raise ValueError(
@@ -66,7 +66,7 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
     >>> pa.linalg.multi_dot([pa.ones((2, 9)), pa.ones((9, 9)), pa.ones(9)]).tolist()
     [81.0, 81.0]
     """
-    given: list[Any] = [as_operand("multi_dot", x, "biufc") for x in operands_of("multi_dot", arrays)]
+    given: list[Any] = [as_operand("multi_dot", x, "biufc") for x in as_operands("multi_dot", arrays)]
     if len(given) < 2:
         raise ValueError(f"multi_dot() takes two matrices or more, got {len(given)}")
     for k, x in enumerate(given):

@@ -13,8 +13,8 @@ from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squares_into
 from ...kernels.reduce.variance_gpu import spread_into, spreads
-from ..core.ufunc import beside, compute
-from ..standard.elementwise import ROWS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
+from ..core.ufunc import as_array_like, compute
+from ..standard.elementwise import UFUNCS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import broadcast_to, concat
 from ..standard.statistical import as_operand, cast_floating, chosen_count, mask_of, mean, reduction
@@ -99,8 +99,8 @@ def _spread(
         squares = squares.reshape(full)
     left = float(count - correction) if count > correction else 0.0
     if name == "var":
-        return compute(ROWS["divide"].op, float64, result, (squares, left), out, larger=False)
-    return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
+        return compute(UFUNCS["divide"].op, float64, result, (squares, left), out, larger=False)
+    return compute(UFUNCS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
 
 
 def _spread_of_chosen(
@@ -114,8 +114,8 @@ def _spread_of_chosen(
     squares = total(real(multiply(apart, conj(apart))), axis, keepdims=keepdims, where=mask)
     left = clip(subtract(chosen_count(x, axis, keepdims, mask), float(correction)), 0.0, None)
     if name == "var":
-        return compute(ROWS["divide"].op, float64, result, (squares, left), out, larger=False)
-    return compute(ROWS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
+        return compute(UFUNCS["divide"].op, float64, result, (squares, left), out, larger=False)
+    return compute(UFUNCS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
 
 
 @replayable
@@ -147,7 +147,7 @@ def average(
     2.0
     """
     if weights is not None:
-        x, weights = beside(x, weights)
+        x, weights = as_array_like(x, weights)
     x = as_operand("average", x, "biufc")
     if weights is None:
         found = mean(x, axis=axis, keepdims=keepdims)
@@ -199,7 +199,7 @@ def cov(
     [[2.0, -2.0], [-2.0, 2.0]]
     """
     if y is not None:
-        m, y = beside(m, y)
+        m, y = as_array_like(m, y)
     rows = _variables("cov", m, rowvar)
     if y is not None:
         other = as_operand("cov", y, "biufc")

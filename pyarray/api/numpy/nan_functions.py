@@ -17,7 +17,7 @@ from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute, compute_out
 from ..libraries.dispatch import real_of
 from ..standard import scans, searching, statistical
-from ..standard.elementwise import ROWS, divide, equal, isnan, subtract
+from ..standard.elementwise import UFUNCS, divide, equal, isnan, subtract
 from ..standard.statistical import as_operand, reduction
 from ..standard.utility import any as any_of
 from .moments import std, var
@@ -214,7 +214,7 @@ def nanmean(
     total, count = reduction(_SUM, x, axes, True, wide, kind=x._dtype), _counted(x, axes)
     if not keepdims:
         total, count = total.squeeze(axes), count.squeeze(axes)
-    return compute(ROWS["divide"].op, wide, x._dtype, (total, count), out, larger=False)
+    return compute(UFUNCS["divide"].op, wide, x._dtype, (total, count), out, larger=False)
 
 
 @replayable

@@ -16,7 +16,7 @@ from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute
 from ..libraries.dispatch import lifted, real_of
 from ..standard.creation import eye, zeros
-from ..standard.elementwise import ROWS, divide, multiply, not_equal, pow
+from ..standard.elementwise import UFUNCS, divide, multiply, not_equal, pow
 from ..standard.elementwise import abs as magnitudes
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import broadcast_to
@@ -77,7 +77,7 @@ def _euclidean(x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     """The squares are float64, so that those of float32 neither overflow nor vanish."""
     op = _COMPLEX_SQUARES if x._dtype.kind == "c" else _SQUARES
     squares = reduction(op, x, axes, keepdims, float64)
-    return compute(ROWS["sqrt"].op, float64, real_of(x._dtype), (squares,), None)
+    return compute(UFUNCS["sqrt"].op, float64, real_of(x._dtype), (squares,), None)
 
 
 def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:

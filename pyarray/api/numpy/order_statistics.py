@@ -15,7 +15,7 @@ from ...jit.replay import replayable
 from ...kernels.sort.quantile import pick, places_of
 from ...kernels.sort.sort import select_rows, selects
 from ...kernels.workspace import scratch
-from ..core.ufunc import delivered
+from ..core.ufunc import store_out
 from ..standard.sorting import lines, sort
 from ..standard.statistical import as_operand
 
@@ -196,7 +196,7 @@ def _quantile(
         places = places_of(fractions, rows._shape[1], alpha, beta)
         ordered = sort(rows) if skip_nan else _selected(rows, places)
         pick(found, ordered, wanted, fraction, alpha, beta, skip_nan)
-    return delivered(name, found.reshape(shape), out)
+    return store_out(name, found.reshape(shape), out)
 
 
 def _selected(rows: ndarray, places: set[int]) -> ndarray:

@@ -165,7 +165,7 @@ def _ramp(edge: ndarray, value: Any, count: int, axis: int, front: bool) -> ndar
     """From `value`, outermost, to just before `edge`; rounded down for integers, as NumPy's."""
     kind = complex128 if edge._dtype.kind == "c" else float64
     steps = arange(count, dtype=int64, device=edge.device)
-    steps = steps.reshape(shapes.column(axis, edge.ndim)).astype(kind)
+    steps = steps.reshape(shapes.column_shape(axis, edge.ndim)).astype(kind)
     step = elementwise.divide(elementwise.subtract(edge.astype(kind), value), count)
     ramp = elementwise.add(elementwise.multiply(steps, step), value)
     if edge._dtype.kind in "iu":

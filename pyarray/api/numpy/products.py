@@ -9,7 +9,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...jit.replay import replayable
-from ..core.ufunc import operands_of
+from ..core.ufunc import as_operands
 from ..standard.creation import diagonal as diagonal_view
 from ..standard.elementwise import multiply, subtract
 from ..standard.linear_algebra import matmul
@@ -32,7 +32,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     >>> pa.linalg.cross(pa.asarray([1, 0, 0]), pa.asarray([0, 1, 0])).tolist()
     [0, 0, 1]
     """
-    a, b = (as_operand("cross", x, "iufc") for x in operands_of("cross", (x1, x2)))
+    a, b = (as_operand("cross", x, "iufc") for x in as_operands("cross", (x1, x2)))
     places = [shapes.normalize_axis(axis, x.ndim) for x in (a, b)]
     if any(x._shape[k] != 3 for x, k in zip((a, b), places, strict=True)):
         raise ValueError(
@@ -96,7 +96,7 @@ def dot(x1: Any, x2: Any, /) -> ndarray:
     >>> pa.dot(pa.ones((2, 3, 4)), pa.ones((5, 4, 6))).shape
     (2, 3, 5, 6)
     """
-    a, b = (as_operand("dot", x, "biufc") for x in operands_of("dot", (x1, x2)))
+    a, b = (as_operand("dot", x, "biufc") for x in as_operands("dot", (x1, x2)))
     if not a.ndim or not b.ndim:
         return multiply(a, b)
     return matmul(a, b) if b.ndim <= 2 else tensordot(a, b, axes=((-1,), (-2,)))
@@ -110,7 +110,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
     >>> pa.inner(pa.ones((2, 4)), pa.ones((3, 4))).shape
     (2, 3)
     """
-    a, b = (as_operand("inner", x, "biufc") for x in operands_of("inner", (x1, x2)))
+    a, b = (as_operand("inner", x, "biufc") for x in as_operands("inner", (x1, x2)))
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else multiply(a, b)
 
 
@@ -122,7 +122,7 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
     >>> pa.outer(pa.asarray([1, 2]), pa.asarray([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
-    a, b = (as_operand("outer", x, "biufc") for x in operands_of("outer", (x1, x2)))
+    a, b = (as_operand("outer", x, "biufc") for x in as_operands("outer", (x1, x2)))
     return multiply(a.reshape(-1, 1), b.reshape(1, -1))
 
 
@@ -134,7 +134,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
     >>> pa.vdot(pa.asarray([1j]), pa.asarray([1j])).item()
     (1+0j)
     """
-    a, b = (as_operand("vdot", x, "biufc") for x in operands_of("vdot", (x1, x2)))
+    a, b = (as_operand("vdot", x, "biufc") for x in as_operands("vdot", (x1, x2)))
     return vecdot(a.reshape(-1), b.reshape(-1))
 
 
@@ -146,7 +146,7 @@ def kron(x1: Any, x2: Any, /) -> ndarray:
     >>> pa.kron(pa.asarray([1, 10]), pa.asarray([1, 2])).tolist()
     [1, 2, 10, 20]
     """
-    a, b = (as_operand("kron", x, "biufc") for x in operands_of("kron", (x1, x2)))
+    a, b = (as_operand("kron", x, "biufc") for x in as_operands("kron", (x1, x2)))
     ndim = max(a.ndim, b.ndim)
     left, right = ((1,) * (ndim - x.ndim) + x._shape for x in (a, b))
     product = multiply(

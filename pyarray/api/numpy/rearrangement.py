@@ -15,7 +15,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...jit.replay import replayable
-from ..core.ufunc import PYTHON, beside
+from ..core.ufunc import PYTHON, as_array_like
 from ..standard.indexing import take
 from ..standard.manipulation import concat, flip, moveaxis, swapaxes
 from ..standard.searching import nonzero
@@ -100,7 +100,7 @@ def column_stack(arrays: Any, /) -> ndarray:
     >>> pa.column_stack([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
-    given = beside(*arrays)
+    given = as_array_like(*arrays)
     return concat([a.reshape((a.size, 1)) if a.ndim < 2 else a for a in given], axis=1)
 
 
@@ -153,7 +153,7 @@ def vstack(arrays: Any, /) -> ndarray:
     >>> pa.vstack([pa.ones(2), pa.zeros(2)]).shape
     (2, 2)
     """
-    return concat([_at_least(a, 2) for a in beside(*arrays)], axis=0)
+    return concat([_at_least(a, 2) for a in as_array_like(*arrays)], axis=0)
 
 
 @replayable
@@ -164,7 +164,7 @@ def hstack(arrays: Any, /) -> ndarray:
     >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
     [1.0, 1.0, 0.0]
     """
-    given = [_at_least(a, 1) for a in beside(*arrays)]
+    given = [_at_least(a, 1) for a in as_array_like(*arrays)]
     return concat(given, axis=min(given[0].ndim - 1, 1) if given else 0)
 
 
@@ -175,7 +175,7 @@ def row_stack(arrays: Any, /) -> ndarray:
     >>> pa.row_stack([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    return concat([atleast_2d(a) for a in beside(*arrays)], axis=0)
+    return concat([atleast_2d(a) for a in as_array_like(*arrays)], axis=0)
 
 
 @replayable
@@ -186,7 +186,7 @@ def dstack(arrays: Any, /) -> ndarray:
     >>> pa.dstack([[1, 2], [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
     """
-    return concat([atleast_3d(a) for a in beside(*arrays)], axis=2)
+    return concat([atleast_3d(a) for a in as_array_like(*arrays)], axis=2)
 
 
 @replayable
@@ -197,7 +197,7 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
     >>> pa.append([1, 2], [[3]]).tolist()
     [1, 2, 3]
     """
-    return concat(beside(x, values), axis=axis)
+    return concat(as_array_like(x, values), axis=axis)
 
 
 # ---- splitting
@@ -357,7 +357,7 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     [1, 9, 2, 3]
     """
     if type(values) not in PYTHON:
-        x, values = beside(x, values)
+        x, values = as_array_like(x, values)
     x = asarray(x)
     if axis is None:
         x, axis = x.reshape(x.size), 0

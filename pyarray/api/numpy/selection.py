@@ -12,7 +12,7 @@ from ...array_hooks import operation
 from ...dtypes import bool_, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.index import gather
-from ..core.ufunc import arrays_of, operands_of, place_of
+from ..core.ufunc import as_arrays, as_operands, device_of
 from ..standard.creation import arange
 from ..standard.elementwise import not_equal
 from ..standard.indexing import take, within
@@ -58,7 +58,7 @@ def extract(condition: Any, x: Any, /) -> ndarray:
     >>> pa.extract([True, False, True], [1, 2, 3]).tolist()
     [1, 3]
     """
-    x, condition = arrays_of("extract", x, condition)
+    x, condition = as_arrays("extract", x, condition)
     return take(x.ravel(), nonzero(condition.ravel())[0])
 
 
@@ -70,7 +70,7 @@ def compress(condition: Any, x: Any, /, axis: int | None = None) -> ndarray:
     >>> pa.compress([False, True], [[1, 2], [3, 4]], axis=0).tolist()
     [[3, 4]]
     """
-    x, condition = arrays_of("compress", x, condition)
+    x, condition = as_arrays("compress", x, condition)
     if condition.ndim != 1:
         raise ValueError(f"compress(): the condition is 1-D, got shape {condition.shape}")
     return take(x, nonzero(condition)[0], axis=axis)
@@ -92,11 +92,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ValueError(
             f"select() takes as many choices as conditions, got {len(choicelist)} and {len(condlist)}"
         )
-    given = operands_of("select", (*condlist, *choicelist, default))
+    given = as_operands("select", (*condlist, *choicelist, default))
     conditions, choices = given[: len(condlist)], given[len(condlist) :]
     if any(c._dtype is not bool_ if isinstance(c, ndarray) else not isinstance(c, bool) for c in conditions):
         raise TypeError("select(): conditions are bool; compare with something")
-    device = place_of(given)
+    device = device_of(given)
     shape = shapes.broadcast_shapes(*(x.shape for x in given if isinstance(x, ndarray)))
     out = asarray(choices[-1], result_type(*choices), device=device, copy=True)
     if out.shape != shape:
@@ -116,7 +116,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     >>> pa.choose([1, 0, 1], [[1, 2, 3], 10]).tolist()
     [10, 2, 10]
     """
-    which, *found = arrays_of("choose", a, *choices)
+    which, *found = as_arrays("choose", a, *choices)
     if which._dtype.kind not in "iub":
         raise TypeError(f"choose(): the numbers of choices are integers, got {which._dtype}")
     if mode not in ("raise", "wrap", "clip"):
@@ -213,7 +213,8 @@ def put_along_axis(a: ndarray, indices: Any, values: Any, /, axis: int | None = 
             f"put_along_axis(): indices have as many axes as the array, got {index.shape} for {a.shape}"
         )
     lines = [
-        arange(n, device=a.device).reshape(shapes.column(axis, a.ndim)) for axis, n in enumerate(a.shape)
+        arange(n, device=a.device).reshape(shapes.column_shape(axis, a.ndim))
+        for axis, n in enumerate(a.shape)
     ]
     gather.put(a, tuple(index if d == k else line for d, line in enumerate(lines)), values)
 

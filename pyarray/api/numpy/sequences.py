@@ -14,7 +14,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import asdtype, complex128, float64, int64, uint64
-from ..core.ufunc import beside
+from ..core.ufunc import as_array_like
 from ..standard.creation import arange, diag, linspace
 from ..standard.elementwise import less_equal, multiply, pow
 from ..standard.scans import cumulative_prod
@@ -142,7 +142,7 @@ def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False, *, device
     """
     shape = shapes.resolve_shape(dimensions)
     lines = tuple(
-        arange(n, dtype=dtype, device=device).reshape(shapes.column(axis, len(shape)))
+        arange(n, dtype=dtype, device=device).reshape(shapes.column_shape(axis, len(shape)))
         for axis, n in enumerate(shape)
     )
     if sparse:
@@ -168,7 +168,7 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
         if a._dtype.kind == "b":
             a = nonzero(a)[0]
         a = a if a.size else a.astype(int64)
-        result.append(a.reshape(shapes.column(axis, len(arrays))))
+        result.append(a.reshape(shapes.column_shape(axis, len(arrays))))
     return tuple(result)
 
 
@@ -224,7 +224,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     modes = tuple(mode) if isinstance(mode, (tuple, list)) else (mode,) * len(sizes)
     if len(modes) != len(sizes):
         raise ValueError(f"{name}(): {len(sizes)} axes need one mode or as many, got {len(modes)}")
-    axes = list(zip(beside(*multi_index), sizes, modes, strict=True))
+    axes = list(zip(as_array_like(*multi_index), sizes, modes, strict=True))
     total: Any = 0
     for given, n, how in axes if _from_the_last(name, order) else reversed(axes):
         if how not in ("raise", "wrap", "clip"):

@@ -8,7 +8,7 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import result_type
-from ..core.ufunc import place_of
+from ..core.ufunc import device_of
 from ..standard.creation import full
 from ..standard.elementwise import equal, logical_and, not_equal
 from ..standard.manipulation import concat
@@ -21,7 +21,7 @@ __all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 def _pair(x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both flattened, on one device and in their common type."""
-    place = place_of((x1, x2))
+    place = device_of((x1, x2))
     first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in (x1, x2))
     kind = result_type(first, second)
     return first.ravel().astype(kind, copy=False), second.ravel().astype(kind, copy=False)
@@ -91,7 +91,7 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     >>> pa.setdiff1d([4, 1, 4, 2], [1, 3]).tolist()
     [2, 4]
     """
-    place = place_of((x1, x2))
+    place = device_of((x1, x2))
     first = asarray(x1, device=place).ravel()
     if not assume_unique:
         first = unique(first)

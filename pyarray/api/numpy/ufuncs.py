@@ -12,9 +12,9 @@ from ...dtypes import complex128, float32, float64, result_type
 from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...lang.markers import kernel_math as k
-from ..core.ufunc import operands_of
+from ..core.ufunc import as_operands
 from ..standard import elementwise
-from ..standard.elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, row, trunc
+from ..standard.elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, trunc, ufunc
 
 __all__ = [
     "angle", "around", "deg2rad", "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin", "gcd",
@@ -86,29 +86,29 @@ def _i0(x: Any) -> Any:
 
 
 # fmt: off
-deg2rad = row("deg2rad", "f", lambda x: x * (math.pi / 180), lift=float64, doc="degrees in radians")
-fabs = row("fabs", "f", lambda x: k.abs(x), lift=float64, doc="absolute value, of integers as a float")
-fmax = row("fmax", "biuf", lambda x, y: y if x != x else x if y != y else max(x, y),
+deg2rad = ufunc("deg2rad", "f", lambda x: x * (math.pi / 180), promote_to=float64, doc="degrees in radians")
+fabs = ufunc("fabs", "f", lambda x: k.abs(x), promote_to=float64, doc="absolute value, of integers as a float")
+fmax = ufunc("fmax", "biuf", lambda x, y: y if x != x else x if y != y else max(x, y),
            doc="larger one; the other one where one is NaN")
-fmin = row("fmin", "biuf", lambda x, y: y if x != x else x if y != y else min(x, y),
+fmin = ufunc("fmin", "biuf", lambda x, y: y if x != x else x if y != y else min(x, y),
            doc="smaller one; the other one where one is NaN")
-gcd = row("gcd", INT, _gcd, doc="greatest common divisor of |x1| and |x2|")
-heaviside = row("heaviside", "f", lambda x, y: x if x != x else y if x == 0 else 1 if x > 0 else 0,
-                lift=float64, doc="0 below 0, x2 at 0, 1 above it")
-i0 = row("i0", "f", _i0, lift=float64, doc="modified Bessel function of the first kind, order 0")
-isneginf = row("isneginf", REAL, lambda x: k.isinf(x) and x < 0, "bool", float64,
+gcd = ufunc("gcd", INT, _gcd, doc="greatest common divisor of |x1| and |x2|")
+heaviside = ufunc("heaviside", "f", lambda x, y: x if x != x else y if x == 0 else 1 if x > 0 else 0,
+                promote_to=float64, doc="0 below 0, x2 at 0, 1 above it")
+i0 = ufunc("i0", "f", _i0, promote_to=float64, doc="modified Bessel function of the first kind, order 0")
+isneginf = ufunc("isneginf", REAL, lambda x: k.isinf(x) and x < 0, "bool", float64,
                "whether x is minus infinity")
-isposinf = row("isposinf", REAL, lambda x: k.isinf(x) and x > 0, "bool", float64,
+isposinf = ufunc("isposinf", REAL, lambda x: k.isinf(x) and x > 0, "bool", float64,
                "whether x is plus infinity")
-lcm = row("lcm", INT, _lcm, doc="least common multiple of |x1| and |x2|")
-logaddexp2 = row("logaddexp2", "f",
-                 _logaddexp2, lift=float64, doc="log2(2**x1 + 2**x2) without overflow")
-rad2deg = row("rad2deg", "f", lambda x: x * (180 / math.pi), lift=float64, doc="radians in degrees")
-rint = row("rint", "fc", lambda x: k.round(x), lift=float64,
+lcm = ufunc("lcm", INT, _lcm, doc="least common multiple of |x1| and |x2|")
+logaddexp2 = ufunc("logaddexp2", "f",
+                 _logaddexp2, promote_to=float64, doc="log2(2**x1 + 2**x2) without overflow")
+rad2deg = ufunc("rad2deg", "f", lambda x: x * (180 / math.pi), promote_to=float64, doc="radians in degrees")
+rint = ufunc("rint", "fc", lambda x: k.round(x), promote_to=float64,
            doc="nearest integer, ties to even, of integers as a float")
-rsqrt = row("rsqrt", "f", lambda x: 1 / k.sqrt(x), lift=float64, doc="1 / sqrt(x)")
-sinc = row("sinc", "fc", _sinc, lift=float64, doc="sin(pi x) / (pi x); 1 at 0")
-_angle = row("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument in radians")
+rsqrt = ufunc("rsqrt", "f", lambda x: 1 / k.sqrt(x), promote_to=float64, doc="1 / sqrt(x)")
+sinc = ufunc("sinc", "fc", _sinc, promote_to=float64, doc="sin(pi x) / (pi x); 1 at 0")
+_angle = ufunc("angle", "fc", lambda x: k.angle(x), "real", float64, doc="argument in radians")
 # fmt: on
 fix, radians, degrees = trunc, deg2rad, rad2deg
 
@@ -170,7 +170,7 @@ def float_power(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     >>> pa.float_power([2, 3], -1).dtype
     dtype('float64')
     """
-    given = operands_of("float_power", (x1, x2))
+    given = as_operands("float_power", (x1, x2))
     kind = complex128 if result_type(*given, float64).kind == "c" else float64
     first, second = (x.astype(kind, copy=False) if isinstance(x, ndarray) else x for x in given)
     if not isinstance(first, ndarray) and not isinstance(second, ndarray):

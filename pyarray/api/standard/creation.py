@@ -20,7 +20,7 @@ from ...dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64,
 from ...jit.replay import replayable
 from ...kernels.elementwise import creation
 from ...memory.host_access import host_access
-from ..core.ufunc import beside
+from ..core.ufunc import as_array_like
 
 __all__ = [
     "arange",
@@ -431,7 +431,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ndarray, ...]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid(): indexing is 'xy' or 'ij', got {indexing!r}")
-    given = beside(*arrays)
+    given = as_array_like(*arrays)
     for a in given:
         if a.ndim > 1:
             raise ValueError(f"meshgrid() takes 1-D arrays, got shape {a.shape}; ravel() it")

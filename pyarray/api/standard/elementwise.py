@@ -1,6 +1,6 @@
-"""Elementwise functions: a row each, whose body is an expression of the kernel language.
+"""Elementwise functions: a declaration each, whose body is an expression of the kernel language.
 
-What rows have in common (promotion, broadcasting, `out=`, the launch) is in `ufunc.py`; element arithmetic in
+What they have in common (promotion, broadcasting, `out=`, the launch) is in `ufunc.py`; element arithmetic in
 `csrc/device`.
 """
 
@@ -20,48 +20,48 @@ from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ...lang.markers import kernel_math as k
-from ..core.fast_path import Function, make_function
-from ..core.ufunc import POWERS, Power, Row, compute, holds, operands_of
+from ..core.fast_path import UfuncFunction, make_function
+from ..core.ufunc import POWERS, Power, Ufunc, as_operands, can_hold, compute
 
-# All rows by name: no decisions.
-ROWS: dict[str, Row] = {}
+# All ufuncs by name: no decisions.
+UFUNCS: dict[str, Ufunc] = {}
 
 
-def row(
+def ufunc(
     name: str,
     kinds: str,
     body: Callable[..., Any],
     result: str = "same",
-    lift: DType | None = None,
+    promote_to: DType | None = None,
     doc: str = "",
     by_number: Mapping[DType, Func] | None = None,
-) -> Function:
-    """Add a row and give its function."""
-    ROWS[name] = described(name, kinds, body, result, lift, doc, by_number=by_number)
-    made: Function = make_function(ROWS[name])
+) -> UfuncFunction:
+    """Declare a ufunc and return its function."""
+    UFUNCS[name] = describe_ufunc(name, kinds, body, result, promote_to, doc, by_number=by_number)
+    made: UfuncFunction = make_function(UFUNCS[name])
     return made
 
 
-def described(
+def describe_ufunc(
     name: str,
     kinds: str,
     body: Callable[..., Any],
     result: str = "same",
-    lift: DType | None = None,
+    promote_to: DType | None = None,
     doc: str = "",
-    place: str = "pa",
+    namespace: str = "pa",
     by_number: Mapping[DType, Func] | None = None,
-) -> Row:
-    """A row with the docstring of its function, which is found at `place`."""
+) -> Ufunc:
+    """A ufunc with the docstring of its function, which is found in `namespace`."""
     arity = body.__code__.co_argcount
     operands, given = ("x", "[1, 2]") if arity == 1 else ("x1, x2", "[1, 2], 3")
     returns = {"same": "their common type", "bool": "bool", "real": "the real component type"}[result]
     kind = returns if arity > 1 else returns.replace("their common", "the operand’s")
-    lifted = f"; bools and integers are computed as {lift}" if lift is not None else ""
+    lifted = f"; bools and integers are computed as {promote_to}" if promote_to is not None else ""
     errors = "`TypeError` for types it isn't defined over, `ValueError` for shapes that don't broadcast"
     if arity > 1 and result != "bool":
         errors += ",\n    `OverflowError` for a Python integer that the array's type can't hold"
-    of_integers = "bool" if result == "bool" else "int64" if "i" in kinds else lift
+    of_integers = "bool" if result == "bool" else "int64" if "i" in kinds else promote_to
     text = f"""{name}({operands}, /, *, out=None): {doc}.
 
     Elementwise over arrays that broadcast together; at most one operand may be a Python number.
@@ -69,101 +69,101 @@ def described(
     Raises {errors}.
 
     >>> import pyarray as pa
-    >>> {place}.{name}({given}).dtype
+    >>> {namespace}.{name}({given}).dtype
     dtype('{of_integers}')
     """
-    return Row(name, kinds, func(body), result, lift, text, by_number or {})
+    return Ufunc(name, kinds, func(body), result, promote_to, text, by_number or {})
 
 
 INT, REAL, NUMERIC, FLOATING = "iu", "iuf", "iufc", "fc"
 ANY_REAL, ALL = "biuf", "biufc"
 
 # fmt: off
-abs = row("abs", ALL, lambda x: k.abs(x), "real", doc="absolute value")
-acos = row("acos", FLOATING, lambda x: k.acos(x), lift=float64, doc="inverse cosine, radians")
-acosh = row("acosh", FLOATING, lambda x: k.acosh(x), lift=float64, doc="inverse hyperbolic cosine")
-add = row("add", ALL, lambda x, y: x + y, doc="x1 + x2")
-asin = row("asin", FLOATING, lambda x: k.asin(x), lift=float64, doc="inverse sine, radians")
-asinh = row("asinh", FLOATING, lambda x: k.asinh(x), lift=float64, doc="inverse hyperbolic sine")
-atan = row("atan", FLOATING, lambda x: k.atan(x), lift=float64, doc="inverse tangent, radians")
-atan2 = row("atan2", "f", lambda x, y: k.atan2(x, y), lift=float64,
+abs = ufunc("abs", ALL, lambda x: k.abs(x), "real", doc="absolute value")
+acos = ufunc("acos", FLOATING, lambda x: k.acos(x), promote_to=float64, doc="inverse cosine, radians")
+acosh = ufunc("acosh", FLOATING, lambda x: k.acosh(x), promote_to=float64, doc="inverse hyperbolic cosine")
+add = ufunc("add", ALL, lambda x, y: x + y, doc="x1 + x2")
+asin = ufunc("asin", FLOATING, lambda x: k.asin(x), promote_to=float64, doc="inverse sine, radians")
+asinh = ufunc("asinh", FLOATING, lambda x: k.asinh(x), promote_to=float64, doc="inverse hyperbolic sine")
+atan = ufunc("atan", FLOATING, lambda x: k.atan(x), promote_to=float64, doc="inverse tangent, radians")
+atan2 = ufunc("atan2", "f", lambda x, y: k.atan2(x, y), promote_to=float64,
             doc="angle of the point (x2, x1), radians")
-atanh = row("atanh", FLOATING, lambda x: k.atanh(x), lift=float64, doc="inverse hyperbolic tangent")
-bitwise_and = row("bitwise_and", "biu", lambda x, y: x & y, doc="bits set in both")
-bitwise_invert = row("bitwise_invert", "biu", lambda x: ~x, doc="bits flipped; logical not of bools")
-bitwise_left_shift = row("bitwise_left_shift", INT, lambda x, y: x << y, lift=int8,
+atanh = ufunc("atanh", FLOATING, lambda x: k.atanh(x), promote_to=float64, doc="inverse hyperbolic tangent")
+bitwise_and = ufunc("bitwise_and", "biu", lambda x, y: x & y, doc="bits set in both")
+bitwise_invert = ufunc("bitwise_invert", "biu", lambda x: ~x, doc="bits flipped; logical not of bools")
+bitwise_left_shift = ufunc("bitwise_left_shift", INT, lambda x, y: x << y, promote_to=int8,
                          doc="x1 shifted left by x2 bits; 0 from the type's width on")
-bitwise_or = row("bitwise_or", "biu", lambda x, y: x | y, doc="bits set in either")
-bitwise_right_shift = row("bitwise_right_shift", INT, lambda x, y: x >> y, lift=int8,
+bitwise_or = ufunc("bitwise_or", "biu", lambda x, y: x | y, doc="bits set in either")
+bitwise_right_shift = ufunc("bitwise_right_shift", INT, lambda x, y: x >> y, promote_to=int8,
                           doc="x1 shifted right by x2 bits; the sign is kept")
-bitwise_xor = row("bitwise_xor", "biu", lambda x, y: x ^ y, doc="bits set in one of them")
-cbrt = row("cbrt", "f", lambda x: k.cbrt(x), lift=float64, doc="cube root")
-ceil = row("ceil", ANY_REAL, lambda x: k.ceil(x), doc="smallest integer not below x")
-conj = row("conj", NUMERIC, lambda x: k.conj(x), lift=int8, doc="complex conjugate")
-copysign = row("copysign", "f", lambda x, y: k.copysign(x, y), lift=float64, doc="x1 with the sign of x2")
-cos = row("cos", FLOATING, lambda x: k.cos(x), lift=float64, doc="cosine of x in radians")
-cosh = row("cosh", FLOATING, lambda x: k.cosh(x), lift=float64, doc="hyperbolic cosine")
-divide = row("divide", FLOATING, lambda x, y: x / y, lift=float64, doc="x1 / x2")
-equal = row("equal", ALL, lambda x, y: x == y, "bool", doc="x1 == x2")
-exp = row("exp", FLOATING, lambda x: k.exp(x), lift=float64, doc="e to the power x")
-exp2 = row("exp2", "f", lambda x: k.exp2(x), lift=float64, doc="2 to the power x")
-expm1 = row("expm1", FLOATING, lambda x: k.expm1(x), lift=float64, doc="exp(x) - 1, accurate near 0")
-floor = row("floor", ANY_REAL, lambda x: k.floor(x), doc="largest integer not above x")
-floor_divide = row("floor_divide", REAL, lambda x, y: x // y, lift=int8,
+bitwise_xor = ufunc("bitwise_xor", "biu", lambda x, y: x ^ y, doc="bits set in one of them")
+cbrt = ufunc("cbrt", "f", lambda x: k.cbrt(x), promote_to=float64, doc="cube root")
+ceil = ufunc("ceil", ANY_REAL, lambda x: k.ceil(x), doc="smallest integer not below x")
+conj = ufunc("conj", NUMERIC, lambda x: k.conj(x), promote_to=int8, doc="complex conjugate")
+copysign = ufunc("copysign", "f", lambda x, y: k.copysign(x, y), promote_to=float64, doc="x1 with the sign of x2")
+cos = ufunc("cos", FLOATING, lambda x: k.cos(x), promote_to=float64, doc="cosine of x in radians")
+cosh = ufunc("cosh", FLOATING, lambda x: k.cosh(x), promote_to=float64, doc="hyperbolic cosine")
+divide = ufunc("divide", FLOATING, lambda x, y: x / y, promote_to=float64, doc="x1 / x2")
+equal = ufunc("equal", ALL, lambda x, y: x == y, "bool", doc="x1 == x2")
+exp = ufunc("exp", FLOATING, lambda x: k.exp(x), promote_to=float64, doc="e to the power x")
+exp2 = ufunc("exp2", "f", lambda x: k.exp2(x), promote_to=float64, doc="2 to the power x")
+expm1 = ufunc("expm1", FLOATING, lambda x: k.expm1(x), promote_to=float64, doc="exp(x) - 1, accurate near 0")
+floor = ufunc("floor", ANY_REAL, lambda x: k.floor(x), doc="largest integer not above x")
+floor_divide = ufunc("floor_divide", REAL, lambda x, y: x // y, promote_to=int8,
                    doc="x1 / x2 rounded down; 0 for an integer divided by 0", by_number=FLOOR_BY_NUMBER)
-fmod = row("fmod", REAL, lambda x, y: k.fmod(x, y), lift=int8,
+fmod = ufunc("fmod", REAL, lambda x, y: k.fmod(x, y), promote_to=int8,
            doc="remainder with the sign of x1; 0 for an integer divided by 0")
-greater = row("greater", "biuf", lambda x, y: x > y, "bool", doc="x1 > x2")
-greater_equal = row("greater_equal", "biuf", lambda x, y: x >= y, "bool", doc="x1 >= x2")
-hypot = row("hypot", "f", lambda x, y: k.hypot(x, y), lift=float64,
+greater = ufunc("greater", "biuf", lambda x, y: x > y, "bool", doc="x1 > x2")
+greater_equal = ufunc("greater_equal", "biuf", lambda x, y: x >= y, "bool", doc="x1 >= x2")
+hypot = ufunc("hypot", "f", lambda x, y: k.hypot(x, y), promote_to=float64,
             doc="sqrt(x1**2 + x2**2) without overflow")
-imag = row("imag", ALL, lambda x: k.imag(x), "real", doc="imaginary part")
-isfinite = row("isfinite", NUMERIC, lambda x: k.isfinite(x), "bool", int8,
+imag = ufunc("imag", ALL, lambda x: k.imag(x), "real", doc="imaginary part")
+isfinite = ufunc("isfinite", NUMERIC, lambda x: k.isfinite(x), "bool", int8,
                "whether x is neither NaN nor an infinity")
-isinf = row("isinf", NUMERIC, lambda x: k.isinf(x), "bool", int8, "whether x is an infinity")
-isnan = row("isnan", NUMERIC, lambda x: k.isnan(x), "bool", int8, "whether x is not a number")
-less = row("less", "biuf", lambda x, y: x < y, "bool", doc="x1 < x2")
-less_equal = row("less_equal", "biuf", lambda x, y: x <= y, "bool", doc="x1 <= x2")
-log = row("log", FLOATING, lambda x: k.log(x), lift=float64, doc="natural logarithm")
-log10 = row("log10", FLOATING, lambda x: k.log10(x), lift=float64, doc="logarithm to base 10")
-log1p = row("log1p", FLOATING, lambda x: k.log1p(x), lift=float64, doc="log(1 + x), accurate near 0")
-log2 = row("log2", FLOATING, lambda x: k.log2(x), lift=float64, doc="logarithm to base 2")
-logaddexp = row("logaddexp", "f", lambda x, y: k.logaddexp(x, y), lift=float64,
+isinf = ufunc("isinf", NUMERIC, lambda x: k.isinf(x), "bool", int8, "whether x is an infinity")
+isnan = ufunc("isnan", NUMERIC, lambda x: k.isnan(x), "bool", int8, "whether x is not a number")
+less = ufunc("less", "biuf", lambda x, y: x < y, "bool", doc="x1 < x2")
+less_equal = ufunc("less_equal", "biuf", lambda x, y: x <= y, "bool", doc="x1 <= x2")
+log = ufunc("log", FLOATING, lambda x: k.log(x), promote_to=float64, doc="natural logarithm")
+log10 = ufunc("log10", FLOATING, lambda x: k.log10(x), promote_to=float64, doc="logarithm to base 10")
+log1p = ufunc("log1p", FLOATING, lambda x: k.log1p(x), promote_to=float64, doc="log(1 + x), accurate near 0")
+log2 = ufunc("log2", FLOATING, lambda x: k.log2(x), promote_to=float64, doc="logarithm to base 2")
+logaddexp = ufunc("logaddexp", "f", lambda x, y: k.logaddexp(x, y), promote_to=float64,
                 doc="log(exp(x1) + exp(x2)) without overflow")
-logical_and = row("logical_and", ALL, lambda x, y: bool(x) and bool(y), "bool", doc="whether both are true")
-logical_not = row("logical_not", ALL, lambda x: not x, "bool", doc="whether x is false")
-logical_or = row("logical_or", ALL, lambda x, y: bool(x) or bool(y), "bool", doc="whether either is true")
-logical_xor = row("logical_xor", ALL, lambda x, y: bool(x) != bool(y), "bool",
+logical_and = ufunc("logical_and", ALL, lambda x, y: bool(x) and bool(y), "bool", doc="whether both are true")
+logical_not = ufunc("logical_not", ALL, lambda x: not x, "bool", doc="whether x is false")
+logical_or = ufunc("logical_or", ALL, lambda x, y: bool(x) or bool(y), "bool", doc="whether either is true")
+logical_xor = ufunc("logical_xor", ALL, lambda x, y: bool(x) != bool(y), "bool",
                   doc="whether one of them is true")
-maximum = row("maximum", "biuf", lambda x, y: max(x, y), doc="larger one; NaN if either is")
-minimum = row("minimum", "biuf", lambda x, y: min(x, y), doc="smaller one; NaN if either is")
-multiply = row("multiply", ALL, lambda x, y: x * y, doc="x1 * x2")
-negative = row("negative", NUMERIC, lambda x: -x, doc="-x")
-nextafter = row("nextafter", "f", lambda x, y: k.nextafter(x, y), lift=float64,
+maximum = ufunc("maximum", "biuf", lambda x, y: max(x, y), doc="larger one; NaN if either is")
+minimum = ufunc("minimum", "biuf", lambda x, y: min(x, y), doc="smaller one; NaN if either is")
+multiply = ufunc("multiply", ALL, lambda x, y: x * y, doc="x1 * x2")
+negative = ufunc("negative", NUMERIC, lambda x: -x, doc="-x")
+nextafter = ufunc("nextafter", "f", lambda x, y: k.nextafter(x, y), promote_to=float64,
                 doc="next representable number from x1 towards x2")
-not_equal = row("not_equal", ALL, lambda x, y: x != y, "bool", doc="x1 != x2")
-positive = row("positive", NUMERIC, lambda x: +x, doc="a copy of x")
-pow = row("pow", NUMERIC, lambda x, y: x ** y, lift=int8,
+not_equal = ufunc("not_equal", ALL, lambda x, y: x != y, "bool", doc="x1 != x2")
+positive = ufunc("positive", NUMERIC, lambda x: +x, doc="a copy of x")
+pow = ufunc("pow", NUMERIC, lambda x, y: x ** y, promote_to=int8,
           doc="x1 to the power x2; of floats, the numbers 2, -1 and 0.5 are square, reciprocal and sqrt")
-real = row("real", ALL, lambda x: k.real(x), "real", doc="real part")
-reciprocal = row("reciprocal", FLOATING, lambda x: k.recip(x), lift=float64, doc="1 / x")
-remainder = row("remainder", REAL, lambda x, y: x % y, lift=int8,
+real = ufunc("real", ALL, lambda x: k.real(x), "real", doc="real part")
+reciprocal = ufunc("reciprocal", FLOATING, lambda x: k.recip(x), promote_to=float64, doc="1 / x")
+remainder = ufunc("remainder", REAL, lambda x, y: x % y, promote_to=int8,
                 doc="x1 - x2 * floor(x1 / x2); 0 for an integer divided by 0", by_number=MOD_BY_NUMBER)
-round: Any = row("round", NUMERIC, lambda x: k.round(x), lift=int8, doc="nearest integer, ties to even")
-sign = row("sign", NUMERIC, lambda x: k.sign(x), doc="-1, 0 or 1; z / |z| of a complex number")
-signbit = row("signbit", "f", lambda x: k.signbit(x), "bool", float64, "whether the sign bit is set")
-sin = row("sin", FLOATING, lambda x: k.sin(x), lift=float64, doc="sine of x in radians")
-sinh = row("sinh", FLOATING, lambda x: k.sinh(x), lift=float64, doc="hyperbolic sine")
-sqrt = row("sqrt", FLOATING, lambda x: k.sqrt(x), lift=float64, doc="square root")
-square = row("square", NUMERIC, lambda x: x * x, lift=int8, doc="x * x")
-subtract = row("subtract", NUMERIC, lambda x, y: x - y, doc="x1 - x2")
-tan = row("tan", FLOATING, lambda x: k.tan(x), lift=float64, doc="tangent of x in radians")
-tanh = row("tanh", FLOATING, lambda x: k.tanh(x), lift=float64, doc="hyperbolic tangent")
-trunc = row("trunc", ANY_REAL, lambda x: k.trunc(x), doc="x without its fraction")
+round: Any = ufunc("round", NUMERIC, lambda x: k.round(x), promote_to=int8, doc="nearest integer, ties to even")
+sign = ufunc("sign", NUMERIC, lambda x: k.sign(x), doc="-1, 0 or 1; z / |z| of a complex number")
+signbit = ufunc("signbit", "f", lambda x: k.signbit(x), "bool", float64, "whether the sign bit is set")
+sin = ufunc("sin", FLOATING, lambda x: k.sin(x), promote_to=float64, doc="sine of x in radians")
+sinh = ufunc("sinh", FLOATING, lambda x: k.sinh(x), promote_to=float64, doc="hyperbolic sine")
+sqrt = ufunc("sqrt", FLOATING, lambda x: k.sqrt(x), promote_to=float64, doc="square root")
+square = ufunc("square", NUMERIC, lambda x: x * x, promote_to=int8, doc="x * x")
+subtract = ufunc("subtract", NUMERIC, lambda x, y: x - y, doc="x1 - x2")
+tan = ufunc("tan", FLOATING, lambda x: k.tan(x), promote_to=float64, doc="tangent of x in radians")
+tanh = ufunc("tanh", FLOATING, lambda x: k.tanh(x), promote_to=float64, doc="hyperbolic tangent")
+trunc = ufunc("trunc", ANY_REAL, lambda x: k.trunc(x), doc="x without its fraction")
 # fmt: on
 
 for _exponent, _function in ((2, square), (-1, reciprocal), (0.5, sqrt)):
-    POWERS[_exponent] = Power(MapOp("pow", ROWS[_function.__name__].function), _function)
+    POWERS[_exponent] = Power(MapOp("pow", UFUNCS[_function.__name__].function), _function)
 
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
@@ -184,7 +184,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
     if min is None and max is None:
         return positive(x, out=out)
     limits = [limit for limit in (min, max) if limit is not None]
-    x, *limits = operands_of("clip", (x, *limits))
+    x, *limits = as_operands("clip", (x, *limits))
     dtype = result_type(x := asarray(x), *limits)
     limits = [_within(dtype, limit) for limit in limits]
     if min is None or max is None:
@@ -197,7 +197,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = N
 def _within(dtype: DType, limit: Any) -> Any:
     """A limit of `clip` that bounds the same values of `dtype`: of a Python integer outside its range, the
     range's end."""
-    if type(limit) is not int or holds(dtype, limit):
+    if type(limit) is not int or can_hold(dtype, limit):
         return limit
     if dtype.kind not in "iu":
         return math.inf if limit > 0 else -math.inf
@@ -207,7 +207,7 @@ def _within(dtype: DType, limit: Any) -> Any:
 
 clip.__pyarray_func__ = _CLIP.function.__pyarray_func__  # type: ignore[attr-defined]
 
-# all rows of this file and clip, written out for type checkers
+# all ufuncs of this file and clip, written out for type checkers
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt",

@@ -9,7 +9,7 @@ from ...array import ndarray
 from ...dtypes import int64
 from ...jit.replay import replayable
 from ...kernels.index import gather
-from ..core.ufunc import beside, delivered
+from ..core.ufunc import as_array_like, store_out
 from .elementwise import clip, remainder
 
 __all__ = ["take", "take_along_axis"]
@@ -31,7 +31,7 @@ def take(
     >>> pa.take(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 0, 1]), axis=1).tolist()
     [[2, 1, 2], [4, 3, 4]]
     """
-    x, index = beside(x, indices)
+    x, index = as_array_like(x, indices)
     if axis is None:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
@@ -40,7 +40,7 @@ def take(
     if index._dtype.kind not in "iu":
         index = index.astype("int64")
     index = within("take", index, x._shape[k], mode)
-    return delivered("take", gather.take(x, (slice(None),) * k + (index,)), out)
+    return store_out("take", gather.take(x, (slice(None),) * k + (index,)), out)
 
 
 def within(name: str, index: Any, size: int, mode: str) -> Any:
@@ -67,5 +67,5 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
     >>> pa.take_along_axis(x, pa.asarray([[1], [0]]), axis=1).tolist()
     [[1], [2]]
     """
-    x, index = beside(x, indices)
+    x, index = as_array_like(x, indices)
     return gather.take_along_axis(x, index, shapes.normalize_axis(axis, x.ndim))

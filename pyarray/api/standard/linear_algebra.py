@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes, shapes
-from ...array import fresh, ndarray, type_key
+from ...array import ndarray, type_key, unchecked_array
 from ...array_marks import MARKED
 from ...jit.launch_state import fast_path_table, launch_state
 from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm, launcher_2d
 from ...kernels.reduce.dot import is_thin, thin
 from ...memory.buffer import Buffer
-from ..core.ufunc import STRIDES, common_device, compute_out, operands_of
+from ..core.ufunc import STRIDES, as_operands, common_device, compute_out
 from .statistical import as_operand
 
 __all__ = ["matmul", "matrix_transpose"]
@@ -39,7 +39,7 @@ def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
             return None
         launch(a, b, out)
         return out
-    c = fresh(
+    c = unchecked_array(
         Buffer.allocate(a._buffer.device, size * dtype.itemsize),
         shape,
         STRIDES[dtype.itemsize][shape],
@@ -78,7 +78,7 @@ def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
 
 @replayable
 def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
-    a, b = (as_operand("matmul", x, "biufc") for x in operands_of("matmul", (x1, x2)))
+    a, b = (as_operand("matmul", x, "biufc") for x in as_operands("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(
             f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; "

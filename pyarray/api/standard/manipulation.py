@@ -16,12 +16,12 @@ import numpy as np
 from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
-from ...array_hooks import StandIn, on_several_devices, operation
+from ...array_hooks import Tracer, on_several_devices, operation
 from ...array_host import need_data
 from ...dtypes import asdtype, result_type
 from ...jit.replay import replayable
 from ...kernels.index.concatenate import join, joins
-from ..core.ufunc import beside
+from ..core.ufunc import as_array_like
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "expand_dims", "flip",
@@ -58,7 +58,7 @@ def broadcast_to(x: Any, /, shape: Any) -> ndarray:
     """
     x = asarray(x)
     target = shapes.resolve_shape(shape)
-    if isinstance(x, StandIn):
+    if isinstance(x, Tracer):
         given: ndarray = x._broadcast(shape)
         return given
     if (count := math.prod(target)) >= 1 << 63:
@@ -75,7 +75,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
     >>> [a.shape for a in pa.broadcast_arrays(pa.ones((3, 1)), pa.ones(4))]
     [(3, 4), (3, 4)]
     """
-    given = beside(*arrays)
+    given = as_array_like(*arrays)
     target = shapes.broadcast_shapes(*(a._shape for a in given))
     return tuple(broadcast_to(a, target) for a in given)
 
@@ -218,7 +218,7 @@ def _arrays(name: str, given: Any) -> list[ndarray]:
     if isinstance(given, ndarray):
         found = list(given)
     elif isinstance(given, (tuple, list)):
-        found = beside(*given)
+        found = as_array_like(*given)
     else:
         raise TypeError(
             f"{name}() takes a sequence of arrays, got {type(given).__name__}; write {name}([a, b])"

@@ -12,7 +12,7 @@ from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import apart
 from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
-from ..core.ufunc import PYTHON, beside, compute_out
+from ..core.ufunc import PYTHON, as_array_like, compute_out
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
 from .statistical import as_operand, total_dtype
@@ -158,7 +158,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
 def _placed(*given: Any) -> list[Any]:
     """Arrays, where the first one is; numbers and None as they are."""
-    arrays = iter(beside(*(x for x in given if not _plain(x))))
+    arrays = iter(as_array_like(*(x for x in given if not _plain(x))))
     return [x if _plain(x) else next(arrays) for x in given]
 
 

@@ -17,7 +17,7 @@ from ...kernels.reduce.arg_extreme import arg_extreme
 from ...kernels.reduce.reduce import COUNT, MAX, MIN, ReduceOp
 from ...kernels.scan import nonzero as scans
 from ...kernels.sort.binary_search import search
-from ..core.ufunc import ARRAYS, beside, common_device, compute, operands_of, place_of
+from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, compute, device_of
 from .elementwise import not_equal
 from .statistical import as_operand, reduction, whole
 
@@ -47,9 +47,9 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     if x1 is None or x2 is None:
         raise ValueError("where() takes a condition, or a condition and both choices; got one choice")
     where_true: Any
-    where_true, *choices = operands_of("where", (condition, x1, x2))
+    where_true, *choices = as_operands("where", (condition, x1, x2))
     where_true = (
-        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=place_of(choices))
+        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=device_of(choices))
     )
     if where_true._dtype.kind == "c":
         where_true = not_equal(where_true, 0)
@@ -133,7 +133,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): side is 'left' or 'right', got {side!r}")
     if sorter is not None:
-        x1, sorter, _ = beside(x1, sorter, x2)
+        x1, sorter, _ = as_array_like(x1, sorter, x2)
     a, keys = comparable("searchsorted", x1, x2)
     if a._dtype.kind == "c":
         raise TypeError("searchsorted() is not defined for complex numbers, which have no order")
@@ -151,8 +151,8 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
 def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both as arrays of the type in which their elements are compared: float64 where no integer type holds
     both. Raises `TypeError` where there is none, `ValueError` for arrays on two devices."""
-    given = operands_of(name, (x1, x2))
-    place = place_of(given)
+    given = as_operands(name, (x1, x2))
+    place = device_of(given)
     # a number that the array's type doesn't hold is compared all the same
     given = [asarray(x, device=place) if type(x) in (bool, int) else x for x in given]
     kinds = {x._dtype.kind for x in given if isinstance(x, ndarray)}

@@ -14,7 +14,7 @@ from ...dtypes import complex64, complex128, int8, int64
 from ...jit.replay import replayable
 from ...kernels.sort import sort as kernels
 from ...kernels.workspace import scratch
-from ..core.ufunc import beside
+from ..core.ufunc import as_array_like
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
 from .utility import any as any_of
@@ -135,7 +135,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     >>> pa.lexsort((pa.asarray([2, 1, 0]), pa.asarray([1, 1, 0]))).tolist()
     [2, 1, 0]
     """
-    given = [as_operand("lexsort", key, "biufc") for key in beside(*keys)]
+    given = [as_operand("lexsort", key, "biufc") for key in as_array_like(*keys)]
     if not given:
         raise TypeError("lexsort() takes a sequence of one or more keys, got none")
     if any(key._shape != given[0]._shape for key in given):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import shapes
-from ...array import STRIDED, empty, fresh, ndarray
+from ...array import STRIDED, empty, ndarray, unchecked_array
 from ...array_convert import asarray
-from ...array_hooks import StandIn
+from ...array_hooks import Tracer
 from ...array_marks import MARKED
 from ...dtypes import DType, asdtype, bool_, float64, int64, uint64
 from ...jit.kernel import func
@@ -30,8 +30,8 @@ from ...kernels.reduce.reduce import (
     reduce_into,
 )
 from ...memory.buffer import Buffer
-from ..core.ufunc import PYTHON, compute, compute_out, holds, operand
-from .elementwise import ROWS, not_equal
+from ..core.ufunc import PYTHON, can_hold, compute, compute_out, operand
+from .elementwise import UFUNCS, not_equal
 from .manipulation import broadcast_to
 
 __all__ = ["max", "mean", "min", "prod", "sum"]
@@ -57,7 +57,7 @@ def reduction(
     """
     if initial is not None or where is not True:
         return _of_chosen(op, x, axis, keepdims, dtype, kind or dtype, out, initial, where)
-    if isinstance(x, StandIn):
+    if isinstance(x, Tracer):
         given: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
         return given
     if plain:
@@ -109,13 +109,13 @@ def _of_chosen(
         found[...] = first
         return found
     found = reduction(op, x, axis, keepdims, dtype, kind)
-    return compute(ROWS[_TOGETHER[op.name]].op, dtype, dtype, (found, first), out, larger=False)
+    return compute(UFUNCS[_TOGETHER[op.name]].op, dtype, dtype, (found, first), out, larger=False)
 
 
 def mask_of(name: str, x: Any, where: Any) -> Any:
     """The elements of `x` that are chosen, as an array of bools that broadcasts to it. Raises `ValueError`
     for one that doesn't."""
-    mask: Any = where if isinstance(where, StandIn) else asarray(where, device=x.device)
+    mask: Any = where if isinstance(where, Tracer) else asarray(where, device=x.device)
     mask = mask if mask._dtype is bool_ else not_equal(mask, 0)
     if isinstance(x, ndarray) and isinstance(mask, ndarray):
         sizes = shapes.broadcast_shapes(x._shape, mask._shape)
@@ -132,7 +132,7 @@ def _as_number(name: str, initial: Any, dtype: DType) -> Any:
         came = initial if type(initial) in PYTHON else type(initial).__name__
         raise TypeError(f"{name}(): initial= is a number that goes into {dtype}, got {came}")
     number = _number(dtype, initial)
-    if type(number) is int and not holds(dtype, number):
+    if type(number) is int and not can_hold(dtype, number):
         raise OverflowError(f"{name}(): initial={number} is out of range for {dtype}; name a wider dtype")
     return number
 
@@ -159,7 +159,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
     if not size:
         return None
     device = x._buffer.device
-    out = fresh(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
+    out = unchecked_array(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
     grid = device.driver.grid
     if size < 2 * (BLOCK_PIECE if grid else PIECE):
         failure = plan.direct(out, x)
@@ -172,7 +172,9 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
         while failure is None and (pieces := pieces_of(size, 1, size, grid)) > 1:
             width = plan.partial._dtype.itemsize
             buffer = Buffer.allocate(device, pieces * width)
-            partial = fresh(buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key)
+            partial = unchecked_array(
+                buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key
+            )
             failure = launch(partial, source)
             launch, source, size = plan.middle, partial, pieces
         failure = failure or plan.last(out, source)
@@ -350,7 +352,7 @@ def mean(
     wide = SUM.accumulator(dtype)
     total = reduction(SUM, x, axis, keepdims, wide, kind=dtype, where=where)
     counts = 1.0 * count if where is True else chosen_count(x, axis, keepdims, mask_of("mean", x, where))
-    return compute(ROWS["divide"].op, wide, dtype, (total, counts), out, larger=False)
+    return compute(UFUNCS["divide"].op, wide, dtype, (total, counts), out, larger=False)
 
 
 def chosen_count(x: Any, axis: Any, keepdims: bool, mask: Any) -> ndarray:

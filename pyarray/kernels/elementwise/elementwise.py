@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ... import shapes
-from ...array import _KEPT, STRIDED, WATCHED, empty, ndarray
-from ...array import fresh as fresh_array
+from ...array import _INHERITED, STRIDED, WATCHED, empty, ndarray
+from ...array import unchecked_array as fresh_array
 from ...array_marks import MARKED
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
@@ -105,7 +105,7 @@ def _place(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> _
 
 def _window(x: ndarray, place: _Place) -> ndarray:
     shape, strides, size, bits = place
-    view = fresh_array(x._buffer, shape, strides, size, x._dtype, x._key & _KEPT | x._dtype.code | bits)
+    view = fresh_array(x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits)
     view._ptr, view._base = x._ptr, x if x._base is None else x._base
     return view
 

@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from ... import array_host
-from ...array import fresh, ndarray
+from ...array import ndarray, unchecked_array
 from ...dtypes import int64, uint64
 from ...jit.kernel import Kernel, from_text
 from ..reduce.reduce import on_grid
@@ -94,7 +94,7 @@ def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[n
         size = array_host.result_size_later(found)
         scan_gpu.chosen_into(room if source is x else bits(room), source, source, found, test)
         total = size()
-        values = fresh(room._buffer, (total,), x._strides, total, x._dtype, room._key)
+        values = unchecked_array(room._buffer, (total,), x._strides, total, x._dtype, room._key)
         if 2 * total < x._size:
             values = values.copy()
     if not counted:
