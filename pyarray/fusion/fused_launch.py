@@ -83,8 +83,8 @@ class Launch:
             return self.run
         known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
         walk = make_bound_launch(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), known)
-        scope = {"walk": walk, "allocate": Buffer.allocate, "unchecked_array": unchecked_array}
-        text, scope = _RUN, scope | {"device": self.device}
+        scope: dict[str, Any] = {"walk": walk, "allocate": Buffer.allocate, "device": self.device}
+        text, scope["unchecked_array"] = _RUN, unchecked_array
         addresses = []
         for k, x in enumerate(made):
             scope[f"facts{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
