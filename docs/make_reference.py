@@ -248,7 +248,7 @@ def kernel_functions() -> str:
         for f in language.FUNCTIONS.values()
     ]
     atomics = [
-        (f"`pa.{_atomic(name)}`", kinds(infer_access._ATOMIC_KINDS.get(op, "biu")))
+        (f"`pa.{_atomic(name)}`", kinds(infer_access.ATOMIC_KINDS.get(op, "biu")))
         for name, op in language.ATOMICS.items()
     ]
     markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "unordered", "constexpr")]
@@ -327,8 +327,8 @@ def outside() -> str:
     for node, row in parse._ADVICE.items():
         refused.setdefault(row, []).append(f"`{node.__name__}`")
     rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
-    names = ("parse", "infer_names", "infer_aggregates", "infer_operators", "infer_access", "infer_call")
-    names += ("infer_assign", "infer_flow", "races")
+    names = ("parse", "infer_scope", "infer_names", "infer_aggregates", "infer_operators", "infer_access")
+    names += ("infer_call", "infer_invoke", "infer_assign", "infer_flow", "races")
     modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
     found = {message for module in modules for message in _messages(module)}
     messages = sorted(found, key=lambda m: (m[0].lower().lstrip("'… "), m))

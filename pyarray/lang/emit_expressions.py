@@ -12,7 +12,6 @@ from . import emit_views as views
 from .dialect import Dialect
 from .emit_cast import bitcast, cast, saturate
 from .emit_reshape import numbered, reshaper
-from .infer_names import MIRRORED
 from .ir import (
     ArrayType,
     Atomic,
@@ -44,6 +43,7 @@ from .ir import (
     Unary,
     walk,
 )
+from .promotion import SWAPPED_COMPARISON
 from .reshape_indexing import Remarks
 from .specializations import Specializations, fold
 
@@ -208,7 +208,7 @@ class Values:
         if e.a.type.dtype is not e.b.type.dtype:
             op = e.op
             if e.a.type.dtype.kind == "u":
-                a, b, op = b, a, MIRRORED.get(op, op)
+                a, b, op = b, a, SWAPPED_COMPARISON.get(op, op)
             name = self.helper(views.mixed_compare(op, INFIX[op], self.dialect.function))
             return f"{name}({a}, {b})"
         return f"({a} {INFIX[e.op]} {b})"

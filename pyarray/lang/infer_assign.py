@@ -1,4 +1,4 @@
-"""Assignments of `infer`: to names, tuples of names, elements."""
+"""Assignments: to names, tuples of names, elements."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any, NoReturn
 
 from ..dtypes import asdtype
 from .aggregates import is_aggregate, leaves, skeleton, transform
-from .infer_call import Calls
-from .infer_names import advice_for_captured
-from .infer_operators import DUNDER
-from .infer_temporaries import has_effect
+from .infer_access import index_parts, load_element
+from .infer_aggregates import call_special_method, unpack, unpack_result
+from .infer_operators import DUNDER, arithmetic, binary_operator
+from .infer_scope import Scope, rule
+from .infer_temporaries import assign_temporary, has_side_effect
+from .infer_values import advice_for_captured, describe, is_array
 from .ir import (
     Assign,
     Binary,
@@ -29,183 +31,191 @@ from .ir import (
 )
 
 
-class Assignments(Calls):
-    """Adds assignments to `Calls`."""
+def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[Stmt]:
+    if isinstance(value, Static):
+        advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
+        scope.fail(where, f"{name!r} can't hold {describe(value)}", advice)
+    _check_assignable(scope, where, name)
+    if is_aggregate(value):
+        return _assign_aggregate(scope, where, name, value)
+    if value.type is None:
+        scope.fail(where, "this call returns nothing that could be assigned")
+    set_structure(scope, where, name, value)
+    kind = scope.set_type(where, name, value.type)
+    scope.assigned.add(name)  # pyright: ignore[reportAttributeAccessIssue]
+    return [Assign(scope.loc(where), name, scope.coerce(where, value, kind))]
 
-    # names assigned before the parallel loop we are in; None outside of one
-    parallel: set[str] | None = None
 
-    def bind(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:
-        if isinstance(value, Static):
-            advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
-            self.source.fail(where, f"{name!r} can't hold {self.describe(value)}", advice)
-        self.check_assignable(where, name)
-        if is_aggregate(value):
-            return self.bind_group(where, name, value)
-        if value.type is None:
-            self.source.fail(where, "this call returns nothing that could be assigned")
-        self.set_group(where, name, value)
-        kind = self.set_type(where, name, value.type)
-        self.assigned.add(name)  # pyright: ignore[reportAttributeAccessIssue]
-        return [Assign(self.loc(where), name, self.coerce(where, value, kind))]
+def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> list[Stmt]:
+    """A variable per leaf; all are evaluated before the first is set, as `t = (t[1], t[0])` needs."""
+    set_structure(scope, where, name, value)
+    result: list[Stmt] = []
+    temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
+    scope.assigned |= {name, *(path for path, _ in temporaries)}
+    for path, leaf in temporaries:
+        if not isinstance(leaf, Static):
+            kind = scope.set_type(where, path, leaf.type)
+            result.append(Assign(scope.loc(where), path, scope.coerce(where, leaf, kind)))
+    return result
 
-    def bind_group(self, where: ast.AST, name: str, value: Any) -> list[Stmt]:
-        """A variable per leaf; all are evaluated before the first is set, as `t = (t[1], t[0])` needs."""
-        self.set_group(where, name, value)
-        result: list[Stmt] = []
-        held = list(leaves(name, self.hold_all(where, value, result)))
-        self.assigned |= {name, *(path for path, _ in held)}
-        for path, leaf in held:
-            if not isinstance(leaf, Static):
-                kind = self.set_type(where, path, leaf.type)
-                result.append(Assign(self.loc(where), path, self.coerce(where, leaf, kind)))
-        return result
 
-    def set_group(self, where: ast.AST, name: str, value: Any) -> None:
-        """Note the structure of a variable, which is the same at each assignment."""
-        new = skeleton(value) if is_aggregate(value) else None
-        known = name in self.groups or name in self.types
-        if new != self.groups.get(name) and known:
-            verb = "returns" if name == "return" else "is"
-            what = "this function" if name == "return" else repr(name)
-            was = f"a {self.types[name]}" if name in self.types else self.describe(self.groups[name])
-            came = self.describe(value)
-            self.source.fail(where, f"{what} {verb} {was} and here {came}", "use another name")
-        if new is not None and not known:
-            self.groups[name] = new
-            self.changed = True
+def set_structure(scope: Scope, where: ast.AST, name: str, value: Any) -> None:
+    """Aggregate the structure of a variable, which is the same at each assignment."""
+    new = skeleton(value) if is_aggregate(value) else None
+    known = name in scope.structures or name in scope.types
+    if new != scope.structures.get(name) and known:
+        verb = "returns" if name == "return" else "is"
+        what = "this function" if name == "return" else repr(name)
+        before = f"a {scope.types[name]}" if name in scope.types else describe(scope.structures[name])
+        scope.fail(where, f"{what} {verb} {before} and here {describe(value)}", "use another name")
+    if new is not None and not known:
+        scope.structures[name] = new
+        scope.changed = True
 
-    def check_assignable(self, where: ast.AST, name: str) -> None:
-        if self.parallel is not None and name in self.parallel:
-            self.source.fail(
-                where,
-                f"{name!r} is assigned before the parallel loop and again in it: "
-                "its iterations run at the same time",
-                "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
-            )
-        if name in self.params and not isinstance(self.params[name], ScalarType):
-            kind = self.params[name]
-            what = self.describe(kind) if isinstance(kind, Static) or is_aggregate(kind) else kind
-            self.source.fail(
-                where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name"
-            )
 
-    def assign(self, target: ast.expr, value: Any) -> list[Stmt]:
-        if isinstance(target, ast.Name):
-            return self.bind(target, target.id, value)
-        if isinstance(target, ast.Subscript):
-            array = self.target(target)
-            if has_effect(array):  # which comes after the value, and once
-                before: list[Stmt] = []
-                value = self.held(self.number(target, value), before)
-                array = self.held(array, before)
-                store = self.store(target, array, self.whole_index(target, array), value)
-                return [*before, store]
-            return [self.store(target, array, self.whole_index(target, array), self.number(target, value))]
-        if isinstance(target, ast.Tuple):
-            return self.assign_tuple(target, value)
-        self.refuse_target(target)
+def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
+    if scope.before_parallel is not None and name in scope.before_parallel:
+        scope.fail(
+            where,
+            f"{name!r} is assigned before the parallel loop and again in it: "
+            "its iterations run at the same time",
+            "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
+        )
+    if name in scope.params and not isinstance(scope.params[name], ScalarType):
+        kind = scope.params[name]
+        what = describe(kind) if isinstance(kind, Static) or is_aggregate(kind) else kind
+        scope.fail(where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name")
 
-    def refuse_target(self, target: ast.expr) -> NoReturn:
-        if isinstance(target, (ast.Attribute, ast.Subscript)):
-            owner = self.value(target.value)
-            if is_aggregate(owner):
-                item = isinstance(target, ast.Subscript)
-                what = f"an item of {self.describe(owner)}" if item else f"the field {target.attr!r}"  # type: ignore[union-attr]
-                advice = "its values are copies: use a variable, or store into an element of an array field"
-                self.source.fail(target, f"{what} can't be assigned in a kernel", advice)
-        self.source.fail(target, "this can't be assigned", "assign to a name or to an element: v[i] = x")
 
-    def target(self, target: ast.Subscript) -> Expr:
-        """The array whose element is assigned."""
-        value = self.value(target.value)
-        if is_aggregate(value):
-            self.refuse_target(target)
-        return value if self.is_array(value) else self.array(target.value)
-
-    def assign_tuple(self, target: ast.Tuple, value: Any) -> list[Stmt]:
-        """All right-hand sides are evaluated before the first name is set."""
-        items = self.items(target, value)
-        if items is None or len(items) != len(target.elts):
-            have = f"{len(items)} values" if items is not None else self.describe(value)
-            what = f"{len(target.elts)} names can't be assigned from {have}"
-            self.source.fail(target, what, advice_for_captured(value))
-        result: list[Stmt] = []
-        held = [self.hold_all(target, item, result) for item in items]
-        for element, item in zip(target.elts, held, strict=True):
-            result += self.assign(element, item)
-        return result
-
-    def hold_all(self, where: ast.AST, value: Any, into: list[Stmt]) -> Any:
-        if is_aggregate(value):
-            return transform("", value, lambda _, item: self.hold_all(where, item, into))
-        if isinstance(value, Static):
-            return value
-        return self.held(value if self.is_array(value) else self.number(where, value), into)
-
-    def whole_index(self, target: ast.Subscript, array: Expr) -> tuple[Any, ...]:
-        parts = self.index_parts(target, array)
-        if any(isinstance(p, Range) for p in parts):
-            advice = "write a for loop over its elements"
-            self.source.fail(target, "a slice can't be assigned as a whole", advice)
-        return parts
-
-    def store(self, where: ast.AST, array: Expr, index: tuple[Any, ...], value: Expr) -> Stmt:
-        dtype = array.type.dtype
-        if value.type.dtype.kind == "c" and dtype.kind not in "cb":
-            advice = "store its .real, .imag or abs()"
-            self.source.fail(where, f"a {value.type} can't be stored in an array of {dtype}", advice)
-        return Store(self.loc(where), array, index, self.coerce(where, value, ScalarType(dtype)))
-
-    def do_Assign(self, node: ast.Assign) -> list[Stmt]:
-        result: list[Stmt] = []
-        value = self.unpacked(self.value(node.value), result)
-        if len(node.targets) > 1:
-            value = self.hold_all(node, value, result)
-        for target in node.targets:
-            result += self.assign(target, value)
-        return result
-
-    def do_AnnAssign(self, node: ast.AnnAssign) -> list[Stmt]:
-        advice = "write x: pa.float32 = 0"
-        if node.value is None or not isinstance(node.target, ast.Name):
-            self.source.fail(node, "a declaration is of a name, with a value", advice)
-        wanted = self.value(node.annotation)
-        try:
-            dtype = asdtype(wanted.value)
-        except (TypeError, AttributeError):
-            self.source.fail(node.annotation, "the annotation of a variable is an element type", advice)
-        name, kind = node.target.id, ScalarType(dtype)
-        if self.declared.get(name, kind) != kind:
-            self.source.fail(
-                node, f"{name!r} is declared {self.declared[name].dtype} elsewhere", "declare it once"
-            )
-        self.changed |= name not in self.declared
-        self.declared[name] = kind
-        return self.bind(node.target, name, self.number(node, self.value(node.value)))
-
-    def do_AugAssign(self, node: ast.AugAssign) -> list[Stmt]:
-        if isinstance(node.target, ast.Name):
-            old = self.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-            right = self.value(node.value)
-            made = self.special(node, old, f"__i{DUNDER[type(node.op)]}__", right)
-            if made is None:
-                made = self.operator(node, node.op, old, right)
+def assign(scope: Scope, target: ast.expr, value: Any) -> list[Stmt]:
+    if isinstance(target, ast.Name):
+        return assign_name(scope, target, target.id, value)
+    if isinstance(target, ast.Subscript):
+        array = _target_array(scope, target)
+        if has_side_effect(array):  # evaluated once, after the value
             before: list[Stmt] = []
-            made = self.unpacked(made, before)
-            return [*before, *self.bind(node.target, node.target.id, made)]
-        if not isinstance(node.target, ast.Subscript):
-            self.refuse_target(node.target)
-        result: list[Stmt] = []
-        array = self.target(node.target)
-        array = array if isinstance(array, Local) else self.held(array, result)
-        parts = self.whole_index(node.target, array)
-        parts = tuple(p if _repeatable(p) else self.held(p, result) for p in parts)
-        old = self.element(node.target, array, parts)
-        value = self.operate(node, node.op, old, self.value(node.value))
-        return [*result, self.store(node, array, parts, value)]
+            value = assign_temporary(scope, scope.number(target, value), before)
+            array = assign_temporary(scope, array, before)
+            index = _element_index(scope, target, array)
+            return [*before, _store_element(scope, target, array, index, value)]
+        index = _element_index(scope, target, array)
+        return [_store_element(scope, target, array, index, scope.number(target, value))]
+    if isinstance(target, ast.Tuple):
+        return _assign_tuple(scope, target, value)
+    _refuse_target(scope, target)
 
 
-def _repeatable(index: Expr) -> bool:
-    """Whether it may be evaluated twice: it has no effect, and nothing that the statement does changes it."""
+def _refuse_target(scope: Scope, target: ast.expr) -> NoReturn:
+    if isinstance(target, (ast.Attribute, ast.Subscript)):
+        owner = scope.infer(target.value)
+        if is_aggregate(owner):
+            item = isinstance(target, ast.Subscript)
+            what = f"an item of {describe(owner)}" if item else f"the field {target.attr!r}"  # type: ignore[union-attr]
+            advice = "its values are copies: use a variable, or store into an element of an array field"
+            scope.fail(target, f"{what} can't be assigned in a kernel", advice)
+    scope.fail(target, "this can't be assigned", "assign to a name or to an element: v[i] = x")
+
+
+def _target_array(scope: Scope, target: ast.Subscript) -> Expr:
+    """The array whose element is assigned."""
+    value = scope.infer(target.value)
+    if is_aggregate(value):
+        _refuse_target(scope, target)
+    if not is_array(value):
+        scope.fail(target.value, f"expected an array, got {describe(value)}", advice_for_captured(value))
+    return value
+
+
+def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[Stmt]:
+    """All right-hand sides are evaluated before the first name is set."""
+    items = unpack(scope, target, value)
+    if items is None or len(items) != len(target.elts):
+        found = f"{len(items)} values" if items is not None else describe(value)
+        what = f"{len(target.elts)} names can't be assigned from {found}"
+        scope.fail(target, what, advice_for_captured(value))
+    result: list[Stmt] = []
+    temporaries = [_assign_temporaries(scope, target, item, result) for item in items]
+    for element, item in zip(target.elts, temporaries, strict=True):
+        result += assign(scope, element, item)
+    return result
+
+
+def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[Stmt]) -> Any:
+    if is_aggregate(value):
+        return transform("", value, lambda _, item: _assign_temporaries(scope, where, item, into))
+    if isinstance(value, Static):
+        return value
+    return assign_temporary(scope, value if is_array(value) else scope.number(where, value), into)
+
+
+def _element_index(scope: Scope, target: ast.Subscript, array: Expr) -> tuple[Any, ...]:
+    parts = index_parts(scope, target, array)
+    if any(isinstance(p, Range) for p in parts):
+        advice = "write a for loop over its elements"
+        scope.fail(target, "a slice can't be assigned as a whole", advice)
+    return parts
+
+
+def _store_element(scope: Scope, where: ast.AST, array: Expr, index: tuple[Any, ...], value: Expr) -> Stmt:
+    dtype = array.type.dtype
+    if value.type.dtype.kind == "c" and dtype.kind not in "cb":
+        advice = "store its .real, .imag or abs()"
+        scope.fail(where, f"a {value.type} can't be stored in an array of {dtype}", advice)
+    return Store(scope.loc(where), array, index, scope.coerce(where, value, ScalarType(dtype)))
+
+
+@rule(ast.Assign)
+def _assign(scope: Scope, node: ast.Assign) -> list[Stmt]:
+    result: list[Stmt] = []
+    value = unpack_result(scope, scope.infer(node.value), result)
+    if len(node.targets) > 1:
+        value = _assign_temporaries(scope, node, value, result)
+    for target in node.targets:
+        result += assign(scope, target, value)
+    return result
+
+
+@rule(ast.AnnAssign)
+def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[Stmt]:
+    advice = "write x: pa.float32 = 0"
+    if node.value is None or not isinstance(node.target, ast.Name):
+        scope.fail(node, "a declaration is of a name, with a value", advice)
+    annotation = scope.infer(node.annotation)
+    try:
+        dtype = asdtype(annotation.value)
+    except (TypeError, AttributeError):
+        scope.fail(node.annotation, "the annotation of a variable is an element type", advice)
+    name, kind = node.target.id, ScalarType(dtype)
+    if scope.declared.get(name, kind) != kind:
+        scope.fail(node, f"{name!r} is declared {scope.declared[name].dtype} elsewhere", "declare it once")
+    scope.changed |= name not in scope.declared
+    scope.declared[name] = kind
+    return assign_name(scope, node.target, name, scope.number(node, scope.infer(node.value)))
+
+
+@rule(ast.AugAssign)
+def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[Stmt]:
+    if isinstance(node.target, ast.Name):
+        old = scope.infer(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+        right = scope.infer(node.value)
+        result = call_special_method(scope, node, old, f"__i{DUNDER[type(node.op)]}__", right)
+        if result is None:
+            result = binary_operator(scope, node, node.op, old, right)
+        before: list[Stmt] = []
+        result = unpack_result(scope, result, before)
+        return [*before, *assign_name(scope, node.target, node.target.id, result)]
+    if not isinstance(node.target, ast.Subscript):
+        _refuse_target(scope, node.target)
+    before = []
+    array = _target_array(scope, node.target)
+    array = array if isinstance(array, Local) else assign_temporary(scope, array, before)
+    parts = _element_index(scope, node.target, array)
+    parts = tuple(p if _is_repeatable(p) else assign_temporary(scope, p, before) for p in parts)
+    old = load_element(scope, node.target, array, parts)
+    value = arithmetic(scope, node, node.op, old, scope.infer(node.value))
+    return [*before, _store_element(scope, node, array, parts, value)]
+
+
+def _is_repeatable(index: Expr) -> bool:
+    """Whether it may be evaluated twice: no side effects, and the statement doesn't change it."""
     return all(isinstance(n, (Local, Const, Size, Cast, Binary, Unary)) for n in walk(index))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .infer_names import WHOLE
 from .ir import (
+    WHOLE,
     ArrayType,
     Assign,
     Atomic,
@@ -49,6 +49,7 @@ from .ir import (
     assigned,
     children,
 )
+from .promotion import SWAPPED_COMPARISON
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
@@ -342,7 +343,7 @@ class Walk:
         elif isinstance(condition, Compare):
             op = condition.op if truth else _NEGATED[condition.op]
             self.limit(condition.a, op, condition.b)
-            self.limit(condition.b, _MIRRORED.get(op, op), condition.a)
+            self.limit(condition.b, SWAPPED_COMPARISON.get(op, op), condition.a)
 
     def limit(self, place: Any, op: str, other: Any) -> None:
         """`place op other` holds: `place` may be a variable, or one plus or minus a constant."""
@@ -378,7 +379,6 @@ def _shifted(place: Any) -> tuple[str, int] | None:
 
 
 _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
-_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
 def _counts(kind: Any) -> bool:

@@ -1,8 +1,7 @@
 """The typed tree of a kernel: its grammar, once.
 
-Every node is frozen and carries `loc`, the place in the user's source. Expressions carry `type`. `infer`
-builds the tree, `verify` states its rules, `check` numbers the accesses that debug mode tests, `emit` writes
-it down.
+Every node is frozen and carries `loc`, its location in the user's source. Expressions carry `type`. `infer` builds the
+tree, `verify` states its rules, `bounds_checks` numbers the accesses that debug mode tests, `emit` writes C text.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from .types import static_key as static_key
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """Lines and columns are 1-based; `end` is the column after the construct, 0 when it ends on another
-    line."""
+    """Lines and columns are 1-based; `end` is the column after the construct, 0 if that is on another line."""
 
     path: str
     line: int
@@ -181,6 +179,9 @@ class Range:
     step: Expr | None
 
 
+WHOLE = Range(None, None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python
@@ -267,8 +268,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """`value` is evaluated into the variable `name`, then `body`, which is the node's value: says "once" and
-    "before"."""
+    """`value` is assigned to the variable `name`, then `body` is evaluated: that is the node's value."""
 
     loc: Loc
     type: Any

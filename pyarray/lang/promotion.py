@@ -124,6 +124,8 @@ SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&",
     "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "neg": "-", "invert": "~",
 }  # fmt: skip
+# of comparisons, for operands in the other order
+SWAPPED_COMPARISON = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
 def binary(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:

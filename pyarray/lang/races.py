@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 from .builtins import ATOMICS
 from .directions import result_roots, root, view_roots
-from .infer_names import MIRRORED
 from .ir import (
     INDEX,
     ArrayType,
@@ -53,6 +52,7 @@ from .ir import (
     walk,
 )
 from .parse import FunctionSource
+from .promotion import SWAPPED_COMPARISON
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -313,7 +313,7 @@ class Races:
         a, b = self.value(condition.a, context), self.value(condition.b, context)
         op, left, right = condition.op if truth else _NEGATED[condition.op], condition.a, condition.b
         if isinstance(left, Const):
-            op, left, right, a = MIRRORED.get(op, op), right, left, b
+            op, left, right, a = SWAPPED_COMPARISON.get(op, op), right, left, b
         bound = right.value if isinstance(right, Const) else None
         if op in ("lt", "le", "gt", "ge") and isinstance(bound, int):
             return self.limited(op, left, bound, a)
@@ -326,7 +326,7 @@ class Races:
         if name not in self.from_zero or not factor:  # made of more: its least value is taken for 0
             return fact.one & self.from_zero.keys() if (op, bound) in (("lt", 1), ("le", 0)) else NONE
         if factor < 0:
-            op, factor, number, bound = MIRRORED[op], -factor, -number, -bound
+            op, factor, number, bound = SWAPPED_COMPARISON[op], -factor, -number, -bound
         most = (bound - (op == "lt") - number) // factor
         return frozenset((name,)) if op in ("lt", "le") and most < self.from_zero[name] else NONE
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from .delinearization import ONE, Product, Symbol, Symbols, counts, reshape_groups
-from .infer_names import WHOLE
 from .ir import (
     INDEX,
+    WHOLE,
     Assign,
     Atomic,
     Const,

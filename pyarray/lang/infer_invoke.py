@@ -1,0 +1,154 @@
+"""Calls of `@func` functions and of the classes of aggregates: arguments are bound, and coerced to annotations."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from typing import Any
+
+from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
+from ..dtypes import DType, asdtype, named_dtype
+from .aggregates import Aggregate, is_aggregate, leaves, transform
+from .infer_scope import Scope
+from .infer_temporaries import evaluate_in_order
+from .infer_values import describe, is_array
+from .ir import ArrayType, Expr, Invoke, ScalarType, Static
+from .parse import FunctionSource
+
+_KINDS = "bifc"  # each kind holds the values of those before it
+
+
+def invoke(
+    scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
+) -> Expr:
+    if any(active is source for active in scope.instances.active):
+        scope.fail(node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion")
+    try:
+        bound = source.signature.bind(*args, **keywords).arguments
+    except TypeError as error:
+        scope.fail(node, f"{source.name}(): {error}")
+    params: list[tuple[str, Any]] = []
+    values: list[Expr] = []
+    bound = _arguments_in_call_order(scope, source.signature, bound, keywords)
+    for name in source.signature.parameters:
+        value = bound[name] if name in bound else _default_of(scope, node, source, name)
+        value = _coerce_argument(scope, node, source, name, value)
+        for _, leaf in leaves(name, value):
+            if not isinstance(leaf, Static):
+                if not isinstance(leaf.type, (ScalarType, ArrayType)):
+                    advice = "assign what a call returns first" if leaf.type is not None else ""
+                    what = f"{name!r} of {source.name}(): expected a value, got {describe(leaf)}"
+                    scope.fail(node, what, advice)
+                values.append(leaf)
+        types = transform(name, value, lambda _, x: x if isinstance(x, Static) else x.type)
+        params.append((name, types))
+    callee = scope.instances.function(source, tuple(params))
+    # a parameter that the function assigns may be wider than the argument
+    passed = (scope.coerce(node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True))
+    return Invoke(scope.loc(node), callee.result, callee.symbol, tuple(passed))
+
+
+def _arguments_in_call_order(
+    scope: Scope, signature: inspect.Signature, bound: dict[str, Any], keywords: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments, evaluated in the order of the call: positional ones first."""
+    called = {name: value for name, value in bound.items() if name not in keywords}
+    return evaluate_in_order(
+        scope, {**called, **{name: bound[name] for name in keywords}}, signature.parameters
+    )
+
+
+def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:
+    """A parameter's default as it is now: a captured value."""
+    function = source.function
+    for attribute in ("__defaults__", "__kwdefaults__"):
+        if getattr(function, attribute):
+            scope.instances.capture(function, attribute, getattr(function, attribute))
+    return scope.from_python(node, inspect.signature(function).parameters[name].default)
+
+
+def construct(
+    scope: Scope, node: ast.Call, kind: type, args: list[Any], keywords: dict[str, Any]
+) -> Aggregate:
+    """A named tuple or dataclass from its fields."""
+    names = field_names(kind)
+    if hasattr(kind, "__post_init__") or not is_plain(kind):
+        advice = "a kernel runs no __init__, __new__ or __post_init__; use a tuple, or a plain dataclass"
+        scope.fail(node, f"a {kind.__name__} can't be made here", advice)
+    try:
+        bound = inspect.signature(kind).bind(*args, **keywords)
+    except TypeError as error:
+        scope.fail(node, f"{kind.__name__}(): {error}")
+    values = _arguments_in_call_order(scope, bound.signature, bound.arguments, keywords)
+    defaults = bound.signature.parameters
+    items = []
+    annotations = field_annotations(kind)
+    for name in names:
+        if name not in values and not _has_default(kind, defaults, name):
+            what = f"{name!r} of {kind.__name__} is made by Python, which a kernel can't run"
+            scope.fail(node, what, f"give it a value: {name}=...")
+        value = values[name] if name in values else scope.from_python(node, defaults[name].default)
+        items.append(
+            _coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value)
+        )
+    return Aggregate(kind, names, tuple(items))
+
+
+def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: Expr) -> Expr:
+    """The argument as the type that the parameter's annotation names."""
+    annotation = scope.apply(node, source.annotation, name)
+    return _coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)
+
+
+def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str, value: Any) -> Any:
+    """The value as the type that an annotation names; other annotations change nothing."""
+    if isinstance(value, Static) or getattr(value, "type", value) is None:
+        return value
+    direction = declared(annotation)
+    annotation = annotation if direction is None else direction.inner
+    if isinstance(annotation, type) and is_structure(annotation):
+        if not isinstance(value, Aggregate) or not issubclass(value.kind, annotation):
+            scope.fail(node, f"{what} is a {annotation.__name__}, got {describe(value)}")
+        return value
+    if isinstance(annotation, ArrayAnnotation):
+        kind = value.type
+        fits = (
+            is_array(value)
+            and annotation.ndim in (None, kind.ndim)
+            and annotation.dtype in (None, kind.dtype)
+        )
+        if not fits or (annotation.view and kind.strided):
+            scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
+        return value
+    element = _element_type(annotation)
+    if element is not None:
+        if is_array(value) or is_aggregate(value):
+            advice = "index it: v[i]" if is_array(value) else "pass one of its items"
+            scope.fail(node, f"{what} is a number, got {describe(value)}", advice)
+        kind = scope.number(node, value).type.dtype.kind
+        if _KINDS.index(kind.replace("u", "i")) > _KINDS.index(element.kind.replace("u", "i")):
+            name = getattr(annotation, "__name__", annotation)
+            advice = f"convert it: {name}(x)" if kind != "c" else "take its .real, .imag or abs()"
+            scope.fail(node, f"{what} is annotated {name}, got {describe(value)}", advice)
+        return scope.coerce(node, value, ScalarType(element, is_weak(annotation)))
+    return value
+
+
+def _has_default(kind: type, parameters: Any, name: str) -> bool:
+    """Whether a field's default is a value in the class, not one that Python makes anew."""
+    if dataclasses.is_dataclass(kind):
+        field = next(f for f in dataclasses.fields(kind) if f.name == name)
+        return field.init and field.default_factory is dataclasses.MISSING
+    return name in parameters
+
+
+def _element_type(annotation: Any) -> DType | None:
+    """The dtype that an annotation names: a dtype, a scalar type of NumPy, a number type of Python; else None."""
+    number = any(annotation is kind for kind in (bool, int, float, complex))
+    return asdtype(annotation) if number else named_dtype(annotation)
+
+
+def is_weak(kind: Any) -> bool:
+    """Python's int, float and complex; by identity, since NumPy's dtypes equal them."""
+    return any(kind is weak for weak in (int, float, complex))

@@ -1,0 +1,235 @@
+"""The state of type inference: `Scope` for one function, `Instances` for the functions of one kernel, and the
+table of rules. A rule infers one type of `ast` node; the modules `infer_*` register theirs with `@rule`."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import types as python_types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from ..dtypes import PYTHON_KIND, bool_, int64, uint64
+from .aggregates import Aggregate, is_aggregate, leaves
+from .aggregates import key as type_key
+from .infer_values import advice_for_captured, describe, is_array, join_types
+from .ir import (
+    INDEX,
+    WHOLE,
+    Const,
+    Convert,
+    Expr,
+    Function,
+    Loc,
+    ScalarType,
+    Slice,
+    Static,
+    Stmt,
+    TupleType,
+    Type,
+)
+from .parse import Capture, FunctionSource
+from .promotion import cast, constant
+
+_T = TypeVar("_T")
+_Rule = TypeVar("_Rule", bound=Callable[..., Any])
+
+# type of `ast` node → rule(scope, node), which returns the value of an expression, or the typed statements of a
+# statement or function
+RULES: dict[type[ast.AST], Callable[[Scope, Any], Any]] = {}
+
+
+def rule(kind: type[ast.AST]) -> Callable[[_Rule], _Rule]:
+    """Register the decorated function as the rule for nodes of this type."""
+
+    def register(function: _Rule) -> _Rule:
+        RULES[kind] = function
+        return function
+
+    return register
+
+
+class Instances:
+    """Functions of one kernel, one instance per function and argument types, and the Python values that they
+    captured."""
+
+    def __init__(self, wraparound: bool):
+        self.wraparound = wraparound
+        self.done: dict[Any, Function] = {}
+        self.active: list[FunctionSource] = []
+        self.symbols: set[str] = set()
+        self.captures: dict[tuple[int, Any], Capture] = {}
+        self.sources: dict[str, FunctionSource] = {}
+        self.results: dict[str, Any] = {}  # symbol → structure of the aggregate that it returns
+
+    def capture(self, owner: Any, name: Any, value: Any) -> None:
+        if _is_rebindable(value):
+            self.captures[id(owner), name] = Capture(owner, name, value)  # the capture keeps its owner alive
+
+    def function(
+        self, source: FunctionSource, params: tuple[tuple[str, Any], ...], is_kernel: bool = False
+    ) -> Function:
+        key = (source, tuple((name, type_key(p)) for name, p in params))
+        if key in self.done:
+            return self.done[key]
+        self.active.append(source)
+        symbol = self._symbol(source.name)
+        self.sources[symbol] = source
+        scope = Scope(self, source, dict(params), is_kernel)
+        body: tuple[Stmt, ...] = ()
+        while scope.changed:
+            body = scope.infer_again()
+        self.active.pop()
+        types, structure = scope.types, scope.structures.get("return")
+        flattened = [n for name, p in params for n, leaf in leaves(name, p) if not isinstance(leaf, Static)]
+        # a parameter that is assigned may have been widened
+        parameters = tuple((n, types[n]) for n in flattened)
+        returned = list(leaves("return", structure))
+        result = types.get("return")
+        if structure is not None:
+            self.results[symbol] = structure
+            result = TupleType(tuple(types[n] for n, x in returned if x is None))
+        not_local = {*flattened, "return", *(n for n, _ in returned)}
+        variables = tuple((n, t) for n, t in types.items() if n not in not_local)
+        function = Function(source.name, symbol, source.loc(source.node), parameters, variables, body, result)
+        if not is_kernel:
+            self.done[key] = function
+        return function
+
+    def _symbol(self, name: str) -> str:
+        symbol = base = name if name.isidentifier() else "function"
+        while symbol in self.symbols:
+            symbol = f"{base}_{len(self.symbols)}"
+        self.symbols.add(symbol)
+        return symbol
+
+
+def _is_rebindable(value: Any) -> bool:
+    """Whether launches check that the name still stands for this: not for modules and functions of the language."""
+    return not isinstance(value, python_types.ModuleType) and not hasattr(value, "__pyarray_builtin__")
+
+
+@dataclass(eq=False)
+class Scope:
+    """The state of inference for one function, whose body is inferred until no type changes."""
+
+    instances: Instances
+    source: FunctionSource
+    params: dict[str, Any]
+    is_kernel: bool
+    types: dict[str, Type] = field(default_factory=dict)
+    declared: dict[str, ScalarType] = field(default_factory=dict)
+    structures: dict[str, Any] = field(default_factory=dict)  # of variables that are aggregates
+    changed: bool = True  # another pass is needed
+    assigned: set[str] = field(default_factory=set)  # names that have a value here
+    temporary_count: int = 0
+    parallel_loops: int = 0
+    before_parallel: set[str] | None = None  # names assigned before the parallel loop, while in one
+    loop_depth: int = 0
+    branch_depth: int = 0
+
+    def infer_again(self) -> tuple[Stmt, ...]:
+        """The body by one pass, with the types from the pass before."""
+        self.changed, self.temporary_count, self.parallel_loops = False, 0, 0
+        self.assigned = {name for name, p in self.params.items() if not isinstance(p, Static)}
+        for name in [n for n in self.types if n.startswith(".")]:
+            del self.types[name]  # temporaries are numbered anew
+        for name, p in self.params.items():
+            for path, leaf in leaves(name, p):
+                if not isinstance(leaf, Static):
+                    self.types.setdefault(path, leaf)
+                    self.assigned.add(path)
+        body: tuple[Stmt, ...] = self.infer(self.source.node)
+        return body
+
+    def infer(self, node: ast.AST) -> Any:
+        """The value of an expression, or the typed statements of a statement or function, by its rule."""
+        if type(node) not in RULES:
+            self.fail(node, f"{type(node).__name__} is not part of the kernel language")
+        return RULES[type(node)](self, node)
+
+    def loc(self, node: ast.AST | Loc) -> Loc:
+        return node if isinstance(node, Loc) else self.source.loc(node)
+
+    def fail(self, where: ast.AST | Loc, what: str, instead: str = "") -> NoReturn:
+        self.source.fail(where, what, instead)
+
+    def apply(self, where: ast.AST | Loc, function: Callable[..., _T], *args: Any) -> _T:
+        """`function(*args)`, whose `TypeError` becomes a `CompileError` at this location."""
+        try:
+            return function(*args)
+        except TypeError as error:
+            self.fail(where, str(error))
+
+    # ---- conversions
+
+    def number(self, where: ast.AST, value: Any) -> Expr:
+        if isinstance(getattr(value, "type", None), ScalarType):
+            return value
+        advice = "index it: v[i]" if is_array(value) else advice_for_captured(value)
+        if isinstance(getattr(value, "type", None), TupleType):
+            advice = "assign it first: a, b = ..."
+        elif is_aggregate(value):
+            advice = "take one of its items or fields"
+        self.fail(where, f"expected a number, got {describe(value)}", advice)
+
+    def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> Expr:
+        """An int64. A uint64 from 2**63 on wraps, which makes a negative of it, or saturates."""
+        value = self.number(where, value)
+        if value.type.dtype.kind not in "iu":
+            what = f"{what} must be an integer, got {describe(value)}"
+            self.fail(where, what, "convert it with int(...)")
+        if saturating and value.type.dtype is uint64 and not isinstance(value, Const):
+            return Convert(value.loc, INDEX, value, "saturate")
+        return self.apply(where, cast, value, int64, True)
+
+    def truth(self, where: ast.AST, value: Any) -> Expr:
+        return cast(self.number(where, value), bool_)
+
+    def coerce(self, where: ast.AST, value: Expr, kind: Type) -> Expr:
+        """`value` as a variable of type `kind` holds it."""
+        if isinstance(kind, ScalarType):
+            if value.type.dtype.kind == "c" and kind.dtype.kind not in "cb":
+                what = f"a {value.type} can't become a {kind}"
+                self.fail(where, what, "take its .real, .imag or abs()")
+            return self.apply(where, cast, value, kind.dtype, kind.weak)
+        assert not isinstance(kind, TupleType)
+        return value if value.type == kind else Slice(value.loc, kind, value, (WHOLE,) * kind.ndim)
+
+    def from_python(self, node: ast.AST, value: Any) -> Any:
+        """A Python object as a value of the language."""
+        if isinstance(value, np.bool_):
+            value = bool(value)
+        elif isinstance(value, enum.Enum) and isinstance(value, (int, float)):
+            value = value.value
+        if type(value) in PYTHON_KIND or isinstance(value, np.generic):
+            return self.apply(node, constant, self.loc(node), value)
+        if type(value) is tuple:
+            return tuple(self.from_python(node, item) for item in value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            items = tuple(self.from_python(node, item) for item in value)
+            return Aggregate(type(value), tuple(value._fields), items)  # pyright: ignore
+        return Static(value)
+
+    # ---- variables
+
+    def set_type(self, where: ast.AST, name: str, new: Type) -> Type:
+        """Join `new` into the variable's type."""
+        old = self.types.get(name)
+        try:
+            declared = self.declared.get(name)
+            if declared is not None and not isinstance(new, ScalarType):
+                join_types(declared, new)
+            joined = declared or (new if old is None else join_types(old, new))
+        except TypeError as error:
+            what = "this function" if name == "return" else repr(name)
+            verb = "returns" if name == "return" else "is"
+            detail = f": {error}" if isinstance(new, ScalarType) and isinstance(old, ScalarType) else ""
+            self.fail(where, f"{what} {verb} a {old} and here a {new}{detail}", "use another name")
+        if joined != old:
+            self.types[name] = joined
+            self.changed = True
+        return joined

@@ -1,0 +1,80 @@
+"""Values during type inference: a node of the typed tree, an aggregate of values, or a `Static` (a Python object
+that is known when the kernel is compiled). What they are called in messages, and the types that they share."""
+
+from __future__ import annotations
+
+import types as python_types
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..dtypes import named_dtype
+from .aggregates import Aggregate, UnreadableField
+from .ir import ArrayType, Expr, ScalarType, Static, Type
+from .promotion import join
+
+_PASS_IT = "arrays are not captured: pass it as a parameter"
+_PASS_LIST = "pass it as an array, pa.asarray(...); numbers that never change may be a tuple, or lst[0]"
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """`v.subview`, `v.reshape` or `v.ravel` of an array, or `x.view` of a number, before its call."""
+
+    owner: Expr
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False)
+class BoundFunction:
+    """A `@pa.func` of a class, before its call on an object."""
+
+    function: Any
+    owner: Aggregate
+
+
+def is_array(value: Any) -> bool:
+    return isinstance(getattr(value, "type", None), ArrayType)
+
+
+def describe(value: Any) -> str:
+    if isinstance(value, Static):
+        if _is_foreign_array(value):
+            return "an array of Python's"
+        if isinstance(value.value, python_types.ModuleType):
+            return f"the module {value.value.__name__}"
+        if (dtype := named_dtype(value.value)) is not None:
+            return f"the dtype {dtype}"
+        what = "a Python object" if isinstance(value.value, UnreadableField) else "the Python object"
+        return f"{what} {value.value!r}"
+    if isinstance(value, Aggregate):
+        return f"a {value.kind.__name__}"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    return "nothing" if value.type is None else f"a {value.type}"
+
+
+def join_types(a: Type, b: Type) -> Type:
+    """Type of a variable that is both. Raises `TypeError` where there is none."""
+    if a == b:
+        return a
+    if isinstance(a, ScalarType) and isinstance(b, ScalarType):
+        return join(a, b)
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and replace(a, strided=b.strided) == b:
+        return replace(a, strided=a.strided or b.strided)
+    raise TypeError(f"a {a} and a {b} have no common type")
+
+
+def advice_for_captured(value: Any) -> str:
+    """How a captured array or list gets into a kernel; "" for other values."""
+    if isinstance(value, Static) and type(value.value) is list:
+        return _PASS_LIST
+    return _PASS_IT if _is_foreign_array(value) else ""
+
+
+def _is_foreign_array(value: Any) -> bool:
+    """Whether it is a captured array."""
+    found = value.value if isinstance(value, Static) else None
+    return not isinstance(found, type) and hasattr(found, "__dlpack__")
