@@ -68,13 +68,15 @@ class Program:
                 answer = shown(error) if error is not None else repr(value)
                 if error is None and value is None:
                     answer = printed.getvalue()[before:].strip()
-                assert answer == wanted or (wanted.endswith("…") and answer.startswith(wanted[:-1]))
+                same = answer == wanted or (wanted.endswith("…") and answer.startswith(wanted[:-1]))
+                assert same, f"{self.path.name}: {ast.unparse(statement)} gave\n{answer}, not\n{wanted}"
             elif error is not None:
                 if stated is None or statement is not tree.body[-1]:
                     raise error
                 print(shown(error), file=printed)
         if stated is not None:
-            assert printed.getvalue().rstrip() == stated.rstrip()
+            found = printed.getvalue().rstrip()
+            assert found == stated.rstrip(), f"{self.path.name} printed\n{found}\nand not\n{stated}"
 
     def outcome(self, statement):
         """Value and exception of one statement."""
