@@ -6,16 +6,16 @@ and no torch.
 """
 
 import importlib as _importlib
+import os as _os
 import typing as _typing
 
 from . import cuda_interface as _cuda_interface
+from . import debug as _debug  # noqa: F401  (before the function of that name)
 from . import fft as fft
 from . import keywords as _keywords
 from . import lib as lib
 from . import linalg as linalg
-from . import random as random
 from . import special as special
-from . import testing as testing
 from .api.core import missing_names as _absent
 from .api.methods import functions as _methods
 from .api.methods import numpy_names as _numpy_names
@@ -66,12 +66,6 @@ from .array_convert import array as array
 from .array_convert import asnumpy as asnumpy
 from .array_hooks import operations as _operations
 from .buffer_view import BufferView as BufferView
-from .debug.cost_analysis import cost_analysis as cost_analysis
-from .debug.dump import dump as dump
-from .debug.environment import show_config as show_config
-from .debug.load import load_dump as load_dump
-from .debug.tags import dump_tag as dump_tag
-from .debug.trace import trace as trace
 from .driver.base import Device as Device
 from .driver.base import get_device as get_device
 from .driver.default_device import default_device as default_device
@@ -86,8 +80,6 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
-from .fusion.fuse import *  # noqa: F403
-from .fusion.fused_gemm import *  # noqa: F403
 from .interop import libraries as _libraries
 from .jit.foreign_arrays import transfer_info as transfer_info
 from .jit.kernel import func as func
@@ -95,10 +87,6 @@ from .jit.kernel import kernel as kernel
 from .jit.kernel_registry import cache_info as cache_info
 from .jit.launch_state import debug as debug  # after the imports of the folder of that name
 from .jit.saved import load_kernel as load_kernel
-from .kernels.cpp.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
-from .kernels.cpp.raw_kernel import RawKernel as RawKernel
-from .kernels.cpp.raw_kernel import RawModule as RawModule
-from .kernels.cpp.reduction_kernel import ReductionKernel as ReductionKernel
 from .kernels.elementwise import elementwise as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and
@@ -113,12 +101,19 @@ from .lang.markers import ndrange as ndrange
 from .lang.markers import unordered as unordered
 from .memory.usage import MemoryPool as MemoryPool
 from .memory.usage import get_default_memory_pool as get_default_memory_pool
-from .tune.autotune import autotune as autotune
-from .tune.config import Config as Config
-from .tune.time_model import TimeModel as TimeModel
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
+    from . import random as random
+    from . import testing as testing
     from . import torch as torch
+    from .debug.cost_analysis import cost_analysis as cost_analysis
+    from .debug.dump import dump as dump
+    from .debug.environment import show_config as show_config
+    from .debug.load import load_dump as load_dump
+    from .debug.tags import dump_tag as dump_tag
+    from .debug.trace import trace as trace
+    from .fusion.fuse import fuse as fuse
+    from .fusion.fused_gemm import gemm as gemm
     from .kernel_types import In as In
     from .kernel_types import InOut as InOut
     from .kernel_types import Out as Out
@@ -139,6 +134,13 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .kernel_types import uint16 as uint16
     from .kernel_types import uint32 as uint32
     from .kernel_types import uint64 as uint64
+    from .kernels.cpp.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
+    from .kernels.cpp.raw_kernel import RawKernel as RawKernel
+    from .kernels.cpp.raw_kernel import RawModule as RawModule
+    from .kernels.cpp.reduction_kernel import ReductionKernel as ReductionKernel
+    from .tune.autotune import autotune as autotune
+    from .tune.config import Config as Config
+    from .tune.time_model import TimeModel as TimeModel
 else:
     from ml_dtypes import bfloat16 as bfloat16
     from numpy import bool_ as bool  # noqa: F401  (the standard's name)
@@ -165,24 +167,52 @@ else:
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
+# What is imported when it is first used, and the module that has it: importing pyarray is quick.
+_LAZY = {
+    "cost_analysis": "debug.cost_analysis",
+    "dump": "debug.dump",
+    "show_config": "debug.environment",
+    "load_dump": "debug.load",
+    "dump_tag": "debug.tags",
+    "trace": "debug.trace",
+    "fuse": "fusion.fuse",
+    "gemm": "fusion.fused_gemm",
+    "ElementwiseKernel": "kernels.cpp.elementwise_kernel",
+    "RawKernel": "kernels.cpp.raw_kernel",
+    "RawModule": "kernels.cpp.raw_kernel",
+    "ReductionKernel": "kernels.cpp.reduction_kernel",
+    "autotune": "tune.autotune",
+    "Config": "tune.config",
+    "TimeModel": "tune.time_model",
+}
+_LAZY_MODULES = ("random", "testing", "torch")
+
 _operators.install()
 _methods.install()
-for _module in (globals(), linalg.__dict__, fft.__dict__, random.__dict__, special.__dict__):
+for _module in (globals(), linalg.__dict__, fft.__dict__, special.__dict__):
     _keywords.install(_module)
-for _public in (linalg, fft, random, special, lib, lib.stride_tricks, testing):
+for _public in (linalg, fft, special, lib, lib.stride_tricks):
     _absent.list_public(_public)
-_keywords.install_methods(random.Generator)
-_keywords.install_methods(random.RandomState)
 _numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
 _operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )
 _libraries.install()
+if _os.environ.get("PYARRAY_DUMP_ARGS"):
+    _importlib.import_module(".debug.dump", __name__)  # the dump begins with the first launch
 
 if not _typing.TYPE_CHECKING:  # which would take any name for one of the package's
 
     def __getattr__(name: str) -> object:
-        if name == "torch":  # imported when it is asked for, since it imports torch
-            return _importlib.import_module(f"{__name__}.torch")
-        raise _absent.no_name(__name__, name)
+        if name in _LAZY_MODULES:
+            return _importlib.import_module(f".{name}", __name__)
+        if name not in _LAZY:
+            raise _absent.no_name(__name__, name)
+        value = getattr(_importlib.import_module(f".{_LAZY[name]}", __name__), name)
+        globals()[name] = value
+        _keywords.install(globals(), [name])
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LAZY, *_LAZY_MODULES})

@@ -161,9 +161,9 @@ def _checked(function: Callable[..., Any], skip: int) -> Callable[..., Any]:
     return call
 
 
-def install(namespace: dict[str, Any]) -> None:
-    """Put checked functions in the place of all public ones of a module."""
-    for name in namespace.get("__all__") or list(namespace):
+def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
+    """Replaces the public functions of a module, or those of these `names`, by checked ones."""
+    for name in names or namespace.get("__all__") or list(namespace):
         found = namespace[name]
         public = name[0] != "_" and isinstance(found, types.FunctionType) and not hasattr(found, CHECKED)
         # kernels know those of the language by themselves

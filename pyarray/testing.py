@@ -8,11 +8,13 @@ bfloat16 is compared as float32, which holds its values. What isn't an array goe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .api.core import missing_names
 from .array import ndarray
 from .array_convert import asnumpy
 from .dtypes import bfloat16
@@ -59,3 +61,5 @@ assert_array_almost_equal = _compared("assert_array_almost_equal")
 assert_array_equal = _compared("assert_array_equal")
 assert_array_less = _compared("assert_array_less")
 assert_equal = _compared("assert_equal")
+
+missing_names.list_public(sys.modules[__name__])

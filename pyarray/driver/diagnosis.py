@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
@@ -191,6 +190,8 @@ def _libraries(needs: Needs) -> Part:
 
 
 def _installed(package: str) -> str | None:
+    import importlib.metadata  # which takes long to import, and is rarely needed
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

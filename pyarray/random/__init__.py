@@ -11,6 +11,11 @@ as arrays are multiplied and added as operators do.
 [3, 1, 2, 5, 6]
 """
 
+import sys as _sys
+
+from ..api.core import missing_names as _absent
+from ..keywords import install as _install
+from ..keywords import install_methods as _install_methods
 from .bit_generator import Philox4x3210
 from .generator import Generator, default_rng
 from .legacy import (
@@ -35,3 +40,8 @@ __all__ = [
     "permutation", "rand", "randint", "randn", "random", "random_sample", "seed", "shuffle",
     "standard_normal", "uniform",
 ]  # fmt: skip
+
+_install(globals())
+_install_methods(Generator)
+_install_methods(RandomState)
+_absent.list_public(_sys.modules[__name__])

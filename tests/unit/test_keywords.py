@@ -26,7 +26,7 @@ def keywords(function):
 def functions():
     """All public functions with keywords, but those of the kernel language."""
     for module in (pa, pa.linalg, pa.fft, pa.random):
-        for name in sorted(getattr(module, "__all__", vars(module))):
+        for name in sorted(getattr(module, "__all__", dir(module))):
             found = getattr(module, name)
             public = not name.startswith("_") and isinstance(found, types.FunctionType)
             ours = public and f"{found.__module__}.".startswith("pyarray.")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -116,6 +115,8 @@ VENDORS = {
 @functools.cache
 def package(kind: str) -> tuple[str, str]:
     """Name and version of the bindings' package; the version is "" where that isn't installed."""
+    import importlib.metadata  # which takes long to import, and is needed for GPUs alone
+
     name = VENDORS[kind].package.partition("[")[0]
     try:
         return name, importlib.metadata.version(name)
