@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import pyarray as pa
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pyarray"
 
@@ -120,8 +122,22 @@ def test_importing_loads_no_gpu_package_no_torch_and_starts_no_compiler():
         "import pyarray\n"
         "heavy = {'torch', 'dask', 'cuda', 'hip', 'rocm', 'matplotlib', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
+        "late = ('fusion', 'debug.', 'kernels.cpp', 'random', 'tune.autotune', 'testing', 'torch')\n"
+        "loaded = [m for m in sys.modules if m.startswith(tuple(f'pyarray.{name}' for name in late))]\n"
+        "assert not loaded, loaded\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_names_that_are_imported_when_first_used_are_those_that_type_checkers_see():
+    """`_LAZY` and the imports under `TYPE_CHECKING` of the package say the same."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    block = next(n for n in tree.body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test))
+    imports = [n for n in block.body if isinstance(n, ast.ImportFrom) and n.module != "kernel_types"]
+    named = {a.name: n.module for n in imports if n.module for a in n.names}
+    assert named == pa._LAZY
+    assert {a.name for n in imports if not n.module for a in n.names} == set(pa._LAZY_MODULES)
+    assert all(name in dir(pa) and getattr(pa, name) is getattr(pa, name) for name in pa._LAZY)
 
 
 def test_arrays_work_without_a_compiler_and_the_first_kernel_says_what_to_do(tmp_path):
