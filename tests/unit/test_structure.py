@@ -1,6 +1,7 @@
 """The house keeps its order: who may import whom, how long files and functions get, what importing costs."""
 
 import ast
+import graphlib
 import importlib
 import subprocess
 import sys
@@ -83,6 +84,44 @@ def test_no_hidden_imports(path):
         assert not hidden or str(path.relative_to(PACKAGE)) in HIDDEN_IMPORTS_ALLOWED, (
             f"{path}:{line} hides its import of {target}"
         )
+
+
+# Only type checkers follow these: arrays have methods from array_views, and slices that are BufferViews.
+TYPES_ALONE = {
+    ("pyarray.array", "pyarray.buffer_view"),
+    ("pyarray.array_views", "pyarray.array"),
+    ("pyarray.driver.failure_records", "pyarray.driver.gpu"),
+    ("pyarray.driver.staging", "pyarray.driver.gpu"),
+    ("pyarray.kernels.sort.sort_cpu", "pyarray.kernels.sort.sort"),
+    ("pyarray.kernels.sort.sort_gpu", "pyarray.kernels.sort.sort"),
+}
+
+
+def module_name(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def modules_imported(path):
+    """Modules of this package that a file names in imports, those for type checkers too."""
+    modules = {module_name(p) for p in FILES}
+    package = [*path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & modules
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *filter(None, [node.module])])
+            names = {f"{source}.{alias.name}" for alias in node.names}
+            yield from (names & modules) or ({source} & modules)
+
+
+def test_no_circle_of_imports():
+    """Files that import each other can't be read one after the other. `CycleError` names them."""
+    graph = {}
+    for path in FILES:
+        name = module_name(path)
+        graph[name] = {m for m in modules_imported(path) if m != name and (name, m) not in TYPES_ALONE}
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
