@@ -25,7 +25,7 @@ from ..driver.base import Device
 from ..driver.kernel_step import format_steps, parse_steps
 from ..dtypes import BY_NAME, DType, named_dtype
 from ..errors import DeviceError
-from ..lang.emit_views import fields
+from ..lang.emit_views import struct_fields
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.pipeline import Program
 from . import compile as compiler
@@ -139,7 +139,7 @@ def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, A
 def _slots(kind: Any, checked: bool) -> list[str]:
     """Names of a parameter's slots: each has 8 bytes, and all parameters' stand in order."""
     if isinstance(kind, ArrayType):
-        return [name for _, name in fields(kind, checked)]
+        return [name for _, name in struct_fields(kind, checked)]
     return ["re", "im"] if kind.dtype.kind == "c" else ["value"]
 
 

@@ -1,1 +1,1 @@
-"""The kernel language: text in, text out. No device and no array is known here."""
+"""The kernel language, from Python functions to C text. Knows neither devices nor arrays."""

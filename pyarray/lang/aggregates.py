@@ -1,8 +1,7 @@
-"""Values of several parts: tuples, named tuples, dataclasses, objects. Their leaves are numbers, arrays and
-`Static`s, and each leaf is a variable or a parameter of its own, called by its path: `p.inner.v`, `t[0]`.
+"""Aggregates: tuples, named tuples, dataclasses and objects as values and types of kernels.
 
-The same structure stands for a value (its leaves are expressions) and for the type of one (types).
-"""
+Their leaves are numbers, arrays and `Static`s. Each leaf is a variable or a parameter of its own, named by
+its path: `p.inner.v`, `t[0]`. The same structure holds the leaves of a value (expressions) or of a type."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Debug mode: numbers every access that isn't proven to be inside, and keeps the table that turns numbers
-into words.
+"""Debug mode: numbers each access that may be out of bounds, and keeps the table of these sites.
 
-The check itself stands inside the access that `emit` writes. What is proven is `prove`'s business; what can
-be tested for many accesses at once, `hoist`'s.
-"""
+The check itself is part of the emitted access. `bounds_elimination` proves accesses; `hoisted_checks` tests
+many accesses at once."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
 
-from .bounds_elimination import proven
-from .directions import result_roots, root, view_roots
+from .bounds_elimination import proven_sites
+from .directions import bases_of, result_bases, view_bases
 from .ir import (
     ArrayType,
     Atomic,
@@ -55,36 +53,38 @@ class Site:
     unsigned: bool = False
 
 
-def check(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
+def insert_checks(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
     """The tree with `site` set on each call, and on each access and on what is tested of each loop if it
     isn't proven, and the sites by number."""
     sites: list[Site] = []
-    by_symbol, results = {f.symbol: f for f in tree.functions}, result_roots(tree)
+    by_symbol, results = {f.symbol: f for f in tree.functions}, result_bases(tree)
     functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
     numbered = Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
-    return _without(numbered, sites, proven(numbered))
+    return _drop_proven(numbered, sites, proven_sites(numbered))
 
 
-def _without(tree: Tree, sites: list[Site], proven: frozenset[int]) -> tuple[Tree, tuple[Site, ...]]:
+def _drop_proven(
+    tree: Tree, sites: list[Site], proven_sites: frozenset[int]
+) -> tuple[Tree, tuple[Site, ...]]:
     """The tree without the proven sites, the others numbered anew."""
-    kept: list[Site] = []
+    remaining: list[Site] = []
 
     def change(node: Any) -> Any:
         old = getattr(node, "site", None)
         if old is None:
             return node
-        if old in proven:
+        if old in proven_sites:
             return replace(node, site=None)
-        new = len(kept)
-        kept.extend(sites[old : old + _count(node)])
+        new = len(remaining)
+        remaining.extend(sites[old : old + _site_count(node)])
         return replace(node, site=new)
 
     functions = tuple(replace(f, body=tuple(rewrite(s, change) for s in f.body)) for f in tree.functions)
     body = tuple(rewrite(s, change) for s in tree.kernel.body)
-    return Tree(replace(tree.kernel, body=body), functions), tuple(kept)
+    return Tree(replace(tree.kernel, body=body), functions), tuple(remaining)
 
 
-def _count(node: Any) -> int:
+def _site_count(node: Any) -> int:
     """How many sites it has: one for each axis that is tested."""
     if isinstance(node, (Load, Store, Atomic)):
         return len(node.index)
@@ -94,7 +94,7 @@ def _count(node: Any) -> int:
 def _numbered(
     function: Function, functions: dict[str, Function], results: dict[str, frozenset[int]], sites: list[Site]
 ) -> Function:
-    roots = view_roots(function, results)
+    roots = view_bases(function, results)
     launched = {found.loop for found in extents(function)}
 
     def view_of(array: Any) -> str | None:
@@ -110,12 +110,12 @@ def _numbered(
         return "" if array.name.startswith(".") else array.name
 
     def names_of(array: Any) -> tuple[str, ...]:
-        return tuple(sorted(root(array, roots, results)))
+        return tuple(sorted(bases_of(array, roots, results)))
 
     def number(node: Any, kind: str, index: tuple[Any, ...] = (None,)) -> int:
         first, array, view = len(sites), names_of(node.array), view_of(node.array)
-        for axis, given in enumerate(index):
-            unsigned = isinstance(given, Cast) and given.a.type.dtype.name == "uint64"
+        for axis, part in enumerate(index):
+            unsigned = isinstance(part, Cast) and part.a.type.dtype.name == "uint64"
             ndim = node.array.type.ndim
             sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
         return first
@@ -130,7 +130,7 @@ def _numbered(
         if isinstance(node, Reshape):
             return replace(node, site=number(node, "shape"))
         if isinstance(node, For):
-            kind = _tested(node, launched)
+            kind = _loop_check(node, launched)
             if kind is None:
                 return node
             sites.append(Site(kind, node.loc, function.name))
@@ -148,7 +148,7 @@ def _numbered(
     return replace(function, body=tuple(rewrite(s, change) for s in function.body))
 
 
-def _tested(node: For, launched: set[int]) -> str | None:
+def _loop_check(node: For, launched: set[int]) -> str | None:
     """What is tested of a loop; the launch tests the sizes of the loops `launched`."""
     if len(node.ranges) != 1:  # several have no steps
         return None if node.loop is None or node.loop in launched else "sizes"

@@ -1,10 +1,8 @@
-"""The functions that kernels know: one row each.
+"""The builtin functions of the kernel language, a table row each.
 
-A row names the function, how many arguments it takes, over which kinds of element types it is defined, and
-what it returns. Its C name is `pa_<name>_<suffix>` of the domain type (csrc/device). Half types are computed
-in float32 and rounded. Where an argument is of a kind outside the domain, it is lifted: bool → int8, integer
-→ float64.
-"""
+A row has the function's name, its number of arguments, the kinds of element types it takes, and what it
+returns. Its C name is `pa_<name>_<suffix>` of the domain type (csrc/device). Half types are computed in
+float32 and rounded. An argument of a kind outside the domain is promoted: bool → int8, integer → float64."""
 
 from __future__ import annotations
 

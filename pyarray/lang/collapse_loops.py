@@ -1,24 +1,24 @@
-"""Unordered loops that are all that another one's body consists of: one loop over the product."""
+"""Loop collapse: directly nested unordered loops as one loop over the product of their ranges."""
 
 from __future__ import annotations
 
 from .ir import For, Invoke, Load, Local, Stmt, assigned, walk
 
 
-def nest(loop: For) -> tuple[For, ...]:
+def loop_nest(loop: For) -> tuple[For, ...]:
     """An unordered loop and those in it, outermost first, down to the first body that is more."""
     found = [loop]
-    while loop.unordered and (inner := alone(found[-1].body)) is not None:
+    while loop.unordered and (inner := sole_inner_loop(found[-1].body)) is not None:
         found.append(inner)
     return tuple(found)
 
 
-def alone(body: tuple[Stmt, ...]) -> For | None:
+def sole_inner_loop(body: tuple[Stmt, ...]) -> For | None:
     """The unordered loop that a body consists of."""
     return body[0] if len(body) == 1 and isinstance(body[0], For) and body[0].unordered else None
 
 
-def is_product(loops: tuple[For, ...]) -> bool:
+def is_collapsible(loops: tuple[For, ...]) -> bool:
     """Whether the bounds of all loops of a nest are the same throughout."""
     changing = {v for s in loops for v in s.variables} | assigned(*loops[-1].body)
     bounds = [x for s in loops for r in s.ranges for x in (r.start, r.stop) if x is not None]

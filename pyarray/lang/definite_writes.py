@@ -1,9 +1,8 @@
-"""Which array parameters a function is sure to write wholly, and which it may read before it has.
+"""Definite-write analysis: which array parameters a function writes wholly, and which it may read before that.
 
-What is written is kept as patterns: `m[i, *]` says that the elements of row `i` are written. A loop that runs
-over all of an axis turns its variable into `*`. Branches keep what both write. What this can't follow counts
-as not written, or as read.
-"""
+Writes are kept as patterns: `m[i, *]` means that all elements of row `i` are written. A loop over all of an
+axis turns its variable into `*`. Of the branches of an `if`, what both write counts. What the analysis can't
+follow counts as not written, or as read."""
 
 from __future__ import annotations
 
@@ -54,36 +53,36 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Coverage:
-    """Of one function: `written` in terms of its parameters, and parameters that may be read `early`."""
+class DefiniteWrites:
+    """Of one function: `written` in terms of its parameters, and those that it may read before it wrote them."""
 
     params: tuple[str, ...]
     written: frozenset[tuple[str, Index]]
-    early: frozenset[str]
+    read_early: frozenset[str]
 
-    def whole(self, name: str) -> bool:
+    def writes_all(self, name: str) -> bool:
         return any(n == name and all(i == ALL for i in index) for n, index in self.written)
 
 
-def coverage(
-    function: Function, callees: dict[str, Coverage], roots: Callable[[Any], Iterable[str]]
-) -> Coverage:
-    """`callees` by symbol; `roots(expr)` gives the parameters that an array may be a view of."""
-    walker = _Walker(function, callees, roots)
-    end = walker.block(function.body, set())
-    ends = [*walker.returns, *([end] if end is not None else [])]
+def definite_writes(
+    function: Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
+) -> DefiniteWrites:
+    """`callees` by symbol; `bases(expr)` gives the parameters that an array may be a view of."""
+    analysis = _Analysis(function, callees, bases)
+    end = analysis.block(function.body, set())
+    ends = [*analysis.returns, *([end] if end is not None else [])]
     written = frozenset(set.intersection(*ends)) if ends else frozenset()
-    return Coverage(tuple(n for n, _ in function.params), written, frozenset(walker.early))
+    return DefiniteWrites(tuple(n for n, _ in function.params), written, frozenset(analysis.read_early))
 
 
-class _Walker:
+class _Analysis:
     def __init__(
-        self, function: Function, callees: dict[str, Coverage], roots: Callable[[Any], Iterable[str]]
+        self, function: Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
     ):
-        self.callees, self.roots = callees, roots
-        self.early: set[str] = set()
+        self.callees, self.bases = callees, bases
+        self.read_early: set[str] = set()
         self.returns: list[State] = []
-        self.leaving: list[tuple[list[State], list[State]]] = []  # per loop: states at break, at continue
+        self.loop_exits: list[tuple[list[State], list[State]]] = []  # per loop: states at break, at continue
         nodes = [n for s in function.body for n in walk(s)]
         sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
         self.values = {n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and sets[n.name] == 1}
@@ -92,46 +91,46 @@ class _Walker:
 
     # ---- arrays and indices
 
-    def place(self, array: Any) -> tuple[str, Index] | None:
+    def base_index(self, array: Any) -> tuple[str, Index] | None:
         """The parameter that the array is a view of, and per axis of it what is fixed and what is whole."""
         if isinstance(array, Local):
             value = self.values.get(array.name)
             if value is not None:
-                return self.place(value)
+                return self.base_index(value)
             if array.name not in self.fixed:
                 return None
             return array.name, tuple(Axis(k) for k in range(array.type.ndim))
-        if not isinstance(array, Slice) or array.turned:
+        if not isinstance(array, Slice) or array.transposed:
             return None
-        base = self.place(array.array)
+        base = self.base_index(array.array)
         if base is None:
             return None
         items: list[Any] = []
         for part in array.parts:
             whole = isinstance(part, Range) and part.start is part.stop is part.step is None
             items.append(Axis(sum(isinstance(i, Axis) for i in items)) if whole else self.index(part))
-        return _within(base, items)
+        return _compose(base, items)
 
     def index(self, part: Any) -> Any:
-        """A variable that stands for one value at a time, or a number; None for others."""
+        """A variable that is never reassigned, or a number; None for others."""
         if isinstance(part, Local) and part.name in self.fixed:
             return part.name
         return part.value if isinstance(part, Const) and part.value >= 0 else None
 
     def element(self, array: Any, index: Iterable[Any]) -> tuple[str, Index] | None:
-        base = self.place(array)
-        return None if base is None else _within(base, [self.index(i) for i in index])
+        base = self.base_index(array)
+        return None if base is None else _compose(base, [self.index(i) for i in index])
 
-    def axes(self, reach: Range) -> set[tuple[str, int]]:
+    def axes(self, range_: Range) -> set[tuple[str, int]]:
         """Axes that the range runs over, all of them."""
-        stop, first, step = reach.stop, reach.start, reach.step
+        stop, first, step = range_.stop, range_.start, range_.step
         if isinstance(stop, Local):
             stop = self.values.get(stop.name)
         zero = first is None or (isinstance(first, Const) and first.value == 0)
         one = step is None or (isinstance(step, Const) and step.value == 1)
         if not isinstance(stop, Size) or not zero or not one:
             return set()
-        found = self.place(stop.array)
+        found = self.base_index(stop.array)
         return (
             set()
             if found is None
@@ -142,10 +141,10 @@ class _Walker:
 
     def read(self, array: Any, index: Iterable[Any], state: State) -> None:
         found = self.element(array, index)
-        for name in self.roots(array):
+        for name in self.bases(array):
             whole = any(n == name and all(i == ALL for i in at) for n, at in state)
             if not whole and (found is None or found not in state):
-                self.early.add(name)
+                self.read_early.add(name)
 
     def expr(self, node: Any, state: State) -> None:
         if isinstance(node, (Select, Logic)):
@@ -164,20 +163,20 @@ class _Walker:
     def call(self, node: Invoke, state: State) -> None:
         callee = self.callees[node.function]
         given = dict(zip(callee.params, node.args, strict=True))
-        for name in callee.early:
+        for name in callee.read_early:
             if isinstance(given[name].type, ArrayType):
                 self.read(given[name], [None] * given[name].type.ndim, state)
         for name, index in callee.written:
-            base = self.place(given[name])
+            base = self.base_index(given[name])
             here = [self.index(given[i]) if isinstance(i, str) and i != ALL else i for i in index]
-            found = None if base is None else _within(base, here)
+            found = None if base is None else _compose(base, here)
             if found is not None:
                 state.add(found)
 
     # ---- statements
 
     def block(self, statements: tuple[Stmt, ...], state: State) -> State | None:
-        """What is written after them, None where control doesn't come."""
+        """What is written after them; None if their end is never reached."""
         for s in statements:
             if isinstance(s, If):
                 self.expr(s.condition, state)
@@ -190,11 +189,11 @@ class _Walker:
                 state |= self.loop(s, state)
             elif isinstance(s, While):
                 self.expr(s.condition, state)
-                self.leaving.append(([], []))
+                self.loop_exits.append(([], []))
                 self.block(s.body, set(state))
-                self.leaving.pop()
+                self.loop_exits.pop()
             elif isinstance(s, (Break, Continue)):
-                self.leaving[-1][isinstance(s, Continue)].append(state)
+                self.loop_exits[-1][isinstance(s, Continue)].append(state)
                 return None
             else:
                 self.simple(s, state)
@@ -215,15 +214,15 @@ class _Walker:
             state.add(found)
 
     def loop(self, s: For, state: State) -> State:
-        for reach in s.ranges:
-            self.expr(reach, state)
-        self.leaving.append(([], []))
+        for range_ in s.ranges:
+            self.expr(range_, state)
+        self.loop_exits.append(([], []))
         end = self.block(s.body, set(state))
-        broken, continued = self.leaving.pop()
+        broken, continued = self.loop_exits.pop()
         ends = [*continued, *([end] if end is not None else [])]
         if broken or not ends:
             return set()
-        axes = [self.axes(reach) for reach in s.ranges]
+        axes = [self.axes(range_) for range_ in s.ranges]
         result: State = set()
         for name, index in set.intersection(*ends):
             where = [[k for k, i in enumerate(index) if i == v] for v in s.variables]
@@ -233,7 +232,7 @@ class _Walker:
         return result
 
 
-def _within(base: tuple[str, Index], items: list[Any]) -> tuple[str, Index] | None:
+def _compose(base: tuple[str, Index], items: list[Any]) -> tuple[str, Index] | None:
     """The index `items` of a view, in terms of the parameter; None where it isn't known."""
     name, outer = base
     found = tuple(items[i.number] if isinstance(i, Axis) else i for i in outer)

@@ -1,11 +1,10 @@
-"""Digits of a loop's variable: which `i // n` and `i % n` a loop can count instead of dividing.
+"""Delinearization: `i // n` and `i % n` of a loop's variable as digits that the loop counts.
 
-`i // n` and `i % n`, at any depth (`(i // n) % m`), are digits of `i` where the places at which they cut it
-divide each other: 1 | n | n * m. The loop then runs in rows of n iterations, in which only the last digit
-changes. Places that don't divide each other are several chains, which are counted side by side. Sizes stay
-symbols: places are products of numbers, parameters and sizes of arrays. This file reads the typed tree;
-`emit_digits` writes the rows, and the division where a place turns out not to be positive.
-"""
+`i // n` and `i % n`, at any depth (`(i // n) % m`), are digits of `i` if their cut points divide each other:
+1 | n | n * m. The loop then runs in rows of n iterations, in which only the last digit changes. Cut points
+that don't divide each other form several chains, which are counted side by side. Sizes stay symbolic: cut
+points are products of numbers, parameters and sizes of arrays. This pass reads the typed tree;
+`emit_delinearized` writes the rows, and the division in case a cut point isn't positive."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from .ir import (
 )
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
-_MASKED = 8  # iterations of a row from which on it is as fast as a mask
+_SHORTEST_ROW = 8  # iterations of a row from which on it is as fast as a mask
 _MOST_CHAINS = 4
 SEVERAL, CHANGING = "it divides a sum of several loop variables", "the divisor changes in the loop"
 INDIRECT, UNEVEN = "it divides something else than the variable", "the divisors don't divide each other"
@@ -48,10 +47,10 @@ class Product:
     def times(self, other: Product) -> Product:
         return Product(self.number * other.number, tuple(sorted((*self.symbols, *other.symbols))))
 
-    def over(self, other: Product) -> Product | None:
+    def divided_by(self, other: Product) -> Product | None:
         """The quotient; None unless it is a whole number for all values of the symbols.
 
-        >>> Product(12).over(Product(3)), Product(12).over(Product(5))
+        >>> Product(12).divided_by(Product(3)), Product(12).divided_by(Product(5))
         (Product(number=4, symbols=()), None)
         """
         left = list(self.symbols)
@@ -87,7 +86,7 @@ def chain(points: Iterable[Product]) -> tuple[Product, ...] | None:
     """
     found = sorted({ONE, *points}, key=lambda p: (len(p.symbols), p.number))
     pairs = itertools.pairwise(found)
-    return None if any(b.over(a) is None for a, b in pairs) else tuple(found)
+    return None if any(b.divided_by(a) is None for a, b in pairs) else tuple(found)
 
 
 def cut_points(extent: Product, points: Iterable[Product]) -> tuple[Product, ...] | None:
@@ -97,7 +96,7 @@ def cut_points(extent: Product, points: Iterable[Product]) -> tuple[Product, ...
     >>> [str(p) for p in cut_points(Product(12), [Product(3), Product(5)])]
     ['1', '3', '12']
     """
-    inner = {p for p in points if extent.over(p) is not None} - {ONE, extent}
+    inner = {p for p in points if extent.divided_by(p) is not None} - {ONE, extent}
     return chain((*inner, extent)) if inner else None
 
 
@@ -108,9 +107,9 @@ def reshape_groups(
     shape: Sequence[T],
     target: Sequence[T],
     product: Callable[[Sequence[T]], T],
-    over: Callable[[T, T], T | None],
+    divided_by: Callable[[T, T], T | None],
 ) -> list[tuple[slice, slice]]:
-    """Runs of axes with the same number of elements on both sides; the last one is what is left. `over` is a
+    """Runs of axes with the same number of elements on both sides; the last one is what is left. `divided_by` is a
     quotient, None where it isn't known to be a whole number.
 
     >>> import math
@@ -125,7 +124,7 @@ def reshape_groups(
         if left == right and (a > first_a or b > first_b):
             found.append((slice(first_a, a), slice(first_b, b)))
             first_a, first_b = a, b
-        elif a < len(shape) and (a == first_a or b >= len(target) or over(right, left) is not None):
+        elif a < len(shape) and (a == first_a or b >= len(target) or divided_by(right, left) is not None):
             a += 1
         elif b < len(target):
             b += 1
@@ -141,21 +140,21 @@ _Term = tuple[Product, Product | None]  # (variable % high) // low
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`chains` of places, from 1 on: those of each divide each other. `terms` are the expressions that are
-    digits: `(i % high) // low`, by the number of a chain and those of its places, where no `high` stands for
-    `i // low`. `symbols` are the expressions of the names. `whole`: the loop's range is a multiple of all
-    places for sure. `rest`: why others stay, if some do."""
+    """`chains` of cut points, from 1 on: those of each divide each other. `terms` are the expressions that are
+    digits: `(i % high) // low`, by the number of a chain and those of its cut points; no `high` stands for
+    `i // low`. `symbols` are the expressions of the names. `is_multiple`: the loop's range is certainly a
+    multiple of all cut points. `remaining`: why other divisions stay, if some do."""
 
     chains: tuple[tuple[Product, ...], ...]
     terms: dict[Any, tuple[int, int, int | None]]
     symbols: dict[str, Any]
-    whole: bool
-    rest: str | None
+    is_multiple: bool
+    remaining: str | None
 
 
 def find_split(loop: For, rows: bool = True) -> Split | str | None:
     """How the last variable of a loop is split; why it isn't; None where it isn't divided. `rows`: its
-    iterations are to be walked in rows."""
+    iterations are to run in rows."""
     found = _Terms(loop)
     found.block(loop.body)
     if not found.terms:
@@ -164,7 +163,7 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
         return reason
     chains = _chains(found.terms.values())
     if len(chains) > 1:  # one kind of short rows is enough
-        chains = [c for c in chains if c[1].symbols or c[1].number >= _MASKED]
+        chains = [c for c in chains if c[1].symbols or c[1].number >= _SHORTEST_ROW]
         if not chains or len(chains) > _MOST_CHAINS:
             return UNEVEN
     if not chains or _is_masked(chains[0]):
@@ -175,21 +174,21 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
         if (k := next(held, None)) is not None:
             terms[node] = k, chains[k].index(low), None if high is None else chains[k].index(high)
     stop = found.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
-    whole = stop is not None and all(_covers(stop, c) for c in chains)
-    return Split(tuple(chains), terms, found.symbols, whole, found.reason)
+    is_multiple = stop is not None and all(_covers(stop, c) for c in chains)
+    return Split(tuple(chains), terms, found.symbols, is_multiple, found.reason)
 
 
 def _chains(terms: Iterable[_Term]) -> list[tuple[Product, ...]]:
-    """The fewest chains, of those with a place above 1, that have all places of each term."""
+    """The fewest chains that have all cut points of each term, without those of 1 alone."""
     found: list[tuple[Product, ...]] = []
     for term in terms:
-        places = [p for p in term if p is not None]
+        cuts = [p for p in term if p is not None]
         for k, known in enumerate(found):
-            if (made := chain([*known, *places])) is not None:
+            if (made := chain([*known, *cuts])) is not None:
                 found[k] = made
                 break
         else:
-            made = chain(places)
+            made = chain(cuts)
             found += [made] if made is not None and len(made) > 1 else []
     return found
 
@@ -200,7 +199,7 @@ def _covers(extent: Product, points: tuple[Product, ...]) -> bool:
 
 
 def _without_rows(loop: For) -> str | None:
-    """Why a loop can't, or needn't, be walked in rows."""
+    """Why a loop can't, or needn't, run in rows."""
     if not unit_step(loop.ranges[-1]):
         return "the loop has a step"
     nodes = [n for s in loop.body for n in walk(s)]
@@ -209,7 +208,7 @@ def _without_rows(loop: For) -> str | None:
     return "a break leaves it" if any(isinstance(n, Break) for n in nodes) else None
 
 
-def counts(loop: For, blocks: bool) -> bool:
+def has_cheap_divisions(loop: For, blocks: bool) -> bool:
     """Whether divisions of the loop's last variable cost little. `blocks`: the iterations of a parallel loop
     come in blocks, not in threads of their own."""
     if loop.loop is not None and not blocks:
@@ -221,12 +220,14 @@ def counts(loop: For, blocks: bool) -> bool:
 
 def _is_masked(points: tuple[Product, ...]) -> bool:
     """Whether all of them are powers of two, which are shifts and masks: short rows would be slower."""
-    return points[1].number < _MASKED and all(not p.symbols and not p.number & (p.number - 1) for p in points)
+    return points[1].number < _SHORTEST_ROW and all(
+        not p.symbols and not p.number & (p.number - 1) for p in points
+    )
 
 
-def unit_step(reach: Range) -> bool:
+def unit_step(range_: Range) -> bool:
     """Whether each number of the range is one more than the last."""
-    return reach.step is None or (isinstance(reach.step, Const) and reach.step.value == 1)
+    return range_.step is None or (isinstance(range_.step, Const) and range_.step.value == 1)
 
 
 class Symbols:
@@ -276,27 +277,27 @@ class _Terms(Symbols):
         stores = [n.name for s in loop.body for n in walk(s) if isinstance(n, Assign)]
         self.once = {name for name in stores if stores.count(name) == 1}
         self.terms: dict[Any, _Term] = {}
-        self.known: dict[str, _Term] = {}
+        self.terms_by_name: dict[str, _Term] = {}
         self.reason: str | None = None
 
     def block(self, statements: Iterable[Any]) -> None:
         for s in statements:
             for node in _after_operands(s):
                 if isinstance(node, Binary) and node.op in ("floordiv", "mod") and _is_index(node):
-                    self.note(node)
+                    self.record(node)
             if isinstance(s, Assign) and s.name in self.once and (term := self.term(s.value)) is not None:
-                self.known[s.name] = term
+                self.terms_by_name[s.name] = term
 
-    def note(self, node: Binary) -> None:
+    def record(self, node: Binary) -> None:
         term = self.term(node)
         if term is not None:
             self.terms[node] = term
             return
         names = {n.name for n in walk(node.a) if isinstance(n, Local)}
-        if names & {*self.variables, *self.known}:
-            self.reason = self.why(node, names)
+        if names & {*self.variables, *self.terms_by_name}:
+            self.reason = self.reason_for(node, names)
 
-    def why(self, node: Binary, names: set[str]) -> str:
+    def reason_for(self, node: Binary, names: set[str]) -> str:
         if len(names & {*self.variables}) > 1:
             return SEVERAL
         if self.product(node.b) is None:
@@ -307,7 +308,7 @@ class _Terms(Symbols):
         """The expression as digits of the variable, or None."""
         e = _uncast(e)
         if isinstance(e, Local):
-            return (ONE, None) if e.name == self.variables[-1] else self.known.get(e.name)
+            return (ONE, None) if e.name == self.variables[-1] else self.terms_by_name.get(e.name)
         if not isinstance(e, Binary) or e.op not in ("floordiv", "mod") or not _is_index(e):
             return None
         above, by = self.term(e.a), self.product(e.b)
@@ -315,7 +316,7 @@ class _Terms(Symbols):
             return None
         low, high = above
         point = low.times(by)
-        if high is not None and high.over(point) is None:
+        if high is not None and high.divided_by(point) is None:
             return None
         return (point, high) if e.op == "floordiv" else (low, point)
 

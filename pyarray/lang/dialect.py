@@ -1,4 +1,4 @@
-"""What differs between targets, as records of strings. A target is data here, never a branch in `emit`."""
+"""What differs between targets, as records of text: `emit` has no branches on the target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
     and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
-    `lanes` stands before the loop over the accumulators of an unordered reduction; `streams` says that large
+    `lanes` stands before the loop over the accumulators of an unordered reduction; `nontemporal` says that large
     results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
     otherwise an iteration is a thread of a grid, and reductions are plain loops."""
 
@@ -21,7 +21,7 @@ class Dialect:
     start: str
     lanes: str
     entry: str
-    streams: bool = False
+    nontemporal: bool = False
     blocks: bool = False
 
 
@@ -46,7 +46,7 @@ static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)
 {{
     const {symbol}_env *env = (const {symbol}_env *)context;
-{choose}
+{calls}
 }}
 """,
     start="""\
@@ -68,7 +68,7 @@ __attribute__((visibility("default"))) void {symbol}(const void *memory, pa_runt
     {symbol}_env env;
 {body}}}
 """,
-    streams=True,
+    nontemporal=True,
     blocks=True,
 )
 

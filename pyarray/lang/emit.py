@@ -1,8 +1,7 @@
-"""Typed tree → C text: slots, environment, helper functions, parallel loops, the entry.
+"""C text of a whole program for CPUs: slots, environment, helper functions, parallel loops, the entry.
 
-The text holds no line or path of the user's file: those live in the site table, so that a cached artifact
-stays true when lines move.
-"""
+The text has no line or path of the user's file. Those are in the site table, so that a cached artifact stays
+right when lines move."""
 
 from __future__ import annotations
 
@@ -14,25 +13,25 @@ from ..driver.kernel_step import KernelStep
 from .dialect import Dialect
 from .directions import written
 from .emit_loop import (
-    bounds,
+    bound_fields,
+    bound_text,
+    collapsed_trip_count,
     declarations,
     environment,
     frames,
-    held,
     is_parallel,
-    length,
     noalias_params,
     outer_variables,
     parallel_loop,
-    product,
-    promised_factor,
     slots,
-    strided,
-    unpack,
+    strided_params,
+    trip_count,
+    trip_count_factor,
+    unpack_slot,
 )
 from .emit_noalias import noalias_test
-from .emit_statements import Code, cname, ctype, sites_of
-from .hoisted_checks import Hoist
+from .emit_statements import Emitter, cname, ctype, sites_of
+from .hoisted_checks import Hoisting
 from .ir import (
     Binary,
     Builtin,
@@ -81,19 +80,19 @@ def emit(
     tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the function to call, what became of divided loops)."""
-    code = Code(dialect, debug, specs)
+    code = Emitter(dialect, debug, specs)
     kernel = tree.kernel
     code.written = written(tree)
     symbol = "kernel_" + cname(kernel.symbol)[2:]
     functions = {f.symbol: f for f in tree.functions}
-    hoist = Hoist(tree) if debug else None
-    code.fails = may_fail(tree)
-    helpers = helper_functions(code, tree, hoist)
+    hoisted_checks = Hoisting(tree) if debug else None
+    code.may_fail = may_fail(tree)
+    helpers = helper_functions(code, tree, hoisted_checks)
     for _, kind in (*kernel.params, *kernel.variables):
-        code.use(kind)
+        code.declare(kind)
     outer = outer_variables(kernel)
     loops = "\n".join(
-        parallel_loop(code, kernel, s, symbol, outer, hoist)
+        parallel_loop(code, kernel, s, symbol, outer, hoisted_checks)
         for s in kernel.body
         if isinstance(s, For) and is_parallel(s)
     )
@@ -116,12 +115,12 @@ def may_fail(tree: Tree) -> bool:
     return any(getattr(n, "site", None) is not None for n in nodes)
 
 
-def helper_functions(code: Code, tree: Tree, hoist: Hoist | None) -> str:
+def helper_functions(code: Emitter, tree: Tree, hoisted_checks: Hoisting | None) -> str:
     """The functions that the kernel calls, callees first."""
-    return "\n".join(_function(code, f, hoist) for f in tree.functions)
+    return "\n".join(_function(code, f, hoisted_checks) for f in tree.functions)
 
 
-def assemble(code: Code, parts: list[str]) -> str:
+def assemble(code: Emitter, parts: list[str]) -> str:
     """The whole text: the headers that its functions come from, array structs, and `parts` in order."""
     body = "\n".join(part for part in ("".join(code.structs.values()), *parts) if part)
     includes = "".join(
@@ -132,11 +131,11 @@ def assemble(code: Code, parts: list[str]) -> str:
     return f"#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 
-def _function(code: Code, function: Function, hoist: Hoist | None) -> str:
-    code.hoisted = hoist.within[function.symbol] if hoist else frozenset()
+def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None) -> str:
+    code.hoisted = hoisted_checks.hoistable[function.symbol] if hoisted_checks else frozenset()
     code.sites = sites_of(function.body)
     for _, kind in (*function.params, *function.variables):
-        code.use(kind)
+        code.declare(kind)
     hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
     head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
@@ -147,7 +146,7 @@ def _function(code: Code, function: Function, hoist: Hoist | None) -> str:
 
 
 def _entry(
-    code: Code,
+    code: Emitter,
     kernel: Function,
     symbol: str,
     outer: tuple[tuple[str, Any], ...],
@@ -156,13 +155,13 @@ def _entry(
     """Unpacks the slots, runs the statements outside the loops, starts the loops."""
     code.hoisted = code.sites = frozenset()
     text = "    env.rt = rt;\n" + "".join(
-        unpack(cname(name), kind, code.debug) for name, kind in kernel.params
+        unpack_slot(cname(name), kind, code.debug) for name, kind in kernel.params
     )
     for name, kind in kernel.params:
-        text += "".join(f"    {s}\n" for s in code.promised(name, kind, f"env.{cname(name)}"))
+        text += "".join(f"    {s}\n" for s in code.assumptions(name, kind, f"env.{cname(name)}"))
     text += "".join(f"    {ctype(kind)} {cname(name)} = env.{cname(name)};\n" for name, kind in kernel.params)
     text += "".join(f"    (void){cname(name)};\n" for name, _ in kernel.params)
-    if dense := strided(kernel):
+    if dense := strided_params(kernel):
         tests = (f"{cname(n)}.s{k.ndim - 1} == (int64_t)sizeof({k.dtype.ctype})" for n, k in dense)
         text += f"    env.unit = {' && '.join(tests)};\n"
     if arrays := noalias_params(code, kernel):
@@ -181,15 +180,15 @@ def _entry(
         if isinstance(statement, For) and is_parallel(statement):
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
-            weight = cost(statement, functions, _trips(code, known))
-            text += _start(code, kernel, statement, symbol, copied, weight)
+            cost_text = cost(statement, functions, _trip_counts(code, known))
+            text += _start(code, kernel, statement, symbol, copied, cost_text)
             continue
         text += code.statement(statement, 1)
         changed |= assigned(statement)
     return code.dialect.entry.format(symbol=symbol, body=text)
 
 
-def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
+def _trip_counts(code: Emitter, known: set[str]) -> Callable[[For], str | None]:
     """Iterations of an inner loop as C text, where the entry knows its bounds."""
 
     def trips(loop: For) -> str | None:
@@ -197,23 +196,23 @@ def _trips(code: Code, known: set[str]) -> Callable[[For], str | None]:
         names = {n.name for n in nodes if isinstance(n, Local)}
         if not names <= known or not all(isinstance(n, _PLAIN) for n in nodes):
             return None
-        return " * ".join(f"(double){length(code, r)}" for r in loop.ranges)
+        return " * ".join(f"(double){trip_count(code, r)}" for r in loop.ranges)
 
     return trips
 
 
-def _start(code: Code, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> str:
+def _start(code: Emitter, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> str:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
-    text = "".join(f"    env.{field} = {held(code, loop, field, x)};\n" for field, x in bounds(loop))
-    fields = {field: f"env.{field}" for field, _ in bounds(loop)}
+    fields = {field: f"env.{field}" for field, _ in bound_fields(loop)}
+    text = "".join(f"    {fields[f]} = {bound_text(code, loop, f, x)};\n" for f, x in bound_fields(loop))
     if len(loop.ranges) > 1:
-        count = product(code, kernel, loop, list(fields.values()))
+        count = collapsed_trip_count(code, kernel, loop, list(fields.values()))
     else:
-        (reach,) = loop.ranges  # pyright: ignore
-        count = length(code, reach, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
+        (range_,) = loop.ranges  # pyright: ignore
+        count = trip_count(code, range_, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     text += "".join(f"    env.{cname(n)} = {cname(n)};\n" for n in copied)
-    factor = promised_factor(code, loop)
+    factor = trip_count_factor(code, loop)
     whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
     text += code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight, whole=whole)
     return text + (f"    at->loop = {loop.loop + 1};\n" if code.debug and loop.loop is not None else "")

@@ -1,11 +1,9 @@
-"""C text of a loop whose variable is divided (`delinearization.py`): rows in which the last digit counts, and the
-digits before it like an odometer. There are rows whatever the bounds are: the first and the last one are cut.
-A GPU's thread, which has an iteration of its own, takes its number apart once, by a division for each digit,
-of 32 bits where it has no more.
+"""C text of delinearized loops (`delinearization.py`): rows in which the last digit counts, the digits before it
+like an odometer.
 
-A place that isn't positive when the loop runs, a product of more than 64 bits, and a negative start take the
-loop as it was written, as rows of one iteration do.
-"""
+Any bounds will do: the first and the last row are cut. A GPU thread has one iteration, and divides once for
+each digit, in 32 bits where the number fits. A cut point that isn't positive, a product of more than 64 bits
+and a negative start take the loop as it was written; so do rows of one iteration."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .delinearization import Product, Split, find_split
-from .emit_expressions import Values, cname
+from .emit_expressions import ExprEmitter, cname
 from .ir import For
 
 _PAD = "    "
 _SHORT = 2  # iterations of a row that are cheaper than their division
 
 
-class Span(NamedTuple):
+class CountedLoop(NamedTuple):
     """A loop in C of `k` over [first, past); `declared` stands at the beginning of its body."""
 
     k: str
@@ -36,33 +34,35 @@ class Span(NamedTuple):
         return text + (f"{pad}    {self.declared}\n" if self.declared else "")
 
 
-Body = Callable[[Span, int], str]  # the loop, with its body at that depth
+Body = Callable[[CountedLoop, int], str]  # the loop, with its body at that depth
 
 
-def digits(code: Values, loop: For, first: str, last: str, depth: int, body: Body) -> str | None:
+def delinearized_loop(
+    code: ExprEmitter, loop: For, first: str, last: str, depth: int, body: Body
+) -> str | None:
     """Iterations [first, last) of a loop's last variable, both C names; None where it isn't split."""
     split = _find(code, loop)
     if not isinstance(split, Split):
         return None
     code.counters += 1
-    rows = _Rows(code, split, loop.variables[-1], first, last, body)
-    code.remarks[loop.loc.line, f"loop over {rows.told()}: rows, in which the digits are counted"] = None
+    rows = _RowLoop(code, split, loop.variables[-1], first, last, body)
+    code.remarks[loop.loc.line, f"loop over {rows.summary()}: rows, in which the digits are counted"] = None
     return rows.text(depth)
 
 
-def thread_digits(code: Values, loop: For) -> tuple[str, str, dict[Any, str]] | None:
+def thread_digits(code: ExprEmitter, loop: For) -> tuple[str, str, dict[Any, str]] | None:
     """Of a loop whose iterations are shared out among the threads of a GPU: what stands before the loop, what
     stands behind the variable in each iteration, and what stands for its divisions."""
     split = None if code.debug else find_split(loop, rows=False)
     if not isinstance(split, Split):
         return None
     code.counters += 1
-    thread = _Thread(code, split, loop.variables[-1])
-    code.remarks[loop.loc.line, f"loop over {thread.told()}: one division a digit in each thread"] = None
+    thread = _ThreadDigits(code, split, loop.variables[-1])
+    code.remarks[loop.loc.line, f"loop over {thread.summary()}: one division a digit in each thread"] = None
     return thread.text()
 
 
-def why_not(code: Values, loop: For, depth: int) -> str:
+def missed(code: ExprEmitter, loop: For, depth: int) -> str:
     """A comment that says why a loop is not split whose variable is divided."""
     reason = _find(code, loop)
     if not isinstance(reason, str):
@@ -72,11 +72,11 @@ def why_not(code: Values, loop: For, depth: int) -> str:
     return f"{_PAD * depth}/* not split: {_comment(name)}: {reason} */\n"
 
 
-def _find(code: Values, loop: For) -> Split | str | None:
+def _find(code: ExprEmitter, loop: For) -> Split | str | None:
     return None if code.debug else find_split(loop, _has_rows(code, loop))
 
 
-def _has_rows(code: Values, loop: For) -> bool:
+def _has_rows(code: ExprEmitter, loop: For) -> bool:
     """Each thread of a GPU has iterations of its own of a parallel loop, and no rows."""
     return code.dialect.blocks or loop.loop is None
 
@@ -88,7 +88,7 @@ class _Chain:
         self.tag, self.last_digit = tag, f"r{tag}1"
         self.sizes: list[Product] = []
         for low, high in itertools.pairwise(points):
-            size = high.over(low)
+            size = high.divided_by(low)
             assert size is not None
             self.sizes.append(size)
         self.numbers = range(1, len(self.sizes) + 1)
@@ -115,22 +115,22 @@ class _Chain:
         return text
 
 
-class _Digits:
+class _SplitLoop:
     """One split loop."""
 
-    def __init__(self, code: Values, split: Split, variable: str):
+    def __init__(self, code: ExprEmitter, split: Split, variable: str):
         self.code, self.split, self.variable, self.tag = code, split, variable, f"{code.counters}_"
         self.ok, self.name = f"digits{self.tag}", cname(variable)
         self.chains = [_Chain(c, f"{self.tag}{k}_" if k else self.tag) for k, c in enumerate(split.chains)]
 
-    def told(self) -> str:
-        whole = ", of which the range is a multiple" if self.split.whole else ""
-        rest = f"; a division stays: {self.split.rest}" if self.split.rest else ""
+    def summary(self) -> str:
+        whole = ", of which the range is a multiple" if self.split.is_multiple else ""
+        rest = f"; a division stays: {self.split.remaining}" if self.split.remaining else ""
         cuts = ", and at ".join(" | ".join(str(p) for p in c) for c in self.split.chains)
         return f"{self.variable} at {cuts}{whole}{rest}"
 
     def comment(self) -> str:
-        return f"/* split: {_comment(self.told())} */"
+        return f"/* split: {_comment(self.summary())} */"
 
     def head(self, tests: list[str], pad: str) -> str:
         """The sizes of the digits, and whether the loop can run over them: further `tests`."""
@@ -164,7 +164,7 @@ class _Digits:
         return {e: self.chains[c].value(low, high, self.name) for e, (c, low, high) in pairs}
 
 
-class _Thread(_Digits):
+class _ThreadDigits(_SplitLoop):
     """One iteration, whose number a thread takes apart."""
 
     def text(self) -> tuple[str, str, dict[Any, str]]:
@@ -181,10 +181,10 @@ class _Thread(_Digits):
         return head, lines, terms
 
 
-class _Rows(_Digits):
+class _RowLoop(_SplitLoop):
     """A loop over rows."""
 
-    def __init__(self, code: Values, split: Split, variable: str, first: str, last: str, body: Body):
+    def __init__(self, code: ExprEmitter, split: Split, variable: str, first: str, last: str, body: Body):
         super().__init__(code, split, variable)
         self.first, self.last, self.body = first, last, body
         for k, c in enumerate(self.chains):  # others are as far from the first one in all of a row
@@ -199,7 +199,7 @@ class _Rows(_Digits):
         code.digits = outer | self.terms()
         text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
         code.digits = outer
-        whole = self.body(Span(self.name, self.first, self.last), depth + 3)
+        whole = self.body(CountedLoop(self.name, self.first, self.last), depth + 3)
         return f"{text}{pad}    }} else {{\n{whole}{pad}    }}\n{pad}}}\n"
 
     def start(self, pad: str) -> str:
@@ -222,7 +222,7 @@ class _Rows(_Digits):
         text += f"{pad}    const int64_t base{tag} = {t} - {first}, end{tag} = {first} + {row};\n"
         for c in self.chains[1:]:
             text += f"{pad}    const int64_t by{c.tag} = {c.r(1)} - {first};\n"
-        span = Span(f"d{tag}", first, f"end{tag}", f"const int64_t {self.name} = base{tag} + d{tag};")
+        span = CountedLoop(f"d{tag}", first, f"end{tag}", f"const int64_t {self.name} = base{tag} + d{tag};")
         text += self.body(span, depth + 2) + f"{pad}    {t} += {row};\n"
         return text + "".join(self.step(c, pad + _PAD) for c in self.chains) + f"{pad}}}\n"
 

@@ -1,4 +1,4 @@
-"""C text of expressions. `emit_code` adds the statements."""
+"""C text of expressions. `emit_statements` adds the statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..dtypes import DType
 from . import emit_views as views
 from .dialect import Dialect
 from .emit_cast import bitcast, cast, saturate
-from .emit_reshape import numbered, reshaper
+from .emit_reshape import flat_accessor, reshaper
 from .ir import (
     ArrayType,
     Atomic,
@@ -74,17 +74,18 @@ def ctype(kind: Any) -> str:
     return views.view_name(kind) if isinstance(kind, ArrayType) else str(kind.dtype.ctype)
 
 
-def constant(value: Any, dtype: DType) -> str:
+def literal(value: Any, dtype: DType) -> str:
     """A number as C text of that type."""
     if dtype.kind == "b":
         return "true" if value else "false"
     if dtype.kind == "c":
         part = "f32" if dtype.itemsize == 8 else "f64"
-        return f"pa_make_{dtype.suffix}({_real(value.real, part)}, {_real(value.imag, part)})"
+        re, im = (_float_literal(x, part) for x in (value.real, value.imag))
+        return f"pa_make_{dtype.suffix}({re}, {im})"
     if dtype.kind == "f":
         if dtype.itemsize == 2:
-            return f"pa_{dtype.suffix}_from_f64({_real(value, 'f64')})"
-        return _real(value, dtype.suffix)
+            return f"pa_{dtype.suffix}_from_f64({_float_literal(value, 'f64')})"
+        return _float_literal(value, dtype.suffix)
     if dtype.kind == "u":
         return f"{value}u" if value < 1 << 31 else f"{value}ull"
     return (
@@ -96,7 +97,7 @@ def constant(value: Any, dtype: DType) -> str:
     )
 
 
-def _real(value: float, suffix: str) -> str:
+def _float_literal(value: float, suffix: str) -> str:
     if suffix == "f32":
         with np.errstate(over="ignore"):
             value = float(
@@ -117,12 +118,12 @@ def sites_of(body: tuple[Stmt, ...]) -> frozenset[int]:
     return frozenset(site for site in found if site is not None)
 
 
-def iteration(number: str) -> str:
+def begin_iteration(number: str) -> str:
     """Statements that begin an iteration in debug mode."""
     return f"at->tid = {number}; at->failed = false;"
 
 
-class Values:
+class ExprEmitter:
     """Text of the expressions of one program. `helpers` collects the access, slice and sub-view functions
     that they use."""
 
@@ -132,31 +133,33 @@ class Values:
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
-        self.taken = ""  # statements behind the variable of a GPU's loop, which make its digits
+        self.digit_lines = ""  # statements behind the variable of a GPU's loop, which make its digits
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
-        self.hoisted: frozenset[int] = frozenset()  # sites that `inside` answers for, in the text at hand
-        self.collected: frozenset[str] = frozenset()  # arrays that are a block's own, in the text at hand
-        self.sites: frozenset[int] = frozenset()  # all of the function or parallel loop at hand
-        self.fails = False  # whether an access is tested at all
-        self.at: dict[tuple[str, tuple[str, ...]], str] = {}  # (array, variables): that element's place
+        self.hoisted: frozenset[int] = frozenset()  # sites that `inside` covers in the current text
+        self.privatized: frozenset[str] = frozenset()  # arrays that are privatized in the current text
+        self.sites: frozenset[int] = frozenset()  # all sites of the current function or parallel loop
+        self.may_fail = False  # whether an access is tested at all
+        self.registers: dict[
+            tuple[str, tuple[str, ...]], str
+        ] = {}  # elements in registers: (array, variables) → C text
         self.remarks: Remarks = {}
         self.counters = 0
 
-    def promised(self, name: str, kind: Any, view: str) -> list[str]:
+    def assumptions(self, name: str, kind: Any, view: str) -> list[str]:
         """Statements that tell the compiler what the parameter `name` promises of its sizes."""
         specs = self.specializations.get(name)
         return fold(specs, view, kind.ndim, kind.dtype.itemsize, kind.strided) if specs else []
 
-    def use(self, kind: Any) -> None:
+    def declare(self, kind: Any) -> None:
         """Declare the struct of an array type, or of several values."""
         if isinstance(kind, ArrayType):
-            if kind.over is not None:
-                self.use(kind.over)
-                self.helper(numbered(kind.over, self.dialect.function))
+            if kind.reshape_of is not None:
+                self.declare(kind.reshape_of)
+                self.helper(flat_accessor(kind.reshape_of, self.dialect.function))
             self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
         elif isinstance(kind, TupleType):
             for item in kind.items:
-                self.use(item)
+                self.declare(item)
             members = " ".join(f"{ctype(item)} m{k};" for k, item in enumerate(kind.items))
             self.structs.setdefault(ctype(kind), f"typedef struct {{ {members} }} {ctype(kind)};\n")
 
@@ -177,7 +180,7 @@ class Values:
         return text
 
     def emit_Const(self, e: Const) -> str:
-        text = constant(e.value, e.type.dtype)
+        text = literal(e.value, e.type.dtype)
         return f"({text})" if text.startswith("-") else text
 
     def emit_Local(self, e: Local) -> str:
@@ -236,7 +239,7 @@ class Values:
             ):
                 return args[0]
             if e.name == "square":
-                return self.squared(args[0], dtype)
+                return self.square(args[0], dtype)
             if dtype.kind == "b":
                 return f"((bool)({args[0]} {'&' if e.name == 'min' else '|'} {args[1]}))"
         if dtype.kind == "f" and e.name in ("real", "conj"):
@@ -244,10 +247,10 @@ class Values:
         if dtype.kind == "f" and e.name == "angle":
             return f"pa_atan2_{dtype.suffix}(0, {args[0]})"
         if dtype.kind == "f" and e.name == "imag":
-            return constant(0.0, dtype)
+            return literal(0.0, dtype)
         return f"pa_{e.name}_{dtype.suffix}({', '.join(args)})"
 
-    def squared(self, text: str, dtype: DType) -> str:
+    def square(self, text: str, dtype: DType) -> str:
         product = f"pa_mul_{dtype.suffix}"
         if text.isidentifier():
             return f"{product}({text}, {text})"
@@ -261,43 +264,43 @@ class Values:
     def emit_Stride(self, e: Stride) -> str:
         return f"({views.stride(e.array.type, self.expr(e.array), e.axis)})"
 
-    def place(self, node: Load | Store | Atomic) -> str:
+    def lvalue(self, node: Load | Store | Atomic) -> str:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
-        if self.at and isinstance(node, Load) and isinstance(node.array, Local):
-            held = self.at.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
+        if self.registers and isinstance(node, Load) and isinstance(node.array, Local):
+            held = self.registers.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
             if held is not None:
                 return held
-        self.use(kind)
+        self.declare(kind)
         if node.site is not None:
             name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
-            return f"*{name}({', '.join([*self.where(node.site), self.expr(node.array), *index])})"
-        if isinstance(node.array, Local) and kind.over is None:
+            return f"*{name}({', '.join([*self.check_args(node.site), self.expr(node.array), *index])})"
+        if isinstance(node.array, Local) and kind.reshape_of is None:
             return views.element(kind, self.expr(node.array), index)
         name = self.helper(views.accessor(kind, self.dialect.function, checked=False))
         return f"*{name}({', '.join([self.expr(node.array), *index])})"
 
     def emit_Load(self, e: Load) -> str:
-        text = self.place(e)
+        text = self.lvalue(e)
         if self.dialect.blocks and e.type.dtype.kind == "b":  # gcc vectorises no loop that loads a _Bool
             return f"(*(const uint8_t *)&{text} != 0)"
         return f"({text})" if text.startswith("*") else text
 
     def emit_Atomic(self, e: Atomic) -> str:
-        place = self.place(e)
-        pointer = place[1:] if place.startswith("*") else f"&{place}"
+        lvalue = self.lvalue(e)
+        pointer = lvalue[1:] if lvalue.startswith("*") else f"&{lvalue}"
         values = ", ".join(self.expr(x) for x in (e.value, e.desired) if x is not None)
-        own = "own_" if isinstance(e.array, Local) and e.array.name in self.collected else ""
-        return f"pa_atomic_{own}{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
+        prefix = "own_" if isinstance(e.array, Local) and e.array.name in self.privatized else ""
+        return f"pa_atomic_{prefix}{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
 
-    def where(self, site: int | None) -> list[str]:
+    def check_args(self, site: int | None) -> list[str]:
         return [f"{self.inside(site)}, at, up, {site}"] if site is not None else []
 
     @property
-    def going(self) -> str:
+    def loop_guard(self) -> str:
         """What a loop's condition ends with in debug mode: after a failure the values are anything, and a
         loop that waits for one would never end."""
-        if not self.fails:
+        if not self.may_fail:
             return ""
         tested = bool(self.sites) and self.sites <= self.hoisted
         return " && (inside || !at->failed)" if tested else " && !at->failed"
@@ -307,8 +310,8 @@ class Values:
         step = self.expr(loop.ranges[0].step)  # type: ignore[arg-type]
         if loop.site is None:
             return step
-        name = self.helper(views.stepper(self.dialect.function))
-        return f"{name}({', '.join([*self.where(loop.site), step])})"
+        name = self.helper(views.step_checker(self.dialect.function))
+        return f"{name}({', '.join([*self.check_args(loop.site), step])})"
 
     def emit_Convert(self, e: Convert) -> str:
         make = saturate if e.how == "saturate" else bitcast
@@ -318,28 +321,28 @@ class Values:
         return "inside" if site in self.hoisted else "false"
 
     def emit_SubView(self, e: SubView) -> str:
-        self.use(e.type)
+        self.declare(e.type)
         name = self.helper(views.subview(e.type, self.dialect.function, self.debug, e.site is not None))
-        args = [*self.where(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
+        args = [*self.check_args(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
         return f"{name}({', '.join(args)})"
 
     def emit_Reshape(self, e: Reshape) -> str:
-        self.use(e.array.type)
-        self.use(e.type)
+        self.declare(e.array.type)
+        self.declare(e.type)
         checked, missing = e.site is not None, e.missing
         made = reshaper(e.array.type, e.type, missing, self.dialect.function, self.debug, checked)
         sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != missing]
-        return f"{self.helper(made)}({', '.join([*self.where(e.site), self.expr(e.array), *sizes])})"
+        return f"{self.helper(made)}({', '.join([*self.check_args(e.site), self.expr(e.array), *sizes])})"
 
     def emit_Slice(self, e: Slice) -> str:
-        self.use(e.type)
-        self.use(e.array.type)
+        self.declare(e.type)
+        self.declare(e.array.type)
         checked = e.site is not None
         made = views.slicer(
-            e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.turned
+            e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.transposed
         )
         name = self.helper(made)
-        args = [*self.where(e.site), self.expr(e.array)]
+        args = [*self.check_args(e.site), self.expr(e.array)]
         for p in e.parts:
             args += [
                 self.expr(x)
@@ -353,7 +356,7 @@ class Values:
         return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
 
     def emit_Pack(self, e: Pack) -> str:
-        self.use(e.type)
+        self.declare(e.type)
         kinds, name = [ctype(item) for item in e.type.items], ctype(e.type)
         params = ", ".join(f"{kind} m{k}" for k, kind in enumerate(kinds))
         lines = "".join(f"    t.m{k} = m{k};\n" for k in range(len(kinds)))

@@ -1,10 +1,9 @@
-"""Typed tree → text of a grid program: one kernel per parallel loop, an iteration per thread.
+"""CUDA and HIP text of a program: one kernel per parallel loop, one iteration per thread.
 
-What stands outside the loops runs once. Where it only computes with sizes and numbers each thread computes it
-anew; otherwise a kernel of one thread computes it into the module's frame, from which the loops read it. An
-iteration with an unordered loop belongs to a team (`emit_team.py`): a block, or a warp where little is to do.
-In debug mode each loop is tested as a whole; if all of its indices are inside it runs as in release.
-"""
+Statements outside the loops run once. If they only compute with sizes and numbers, each thread computes them
+anew; otherwise a kernel of one thread computes them into the module's frame, which the loops read. An
+iteration with an unordered loop belongs to a team (`emit_team.py`): a block, or a warp where there is little
+to do. Debug mode tests each loop as a whole; if all of its indices are in range it runs as in release."""
 
 from __future__ import annotations
 
@@ -16,27 +15,27 @@ from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
-from .emit_cached_rows import BLOCKS
-from .emit_delinearized import thread_digits, why_not
+from .emit_cached_rows import MIN_BLOCKS
+from .emit_delinearized import missed, thread_digits
 from .emit_loop import (
-    bounds,
+    bound_fields,
+    bound_text,
+    collapsed_trip_count,
     declarations,
     frames,
-    held,
     is_parallel,
-    length,
     outer_variables,
-    product,
     slots,
-    unpack,
-    walked,
+    trip_count,
+    unpack_slot,
+    variable_at,
 )
-from .emit_statements import cname, ctype, iteration, sites_of
-from .emit_team import GridCode, by_teams, changes
-from .emit_tile import ROWS, in_tiles, tile_loop
-from .emit_vectorized import filled, share, wide_arrays, wide_loop
-from .emit_vectorized_rows import line_loop
-from .hoisted_checks import Hoist
+from .emit_statements import begin_iteration, cname, ctype, sites_of
+from .emit_team import GridEmitter, has_side_effects, runs_by_teams
+from .emit_tile import ROWS, is_tileable, tile_loop
+from .emit_vectorized import elementwise_store, per_thread, vector_arrays, vector_loop
+from .emit_vectorized_rows import vectorized_rows_loop
+from .hoisted_checks import Hoisting
 from .ir import (
     ArrayType,
     Atomic,
@@ -60,7 +59,7 @@ from .specializations import Specializations
 _FRAME = "frame"
 _THREADS = 256  # of a block
 _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
-_FEW = 512  # iterations whose blocks all run at once
+_FEW_ITERATIONS = 512  # iterations whose blocks all run at once
 _FEW_WORTH = 64  # elements of one of these that are worth a block
 _TEAM = f"""\
         const bool whole = few || count < most / {_BLOCKS_WORTH};
@@ -75,32 +74,32 @@ def emit_gpu(
     tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, what became of divided loops)."""
-    code, kernel = GridCode(dialect, debug, specs), tree.kernel
-    hoist = Hoist(tree) if debug else None
-    program = _Grid(code, tree, hoist)
-    # the threads of a team take the same way, whichever of them fails: they wait for each other
-    code.fails = may_fail(tree) and not any(by_teams(loop, code.pure) for loop in program.loops())
-    helpers = helper_functions(code, tree, hoist)
+    code, kernel = GridEmitter(dialect, debug, specs), tree.kernel
+    hoisted_checks = Hoisting(tree) if debug else None
+    program = _GridProgram(code, tree, hoisted_checks)
+    # the threads of a team take the same branches, whichever of them fails: they wait for each other
+    code.may_fail = may_fail(tree) and not any(runs_by_teams(loop, code.pure) for loop in program.loops())
+    helpers = helper_functions(code, tree, hoisted_checks)
     code.hoisted = code.sites = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
-        code.use(kind)
+        code.declare(kind)
     text = program.text()
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), tuple(program.steps), code.remarks
 
 
-def _plain(node: Any) -> bool:
+def _is_recomputable(node: Any) -> bool:
     """Whether computing it twice, by any thread, gives the same and changes nothing."""
     return not any(isinstance(n, (Load, Store, Atomic, Invoke)) for n in walk(node))
 
 
-class _Grid:
+class _GridProgram:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: GridCode, tree: Tree, hoist: Hoist | None):
-        self.code, self.kernel, self.hoist = code, tree.kernel, hoist
+    def __init__(self, code: GridEmitter, tree: Tree, hoisted_checks: Hoisting | None):
+        self.code, self.kernel, self.hoisted_checks = code, tree.kernel, hoisted_checks
         kernel = self.kernel
-        code.pure = {f.symbol for f in tree.functions if not changes(f)}
+        code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
         self.outer = outer_variables(kernel)
         self.steps: list[KernelStep] = []
@@ -109,7 +108,7 @@ class _Grid:
             for s in kernel.body
             for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
         ]
-        self.framed = not all(_plain(part) for part in outside)
+        self.uses_frame = not all(_is_recomputable(part) for part in outside)
 
     def loops(self) -> list[For]:
         return [s for s in self.kernel.body if isinstance(s, For) and is_parallel(s)]
@@ -118,24 +117,24 @@ class _Grid:
         out, before = "", list[Any]()
         for statement in self.kernel.body:
             if isinstance(statement, For) and is_parallel(statement):
-                out += self.setup(before, statement) if self.framed else ""
-                out += self.loop(statement, [] if self.framed else list(before))
-                before = [] if self.framed else before
+                out += self.setup_kernel(before, statement) if self.uses_frame else ""
+                out += self.loop(statement, [] if self.uses_frame else list(before))
+                before = [] if self.uses_frame else before
             else:
                 before.append(statement)
-        if before and self.framed:
-            out += self.setup(before, None)
-        return (self.frame() if self.framed else "") + out
+        if before and self.uses_frame:
+            out += self.setup_kernel(before, None)
+        return (self.frame() if self.uses_frame else "") + out
 
     def frame(self) -> str:
         """Outer variables and loop bounds, in the module's own memory."""
         lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in self.outer]
         for s in self.kernel.body:
             if isinstance(s, For) and is_parallel(s):
-                lines += [f"    int64_t {name};\n" for name, _ in _held(s)]
+                lines += [f"    int64_t {name};\n" for name, _ in _frame_fields(s)]
         return f"__device__ struct {{\n{''.join(lines) or '    int64_t unused;'}}} {_FRAME};\n\n"
 
-    def open(self, step: KernelStep, loop: int, blocks: int = 0) -> str:
+    def open_kernel(self, step: KernelStep, loop: int, blocks: int = 0) -> str:
         """Head of a kernel: the arguments as locals, and in debug mode where we are. Registers are
         for so many `blocks` of a processor, if given."""
         self.steps.append(step)
@@ -144,145 +143,150 @@ class _Grid:
             text = text.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
         for param, kind in self.kernel.params:
             text += f"    {ctype(kind)} {cname(param)};\n"
-            text += unpack(cname(param), kind, self.code.debug).replace("    env.", "    ")
+            text += unpack_slot(cname(param), kind, self.code.debug).replace("    env.", "    ")
             text += f"    (void){cname(param)};\n"
-            text += "".join(f"    {line}\n" for line in self.code.promised(param, kind, cname(param)))
+            text += "".join(f"    {line}\n" for line in self.code.assumptions(param, kind, cname(param)))
         if self.code.debug:
             text += "    pa_runtime run = slots->run;\n"
             text += f"    pa_at here = {{&run, {loop}, -1, {{0, 0}}}};\n"
             text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n    (void)at; (void)up;\n"
         return text
 
-    def setup(self, statements: list[Any], loop: For | None) -> str:
+    def setup_kernel(self, statements: list[Any], loop: For | None) -> str:
         """One thread that runs what stands before a loop, and the loop's bounds."""
         code, number = self.code, len(self.steps)
         numbered = [s.loop for s in self.kernel.body if isinstance(s, For) and s.loop is not None]
         at = loop.loop if loop is not None and loop.loop is not None else len(numbered)
-        text = self.open(KernelStep(f"{self.symbol}_once{number}", single=True), at)
+        text = self.open_kernel(KernelStep(f"{self.symbol}_once{number}", single=True), at)
         parts = [*statements, *(loop.ranges if loop is not None else ())]
         text += frames(code, parts, "0") if code.debug else ""
-        text += self.load()
+        text += self.load_frame()
         text += "".join(code.statement(s, 1) for s in statements)
         text += "".join(f"    {_FRAME}.{cname(n)} = {cname(n)};\n" for n, _ in self.outer)
-        for field, x in bounds(loop) if loop is not None else ():
-            text += f"    {_FRAME}.{field} = {held(code, loop, field, x)};\n"  # type: ignore[arg-type]
+        for field, x in bound_fields(loop) if loop is not None else ():
+            text += f"    {_FRAME}.{field} = {bound_text(code, loop, field, x)};\n"  # type: ignore[arg-type]
         if loop is not None and len(loop.ranges) == 1:
-            text += f"    {_FRAME}.{_count(loop)} = {self.count(loop, f'{_FRAME}.')};\n"
+            text += f"    {_FRAME}.{_count_field(loop)} = {self.trip_count(loop, f'{_FRAME}.')};\n"
         return text + "}\n\n"
 
-    def load(self) -> str:
+    def load_frame(self) -> str:
         return "".join(f"    {ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};\n" for n, k in self.outer)
 
     def loop(self, loop: For, before: list[Any]) -> str:
         code, number = self.code, loop.loop
         assert number is not None
         lines = list[str]()
-        if self.hoist is not None:
+        if self.hoisted_checks is not None:
             inside = assigned(*loop.body)
             known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in inside}
-            code.hoisted, lines = self.hoist.loop(loop, known)
+            code.hoisted, lines = self.hoisted_checks.loop(loop, known)
         code.sites = sites_of(loop.body)
-        code.kept = None
-        digits, code.taken, code.digits = thread_digits(code, loop) or (why_not(code, loop, 1), "", {})
-        ways, how = self.ways(loop)
-        code.taken, code.digits = "", {}
-        size_slots = None if self.framed else self.size_slots(loop)
+        code.cached_row = None
+        digits, code.digit_lines, code.digits = thread_digits(code, loop) or (missed(code, loop, 1), "", {})
+        versions, how = self.loop_text(loop)
+        code.digit_lines, code.digits = "", {}
+        size_slots = None if self.uses_frame else self.size_slots(loop)
         step = KernelStep(f"{self.symbol}_{number}", size_slots, **how)
-        text = self.open(step, number, BLOCKS if code.kept else 0)
-        if self.framed:
-            text += self.load()
-            text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _held(loop))
+        text = self.open_kernel(step, number, MIN_BLOCKS if code.cached_row else 0)
+        if self.uses_frame:
+            text += self.load_frame()
+            text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _frame_fields(loop))
         else:
             code.hoisted, hoisted = frozenset(), code.hoisted
             text += declarations(self.outer, "    ") + "".join(code.statement(s, 1) for s in before)
             code.hoisted = hoisted
-            for field, x in bounds(loop):
-                text += f"    const int64_t {field} = {held(code, loop, field, x)};\n"
-        fields = [field for field, _ in bounds(loop)]
-        single = _count(loop) if self.framed else self.count(loop)
-        count = product(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
-        text += f"    const int64_t count = {count};\n{digits}"
+            for field, x in bound_fields(loop):
+                text += f"    const int64_t {field} = {bound_text(code, loop, field, x)};\n"
+        fields = [field for field, _ in bound_fields(loop)]
+        single = _count_field(loop) if self.uses_frame else self.trip_count(loop)
+        trip_count = collapsed_trip_count(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
+        text += f"    const int64_t count = {trip_count};\n{digits}"
         if not lines:
-            return text + ways + "}\n\n"
+            return text + versions + "}\n\n"
         tests = "".join(f"    {line}\n" for line in lines).replace("env->", "")
         text += f"    if (count <= 0) return;\n    const int64_t begin = 0, end = count;\n{tests}"
-        text += f"    if (inside) {{\n    const bool inside = true;\n{ways}    }} else {{\n"
+        text += f"    if (inside) {{\n    const bool inside = true;\n{versions}    }} else {{\n"
         code.hoisted = frozenset()
-        return f"{text}{self.threads(loop)}    }}\n}}\n\n"
+        return f"{text}{self.thread_loop(loop)}    }}\n}}\n\n"
 
-    def ways(self, loop: For) -> tuple[str, dict[str, Any]]:
+    def loop_text(self, loop: For) -> tuple[str, dict[str, Any]]:
         """The loop's text, and fields of its step: how its grid differs from a thread for each iteration."""
         code, kernel = self.code, self.kernel
-        if by_teams(loop, code.pure):
-            return self.teams(loop), {"team": True} | self.row()
-        store = filled(code, kernel, loop, self.code.pure)
-        if store is None or (len(loop.ranges) > 1 and not in_tiles(loop)):
-            return self.threads(loop), {}
+        if runs_by_teams(loop, code.pure):
+            return self.team_loop(loop), {"team": True} | self.row()
+        store = elementwise_store(code, kernel, loop, self.code.pure)
+        if store is None or (len(loop.ranges) > 1 and not is_tileable(loop)):
+            return self.thread_loop(loop), {}
         if len(loop.ranges) > 1:
-            lines = line_loop(code, kernel, loop, store)
-            return lines + tile_loop(code, kernel, loop, store, self.threads(loop)), {"per_thread": ROWS}
-        wide = wide_arrays(code, kernel, loop)
-        return wide_loop(code, kernel, loop, store), {"per_thread": share(kernel, store, wide)}
+            lines = vectorized_rows_loop(code, kernel, loop, store)
+            return lines + tile_loop(code, kernel, loop, store, self.thread_loop(loop)), {"per_thread": ROWS}
+        vector = vector_arrays(code, kernel, loop)
+        return vector_loop(code, kernel, loop, store), {"per_thread": per_thread(kernel, store, vector)}
 
-    def teams(self, loop: For) -> str:
+    def team_loop(self, loop: For) -> str:
         """A block for each iteration if there are a thousand elements for each, or some where few iterations
         leave most of the device idle, else a warp."""
-        sizes = ["0", *(views.total(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))]
+        sizes = [
+            "0",
+            *(views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType)),
+        ]
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
-        before, ways = self.code.ways_of_team(self.kernel, loop, 3)
+        before, versions = self.code.team_versions(self.kernel, loop, 3)
         text = ""
-        for test, head, body in ways:
+        for test, head, body in versions:
             text += f" else if ({test}) {{\n" if test else " else {\n"
             text += f"{head or _TEAM}        for (int64_t t = first_team; t < count; t += teams) {{\n"
-            text += f"{self.iteration(loop, body)}        }}\n    }}"
+            text += f"{self.iteration_text(loop, body)}        }}\n    }}"
         return f"""\
     const int64_t most = {most};
-    const bool few = count <= {_FEW} && count < most / {_FEW_WORTH};
+    const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_WORTH};
 {before}    {text.removeprefix(" else ")}
 """
 
     def row(self) -> dict[str, int]:
         """The slot of a cached row's length and the elements that a block keeps, if the loop has one."""
-        row = self.code.kept
-        reach = row.loops[0].ranges[0] if row is not None else None
-        slot = self.slot(reach.stop) if reach is not None and reach.start is None else None
-        return {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.slots}
+        row = self.code.cached_row
+        range_ = row.loops[0].ranges[0] if row is not None else None
+        slot = self.slot(range_.stop) if range_ is not None and range_.start is None else None
+        return (
+            {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
+        )
 
-    def threads(self, loop: For) -> str:
+    def thread_loop(self, loop: For) -> str:
         """An iteration for each thread, and more where there are more."""
         return (
             "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
-            + self.iteration(loop, self.code.block(loop.body, 2))
+            + self.iteration_text(loop, self.code.block(loop.body, 2))
             + "    }\n"
         )
 
-    def iteration(self, loop: For, body: str) -> str:
+    def iteration_text(self, loop: For, body: str) -> str:
         code, inner = self.code, assigned(*loop.body)
         text = ""
         if code.debug:
-            text += f"        {iteration('t')}\n" + frames(code, loop.body, "0").replace(
+            text += f"        {begin_iteration('t')}\n" + frames(code, loop.body, "0").replace(
                 "    ", "        ", 1
             )
-        text += self.places(loop) + (f"        {code.taken}\n" if code.taken else "")
+        text += self.loop_variables(loop) + (f"        {code.digit_lines}\n" if code.digit_lines else "")
         text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
         return text + body
 
-    def count(self, loop: For, place: str = "") -> str:
-        """Number of iterations; what `bounds` hold is read from `place`."""
-        fields = dict(bounds(loop))
-        first, step = (place + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
-        return length(self.code, loop.ranges[0], first, step)
+    def trip_count(self, loop: For, prefix: str = "") -> str:
+        """Number of iterations; what `bound_fields` hold is read from `prefix`."""
+        fields = dict(bound_fields(loop))
+        first, step = (prefix + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
+        return trip_count(self.code, loop.ranges[0], first, step)
 
-    def places(self, loop: For) -> str:
+    def loop_variables(self, loop: For) -> str:
         """The loop's variables from the number of the iteration."""
-        names, fields = [cname(v) for v in loop.variables], dict(bounds(loop))
+        names, fields = [cname(v) for v in loop.variables], dict(bound_fields(loop))
         if len(names) == 1:
-            reach = loop.ranges[0]
+            range_ = loop.ranges[0]
             first, step = (
                 None if x is None else field if field in fields else self.code.expr(x)
-                for field, x in ((f"from{loop.loop}", reach.start), (f"step{loop.loop}", reach.step))
+                for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step))
             )
-            return f"        const int64_t {names[0]} = {walked('t', first, step)};\n"
+            return f"        const int64_t {names[0]} = {variable_at('t', first, step)};\n"
         text = "        int64_t rest = t;\n"
         for name, field in reversed(list(zip(names[1:], list(fields)[1:], strict=True))):
             text += f"        const int64_t {name} = pa_split(&rest, {field}, count);\n"
@@ -291,12 +295,12 @@ class _Grid:
     def size_slots(self, loop: For) -> tuple[int, ...] | None:
         """Slots whose product is the number of iterations, None where it isn't that simple."""
         found = []
-        for reach in loop.ranges:  # a start above 0 or a step leave iterations out
+        for range_ in loop.ranges:  # a start above 0 or a step leave iterations out
             if not all(
-                x is None or (isinstance(x, Const) and x.value >= 0) for x in (reach.start, reach.step)
+                x is None or (isinstance(x, Const) and x.value >= 0) for x in (range_.start, range_.step)
             ):
                 return None
-            slot = self.slot(reach.stop)
+            slot = self.slot(range_.stop)
             if slot is None:
                 return None
             found.append(slot)
@@ -304,29 +308,29 @@ class _Grid:
 
     def slot(self, stop: Expr | None) -> int | None:
         """The slot that holds a loop's bound, if one does."""
-        places, position = {}, 0
+        slots, position = {}, 0
         for name, kind in self.kernel.params:
-            places[name] = position
+            slots[name] = position
             position += _slot_count(kind, self.code.debug)
         while isinstance(stop, Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
             stop = stop.a
-        if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in places:
-            return places[stop.array.name] + 1 + self.code.debug + stop.axis
+        if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in slots:
+            return slots[stop.array.name] + 1 + self.code.debug + stop.axis
         inside = assigned(*self.kernel.body)
         kinds = {n: k for n, k in self.kernel.params if n not in inside}
         kind = kinds.get(stop.name) if isinstance(stop, Local) else None
-        return places[stop.name] if isinstance(kind, ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
+        return slots[stop.name] if isinstance(kind, ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
 
 
-def _count(loop: For) -> str:
+def _count_field(loop: For) -> str:
     return f"count{loop.loop}"
 
 
-def _held(loop: For) -> list[tuple[str, Any]]:
+def _frame_fields(loop: For) -> list[tuple[str, Any]]:
     """What the frame holds of a loop: its bounds and, of a single range, the number of iterations, which
     stores of other threads must not change."""
     single = len(loop.ranges) == 1
-    return [*bounds(loop), (_count(loop), loop.ranges[0])] if single else bounds(loop)
+    return [*bound_fields(loop), (_count_field(loop), loop.ranges[0])] if single else bound_fields(loop)
 
 
 def _slot_count(kind: Any, debug: bool) -> int:

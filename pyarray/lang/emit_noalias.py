@@ -1,23 +1,22 @@
-"""C text of one more way to run a loop: for arguments that share no memory.
+"""C text of a `restrict` version of a loop, selected when its arguments don't alias.
 
-Where an inner loop stores, a compiler that must expect overlap loads again what it has. For loops without an
-inner one it compares the ranges itself, and there is nothing to gain (docs/design/language.md). Who launches
-with such arguments alone says so by the flag `NO_ALIAS`: the other way isn't compiled then.
-"""
+Where an inner loop stores, a compiler that must expect overlap repeats its loads. Loops without an inner one
+need no version: the compiler compares the ranges itself (docs/design/language.md). A caller whose arguments
+never alias sets the flag `NO_ALIAS`: the general version isn't compiled then."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .emit_statements import Code, cname
+from .emit_statements import Emitter, cname
 from .ir import ArrayType, For, Function, Local, Store, While, assigned, walk
 
 NO_ALIAS = "-DPA_NO_ALIAS=1"
 Arrays = list[tuple[str, ArrayType]]
 
 
-def noalias_arrays(code: Code, kernel: Function, loop: For) -> Arrays:
-    """The parameters that the loop uses, if a way without overlap is worth its text, else none."""
+def noalias_arrays(code: Emitter, kernel: Function, loop: For) -> Arrays:
+    """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
     if code.debug or not code.dialect.blocks:
         return []
     inner = [n for s in loop.body for n in walk(s) if isinstance(n, (For, While))]
@@ -26,7 +25,7 @@ def noalias_arrays(code: Code, kernel: Function, loop: For) -> Arrays:
     used = {n.name: n.type for s in loop.body for n in walk(s) if isinstance(n, Local)}
     inside = {name for name, _ in kernel.params} | assigned(*loop.body)
     if any(isinstance(kind, ArrayType) and name not in inside for name, kind in used.items()):
-        return []  # a view from before the loop: nobody knows of what
+        return []  # a view from before the loop, of an unknown array
     arrays = [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and n in used]
     return arrays if len(arrays) > 1 and code.written & dict(arrays).keys() else []
 
@@ -56,7 +55,7 @@ def byte_range(name: str, kind: ArrayType) -> str:
     return text + "    }\n"
 
 
-def noalias_function(symbol: str, number: Any, arrays: Arrays, ways: str) -> str:
+def noalias_function(symbol: str, number: Any, arrays: Arrays, versions: str) -> str:
     """The function that runs a block for such arguments. It isn't inlined: GCC takes the word `restrict` of
     parameters, and forgets it with the function."""
     pointers = "".join(f", {k.dtype.ctype} *__restrict__ p_{cname(n)}" for n, k in arrays)
@@ -64,11 +63,11 @@ def noalias_function(symbol: str, number: Any, arrays: Arrays, ways: str) -> str
     text += f"    const {symbol}_env *env, int64_t begin, int64_t end{pointers})\n{{\n"
     text += f"    {symbol}_env local = *env;\n"
     text += "".join(f"    local.{cname(n)}.data = p_{cname(n)};\n" for n, _ in arrays)
-    return text + f"    {symbol}_body{number}(&local, begin, end{ways});\n}}\n"
+    return text + f"    {symbol}_body{number}(&local, begin, end{versions});\n}}\n"
 
 
 def noalias_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> str:
-    """The call of that function, in front of the other ways."""
+    """The call of that function, before the other versions."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
     test = "(PA_NO_ALIAS || env->no_alias) && env->unit" if unit else "PA_NO_ALIAS || env->no_alias"
     return f"    if ({test}) {symbol}_noalias{number}({whole}{pointers});\n    else\n"

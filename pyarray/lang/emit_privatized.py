@@ -1,9 +1,8 @@
-"""C text of one more way to run a loop: sums of integers are collected in memory of the block's own.
+"""C text of privatized sums: a block of iterations adds up integers in memory of its own.
 
-An array that a loop only adds to, atomically, may as well get all that a block of iterations adds at the end
-of the block: nobody in the loop sees the difference, and integers wrap to the same sums in every order. The
-block then adds without atomic instructions, which wait for each other's cache lines.
-"""
+If a loop only adds to an array, atomically, a block may add its sums at its end: no iteration sees the
+difference, and wrapping integers have the same sum in every order. Within the block no atomic instruction is
+needed; those would wait for each other's cache lines."""
 
 from __future__ import annotations
 
@@ -11,14 +10,14 @@ from collections import Counter
 from typing import Any
 
 from .emit_noalias import Arrays
-from .emit_statements import Code, cname
+from .emit_statements import Emitter, cname
 from .ir import ArrayType, Atomic, Evaluate, For, Function, Local, Size, assigned, walk
 
-MOST = 1 << 15  # bytes of sums, which are to stay in the first-level cache
-LEAST = 8  # iterations for each sum that is cleared before and added up after them
+MAX_BYTES = 1 << 15  # bytes of sums, which are to stay in the first-level cache
+MIN_ITERATIONS = 8  # iterations for each sum that is cleared before and added up after them
 
 
-def collected(code: Code, kernel: Function, loop: For) -> Arrays:
+def privatized_arrays(code: Emitter, kernel: Function, loop: For) -> Arrays:
     """The arrays of integers that the loop doesn't touch but by atomic additions whose old values aren't
     read; none where it uses views of an unknown array."""
     if code.debug or not code.dialect.blocks:
@@ -28,7 +27,7 @@ def collected(code: Code, kernel: Function, loop: For) -> Arrays:
     inside = {name for name, _ in kernel.params} | assigned(*loop.body)
     if any(isinstance(kind, ArrayType) and name not in inside for name, kind in used.items()):
         return []
-    sums: list[Any] = [n.value for n in nodes if isinstance(n, Evaluate) and _adds(n.value)]
+    sums: list[Any] = [n.value for n in nodes if isinstance(n, Evaluate) and _is_atomic_sum(n.value)]
     sizes = [n for n in nodes if isinstance(n, Size)]
     known = Counter(n.array.name for n in (*sums, *sizes) if isinstance(n.array, Local))
     every = Counter(n.name for n in nodes if isinstance(n, Local))
@@ -40,18 +39,18 @@ def collected(code: Code, kernel: Function, loop: For) -> Arrays:
     ]
 
 
-def _adds(value: Any) -> bool:
+def _is_atomic_sum(value: Any) -> bool:
     return isinstance(value, Atomic) and value.op in ("add", "sub") and isinstance(value.array, Local)
 
 
-def users(kernel: Function, loop: For) -> Arrays:
+def used_arrays(kernel: Function, loop: For) -> Arrays:
     """The array parameters that a loop uses."""
     used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
     return [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and n in used]
 
 
-def collecting(arrays: Arrays, symbol: str, alone: bool, choose: str) -> str:
-    """The text of a block that collects, in front of the other ways; `choose` runs the iterations in the
+def privatized_block(arrays: Arrays, symbol: str, alone: bool, calls: str) -> str:
+    """The text of a block with sums of its own, before the other versions; `calls` runs the iterations in the
     environment `local`. Where it isn't `alone`, other arrays may share the memory: `env->no_alias` tells."""
     names = [cname(n) for n, _ in arrays]
     counts = [
@@ -62,16 +61,16 @@ def collecting(arrays: Arrays, symbol: str, alone: bool, choose: str) -> str:
     text = "".join(f"    const int64_t sums_{n} = {count};\n" for n, count in zip(names, counts, strict=True))
     total = " + ".join(f"(sums_{n} * {size} + 63) / 64 * 64" for n, size in zip(names, sizes, strict=True))
     text += f"    const int64_t sums_size = {total};\n    char *sums = 0;\n"
-    few = " && ".join(f"sums_{n} <= (end - begin) / {LEAST}" for n in names)
+    few = " && ".join(f"sums_{n} <= (end - begin) / {MIN_ITERATIONS}" for n in names)
     noalias = "" if alone else "env->no_alias && "
-    text += f"    if ({noalias}{few} && sums_size <= {MOST})\n"
+    text += f"    if ({noalias}{few} && sums_size <= {MAX_BYTES})\n"
     text += "        sums = (char *)env->rt->scratch(env->rt, (size_t)sums_size);\n"
     text += f"    if (sums) {{\n        {symbol}_env local = *env;\n"
     text += "        __builtin_memset(sums, 0, (size_t)sums_size);\n"
     for n, size, (_, kind) in zip(names, sizes, arrays, strict=True):
         text += f"        local.{n}.data = ({kind.dtype.ctype} *)sums;\n"
         text += f"        sums += (sums_{n} * {size} + 63) / 64 * 64;\n"
-    text += "    " + choose.replace("\n", "\n    ") + "\n"
+    text += "    " + calls.replace("\n", "\n    ") + "\n"
     for n, (_, kind) in zip(names, arrays, strict=True):
         text += f"        for (int64_t k = 0; k < sums_{n}; ++k) {{\n"
         add = f"pa_atomic_add_{kind.dtype.suffix}(env->{n}.data + k, local.{n}.data[k])"

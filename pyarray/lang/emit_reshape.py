@@ -1,4 +1,4 @@
-"""C text of reshaped views: how a view gets another shape, and where an element is by its number."""
+"""C text of reshaped views: their strides, and the address of an element by its flat index."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from . import emit_views as views
 from .ir import ArrayType
 
 
-def numbered(kind: ArrayType, function: str) -> tuple[str, str]:
+def flat_accessor(kind: ArrayType, function: str) -> tuple[str, str]:
     """(name, text) of the function that finds an element of a strided array by its number in C order."""
-    name, last = views.numbered_name(kind), kind.ndim - 1
+    name, last = views.flat_name(kind), kind.ndim - 1
     lines = [f"    int64_t i{last} = number;"]
     for axis in range(last, 0, -1):
         lines.append(f"    const int64_t i{axis - 1} = pa_shape_over(i{axis}, v.n{axis});")
         lines.append(f"    i{axis} -= i{axis - 1} * v.n{axis};")
     text = "\n".join(lines).replace("const int64_t i", "int64_t i")
-    place = views.address(kind, "v", [f"i{axis}" for axis in range(kind.ndim)])
+    element = views.address(kind, "v", [f"i{axis}" for axis in range(kind.ndim)])
     head = f"{function} {kind.dtype.ctype} *{name}(const {views.view_name(kind)} v, int64_t number)"
-    return name, f"{head}\n{{\n{text}\n    return {place};\n}}\n"
+    return name, f"{head}\n{{\n{text}\n    return {element};\n}}\n"
 
 
 def reshaper(
@@ -27,14 +27,14 @@ def reshaper(
     layout = views.view_name(result).removeprefix(f"view_{kind.dtype.suffix}_")
     name = f"{'checked_' if checked else ''}reshape_{views.view_name(kind).removeprefix('view_')}_{layout}"
     name += "" if missing is None else f"_{missing}"
-    count, room = result.ndim, max(result.ndim, 1)
-    given = ["0" if k == missing else f"m{k}" for k in range(count)] or ["0"]
+    count, length = result.ndim, max(result.ndim, 1)
+    sizes = ["0" if k == missing else f"m{k}" for k in range(count)] or ["0"]
     params = [views.WHERE] * checked + [f"const {views.view_name(kind)} v"]
     params += [f"int64_t m{k}" for k in range(count) if k != missing]
-    size = views.total(kind, "v")
+    size = views.element_count(kind, "v")
     lines = [
         f"{views.view_name(result)} r;",
-        f"int64_t m[{room}] = {{{', '.join(given)}}}, all = {size}, asked;",
+        f"int64_t m[{length}] = {{{', '.join(sizes)}}}, all = {size}, asked;",
         f"const bool whole = pa_shape_fits(m, {count}, {-1 if missing is None else missing}, all, &asked);",
     ]
     if checked:
@@ -57,17 +57,17 @@ def reshaper(
 def _strides(kind: ArrayType, result: ArrayType) -> list[str]:
     """Statements for the strides of a result: bytes where they fit, else numbers of elements."""
     count, axes = result.ndim, range(kind.ndim)
-    room = max(kind.ndim, 1)
+    length = max(kind.ndim, 1)
     sizes, steps = (", ".join(f"v.{c}{k}" for k in axes) or "0" for c in "ns")
     lines = [
-        f"int64_t n[{room}] = {{{sizes}}}, s[{room}] = {{{steps}}}, t[{max(count, 1)}] = {{0}};",
+        f"int64_t n[{length}] = {{{sizes}}}, s[{length}] = {{{steps}}}, t[{max(count, 1)}] = {{0}};",
         f"const bool fits = !whole || pa_shape_strides(n, s, {kind.ndim}, m, t, {count});",
     ]
-    if result.over is None or result.over == kind.over:  # of one axis, which always fits
+    if result.reshape_of is None or result.reshape_of == kind.reshape_of:  # of one axis, which always fits
         lines.append("(void)fits;")
-        lines += ["r.of = v.of;", "r.at = v.at;", "r.fits = v.fits;"] if result.over else []
+        lines += ["r.of = v.of;", "r.at = v.at;", "r.fits = v.fits;"] if result.reshape_of else []
     else:
-        own = "fits && v.fits" if kind.over else "fits"
+        own = "fits && v.fits" if kind.reshape_of else "fits"
         lines += [f"r.fits = {own};", "r.of = v;", "r.at = 0;"]
         lines.append(
             f"for (int64_t k = {count} - 1, step = 1; !r.fits && k >= 0; step *= m[k--]) t[k] = step;"

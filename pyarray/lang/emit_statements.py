@@ -1,4 +1,4 @@
-"""C text of the statements of one function. `emit` adds the frames: functions, loops, the entry."""
+"""C text of the statements of one function. `emit` adds functions, parallel loops and the entry."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from ..dtypes import DType
 from . import emit_views as views
-from .collapse_loops import alone
+from .collapse_loops import sole_inner_loop
 from .delinearization import unit_step
-from .emit_delinearized import Span, digits, why_not
-from .emit_expressions import Values, constant
+from .emit_delinearized import CountedLoop, delinearized_loop, missed
+from .emit_expressions import ExprEmitter, literal
+from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
-from .emit_expressions import iteration as iteration
 from .emit_expressions import sites_of as sites_of
 from .ir import (
     Assign,
@@ -43,19 +43,19 @@ from .write_mask import mask_itemsize
 LANES, BYTE_LANES = 16, 32
 
 
-def lanes_of(s: For) -> int:
+def lane_count(s: For) -> int:
     """How many accumulators a reduction has side by side."""
     loads = (n for st in s.body for n in walk(st) if isinstance(n, Load))
     return BYTE_LANES if any(n.type.dtype.itemsize == 1 for n in loads) else LANES
 
 
-def start_of(accumulator: str, op: str, dtype: DType) -> str:
+def reduction_start(accumulator: str, op: str, dtype: DType) -> str:
     """What a part of a reduction starts from, as C text: of min, max, and, or the value itself."""
-    return constant({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(accumulator)
+    return literal({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(accumulator)
 
 
-class Code(Values):
-    """Adds statements to `Values`."""
+class Emitter(ExprEmitter):
+    """Adds statements to `ExprEmitter`."""
 
     def block(self, statements: tuple[Stmt, ...], indent: int) -> str:
         return "".join(self.statement(s, indent) for s in statements)
@@ -70,18 +70,18 @@ class Code(Values):
     def write_Store(self, s: Store, pad: str, indent: int) -> str:
         plain = s.site is None and not s.marks
         if plain and not any(isinstance(n, (Invoke, Atomic, Let)) for n in walk(s.value)):
-            return f"{pad}{self.place(s)} = {self.expr(s.value)};\n"
+            return f"{pad}{self.lvalue(s)} = {self.expr(s.value)};\n"
         # Python evaluates the value before the place, and so the first failure is that of the value
         value = f"const {s.array.type.dtype.ctype} value = {self.expr(s.value)};"
         if not s.marks:
-            return f"{pad}{{ {value} {self.place(s)} = value; }}\n"
-        place, dtype = self.place(s), s.array.type.dtype
+            return f"{pad}{{ {value} {self.lvalue(s)} = value; }}\n"
+        target, dtype = self.lvalue(s), s.array.type.dtype
         name = self.helper(views.mark(self.dialect.function))
         marks = "".join(
             f" {name}(element, {self.expr(low)}, {mask_itemsize(dtype.itemsize, dtype.kind)}, {self.expr(mask)});"
             for low, mask in zip(s.marks[::2], s.marks[1::2], strict=True)
         )
-        element = f"{dtype.ctype} *const element = {place[1:] if place.startswith('*') else f'&{place}'};"
+        element = f"{dtype.ctype} *const element = {target[1:] if target.startswith('*') else f'&{target}'};"
         return f"{pad}{{ {value} {element} *element = value;{marks} }}\n"
 
     def write_Evaluate(self, s: Evaluate, pad: str, indent: int) -> str:
@@ -101,9 +101,7 @@ class Code(Values):
         return f"{pad}continue;\n"
 
     def write_While(self, s: While, pad: str, indent: int) -> str:
-        return (
-            f"{pad}while ({self.expr(s.condition)}{self.going}) {{\n{self.block(s.body, indent + 1)}{pad}}}\n"
-        )
+        return f"{pad}while ({self.expr(s.condition)}{self.loop_guard}) {{\n{self.block(s.body, indent + 1)}{pad}}}\n"
 
     def write_If(self, s: If, pad: str, indent: int) -> str:
         text = f"{pad}if ({self.expr(s.condition)}) {{\n{self.block(s.then, indent + 1)}{pad}}}"
@@ -112,105 +110,110 @@ class Code(Values):
         return text + "\n"
 
     def write_For(self, s: For, pad: str, indent: int) -> str:
-        if s.reductions and self.dialect.lanes and alone(s.body) is None:
+        if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
             return self.write_unordered(s, pad, indent)
         if len(s.ranges) > 1:
             return self.write_product(s, pad, indent)
         if (split := self.split_loop(s, pad, indent)) is not None:
             return split
-        (variable,), (reach,) = s.variables, s.ranges  # pyright: ignore[reportAssignmentType]
-        head = why_not(self, s, indent) + self.loop_head(s, variable, reach, pad)
+        (variable,), (range_,) = s.variables, s.ranges  # pyright: ignore[reportAssignmentType]
+        head = missed(self, s, indent) + self.loop_head(s, variable, range_, pad)
         return f"{head}{self.block(s.body, indent + 1)}{pad}}}\n"
 
     def split_loop(self, s: For, pad: str, indent: int) -> str | None:
         """A loop that counts the digits of its variable; None of others."""
-        reach = s.ranges[0]
-        if not unit_step(reach) or isinstance(reach.stop, Const):
+        range_ = s.ranges[0]
+        if not unit_step(range_) or isinstance(range_.stop, Const):
             return None  # loops of a constant length unroll, and fold their divisions
-        first, last = f"k{self.counters + 1}_first", f"k{self.counters + 1}_stop"  # `digits` counts one up
+        first, last = (
+            f"k{self.counters + 1}_first",
+            f"k{self.counters + 1}_stop",
+        )  # `delinearized_loop` counts one up
         text = self.split_rows(s, first, last, indent + 1)
         if text is None:
             return None
-        start = self.expr(reach.start) if reach.start is not None else "0"
-        bounds = f"{pad}    const int64_t {first} = {start}, {last} = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
+        start = self.expr(range_.start) if range_.start is not None else "0"
+        bounds = f"{pad}    const int64_t {first} = {start}, {last} = {self.expr(range_.stop)};\n"  # type: ignore[arg-type]
         return f"{pad}{{\n{bounds}{text}{pad}}}\n"
 
     def split_rows(self, s: For, first: str, last: str, indent: int) -> str | None:
         """The loop over its last variable in rows; None of one that isn't split."""
 
-        def body(span: Span, depth: int) -> str:
+        def body(span: CountedLoop, depth: int) -> str:
             return f"{span.head(depth)}{self.block(s.body, depth)}{'    ' * (depth - 1)}}}\n"
 
-        return digits(self, s, first, last, indent, body)
+        return delinearized_loop(self, s, first, last, indent, body)
 
     def write_product(self, s: For, pad: str, indent: int) -> str:
         """Nested loops, whose bounds are all evaluated before the first."""
         head, opened, tail = "", list[str](), ""
-        for depth, (variable, reach) in enumerate(zip(s.variables, s.ranges, strict=True)):
+        for depth, (variable, range_) in enumerate(zip(s.variables, s.ranges, strict=True)):
             self.counters += 1
             name, k, inner = cname(variable), f"k{self.counters}", pad + "    " * depth
-            head += f"{pad}const int64_t {k}_stop = {self.expr(reach.stop)};\n"  # type: ignore[arg-type]
-            opened.append(f"{inner}for (int64_t {name} = 0; {name} < {k}_stop{self.going}; ++{name}) {{\n")
+            head += f"{pad}const int64_t {k}_stop = {self.expr(range_.stop)};\n"  # type: ignore[arg-type]
+            opened.append(
+                f"{inner}for (int64_t {name} = 0; {name} < {k}_stop{self.loop_guard}; ++{name}) {{\n"
+            )
             tail = f"{inner}}}\n{tail}"
         last = indent + len(s.ranges) - 1
         rows = self.split_rows(s, "0", f"k{self.counters}_stop", last)
         if rows is not None:  # in place of the innermost loop
             return "".join([head, *opened[:-1], rows]) + tail.partition("\n")[2]
-        return "".join([head, why_not(self, s, indent), *opened, self.block(s.body, last + 1), tail])
+        return "".join([head, missed(self, s, indent), *opened, self.block(s.body, last + 1), tail])
 
-    def loop_head(self, s: For, variable: str, reach: Range, pad: str) -> str:
+    def loop_head(self, s: For, variable: str, range_: Range, pad: str) -> str:
         """Opens a C loop with Python's meaning: bounds are evaluated once, in order."""
         self.counters += 1
         name, k = cname(variable), f"k{self.counters}"
-        start = self.expr(reach.start) if reach.start is not None else "0"
-        stop = self.expr(reach.stop)  # type: ignore[arg-type]
-        if unit_step(reach):
+        start = self.expr(range_.start) if range_.start is not None else "0"
+        stop = self.expr(range_.stop)  # type: ignore[arg-type]
+        if unit_step(range_):
             hoisted = ""
-            if not isinstance(reach.stop, Const):
+            if not isinstance(range_.stop, Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
-            return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.going}; ++{name}) {{\n"
+            return f"{pad}for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.loop_guard}; ++{name}) {{\n"
         head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {self.step(s)}"
         count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
         value = f"pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step))"
-        text = f"{pad}for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.going}; ++{k}) {{\n"
+        text = f"{pad}for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.loop_guard}; ++{k}) {{\n"
         return text + f"{pad}    const int64_t {name} = {value};\n"
 
     def write_unordered(self, s: For, pad: str, indent: int) -> str:
-        """A reduction whose order is free: `lanes_of` accumulators side by side, combined at the end. For
+        """A reduction whose order is free: `lane_count` accumulators side by side, combined at the end. For
         step 1."""
-        (variable,), (reach,) = s.variables, s.ranges
+        (variable,), (range_,) = s.variables, s.ranges
         types = {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
         self.counters += 1
         k, inner = f"k{self.counters}", pad + "    "
-        start = self.expr(reach.start) if reach.start is not None else "0"
-        stop = self.expr(reach.stop)  # type: ignore[arg-type]
+        start = self.expr(range_.start) if range_.start is not None else "0"
+        stop = self.expr(range_.stop)  # type: ignore[arg-type]
         text = f"{pad}{{\n{inner}const int64_t {k}_first = {start}, {k}_stop = {stop};\n"
-        lanes, count = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}, lanes_of(s)
+        lanes, count = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}, lane_count(s)
         for acc, op in s.reductions:
             dtype = types[acc].dtype
-            first = start_of(acc, op, dtype)
+            first = reduction_start(acc, op, dtype)
             text += f"{inner}{dtype.ctype} {lanes[acc]}[{count}];\n"
             text += f"{inner}for (int lane = 0; lane < {count}; ++lane) {lanes[acc]}[lane] = {first};\n"
         saved = dict(self.renamed)
         self.renamed |= {acc: f"{lane}[lane]" for acc, lane in lanes.items()}
 
-        def body(span: Span, depth: int) -> str:
-            return self.in_lanes(s, span, depth)
+        def body(span: CountedLoop, depth: int) -> str:
+            return self.lane_loop(s, span, depth)
 
-        rows = digits(self, s, f"{k}_first", f"{k}_stop", indent + 1, body)
-        whole = Span(cname(variable), f"{k}_first", f"{k}_stop")
-        text += why_not(self, s, indent + 1) + body(whole, indent + 2) if rows is None else rows
-        text += self.combine(s, lanes, types, inner)
+        rows = delinearized_loop(self, s, f"{k}_first", f"{k}_stop", indent + 1, body)
+        whole = CountedLoop(cname(variable), f"{k}_first", f"{k}_stop")
+        text += missed(self, s, indent + 1) + body(whole, indent + 2) if rows is None else rows
+        text += self.combine_lanes(s, lanes, types, inner)
         self.renamed = saved
         return text + f"{pad}}}\n"
 
-    def in_lanes(self, s: For, span: Span, depth: int) -> str:
-        """The span, `lanes_of` iterations at a time."""
+    def lane_loop(self, s: For, span: CountedLoop, depth: int) -> str:
+        """The span, `lane_count` iterations at a time."""
         self.counters += 1
-        count = lanes_of(s)
+        count = lane_count(s)
         k, pad = f"k{self.counters}", "    " * (depth - 1)
         declared = f" {span.declared}" if span.declared else ""
-        head = f"{pad}for (; {k} + {count} <= {k}_past{self.going}; {k} += {count}) {{\n"
+        head = f"{pad}for (; {k} + {count} <= {k}_past{self.loop_guard}; {k} += {count}) {{\n"
         text = f"{pad}int64_t {k} = {span.first};\n{pad}const int64_t {k}_past = {span.past};\n{head}"
         text += f"{pad}    {self.dialect.lanes}\n"
         text += f"{pad}    for (int lane = 0; lane < {count}; ++lane) {{\n"
@@ -220,18 +223,18 @@ class Code(Values):
         text += f"{pad}    const int64_t {span.k} = {k};{declared}\n"
         return text + f"{self.block(s.body, depth)}{pad}}}\n"
 
-    def combine(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
-        text = f"{pad}for (int half = {lanes_of(s) // 2}; half > 0; half /= 2) {{\n"
+    def combine_lanes(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
+        text = f"{pad}for (int half = {lane_count(s) // 2}; half > 0; half /= 2) {{\n"
         text += f"{pad}    for (int lane = 0; lane < half; ++lane) {{\n"
         tail = ""
         for acc, op in s.reductions:
             kind, lane = types[acc], lanes[acc]
-            both = self.merged(op, kind, s.loc, f"{lane}[lane]", f"{lane}[lane + half]")
+            both = self.combined(op, kind, s.loc, f"{lane}[lane]", f"{lane}[lane + half]")
             text += f"{pad}        {lane}[lane] = {both};\n"
-            tail += f"{pad}{cname(acc)} = {self.merged(op, kind, s.loc, cname(acc), f'{lane}[0]')};\n"
+            tail += f"{pad}{cname(acc)} = {self.combined(op, kind, s.loc, cname(acc), f'{lane}[0]')};\n"
         return text + f"{pad}    }}\n{pad}}}\n{tail}"
 
-    def merged(self, op: str, kind: ScalarType, loc: Any, a: str, b: str) -> str:
+    def combined(self, op: str, kind: ScalarType, loc: Any, a: str, b: str) -> str:
         """Two accumulators, given as C text, into one."""
         self.renamed |= {"#a": a, "#b": b}
         pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))

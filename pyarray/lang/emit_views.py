@@ -1,4 +1,4 @@
-"""C text of views: the struct of an array type, its slots, element access, slices and sub-views."""
+"""C text of views: structs, slots, element access, slices and sub-views."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ def view_name(kind: ArrayType) -> str:
 
 def _layout(kind: ArrayType) -> str:
     own = f"{kind.ndim}{'s' if kind.strided else 'c'}"
-    return own if kind.over is None else f"{own}_of_{_layout(kind.over)}"
+    return own if kind.reshape_of is None else f"{own}_of_{_layout(kind.reshape_of)}"
 
 
-def fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
+def struct_fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
     """(C type, name) of the struct, which are also the slots of a parameter, in order."""
     pairs = [(f"{kind.dtype.ctype} *", "data")]
     if debug:
@@ -22,13 +22,13 @@ def fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
     pairs += [("int64_t ", f"n{axis}") for axis in range(kind.ndim)]
     if kind.strided:
         pairs += [("int64_t ", f"s{axis}") for axis in range(kind.ndim)]
-    if kind.over is not None:  # where the strides don't fit they count elements of `of`, from `at` on
-        pairs += [(f"{view_name(kind.over)} ", "of"), ("int64_t ", "at"), ("bool ", "fits")]
+    if kind.reshape_of is not None:  # where the strides don't fit they count elements of `of`, from `at` on
+        pairs += [(f"{view_name(kind.reshape_of)} ", "of"), ("int64_t ", "at"), ("bool ", "fits")]
     return pairs
 
 
 def struct(kind: ArrayType, debug: bool) -> str:
-    body = " ".join(f"{ctype}{name};" for ctype, name in fields(kind, debug))
+    body = " ".join(f"{ctype}{name};" for ctype, name in struct_fields(kind, debug))
     return f"typedef struct {{ {body} }} {view_name(kind)};\n"
 
 
@@ -42,7 +42,7 @@ def stride(kind: ArrayType, view: str, axis: int) -> str:
 
 def address(kind: ArrayType, view: str, index: list[str]) -> str:
     """`&view[index]`, without a check."""
-    if not index and kind.over is None:
+    if not index and kind.reshape_of is None:
         return f"{view}.data"
     if not kind.strided:
         position = index[0]
@@ -51,12 +51,12 @@ def address(kind: ArrayType, view: str, index: list[str]) -> str:
         return f"{view}.data + ({position})"
     offset = " + ".join(f"{i} * {view}.s{axis}" for axis, i in enumerate(index)) or "0"
     found = f"({kind.dtype.ctype} *)((char *){view}.data + ({offset}))"
-    if kind.over is None:
+    if kind.reshape_of is None:
         return found
-    return f"({view}.fits ? {found} : {numbered_name(kind.over)}({view}.of, {view}.at + ({offset})))"
+    return f"({view}.fits ? {found} : {flat_name(kind.reshape_of)}({view}.of, {view}.at + ({offset})))"
 
 
-def numbered_name(kind: ArrayType) -> str:
+def flat_name(kind: ArrayType) -> str:
     """The function that finds an element by its number in C order (`emit_reshape`)."""
     return f"numbered_{view_name(kind).removeprefix('view_')}"
 
@@ -70,7 +70,7 @@ def element(kind: ArrayType, view: str, index: list[str]) -> str:
     return f"{view}.data[{address(kind, view, index).removeprefix(f'{view}.data + ')[1:-1]}]"
 
 
-def total(kind: ArrayType, view: str) -> str:
+def element_count(kind: ArrayType, view: str) -> str:
     return " * ".join(f"{view}.n{axis}" for axis in range(kind.ndim)) or "1"
 
 
@@ -79,7 +79,7 @@ WHERE = "const bool inside, pa_at *at, const pa_frame *up, int32_t site"
 
 def check_index(kind: ArrayType, axis: int) -> str:
     where = f"at->rt, up, site + {axis}, at->loop, at->tid"
-    return f"pa_check_index({where}, i{axis}, v.n{axis}, v.offset, {total(kind, 'v')})"
+    return f"pa_check_index({where}, i{axis}, v.n{axis}, v.offset, {element_count(kind, 'v')})"
 
 
 def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
@@ -97,8 +97,8 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     test = f"inside || ({test})" if kind.ndim > 1 else f"inside || {test}"
     head = f"{function} {ctype} *{name}({WHERE}, {', '.join(params)})"
     scrap = f"(at->failed = true, ({ctype} *)PA_SCRAP(at))"
-    place = f"? {address(kind, 'v', index)} : {scrap}"
-    return name, f"{head}\n{{\n    return {test}\n        {place};\n}}\n"
+    target_axis = f"? {address(kind, 'v', index)} : {scrap}"
+    return name, f"{head}\n{{\n    return {test}\n        {target_axis};\n}}\n"
 
 
 def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple[str, str]:
@@ -111,18 +111,18 @@ def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple
         test = f"pa_check_view({where}, offset, size, v.n0, v.offset)"
         lines.append(f"    if (!inside && !{test}) {{ offset = size = 0; at->failed = true; }}")
     step = "v.s0" if kind.strided else f"(int64_t)sizeof({kind.dtype.ctype})"
-    lines += _moved(kind, "v", "v", f"offset * {step}", debug)
+    lines += _offset_view(kind, "v", "v", f"offset * {step}", debug)
     lines.append("    v.n0 = size;")
     body = "\n".join([*lines, "    return v;"])
     params = f"{extra}{view_name(kind)} v, int64_t offset, int64_t size"
     return name, f"{function} {view_name(kind)} {name}({params})\n{{\n{body}\n}}\n"
 
 
-def _moved(kind: ArrayType, result: str, view: str, by: str, debug: bool) -> list[str]:
+def _offset_view(kind: ArrayType, result: str, view: str, by: str, debug: bool) -> list[str]:
     """Statements that set where a part of a view begins, `by` bytes after it."""
     data = f"({kind.dtype.ctype} *)((char *){view}.data + {by})"
     offset = f"{view}.offset + {by} / (int64_t)sizeof({kind.dtype.ctype})"
-    if kind.over is None:
+    if kind.reshape_of is None:
         return [f"    {result}.data = {data};", *([f"    {result}.offset = {offset};"] if debug else [])]
     lines = [f"    {result}.offset = {view}.fits ? {offset} : {view}.offset;"] if debug else []
     return [
@@ -133,16 +133,16 @@ def _moved(kind: ArrayType, result: str, view: str, by: str, debug: bool) -> lis
     ]
 
 
-def slice_shape(parts: tuple[object, ...]) -> str:
+def slice_pattern(parts: tuple[object, ...]) -> str:
     """Name of a slicing pattern: i an index; a range is r, with a letter for each bound it has."""
     letters = []
     for p in parts:
-        given = (
+        present = (
             "".join(c for c, x in zip("abs", (p.start, p.stop, p.step), strict=True) if x is not None)
             if isinstance(p, Range)
             else ""
         )
-        letters.append("r" + given if isinstance(p, Range) else "i")
+        letters.append("r" + present if isinstance(p, Range) else "i")
     return "_".join(letters)
 
 
@@ -153,13 +153,13 @@ def slicer(
     function: str,
     debug: bool,
     checked: bool,
-    turned: bool = False,
+    transposed: bool = False,
 ) -> tuple[str, str]:
-    """(name, text) of the function that takes a view apart by one pattern of indices and ranges; if `turned`,
+    """(name, text) of the function that takes a view apart by one pattern of indices and ranges; if `transposed`,
     the axes it has left are in reverse order."""
     name = (
-        f"{'checked_' if checked else ''}slice_{view_name(kind).removeprefix('view_')}_{slice_shape(parts)}"
-        f"{'_turned' if turned else ''}"
+        f"{'checked_' if checked else ''}slice_{view_name(kind).removeprefix('view_')}_{slice_pattern(parts)}"
+        f"{'_turned' if transposed else ''}"
     )
     params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
@@ -177,21 +177,21 @@ def slicer(
                 lines.append(f"    if ({test}) {{ i{axis} = 0; whole = false; at->failed = true; }}")
             lines.append(f"    bytes += i{axis} * {s};")
             continue
-        lines += _cut(p, axis, n, s, params, checked)
-        place = result.ndim - 1 - out if turned else out
-        lines.append(f"    r.n{place} = count{axis};")
+        lines += _slice_range(p, axis, n, s, params, checked)
+        target_axis = result.ndim - 1 - out if transposed else out
+        lines.append(f"    r.n{target_axis} = count{axis};")
         if result.strided:
             step = s if p.step is None else f"pa_mul_i64({s}, step{axis})"  # of one element it is any number
-            lines.append(f"    r.s{place} = {step};")
+            lines.append(f"    r.s{target_axis} = {step};")
         out += 1
-    lines += _moved(kind, "r", "v", "bytes", debug)
+    lines += _offset_view(kind, "r", "v", "bytes", debug)
     if indexed:  # an empty view, so that what follows touches nothing
         lines.append("    if (!whole) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
     body = "\n".join([*lines, "    return r;"])
     return name, f"{function} {view_name(result)} {name}({', '.join(params)})\n{{\n{body}\n}}\n"
 
 
-def _cut(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:
+def _slice_range(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:
     """Clamped start and count of one range, as Python's slice.indices gives them."""
     for letter, x in zip(("start", "stop", "step"), (p.start, p.stop, p.step), strict=True):
         if x is not None:
@@ -222,23 +222,23 @@ def _cut(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) 
     return lines
 
 
-def stepper(function: str) -> tuple[str, str]:
+def step_checker(function: str) -> tuple[str, str]:
     """(name, text) of the function that tests the step of a loop: with one of 0 the loop is empty."""
     test = "!inside && !pa_check_step(at->rt, up, site, at->loop, at->tid, step)"
     body = f"    if ({test}) at->failed = true;\n    return step;"
     return "checked_step", f"{function} int64_t checked_step({WHERE}, int64_t step)\n{{\n{body}\n}}\n"
 
 
-_MOST = "0x7fffffffffffffffll"
+_INT64_MAX = "0x7fffffffffffffffll"
 
 
 def _failed(pad: str, index: str) -> list[str]:
     """Statements that record what isn't below 2**63; no test of a whole block stands for this one."""
-    call = f"pa_fail_index(at->rt, up, site, at->loop, at->tid, {index}, {_MOST}, 0, 0);"
+    call = f"pa_fail_index(at->rt, up, site, at->loop, at->tid, {index}, {_INT64_MAX}, 0, 0);"
     return [f"{pad}(void)inside;", f"{pad}{call}", f"{pad}at->failed = true;"]
 
 
-def product(count: int, function: str, tested: bool, checked: bool) -> tuple[str, str]:
+def size_product(count: int, function: str, tested: bool, checked: bool) -> tuple[str, str]:
     """(name, text) of the function that multiplies sizes; 0 if one is not positive or, when it is `tested`,
     the product too large, which a `checked` one records."""
     kind = "checked_" if checked else "tested_" if tested else ""
@@ -246,7 +246,7 @@ def product(count: int, function: str, tested: bool, checked: bool) -> tuple[str
     lines = [f"    if ({' || '.join(f'{n} <= 0' for n in sizes)}) return 0;"]
     lines.append("    int64_t all = n0;")
     for n in sizes[1:]:
-        large = f"all > {_MOST} / {n}"
+        large = f"all > {_INT64_MAX} / {n}"
         if checked:
             lines += [f"    if ({large}) {{", *_failed("        ", "0"), "        return 0;", "    }"]
         elif tested:

@@ -1,8 +1,7 @@
-"""Order of evaluation: Python's is left to right, C leaves that of operands open.
+"""Orders operands: Python evaluates them left to right, C in any order.
 
-Where it shows (an effect beside another effect or a load; in debug mode two accesses that may fail), all but
-the last of the operands concerned are evaluated into temporaries first.
-"""
+Where the order shows (an effect beside another effect or a load; in debug mode two accesses that may fail),
+all but the last of these operands are evaluated into temporaries first."""
 
 from __future__ import annotations
 
@@ -34,40 +33,40 @@ from .ir import (
 _ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Reshape, Store, Pack)
 
 
-def sequence(tree: Tree) -> Tree:
+def order_operands(tree: Tree) -> Tree:
     """The tree with `Let` wherever the order of operands shows."""
     impure: set[str] = set()
     functions = []
     for function in tree.functions:  # callees first
         if any(_has_effect(n, impure) or isinstance(n, Store) for s in function.body for n in walk(s)):
             impure.add(function.symbol)
-        functions.append(_sequence_function(function, impure))
-    return Tree(_sequence_function(tree.kernel, impure), tuple(functions))
+        functions.append(_order_function(function, impure))
+    return Tree(_order_function(tree.kernel, impure), tuple(functions))
 
 
 def _has_effect(node: Any, impure: set[str]) -> bool:
     return isinstance(node, Atomic) or (isinstance(node, Invoke) and node.function in impure)
 
 
-def _sequence_function(function: Function, impure: set[str]) -> Function:
+def _order_function(function: Function, impure: set[str]) -> Function:
     added: list[tuple[str, Any]] = []
 
     def change(node: Any) -> Any:
         if not isinstance(node, _ORDERED):
             return node
         operands = list(_operands(node))
-        shown = [_shows(x, impure) for x in operands]
-        _set_and_read(operands, shown)
+        observed = [_observable(x, impure) for x in operands]
+        _set_and_read(operands, observed)
         own = isinstance(node, Atomic) and node.site is not None  # which is tested after its operands
-        sites = sum("site" in s for s in shown) + own
-        effects = sum("effect" in s for s in shown)
-        if sites < 2 and not (effects and sum(map(bool, shown)) > 1):
+        sites = sum("site" in s for s in observed) + own
+        effects = sum("effect" in s for s in observed)
+        if sites < 2 and not (effects and sum(map(bool, observed)) > 1):
             return node
-        last = max(k for k, s in enumerate(shown) if s)
+        last = max(k for k, s in enumerate(observed) if s)
         names: dict[int, Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
         lets = []
-        for k, (operand, shows) in enumerate(zip(operands, shown, strict=True)):
-            if shows and (k != last or own or isinstance(node, Store)):
+        for k, (operand, observable) in enumerate(zip(operands, observed, strict=True)):
+            if observable and (k != last or own or isinstance(node, Store)):
                 name = f".s{len(added)}"
                 added.append((name, operand.type))
                 names[id(operand)] = Local(operand.loc, operand.type, name)
@@ -83,7 +82,7 @@ def _sequence_function(function: Function, impure: set[str]) -> Function:
     return replace(function, body=body, variables=(*function.variables, *added))
 
 
-def _set_and_read(operands: list[Expr], shown: list[set[str]]) -> None:
+def _set_and_read(operands: list[Expr], observed: list[set[str]]) -> None:
     """Note what one operand sets and another one reads."""
     sets = [{n.name for n in walk(x) if isinstance(n, Let)} for x in operands]
     if not any(sets):
@@ -92,8 +91,8 @@ def _set_and_read(operands: list[Expr], shown: list[set[str]]) -> None:
         reads = {n.name for n in walk(operand) if isinstance(n, Local)}
         for j, names in enumerate(sets):
             if j != k and names & reads:
-                shown[j].add("effect")
-                shown[k].add("load")
+                observed[j].add("effect")
+                observed[k].add("load")
 
 
 def _wrapped(node: Any, lets: list[tuple[str, Expr]]) -> Any:
@@ -117,7 +116,7 @@ def _operands(node: Any) -> Any:
                 yield part
 
 
-def _shows(expr: Expr, impure: set[str]) -> set[str]:
+def _observable(expr: Expr, impure: set[str]) -> set[str]:
     """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that
     may fail."""
     found: set[str] = set()

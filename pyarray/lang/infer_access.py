@@ -214,7 +214,7 @@ def _reshaped_type(array: ArrayType, ndim: int) -> ArrayType:
     """Contiguous if the array is. One strided axis has strides in any shape; several axes may have none."""
     if not array.strided or array.ndim < 2:
         return replace(array, ndim=ndim)
-    return ArrayType(array.dtype, ndim, True, over=array)
+    return ArrayType(array.dtype, ndim, True, reshape_of=array)
 
 
 def _is_same_variable(a: Expr, b: Expr) -> bool:
@@ -228,4 +228,4 @@ def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
     lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
     whole = all(p == WHOLE for p in parts[lead + 1 :])
     strided = array.strided or not whole or ranges[0].step is not None
-    return ArrayType(array.dtype, len(ranges), strided, over=array.over)
+    return ArrayType(array.dtype, len(ranges), strided, reshape_of=array.reshape_of)

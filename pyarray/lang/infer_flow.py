@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from ..dtypes import uint64
 from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
-from .collapse_loops import alone
+from .collapse_loops import sole_inner_loop
 from .infer_access import load_element
 from .infer_aggregates import unpack, unpack_result
 from .infer_assign import assign, assign_name, set_structure
@@ -245,7 +245,7 @@ def _reductions(
     """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
     that combines them. If the body is another unordered loop, those of that loop."""
     found: dict[str, str] = {}
-    while (inner := alone(body)) is not None:
+    while (inner := sole_inner_loop(body)) is not None:
         body = inner.body
     assignments = [n for s in body for n in walk(s) if isinstance(n, Assign) and n.name in outer]
     for statement in assignments:

@@ -110,7 +110,7 @@ def _array_attribute(scope: Scope, node: ast.Attribute, array: Expr) -> Any:
     loc, kind = scope.loc(node), array.type
     if node.attr in ("shape", "strides"):
         first, again = let_bind(scope, array) if has_side_effect(array) else (array, array)
-        if node.attr == "strides" and kind.over is not None:
+        if node.attr == "strides" and kind.reshape_of is not None:
             advice = "take those of the array that it is a reshape of"
             scope.fail(node, "a reshape of a strided array may have no strides", advice)
         extent = Size if node.attr == "shape" else Stride
@@ -123,9 +123,9 @@ def _array_attribute(scope: Scope, node: ast.Attribute, array: Expr) -> Any:
 
         return with_let_bound(scope, [array], total)
     if node.attr == "T":
-        transposed = ArrayType(kind.dtype, kind.ndim, True, over=kind.over)
+        transposed = ArrayType(kind.dtype, kind.ndim, True, reshape_of=kind.reshape_of)
         whole = (WHOLE,) * kind.ndim
-        return array if kind.ndim < 2 else Slice(loc, transposed, array, whole, turned=True)
+        return array if kind.ndim < 2 else Slice(loc, transposed, array, whole, transposed=True)
     if node.attr in ("ndim", "itemsize"):
         value = kind.ndim if node.attr == "ndim" else kind.dtype.itemsize
         return with_let_bound(scope, [array], lambda _: constant(loc, value))

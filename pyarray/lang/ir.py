@@ -1,8 +1,8 @@
-"""The typed tree of a kernel: its grammar, once.
+"""The typed tree, the intermediate representation of kernels: its grammar, and the one traversal of it.
 
-Every node is frozen and carries `loc`, its location in the user's source. Expressions carry `type`. `infer` builds the
-tree, `verify` states its rules, `bounds_checks` numbers the accesses that debug mode tests, `emit` writes C text.
-"""
+Every node is frozen and has `loc`, its place in the user's source. Expressions have `type`. `infer` builds the
+tree, `verify` states its rules, `bounds_checks` numbers the accesses that debug mode tests, `emit` writes it
+as text."""
 
 from __future__ import annotations
 
@@ -185,14 +185,14 @@ WHOLE = Range(None, None, None)
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python
-    does). `turned`: the kept axes in reverse order."""
+    does). `transposed`: the kept axes in reverse order."""
 
     loc: Loc
     type: Any  # ArrayType
     array: Expr
     parts: tuple[Expr | Range, ...]
     site: int | None = None
-    turned: bool = False
+    transposed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +393,7 @@ class Tree:
 # ---- the one traversal
 
 
-class _Parts(dict[type, Any]):
+class _ChildFields(dict[type, Any]):
     """Names of the fields of a class that hold nodes; None for what is no node. Looking takes long."""
 
     atoms = re.compile(r"(?:\W|\b(?:Loc|str|int|bool|None|tuple|Any|DType)\b)+")
@@ -405,12 +405,12 @@ class _Parts(dict[type, Any]):
         return self.setdefault(kind, names)
 
 
-_parts = _Parts()
+_child_fields = _ChildFields()
 
 
 def children(node: Any) -> list[Any]:
     """Direct sub-nodes, in source order."""
-    found, parts = [], _parts
+    found, parts = [], _child_fields
     for name in parts[type(node)] or ():
         value = getattr(node, name)
         if type(value) is tuple:
@@ -439,12 +439,12 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
 
     def visit(value: Any) -> Any:
         if isinstance(value, tuple):
-            made = tuple([visit(item) for item in value])
-            return value if all(map(operator.is_, made, value)) else made
-        return value if _parts[type(value)] is None else rewrite(value, change)
+            changed = tuple([visit(item) for item in value])
+            return value if all(map(operator.is_, changed, value)) else changed
+        return value if _child_fields[type(value)] is None else rewrite(value, change)
 
     updates = {}
-    for name in _parts[type(node)] or ():
+    for name in _child_fields[type(node)] or ():
         if (new := visit(old := getattr(node, name))) is not old and new != old:
             updates[name] = new
     return change(replace(node, **updates) if updates else node)

@@ -1,5 +1,6 @@
-"""What one iteration of a loop costs, in units of about one vectorised addition: decides when a launch is
-worth several threads."""
+"""Estimates the cost of a loop's iteration, in units of about one vectorised addition.
+
+It decides how many threads a launch is worth."""
 
 from __future__ import annotations
 
@@ -14,34 +15,34 @@ UNKNOWN_TRIPS = "64"  # of an inner loop whose bounds are computed inside; a gue
 
 def cost(node: Any, functions: dict[str, Function], trips: Callable[[For], str | None]) -> str:
     """C expression of the sum over the node; `trips` returns how often an inner loop runs, or None."""
-    own, parts = _sum(node, functions, trips)
-    return " + ".join([str(own), *parts])
+    constant, parts = _sum(node, functions, trips)
+    return " + ".join([str(constant), *parts])
 
 
 def _sum(
     node: Any, functions: dict[str, Function], trips: Callable[[For], str | None]
 ) -> tuple[int, list[str]]:
     """The constant part and the terms of the inner loops."""
-    own, parts = _own(node), []
+    constant, parts = _node_cost(node), []
     below = [*children(node)]
     if isinstance(node, Invoke):
         below += functions[node.function].body
         trips = _unknown  # its bounds are named after its own parameters
     for child in below:
         number, terms = _sum(child, functions, trips)
-        own += number
+        constant += number
         parts += terms
     if isinstance(node, While) or (isinstance(node, For) and node.loop is None):
         count = (trips(node) if isinstance(node, For) else None) or UNKNOWN_TRIPS
-        return 1, [f"{count} * ({' + '.join([str(own), *parts])})"]
-    return own, parts
+        return 1, [f"{count} * ({' + '.join([str(constant), *parts])})"]
+    return constant, parts
 
 
 def _unknown(loop: For) -> None:
     return None
 
 
-def _own(node: Any) -> int:
+def _node_cost(node: Any) -> int:
     if isinstance(node, Builtin):
         return FUNCTIONS[node.name].cost * (4 if node.domain.kind == "c" else 1)
     if isinstance(node, Binary):

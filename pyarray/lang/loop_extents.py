@@ -1,9 +1,8 @@
-"""Parallel loops over several ranges: what the host can say of their sizes before a launch.
+"""Iteration counts of parallel loops over several ranges: those that a launch can test before it runs.
 
-The number of iterations is a product, which may be more than 64 bits hold. Sizes that follow from arguments
-are tested by the launch (`jit/launch.py`), before anything runs; of the others, which come from memory, the
-emitted text computes the product, and has no iterations where it is too large, which debug mode reports.
-"""
+The count is a product, which may overflow 64 bits. A launch tests sizes that follow from arguments
+(`jit/launch.py`). For sizes from memory the emitted text computes the product, and runs no iteration where
+it overflows; debug mode reports that."""
 
 from __future__ import annotations
 

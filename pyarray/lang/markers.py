@@ -1,5 +1,6 @@
-"""Names that mean something in a kernel and that Python has no word for. On the host they do the same, one
-step at a time, so that a kernel's body also runs as plain Python."""
+"""Functions and types that kernels name and Python lacks: `constexpr`, `ndrange`, `unordered`, atomics.
+
+On the host they do the same one step at a time, so that a kernel's body also runs as plain Python."""
 
 from __future__ import annotations
 

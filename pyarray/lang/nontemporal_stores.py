@@ -1,15 +1,13 @@
-"""Which loops may write their result past the cache: each iteration stores one element at its own place, and
-nothing reads what others store.
+"""Finds loops whose result can be written past the cache: iteration t stores element t, and nothing reads it.
 
-The test is by form alone; how large the array is, is for the running kernel to see (csrc/device/pa_stream.h).
-"""
+This looks at the tree alone; the running kernel decides by the array's size (csrc/device/pa_stream.h)."""
 
 from __future__ import annotations
 
 from .ir import ArrayType, Break, Const, Continue, For, Function, Local, Return, Size, Store, walk
 
 
-def streamed(kernel: Function, loop: For) -> tuple[str, ArrayType] | None:
+def nontemporal_array(kernel: Function, loop: For) -> tuple[str, ArrayType] | None:
     """The array that the loop fills, element t in iteration t, as a parameter's name and type; None if it is
     not such a loop."""
     if len(loop.ranges) != 1 or loop.ranges[0].step is not None:
@@ -28,12 +26,12 @@ def streamed(kernel: Function, loop: For) -> tuple[str, ArrayType] | None:
 
 
 def _filled(kernel: Function, loop: For, store: Store, nodes: list[object]) -> tuple[str, ArrayType] | None:
-    array, own = store.array, store.index
-    if not isinstance(array, Local) or len(own) != 1 or not isinstance(own[0], Local):
+    array, index = store.array, store.index
+    if not isinstance(array, Local) or len(index) != 1 or not isinstance(index[0], Local):
         return None
     kind = dict(kernel.params).get(array.name)
-    if own[0].name != loop.variables[0] or not isinstance(kind, ArrayType) or kind.strided or kind.ndim != 1:
+    if index[0].name != loop.variables[0] or not isinstance(kind, ArrayType) or kind.strided:
         return None
-    seen = sum(isinstance(n, Local) and n.name == array.name for n in nodes)
+    uses = sum(isinstance(n, Local) and n.name == array.name for n in nodes)
     sizes = sum(isinstance(n, Size) and n.array == array for n in nodes)
-    return (array.name, kind) if seen == 1 + sizes else None
+    return (array.name, kind) if kind.ndim == 1 and uses == 1 + sizes else None

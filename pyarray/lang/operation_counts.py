@@ -1,8 +1,8 @@
-"""What a kernel does at given sizes, from its typed tree: operations, loads and stores, without running it.
+"""Counts the operations, loads and stores of a launch from the typed tree, without running it.
 
-Loops are counted by their trip counts. A loop whose variable decides a branch, or the bounds of a loop inside
-it, is unrolled over its iterations, as vectors. What depends on data is assumed, and the assumption is said.
-"""
+A loop multiplies what is in it by its trip count. A loop whose variable decides a branch, or the bounds of an
+inner loop, is unrolled over its iterations, as vectors. What depends on data is assumed, and the assumption is
+reported."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from . import ir
-from .static_evaluation import View, evaluate, kept, length
+from .static_evaluation import View, at_points, evaluate, trip_count
 
 ASSUMED_TRIPS = 64  # of a loop whose trip count depends on data
-MOST_STEPS = 1024  # of a while loop that follows from sizes
-MOST_POINTS = 1 << 20  # iterations that are told apart; of more, the middle one stands for all
+MAX_STEPS = 1024  # of a while loop that follows from sizes
+MAX_POINTS = 1 << 20  # iterations that are told apart; of more, the middle one stands for all
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ CountOperations = Callable[[Mapping[str, Any]], OperationCounts]  # by numbers a
 
 def count(tree: ir.Tree, values: Mapping[str, Any]) -> OperationCounts:
     """Of a launch with these values of the kernel's parameters: numbers, and shapes (tuples) of arrays."""
-    walk = _Walk(tree)
+    walk = _Counter(tree)
     for name, kind in tree.kernel.params:
         value = values.get(name)
         walk.env[name] = View(name, tuple(value or ())) if isinstance(kind, ir.ArrayType) else value
     with np.errstate(all="ignore"):
-        walk.block(tree.kernel.body, _Weight(1))
+        walk.block(tree.kernel.body, _Frequency(1))
     sums = walk.sums
     loads, stores = ({n: sums[what, n] for w, n in sums if w == what} for what in ("load", "store"))
     operations, iterations = sums["operation", ""], sums["iteration", ""]
     return OperationCounts(operations, loads, stores, iterations, tuple(walk.assumptions))
 
 
-class _Weight:
+class _Frequency:
     """How often something is executed: a number, or one per point."""
 
     def __init__(self, value: Any):
@@ -65,151 +65,151 @@ class _Weight:
         near = float(np.sum(self.value, dtype=np.float64))
         return int(np.sum(self.value)) if near < 2.0**62 else sum(map(int, self.value))
 
-    def times(self, factor: Any) -> _Weight:
-        return _Weight(self.value * factor)
+    def times(self, factor: Any) -> _Frequency:
+        return _Frequency(self.value * factor)
 
 
-class _Walk:
+class _Counter:
     def __init__(self, tree: ir.Tree):
         self.functions = {f.symbol: f for f in tree.functions}
         self.env: dict[str, Any] = {}  # of the function that is walked; None: not known
         self.sums: Counter[tuple[str, str]] = Counter()
         self.assumptions: dict[str, None] = {}
-        self.deciding = _deciding((tree.kernel, *tree.functions))
+        self.control_variables = _control_variables((tree.kernel, *tree.functions))
         self.points = 1
         self.loops = 0  # around what is walked, in this function
-        self.guessed = 0  # branches around it, inside the same loop, that depend on data
+        self.unknown_branches = 0  # branches around it, inside the same loop, that depend on data
 
     # ---- statements
 
-    def block(self, body: Iterable[ir.Stmt], weight: _Weight) -> Any:
+    def block(self, body: Iterable[ir.Stmt], freq: _Frequency) -> Any:
         """How often the block is left before its end, by `continue` or `return`."""
         left: Any = 0
-        if not weight.total:
+        if not freq.total:
             return left
         for node in body:
-            gone = self.statement(node, weight)
+            gone = self.statement(node, freq)
             if gone is not None:
-                weight, left = _Weight(weight.value - gone), left + gone
+                freq, left = _Frequency(freq.value - gone), left + gone
         return left
 
-    def statement(self, node: Any, weight: _Weight) -> Any:
+    def statement(self, node: Any, freq: _Frequency) -> Any:
         """As `block`; None where it isn't left."""
         match node:
             case ir.Assign(name=name, value=value):
-                self.env[name] = self.value(value, weight)
+                self.env[name] = self.value(value, freq)
             case ir.Store(array=array, index=index, value=value):
-                self.value(value, weight)
-                self.access("store", array, index, weight)
+                self.value(value, freq)
+                self.access("store", array, index, freq)
             case ir.For():
-                self.loop(node, weight)
+                self.loop(node, freq)
             case ir.While():
-                self.repeat(node, weight)
+                self.repeat(node, freq)
             case ir.If():
-                return self.branch(node, weight)
+                return self.branch(node, freq)
             case ir.Break() | ir.Continue() | ir.Return():
-                return self.leave(node, weight)
+                return self.leave(node, freq)
             case ir.Evaluate(value=value):
-                self.value(value, weight)
+                self.value(value, freq)
         return None
 
-    def leave(self, node: ir.Break | ir.Continue | ir.Return, weight: _Weight) -> Any:
+    def leave(self, node: ir.Break | ir.Continue | ir.Return, freq: _Frequency) -> Any:
         if isinstance(node, ir.Return) and node.value is not None:
-            self.env[".result"] = self.value(node.value, weight)
+            self.env[".result"] = self.value(node.value, freq)
         known = isinstance(node, ir.Continue) or (isinstance(node, ir.Return) and not self.loops)
-        if known and not self.guessed:
-            return weight.value
-        if weight.total:
+        if known and not self.unknown_branches:
+            return freq.value
+        if freq.total:
             self.assume(node, f"{type(node).__name__.lower()} is never taken")
         return None
 
-    def loop(self, node: ir.For, weight: _Weight) -> None:
+    def loop(self, node: ir.For, freq: _Frequency) -> None:
         bounds = []
         for r in node.ranges:
             start, stop, step = (
-                default if x is None else self.value(x, weight, counted=False)
+                default if x is None else self.value(x, freq, counted=False)
                 for x, default in ((r.start, 0), (r.stop, None), (r.step, 1))
             )
-            bounds.append((start, step, length(start, stop, step)))
-        with self.scope(node, weight) as place:
+            bounds.append((start, step, trip_count(start, stop, step)))
+        with self.scope(node, freq) as inner:
             for name, (start, step, trips) in zip(node.variables, bounds, strict=True):
                 if trips is None:
                     self.assume(node, f"the loop runs {ASSUMED_TRIPS} times")
                     trips = ASSUMED_TRIPS
-                self.expand(node, place, name, (start, step, trips))
+                self.expand(node, inner, name, (start, step, trips))
             if node.loop is not None:
-                self.sums["iteration", ""] += place.weight.total
-            self.block(node.body, place.weight)
+                self.sums["iteration", ""] += inner.freq.total
+            self.block(node.body, inner.freq)
 
-    def expand(self, node: ir.For, place: _Place, name: str, run: tuple[Any, Any, Any]) -> None:
+    def expand(self, node: ir.For, inner: _LoopScope, name: str, run: tuple[Any, Any, Any]) -> None:
         """The loop's variable, and the weight inside."""
         start, step, trips = run
-        if place.repeats is not None:  # an outer variable of the same statement has been unrolled
+        if inner.repeats is not None:  # an outer variable of the same statement has been unrolled
             start, step, trips = (
-                x[place.repeats] if isinstance(x, np.ndarray) else x for x in (start, step, trips)
+                x[inner.repeats] if isinstance(x, np.ndarray) else x for x in (start, step, trips)
             )
         self.env[name] = None
-        whole = int(np.sum(trips)) if isinstance(trips, np.ndarray) else int(trips) * self.points
-        if name not in self.deciding or start is None or step is None or not whole:
-            place.weight = place.weight.times(trips)
+        total_points = int(np.sum(trips)) if isinstance(trips, np.ndarray) else int(trips) * self.points
+        if name not in self.control_variables or start is None or step is None or not total_points:
+            inner.freq = inner.freq.times(trips)
             return
-        if whole > MOST_POINTS:
-            self.assume(node, f"the middle value of {name} stands for its {whole} values")
+        if total_points > MAX_POINTS:
+            self.assume(node, f"the middle value of {name} stands for its {total_points} values")
             self.env[name] = start + step * (trips // 2)
-            place.weight = place.weight.times(trips)
+            inner.freq = inner.freq.times(trips)
             return
         each = np.broadcast_to(np.asarray(trips, np.int64), (self.points,))
         repeats = np.repeat(np.arange(self.points), each)
-        number = np.arange(whole) - np.repeat(np.cumsum(each) - each, each)
+        number = np.arange(total_points) - np.repeat(np.cumsum(each) - each, each)
         for key, value in self.env.items():
-            self.env[key] = kept(value, repeats)
+            self.env[key] = at_points(value, repeats)
         self.env[name] = _at(start, repeats) + _at(step, repeats) * number
-        place.weight = _Weight(np.broadcast_to(np.asarray(_at(place.weight.value, repeats)), (whole,)))
-        place.repeats = repeats if place.repeats is None else place.repeats[repeats]
-        self.points = whole
+        inner.freq = _Frequency(np.broadcast_to(np.asarray(_at(inner.freq.value, repeats)), (total_points,)))
+        inner.repeats = repeats if inner.repeats is None else inner.repeats[repeats]
+        self.points = total_points
 
-    def repeat(self, node: ir.While, weight: _Weight) -> None:
+    def repeat(self, node: ir.While, freq: _Frequency) -> None:
         """Step by step, as long as the condition follows from sizes."""
-        self.loops, guessed, self.guessed = self.loops + 1, self.guessed, 0
-        for _ in range(MOST_STEPS):
+        self.loops, unknown_branches, self.unknown_branches = self.loops + 1, self.unknown_branches, 0
+        for _ in range(MAX_STEPS):
             before = self.sums.copy()
-            known = self.value(node.condition, weight)
+            known = self.value(node.condition, freq)
             if known is None or isinstance(known, np.ndarray):
                 self.sums = before
                 break
             if not known:
-                self.loops, self.guessed = self.loops - 1, guessed
+                self.loops, self.unknown_branches = self.loops - 1, unknown_branches
                 return
-            self.block(node.body, weight)
-        self.loops, self.guessed = self.loops - 1, guessed
+            self.block(node.body, freq)
+        self.loops, self.unknown_branches = self.loops - 1, unknown_branches
         self.assume(node, f"the loop runs {ASSUMED_TRIPS} times")
-        with self.scope(node, weight):
-            self.value(node.condition, weight.times(ASSUMED_TRIPS + 1))
-            self.block(node.body, weight.times(ASSUMED_TRIPS))
+        with self.scope(node, freq):
+            self.value(node.condition, freq.times(ASSUMED_TRIPS + 1))
+            self.block(node.body, freq.times(ASSUMED_TRIPS))
 
     @contextmanager
-    def scope(self, node: ir.For | ir.While, weight: _Weight) -> Iterator[_Place]:
+    def scope(self, node: ir.For | ir.While, freq: _Frequency) -> Iterator[_LoopScope]:
         """Inside a loop, and after it nothing is known of what it assigns."""
         self.env |= dict.fromkeys(ir.assigned(*node.body))
-        outside = dict(self.env), self.points, self.guessed
-        self.loops, self.guessed = self.loops + 1, 0
-        yield _Place(weight)
+        outside = dict(self.env), self.points, self.unknown_branches
+        self.loops, self.unknown_branches = self.loops + 1, 0
+        yield _LoopScope(freq)
         self.loops -= 1
-        self.env, self.points, self.guessed = outside
+        self.env, self.points, self.unknown_branches = outside
 
-    def branch(self, node: ir.If, weight: _Weight) -> Any:
-        known = self.value(node.condition, weight)
+    def branch(self, node: ir.If, freq: _Frequency) -> Any:
+        known = self.value(node.condition, freq)
         if known is None:
-            self.costlier(node, (node.then, node.orelse), lambda part: self.block(part, weight))
+            self.costlier(node, (node.then, node.orelse), lambda part: self.block(part, freq))
             return None
         if isinstance(known, np.ndarray):
             before = dict(self.env)
-            left = self.block(node.then, weight.times(known))
+            left = self.block(node.then, freq.times(known))
             self.env = before
-            left = left + self.block(node.orelse, weight.times(~known))
+            left = left + self.block(node.orelse, freq.times(~known))
             self.env |= dict.fromkeys(ir.assigned(*node.then, *node.orelse))
             return left
-        return self.block(node.then if known else node.orelse, weight)
+        return self.block(node.then if known else node.orelse, freq)
 
     def costlier(self, node: Any, sides: tuple[Any, Any], walk: Any) -> None:
         """Both sides, of which the one that does more is counted."""
@@ -218,10 +218,10 @@ class _Walk:
         for side in sides:
             self.sums = Counter()
             env = dict(self.env)
-            self.guessed += 1
+            self.unknown_branches += 1
             walk(side)
             self.env = env
-            self.guessed -= 1
+            self.unknown_branches -= 1
             found.append(self.sums)
         self.env |= dict.fromkeys(names)
         if found[0] != found[1]:
@@ -230,100 +230,100 @@ class _Walk:
 
     # ---- expressions
 
-    def value(self, node: Any, weight: _Weight, counted: bool = True) -> Any:
+    def value(self, node: Any, freq: _Frequency, counted: bool = True) -> Any:
         """What is known of an expression's value. Its loads are counted, its operations if `counted`."""
         match node:
             case ir.Load(array=array, index=index):
-                return self.access("load", array, index, weight)
+                return self.access("load", array, index, freq)
             case ir.Atomic(array=array, index=index):
                 for x in (node.value, *(() if node.desired is None else (node.desired,))):
-                    self.value(x, weight, counted)
-                self.sums["operation", ""] += weight.total
-                self.access("store", array, index, weight, count_index=False)
-                return self.access("load", array, index, weight)
+                    self.value(x, freq, counted)
+                self.sums["operation", ""] += freq.total
+                self.access("store", array, index, freq, count_index=False)
+                return self.access("load", array, index, freq)
             case ir.Select():
-                return self.select(node, weight, counted)
+                return self.select(node, freq, counted)
             case ir.Logic(op=op, a=a, b=b):
-                first = self.value(a, weight, counted)
-                second = self.value(b, self.after(node, first, weight), counted)
-                self.sums["operation", ""] += weight.total if counted else 0
+                first = self.value(a, freq, counted)
+                second = self.value(b, self.after(node, first, freq), counted)
+                self.sums["operation", ""] += freq.total if counted else 0
                 return _logic(op, first, second)
             case ir.Let(name=name, value=value, body=body):
-                self.env[name] = self.value(value, weight, counted)
-                return self.value(body, weight, counted)
+                self.env[name] = self.value(value, freq, counted)
+                return self.value(body, freq, counted)
             case ir.Invoke():
-                return self.invoke(node, weight, counted)
-            case ir.Slice(parts=parts, array=array, turned=turned):
-                given = self.value(array, weight, False)
-                ends = [self.part(p, weight) for p in parts]
-                return given.sliced(ends, turned) if isinstance(given, View) else None
+                return self.invoke(node, freq, counted)
+            case ir.Slice(parts=parts, array=array, transposed=transposed):
+                view = self.value(array, freq, False)
+                ends = [self.part(p, freq) for p in parts]
+                return view.sliced(ends, transposed) if isinstance(view, View) else None
             case ir.SubView(array=array, offset=offset, size=size):
-                given = self.value(array, weight, False)
-                self.value(offset, weight, False)
-                extent = self.value(size, weight, False)
-                return View(given.root, (extent,)) if isinstance(given, View) else None
+                view = self.value(array, freq, False)
+                self.value(offset, freq, False)
+                extent = self.value(size, freq, False)
+                return View(view.base, (extent,)) if isinstance(view, View) else None
             case ir.Reshape(array=array, shape=shape):
-                given = self.value(array, weight, False)
-                sizes = [self.value(n, weight, False) for n in shape]
-                return given.reshaped(sizes, node.missing) if isinstance(given, View) else None
+                view = self.value(array, freq, False)
+                sizes = [self.value(n, freq, False) for n in shape]
+                return view.reshaped(sizes, node.missing) if isinstance(view, View) else None
             case ir.Local(name=name):
                 return self.env.get(name)
             case ir.Size(array=array, axis=axis):
-                given = self.value(array, weight, False)
-                return given.shape[axis] if isinstance(given, View) and axis < len(given.shape) else None
-        below = [self.value(x, weight, counted) for x in ir.children(node)]
+                view = self.value(array, freq, False)
+                return view.shape[axis] if isinstance(view, View) and axis < len(view.shape) else None
+        below = [self.value(x, freq, counted) for x in ir.children(node)]
         if counted and isinstance(node, (ir.Unary, ir.Binary, ir.Compare, ir.Builtin)):
-            self.sums["operation", ""] += weight.total
+            self.sums["operation", ""] += freq.total
         return evaluate(node, below)
 
-    def part(self, part: Any, weight: _Weight) -> Any:
+    def part(self, part: Any, freq: _Frequency) -> Any:
         if not isinstance(part, ir.Range):
-            self.value(part, weight, False)
+            self.value(part, freq, False)
             return 0
         ends = (part.start, part.stop, part.step)
-        known = [None if x is None else self.value(x, weight, False) for x in ends]
+        known = [None if x is None else self.value(x, freq, False) for x in ends]
         unknown = any(x is not None and v is None for x, v in zip(ends, known, strict=True))
         return None if unknown else tuple(known)
 
-    def after(self, node: ir.Logic, first: Any, weight: _Weight) -> _Weight:
+    def after(self, node: ir.Logic, first: Any, freq: _Frequency) -> _Frequency:
         """How often the second operand is evaluated."""
         if first is None:
             if any(isinstance(x, ir.Load) for x in ir.walk(node.b)):
                 self.assume(node, "both operands of and, or are always evaluated")
-            return weight
+            return freq
         reached = first if node.op == "and" else np.logical_not(first)
-        return weight.times(reached if isinstance(reached, np.ndarray) else int(reached))
+        return freq.times(reached if isinstance(reached, np.ndarray) else int(reached))
 
-    def select(self, node: ir.Select, weight: _Weight, counted: bool) -> Any:
-        known = self.value(node.condition, weight, counted)
+    def select(self, node: ir.Select, freq: _Frequency, counted: bool) -> Any:
+        known = self.value(node.condition, freq, counted)
         if known is None:
-            self.costlier(node, (node.a, node.b), lambda part: self.value(part, weight, counted))
+            self.costlier(node, (node.a, node.b), lambda part: self.value(part, freq, counted))
             return None
         if not isinstance(known, np.ndarray):
-            return self.value(node.a if known else node.b, weight, counted)
-        a = self.value(node.a, weight.times(known), counted)
-        b = self.value(node.b, weight.times(~known), counted)
+            return self.value(node.a if known else node.b, freq, counted)
+        a = self.value(node.a, freq.times(known), counted)
+        b = self.value(node.b, freq.times(~known), counted)
         return None if a is None or b is None else np.where(known, a, b)
 
     def access(
-        self, what: str, array: Any, index: Iterable[Any], weight: _Weight, count_index: bool = True
+        self, what: str, array: Any, index: Iterable[Any], freq: _Frequency, count_index: bool = True
     ) -> None:
         if count_index:
             for x in index:
-                self.value(x, weight, counted=False)
-        place = self.value(array, weight, counted=False)
-        self.sums[what, place.root if isinstance(place, View) else ""] += weight.total
+                self.value(x, freq, counted=False)
+        view = self.value(array, freq, counted=False)
+        self.sums[what, view.base if isinstance(view, View) else ""] += freq.total
 
-    def invoke(self, node: ir.Invoke, weight: _Weight, counted: bool) -> Any:
+    def invoke(self, node: ir.Invoke, freq: _Frequency, counted: bool) -> Any:
         function = self.functions[node.function]
-        given = [self.value(x, weight, counted) for x in node.args]
-        outside = self.env, self.loops, self.guessed
-        self.loops = self.guessed = 0
-        self.env = dict(zip((n for n, _ in function.params), given, strict=True))
-        self.block(function.body, weight)
+        args = [self.value(x, freq, counted) for x in node.args]
+        outside = self.env, self.loops, self.unknown_branches
+        self.loops = self.unknown_branches = 0
+        self.env = dict(zip((n for n, _ in function.params), args, strict=True))
+        self.block(function.body, freq)
         several = any(isinstance(x, ir.Return) for s in function.body[:-1] for x in ir.walk(s))
         result = None if several else self.env.get(".result")
-        self.env, self.loops, self.guessed = outside
+        self.env, self.loops, self.unknown_branches = outside
         return result
 
     def assume(self, node: Any, what: str) -> None:
@@ -331,10 +331,10 @@ class _Walk:
 
 
 @dataclass
-class _Place:
+class _LoopScope:
     """Inside a loop: how often, and the point outside of each point there."""
 
-    weight: _Weight
+    freq: _Frequency
     repeats: Any = None
 
 
@@ -352,7 +352,7 @@ def _logic(op: str, a: Any, b: Any) -> Any:
     return found if isinstance(found, np.ndarray) else bool(found)
 
 
-def _deciding(functions: Iterable[ir.Function]) -> set[str]:
+def _control_variables(functions: Iterable[ir.Function]) -> set[str]:
     """Names of variables whose values decide how often something runs. Names are those of all functions, so
     that an argument decides where its parameter does."""
     found: set[str] = set()

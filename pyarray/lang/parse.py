@@ -1,8 +1,6 @@
-"""Python source → `FunctionSource`: finds the text of a function and refuses syntax that is outside the
-language.
+"""Finds the source text of Python functions, and refuses syntax outside the kernel language.
 
-It does not know types or names: that `x` is an array, or exists, is found by `infer`.
-"""
+Types and names are not known here: whether `x` exists, or is an array, `infer` finds out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes, in order."""
+"""The compiler's passes, in order: a Python function in, a `Program` with its text out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from ..driver.kernel_step import KernelStep
 from .aggregates import transform
-from .bounds_checks import Site, check
-from .bounds_elimination import refute
+from .bounds_checks import Site, insert_checks
+from .bounds_elimination import reject_constant_indices
 from .dialect import DIALECTS
-from .directions import accesses_of, directions, enforce, write_only
+from .directions import accesses_of, check_declared, directions, write_only
 from .emit import emit
 from .emit_gpu import emit_gpu
-from .evaluation_order import sequence
+from .evaluation_order import order_operands
 from .infer import infer
 from .ir import ArrayType, Local, Tree, assigned, walk
 from .loop_dependences import refuse_dependent
@@ -22,20 +22,20 @@ from .loop_extents import LoopExtents, are_sizes_of_output, extents
 from .operation_counts import CountOperations, OperationCounts, count
 from .parse import Capture, FunctionSource
 from .races import refuse_races
-from .reshape_indexing import Remarks, by_indices
+from .reshape_indexing import Remarks, index_base_arrays
 from .specializations import Specializations
 from .verify import verify
-from .write_mask import track
+from .write_mask import mark_stores
 
 
 @dataclass(frozen=True)
 class Program:
     """A lowered kernel: `text`, the `steps` that launch it, live parameters in slot order with their types,
     `directions` by parameter, the `sites` that failure records point into (empty without debug), the Python
-    values compiled in, and the promises about parameters' sizes that the text relies on. `raw`: it is
-    launched with a grid of the caller's. `write_only` are known to be written and never read. `extents` are those
-    of loops that a launch tests. `count_operations` says what a launch does, by numbers and shapes of parameters.
-    `remarks` are pairs of a line of the source and what became of its divisions and reshapes."""
+    values compiled in, and the specializations that the text relies on. `raw`: the caller chooses the grid.
+    `write_only` parameters are written and never read. `extents` are those of loops that a launch tests.
+    `count_operations` counts what a launch does, by numbers and shapes of parameters. `remarks` are pairs of a
+    source line and what became of its divisions and reshapes."""
 
     name: str
     text: str
@@ -89,15 +89,16 @@ def analyse(
     """The passes that know no target, once for all of them. Raises as `lower`."""
     plain, specs = _split_types(params)
     tree, captures, sources = infer(source, plain, wraparound)
-    refute(verify(tree), specs, sources)
-    said = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
+    reject_constant_indices(verify(tree), specs, sources)
+    in_use = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     known = accesses_of(tree)
-    enforce(tree, said, sources, known)
+    check_declared(tree, in_use, sources, known)
     if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    facts, count_operations = directions(tree, said, known), operation_counter(source, plain, wraparound)
-    return Analysed(source, tree, specs, said, captures, facts, write_only(tree, known), count_operations)
+    found, count_operations = directions(tree, in_use, known), operation_counter(source, plain, wraparound)
+    unread = write_only(tree, known)
+    return Analysed(source, tree, specs, in_use, captures, found, unread, count_operations)
 
 
 def generate(analysed: Analysed, target: str, debug: bool) -> Program:
@@ -105,17 +106,17 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
     tree, sites = analysed.tree, tuple[Site, ...]()
     if debug:
         outs = [name for name, how in analysed.declared.items() if how == "OUT"]
-        tree, sites = check(track(tree, outs) if outs else tree)
+        tree, sites = insert_checks(mark_stores(tree, outs) if outs else tree)
     dialect = DIALECTS[target]
-    tree, remarks = (tree, Remarks()) if debug else by_indices(tree, dialect.blocks)
-    tree = _without_unused(verify(sequence(tree)))
+    tree, remarks = (tree, Remarks()) if debug else index_base_arrays(tree, dialect.blocks)
+    tree = _without_unused(verify(order_operands(tree)))
     used = dict(tree.kernel.params)
-    specs = {path: found for path, found in analysed.specializations.items() if path in used}
+    specs = {path: x for path, x in analysed.specializations.items() if path in used}
     text, steps, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
-    facts = analysed.directions
-    tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, facts))
+    found = analysed.directions
+    tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, found))
     return Program(
-        analysed.source.name, text, steps, tree.kernel.params, facts, sites, analysed.captures, specs, False,
+        analysed.source.name, text, steps, tree.kernel.params, found, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
     )  # fmt: skip
 
@@ -123,8 +124,8 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
 def operation_counter(
     source: FunctionSource, params: Sequence[tuple[str, Any]], wraparound: bool = False
 ) -> CountOperations:
-    """What counts a launch by numbers and shapes of its parameters. The tree is made when it is first asked
-    for: variants outlive it."""
+    """Counts a launch by numbers and shapes of its parameters. The tree is built at the first call, since
+    variants are kept by the hundred."""
     trees: list[Tree] = []
 
     def count_operations(values: Mapping[str, Any]) -> OperationCounts:

@@ -1,4 +1,4 @@
-"""Arithmetic of types: what two operands become, casts, and the folding of constants."""
+"""Builds typed expressions: promotion of operands, casts, constant folding."""
 
 from __future__ import annotations
 
@@ -168,14 +168,10 @@ def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
     folded = _folded(loc, op, a, b)
     if folded is not None:
         return folded
-    for constant_, other in ((a, b), (b, a)):
-        if (
-            isinstance(constant_, Const)
-            and constant_.type.weak
-            and not fits(constant_.value, other.type.dtype)
-        ):
+    for literal, other in ((a, b), (b, a)):
+        if isinstance(literal, Const) and literal.type.weak and not fits(literal.value, other.type.dtype):
             # beyond the range of the other's type, so that any number of that type compares alike
-            below, above = (constant_.value, 0) if constant_ is a else (0, constant_.value)
+            below, above = (literal.value, 0) if literal is a else (0, literal.value)
             return constant(loc, _FOLD[op](below, above))
     if {a.type.dtype.kind, b.type.dtype.kind} <= {"i", "u"}:
         # an index is weak, and yet it must not be cut down to the other's type here: comparisons are by value
@@ -208,7 +204,7 @@ def unary(loc: Loc, op: str, a: Expr) -> Expr:
 
 # functions whose bits follow from the bits of half floats: no detour through float32 is needed, and for
 # nextafter none would do
-_OF_BITS = frozenset(("abs", "copysign", "isfinite", "isinf", "isnan", "nextafter", "signbit"))
+_ON_HALF_BITS = frozenset(("abs", "copysign", "isfinite", "isinf", "isnan", "nextafter", "signbit"))
 
 
 def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
@@ -223,21 +219,23 @@ def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
         kind = join(kind, argument.type)
     dtype = kind.dtype
     if dtype.kind not in row.kinds:
-        lifted = {"b": int8 if "i" in row.kinds else float64, "i": float64, "u": float64}.get(dtype.kind)
-        if lifted is None or lifted.kind not in row.kinds:
+        promoted = {"b": int8 if "i" in row.kinds else float64, "i": float64, "u": float64}.get(dtype.kind)
+        if promoted is None or promoted.kind not in row.kinds:
             raise TypeError(f"{name}() is not defined for {kind}")
-        dtype = lifted
-    if name in _OF_BITS and dtype.itemsize == 2 and dtype.kind == "f":
+        dtype = promoted
+    if name in _ON_HALF_BITS and dtype.itemsize == 2 and dtype.kind == "f":
         result = BOOL if row.result == "bool" else ScalarType(dtype, kind.weak)
-        return _row(loc, name, ScalarType(dtype, kind.weak), args, result)
+        return _builtin(loc, name, ScalarType(dtype, kind.weak), args, result)
     if row.result == "same":
-        return through_float32(ScalarType(dtype, kind.weak), lambda t: _row(loc, name, t, args, t))
+        return through_float32(ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
     if row.result == "bool":
-        return through_float32(ScalarType(dtype), lambda t: _row(loc, name, t, args, BOOL))
+        return through_float32(ScalarType(dtype), lambda t: _builtin(loc, name, t, args, BOOL))
     if dtype.kind != "c":
-        return through_float32(ScalarType(dtype, kind.weak), lambda t: _row(loc, name, t, args, t))
-    return _row(loc, name, ScalarType(dtype), args, ScalarType(float32 if dtype.itemsize == 8 else float64))
+        return through_float32(ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
+    return _builtin(
+        loc, name, ScalarType(dtype), args, ScalarType(float32 if dtype.itemsize == 8 else float64)
+    )
 
 
-def _row(loc: Loc, name: str, domain: ScalarType, args: list[Expr], result: ScalarType) -> Expr:
+def _builtin(loc: Loc, name: str, domain: ScalarType, args: list[Expr], result: ScalarType) -> Expr:
     return Builtin(loc, result, name, domain.dtype, tuple(cast(a, domain.dtype, domain.weak) for a in args))

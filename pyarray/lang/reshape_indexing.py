@@ -1,11 +1,11 @@
-"""Elements of reshaped views by the indices of the array that they are reshapes of.
+"""Rewrites accesses to reshaped views as accesses to the array itself, where no division is needed for it.
 
-`t = a.reshape(n, -1)` of a strided array has strides, which are found while the kernel runs, or its elements
-are found by a division of their number. Where an access says all indices, axes of both shapes that have as
-many elements are told by symbols (`split.reshape_groups`), and what isn't merged needs no division. What is merged is
-divided here if it is the variable of a loop, whose digits `split` counts; anything else is left to the
-strides, which may fit. Release mode only: an index that leaves the view isn't seen here.
-"""
+`t = a.reshape(n, -1)` of a strided array has strides that are found when the kernel runs, or else its
+elements are found by dividing their flat index. Where an access has all indices, groups of axes with the same
+number of elements are matched symbolically (`delinearization.reshape_groups`). An axis that isn't merged
+needs no division. Merged axes are divided here if their index is a loop's variable, whose digits
+`delinearization` counts; other accesses are left to the strides. Release mode only: an index outside the
+view isn't seen here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .delinearization import ONE, Product, Symbol, Symbols, counts, reshape_groups
+from .delinearization import ONE, Product, Symbol, Symbols, has_cheap_divisions, reshape_groups
 from .ir import (
     INDEX,
     WHOLE,
@@ -49,41 +49,41 @@ _UNEVEN, _OTHER = (
 _AWAY, _EFFECT = "it was cut, reshaped again or handed on", "an index calls a function"
 
 
-def by_indices(tree: Tree, blocks: bool) -> tuple[Tree, Remarks]:
+def index_base_arrays(tree: Tree, blocks: bool) -> tuple[Tree, Remarks]:
     """The tree with accesses to the arrays themselves where that needs no division but of loop variables, and
     what to say about each of them. `blocks`: iterations come in blocks, not in threads of their own."""
     remarks: Remarks = {}
-    made = [_Function(f, remarks, blocks).made() for f in (*tree.functions, tree.kernel)]
-    return Tree(made[-1], tuple(made[:-1])), remarks
+    rewritten = [_Rewriter(f, remarks, blocks).rewritten() for f in (*tree.functions, tree.kernel)]
+    return Tree(rewritten[-1], tuple(rewritten[:-1])), remarks
 
 
-class _Function:
+class _Rewriter:
     def __init__(self, function: Function, remarks: Remarks, blocks: bool):
         self.function, self.remarks = function, remarks
         nodes = [n for s in function.body for n in walk(s)]
-        self.some = any(getattr(getattr(n, "type", None), "over", None) is not None for n in nodes)
+        self.some = any(getattr(getattr(n, "type", None), "reshape_of", None) is not None for n in nodes)
         sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
         params = {name for name, _ in function.params}
         self.loops = {v for n in nodes if isinstance(n, For) for v in n.variables}
         loops = [n for n in nodes if isinstance(n, For)]
-        self.digits = {n.variables[-1] for n in loops if counts(n, blocks)}
-        self.digits -= {n.variables[-1] for n in loops if not counts(n, blocks)}
+        self.digits = {n.variables[-1] for n in loops if has_cheap_divisions(n, blocks)}
+        self.digits -= {n.variables[-1] for n in loops if not has_cheap_divisions(n, blocks)}
         self.changing = {n for n, count in sets.items() if count > 1 or n in params} | self.loops
         self.values = {
             n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and n.name not in self.changing
         }
 
-    def made(self) -> Function:
+    def rewritten(self) -> Function:
         if not self.some:
             return self.function
         return replace(self.function, body=tuple(rewrite(s, self.change) for s in self.function.body))
 
     def change(self, node: Any) -> Any:
-        if not isinstance(node, (Load, Store, Atomic)) or node.array.type.over is None:
+        if not isinstance(node, (Load, Store, Atomic)) or node.array.type.reshape_of is None:
             return node
         array, index = node.array, tuple(node.index)
         while isinstance(array, Slice):
-            inner = _composed(array, index)
+            inner = _compose_index(array, index)
             if inner is None:
                 break
             array, index = array.array, inner
@@ -93,8 +93,8 @@ class _Function:
         else:
             found = _EFFECT if any(map(_has_effect, index)) else self.indices(reshape, array, index)
         numbered = isinstance(found, str)
-        said = f"{_NUMBERED}{found}" if numbered else "an element of a reshape, by the indices of the array"
-        self.remarks[node.loc.line, said] = None
+        remark = f"{_NUMBERED}{found}" if numbered else "an element of a reshape, by the indices of the array"
+        self.remarks[node.loc.line, remark] = None
         return node if numbered else replace(node, array=reshape.array, index=found)  # type: ignore[union-attr]
 
     def reshape(self, array: Any) -> Reshape | None:
@@ -103,8 +103,8 @@ class _Function:
             array = self.values.get(array.name)
         if not isinstance(array, Reshape) or not isinstance(array.array, Local):
             return None
-        fits = array.array.name not in self.changing and array.array.type.over is None
-        return array if fits and array.type.over is not None else None
+        fits = array.array.name not in self.changing and array.array.type.reshape_of is None
+        return array if fits and array.type.reshape_of is not None else None
 
     def indices(self, e: Reshape, view: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | str:
         """Those of the array that `e` reshapes; why they aren't used."""
@@ -114,32 +114,32 @@ class _Function:
         source = [n for n in sizes if n is not None]
         target = _target(symbols, e, source)
         found: list[Any] = []
-        for left, right in reshape_groups(source, target, _total, Product.over):
+        for left, right in reshape_groups(source, target, _total, Product.divided_by):
             axes, given = own[left], index[right]
             if len(axes) == 1:
-                found.append(self.number(e, view, right, given))
+                found.append(self.flat_index(e, view, right, given))
             elif len(given) == 1 and isinstance(given[0], Local) and given[0].name in self.digits:
                 found += _digits(loc, given[0], axes)
             elif axes:
                 return _UNEVEN if len(given) > 1 else _OTHER
         return tuple(found)
 
-    def number(self, e: Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:
+    def flat_index(self, e: Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:
         """Of the element of these axes alone, in C order."""
         total = index[0] if index else constant(e.loc, 0)
         for k, i in zip(range(axes.start + 1, axes.stop), index[1:], strict=True):
             size = e.shape[k] if isinstance(view, Reshape) else Size(e.loc, INDEX, view, k)
             if isinstance(size, Const) and size.value == -1:
-                size = _left(e)
+                size = _inferred_size(e)
             total = binary(e.loc, "add", binary(e.loc, "mul", total, size), i)
         return total
 
 
-def _composed(e: Slice, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _compose_index(e: Slice, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The index into the array that a slice is of; None where it cuts a range."""
     if any(isinstance(p, Range) and p != WHOLE for p in e.parts):
         return None
-    rest = list(reversed(index) if e.turned else index)
+    rest = list(reversed(index) if e.transposed else index)
     return tuple(rest.pop(0) if isinstance(p, Range) else p for p in e.parts)
 
 
@@ -153,7 +153,7 @@ def _target(symbols: Symbols, e: Reshape, source: list[Product]) -> list[Product
     if e.missing is not None:
         others = [n for k, n in enumerate(found) if k != e.missing]
         known = [n for n in others if n is not None]
-        found[e.missing] = _total(source).over(_total(known)) if len(known) == len(others) else None
+        found[e.missing] = _total(source).divided_by(_total(known)) if len(known) == len(others) else None
     return [Product(1, (Symbol(f"?{k}"),)) if n is None else n for k, n in enumerate(found)]
 
 
@@ -161,7 +161,7 @@ def _total(sizes: Sequence[Product]) -> Product:
     return functools.reduce(Product.times, sizes, ONE)
 
 
-def _left(e: Reshape) -> Any:
+def _inferred_size(e: Reshape) -> Any:
     """The size of the axis -1."""
     total: Any = constant(e.loc, 1)
     for k in range(e.array.type.ndim):
@@ -171,9 +171,9 @@ def _left(e: Reshape) -> Any:
     return total
 
 
-def _digits(loc: Loc, number: Any, axes: Sequence[Any]) -> list[Any]:
+def _digits(loc: Loc, flat_index: Any, axes: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for size in reversed(axes[1:]):
-        found.insert(0, binary(loc, "mod", number, size))
-        number = binary(loc, "floordiv", number, size)
-    return [number, *found]
+        found.insert(0, binary(loc, "mod", flat_index, size))
+        flat_index = binary(loc, "floordiv", flat_index, size)
+    return [flat_index, *found]

@@ -1,8 +1,7 @@
-"""What an array promises about its sizes beyond its type: the *pins*, which generated text may rely on.
+"""Specializations: promises about an array's sizes and strides that generated text relies on.
 
-A pin stands in the array's type key and is folded into the text from there, never from an array: so the key
-and the text cannot disagree.
-"""
+They are part of the array's type key and are folded into the text from there, never from an array, so that
+key and text can't disagree."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ Specializations = tuple[Specialization, ...]
 
 
 def encode(specs: Iterable[Specialization]) -> int:
-    """The pins as one number, 0 for none: equal for equal promises, whoever made them.
+    """The specializations as one number, 0 for none: equal promises give equal numbers.
 
     >>> encode([]), decode(encode([Specialization(1, 3, 8)]))
     (0, (Specialization(axis=1, size=3, stride=8, multiple=1),))
@@ -54,7 +53,7 @@ def encode(specs: Iterable[Specialization]) -> int:
 
 
 def decode(number: int) -> Specializations:
-    """The pins that `encode` made the number from."""
+    """The specializations that `encode` made the number from."""
     count = -(-number.bit_length() // (8 * _RECORD.size))
     data = number.to_bytes(count * _RECORD.size, "little")
     specs = []
@@ -78,7 +77,7 @@ def fold(specs: Specializations, view: str, ndim: int, itemsize: int, strided: b
 
 
 def _sizes(specs: Specializations, ndim: int, itemsize: int, strided: bool) -> dict[int, int]:
-    """Sizes that the pins say: those pinned, and, where there are no gaps, the one that a stride implies."""
+    """Known sizes: those promised and, in contiguous arrays, the one that a stride implies."""
     sizes = {p.axis: p.size for p in specs if p.size is not None}
     for p in () if strided else specs:
         inner = [axis for axis in range(p.axis + 1, ndim) if axis not in sizes]

@@ -1,5 +1,6 @@
-"""Values of expressions that follow from sizes, numbers and loop variables: Python numbers, vectors of them
-(one per iteration that is told apart), or None, where they aren't known."""
+"""Evaluates expressions that follow from sizes, numbers and loop variables.
+
+A value is a Python number, a vector with an element per unrolled iteration, or None if it isn't known."""
 
 from __future__ import annotations
 
@@ -26,20 +27,20 @@ _BUILTIN = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
 class View:
     """An array or a part of it: the parameter that it is of, and its sizes."""
 
-    root: str
+    base: str
     shape: tuple[Any, ...]
 
-    def sliced(self, parts: Sequence[Any], turned: bool = False) -> View:
+    def sliced(self, parts: Sequence[Any], transposed: bool = False) -> View:
         """`parts`: per axis 0 (dropped), (start, stop, step), or None (kept, of unknown size). Further axes
-        are kept; `turned`: in reverse order."""
+        are kept; `transposed`: in reverse order."""
         shape: list[Any] = []
         for extent, part in zip(self.shape, parts, strict=False):
             if part is None or extent is None:
                 shape.append(None)
             elif part != 0:
-                shape.append(_clamped(extent, *part))
+                shape.append(_slice_length(extent, *part))
         shape += self.shape[len(parts) :]
-        return View(self.root, tuple(shape[::-1] if turned else shape))
+        return View(self.base, tuple(shape[::-1] if transposed else shape))
 
     def reshaped(self, sizes: list[Any], missing: int | None) -> View:
         """`missing` is the axis whose size the others leave."""
@@ -48,20 +49,20 @@ class View:
             unknown = None in (*known, *self.shape)
             rest = None if unknown else math.prod(self.shape) // (math.prod(known) or 1)
             sizes = [*sizes[:missing], rest, *sizes[missing + 1 :]]
-        return View(self.root, tuple(sizes))
+        return View(self.base, tuple(sizes))
 
 
-def kept(value: Any, points: Any) -> Any:
+def at_points(value: Any, points: Any) -> Any:
     """A value at these points."""
     if isinstance(value, View):
-        return View(value.root, tuple(kept(n, points) for n in value.shape))
+        return View(value.base, tuple(at_points(n, points) for n in value.shape))
     return value[points] if isinstance(value, np.ndarray) else value
 
 
-def length(start: Any, stop: Any, step: Any) -> Any:
+def trip_count(start: Any, stop: Any, step: Any) -> Any:
     """Iterations of `range(start, stop, step)`.
 
-    >>> length(0, 10, 3), length(5, 0, -2), length(3, 1, 1), length(0, None, 1)
+    >>> trip_count(0, 10, 3), trip_count(5, 0, -2), trip_count(3, 1, 1), trip_count(0, None, 1)
     (4, 3, 0, None)
     """
     if start is None or stop is None or step is None:
@@ -71,7 +72,7 @@ def length(start: Any, stop: Any, step: Any) -> Any:
     return np.where(np.equal(step, 0), 0, np.maximum(-((start - stop) // step), 0))
 
 
-def _clamped(extent: Any, start: Any, stop: Any, step: Any) -> Any:
+def _slice_length(extent: Any, start: Any, stop: Any, step: Any) -> Any:
     """The size of a slice of an axis."""
     if not any(isinstance(x, np.ndarray) for x in (extent, start, stop, step)):
         return len(range(*slice(start, stop, step).indices(int(extent))))
@@ -82,7 +83,7 @@ def _clamped(extent: Any, start: Any, stop: Any, step: Any) -> Any:
         value = default if value is None else value
         return np.clip(np.where(np.less(value, 0), value + extent, value), 0, extent)
 
-    return length(end(start, 0), end(stop, extent), 1 if step is None else step)
+    return trip_count(end(start, 0), end(stop, extent), 1 if step is None else step)
 
 
 def evaluate(node: Any, parts: Sequence[Any]) -> Any:
@@ -110,7 +111,7 @@ def _operate(node: Any, parts: Sequence[Any]) -> Any:
         case ir.Compare(op=op):
             return _COMPARE[op](*parts)
         case ir.Builtin(name=name) if name in _BUILTIN:
-            return _plain(_BUILTIN[name](*parts))
+            return _python_number(_BUILTIN[name](*parts))
         case ir.Cast(type=kind):
             return _cast(kind.dtype.kind, parts[0])
         case ir.Convert(how="saturate"):
@@ -122,7 +123,7 @@ def _operate(node: Any, parts: Sequence[Any]) -> Any:
     return None
 
 
-def _plain(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     return value if isinstance(value, np.ndarray) else value.item()
 
 

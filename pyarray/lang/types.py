@@ -1,4 +1,4 @@
-"""Types of values in a kernel, and `Static`, which stands for values known when it is compiled."""
+"""Types of values in a kernel, and `Static`, a value known when the kernel is compiled."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class ScalarType:
 @dataclass(frozen=True, slots=True)
 class ArrayType:
     """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
-    time. `specializations` are promises about a parameter's sizes, which `lower` keeps apart: no type in the tree has
-    any. `over`: it is a view of a reshape of an array of that type, whose strides may not fit; its elements
-    are found by their number there where they don't."""
+    time. `specializations` are promises about a parameter's sizes; `lower` removes them, no type in the tree has
+    any. `reshape_of`: it is a view of a reshape of an array of that type. If its strides don't fit, elements are
+    found by their flat index there."""
 
     dtype: DType
     ndim: int
     strided: bool
     specializations: Specializations = ()
-    over: ArrayType | None = None
+    reshape_of: ArrayType | None = None
 
     def __str__(self) -> str:
-        layout = "reshaped" if self.over else "strided" if self.strided else "contiguous"
+        layout = "reshaped" if self.reshape_of else "strided" if self.strided else "contiguous"
         return f"{self.ndim}-D {layout} array of {self.dtype}"
 
 
@@ -92,18 +92,18 @@ def static_key(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        return (kind, _Same(value))
+        return (kind, _IdentityKey(value))
     return (kind, value)
 
 
-class _Same:
+class _IdentityKey:
     """A key that is equal for one object only, which it keeps alive: for what can't be compared by value."""
 
     def __init__(self, value: Any):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+        return isinstance(other, _IdentityKey) and self.value is other.value
 
     def __hash__(self) -> int:
         return hash(type(self.value))

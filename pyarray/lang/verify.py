@@ -1,5 +1,4 @@
-"""The rules of the tree, checked between passes: a broken one is a fault of this library, not of the user's
-kernel."""
+"""The rules of the typed tree, checked between passes. A broken rule is a fault of this library."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Debug only: what a kernel stores into an array that it declared `Out` is marked in a mask.
+"""Debug mode: marks the elements that a kernel stores into an array declared `Out` in a mask.
 
-The mask is found by the address of the element, so that it doesn't matter through which views and functions a
-store goes. Array and mask are two hidden parameters per `Out`, handed down to every function; the host makes
-and reads the mask (`jit.write_masks`).
-"""
+The element's address finds its place in the mask, so that views and called functions don't matter. Array and
+mask are two hidden parameters per `Out`, passed on to every function. The host makes and reads the mask
+(`jit.write_masks`)."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def mask_itemsize(itemsize: int, kind: str) -> int:
     return itemsize // 2 if kind == "c" else itemsize
 
 
-def track(tree: Tree, outs: Sequence[str]) -> Tree:
+def mark_stores(tree: Tree, outs: Sequence[str]) -> Tree:
     """The tree with marks at stores that may go into one of the kernel's parameters `outs`."""
     kinds = dict(tree.kernel.params)
     hidden = tuple((f"{name}{end}", kind) for name in outs for end, kind in ((LOW, _LOW), (MASK, _MASK)))

@@ -13,7 +13,7 @@ from ...jit.bounded_cache import BoundedCache
 from ...jit.kernel import Func, Kernel, from_text
 from ...jit.variants import MOST
 from ...lang.emit_statements import cname
-from ...lang.emit_views import fields
+from ...lang.emit_views import struct_fields
 from ...lang.ir import ArrayType, ScalarType
 from ...lang.markers import ndrange
 from ...lang.pipeline import lower
@@ -113,7 +113,7 @@ def slots_of(params: Sequence[tuple[str, Any]], debug: bool) -> str:
     text = ""
     for name, kind in params:
         if isinstance(kind, ArrayType):
-            text += "".join(f"    {ctype}{name}_{field};\n" for ctype, field in fields(kind, debug))
+            text += "".join(f"    {ctype}{name}_{field};\n" for ctype, field in struct_fields(kind, debug))
         elif kind.dtype.kind == "c":
             text += f"    double {name}_re, {name}_im;\n"
         else:
