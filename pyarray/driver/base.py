@@ -1,4 +1,4 @@
-"""The contract of a device: `Driver`. And `Device`, which stands for one device everywhere above."""
+"""`Driver`, the interface of every device, and `Device`, by which all code above names one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .kernel_step import KernelStep
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of `KINDS`: the name of a kind of device, and where its driver is."""
+    """A device kind: a row of `KINDS`, with the module of its driver."""
 
     name: str
     code: int  # part of every array's type key
@@ -43,7 +43,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Failure:
-    """The first failure of a checked launch, as the device wrote it: numbers, whose names the host knows.
+    """The failure record of a checked launch: the first access outside, as numbers that the host has names for.
 
     `kind` is a PA_FAIL_ constant of csrc/device/pa_check.h. `site` and `frames` (innermost first) are numbers
     of the launch's site table. `depth` counts all frames, of which the record keeps at most 64.
@@ -113,7 +113,7 @@ class Driver(ABC):
     """
 
     kind: ClassVar[str]
-    grid: ClassVar[bool] = False  # whether an iteration is a thread of a grid: many more of them run at once
+    grid: ClassVar[bool] = False  # an iteration is a thread of a grid: many more run at once
     computes: ClassVar[bool] = True  # whether memory holds what was computed
 
     def __init__(self, index: int):
@@ -131,14 +131,14 @@ class Driver(ABC):
 
     @abstractmethod
     def properties(self) -> Mapping[str, Any]:
-        """Facts for `show_config` and heuristics; `threads` (that run at once) is always there."""
+        """For `show_config` and heuristics; `threads` (that run at once) is always there."""
 
     @abstractmethod
     def target(self) -> str:
         """The instruction set that binaries are made for, like `x86_64` or `sm_90`."""
 
     def machine(self) -> str:
-        """What a binary depends on besides `target`: where it is the same, one made elsewhere runs."""
+        """What a binary depends on besides `target`: a binary from elsewhere runs where it is the same."""
         return self.target()
 
     @abstractmethod
@@ -166,21 +166,20 @@ class Driver(ABC):
         """Device to host, after all launches so far; the data is there at the return."""
 
     def copy_peer(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
-        """From another device, in order with both current streams. False, and nothing done, where there is no
-        direct way."""
+        """Copies from another device, in order with both current streams. False, and nothing is done, where
+        the two have no direct path."""
         return False
 
     def device_of_pointer(self, ptr: int) -> int | None:
-        """Index of the device of this kind that an address of whomever belongs to; None if it is no memory of
-        one."""
+        """Index of the device of this kind that has the address, whoever allocated it; None if none has."""
         return None
 
     def current(self) -> AbstractContextManager[None]:
-        """For a block, the device is what other libraries in this thread take for the current one."""
+        """Inside the block, the device is this thread's current one for other libraries, too."""
         return nullcontext()
 
     def trim(self) -> None:  # noqa: B027  (most have none)
-        """Gives the system what the driver itself keeps of freed memory."""
+        """Returns to the system what the driver's own pool keeps."""
 
     @abstractmethod
     def compiler(self) -> Compiler:
@@ -190,7 +189,7 @@ class Driver(ABC):
     def load(self, artifact: bytes) -> int:
         """A module from what the compiler returned, loaded until `unload`."""
 
-    def unload(self, module: int) -> None:  # noqa: B027  (to keep all is right, too)
+    def unload(self, module: int) -> None:  # noqa: B027  (keeping all is right, too)
         """Frees a module of which nothing runs and nothing will."""
 
     @abstractmethod
@@ -199,15 +198,15 @@ class Driver(ABC):
 
     @abstractmethod
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
-        """A callable that runs the kernel on packed slots. This is the hot path: it checks nothing. What the
-        kernel reads and writes is in `operands`."""
+        """A callable that runs the kernel on packed slots. It is the hot path and checks nothing. `operands`
+        are what the kernel reads and writes."""
 
     @abstractmethod
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
-        """Runs one kernel of the module with a grid of the caller's."""
+        """A callable that runs one kernel of the module, with a grid that the caller chooses."""
         raise DeviceError(f"{self.kind}:{self.index} has no grids")
 
     @abstractmethod
@@ -232,17 +231,17 @@ class Driver(ABC):
         """From now on, it goes to `before` again. The owner may destroy `stream` then."""
 
     def work_count(self) -> int:
-        """A number that grows with the work of any stream."""
+        """How much was enqueued so far, on all streams."""
         return 0
 
     def wait_for(self, work: int) -> None:  # noqa: B027
-        """What the current stream gets from now on comes after the first `work` of all streams."""
+        """Later work of the current stream runs after what was enqueued when `work_count` was `work`."""
 
     def before_access(self, ptr: int, nbytes: int, writes: bool) -> None:  # noqa: B027
-        """What the current stream gets from now on comes after the work of others on these bytes."""
+        """Later work of the current stream runs after the work of other streams on these bytes."""
 
     def after_access(self, ptr: int, nbytes: int, writes: bool) -> None:  # noqa: B027
-        """The current stream has got work on these bytes that is no launch and no copy of this driver."""
+        """Says that the current stream got work on these bytes other than this driver's launches and copies."""
 
     @property
     def stream_waits(self) -> int:
@@ -264,10 +263,10 @@ class Driver(ABC):
         return True
 
     def stream_wait(self, waiting: int, other: int) -> None:  # noqa: B027
-        """What `waiting` gets from now on comes after what `other` got so far. The host doesn't wait."""
+        """Later work of `waiting` runs after the work of `other` so far. The host doesn't wait."""
 
     def stream_wait_event(self, stream: int, event: int) -> None:  # noqa: B027
-        """What `stream` gets from now on comes after the event."""
+        """Later work of `stream` runs after the event."""
 
     def event_create(self, timing: bool) -> int:
         """A new event, which has happened until it is recorded. `timing`: it keeps the time."""
@@ -310,8 +309,7 @@ class Device:
     (True, True)
     """
 
-    # `pool` belongs to pyarray.memory, which sets it at the first allocation: one attribute is the fastest
-    # way there.
+    # `pool` is set by pyarray.memory at the first allocation: nothing is found faster than an attribute.
     __slots__ = ("_driver", "_text", "code", "index", "kind", "pool")
 
     kind: str
@@ -329,15 +327,15 @@ class Device:
     def driver(self) -> Driver:
         """What operates the device."""
         if self._driver is None:
-            # Two threads may both make one; setdefault lets one win. A lock could be left taken by a fork.
+            # Two threads may both make one, of which setdefault keeps one. A fork could leave a lock taken.
             made = _driver_class(KINDS[self.kind])(self.index)
             self._driver = _drivers.setdefault(self, made)
         return self._driver
 
     @property
     def stream_waits(self) -> int:
-        """How many times, so far, work in one stream was made to wait for work in another, since it read
-        what that wrote, or wrote what that used. The device waits, not the host.
+        """How many times work in one stream had to wait for work in another so far: it read what that wrote,
+        or wrote what that used. The device waits, not the host.
 
         >>> get_device("cpu").stream_waits
         0
@@ -371,7 +369,9 @@ class Device:
 _devices: dict[tuple[str, int], Device] = {}
 _by_text: dict[str, Device] = {}
 _drivers: dict[Device, Driver] = {}
-chosen: ContextVar[Device | None] = ContextVar("chosen", default=None)  # what `default_device` says
+scoped_default: ContextVar[Device | None] = ContextVar(
+    "scoped_default", default=None
+)  # what `default_device` says
 
 
 def get_device(spec: str | Device | None = None) -> Device:
@@ -387,7 +387,7 @@ def get_device(spec: str | Device | None = None) -> Device:
     if spec.__class__ is Device:
         return spec  # pyright: ignore[reportReturnType]
     if spec is None:
-        return chosen.get() or _from_settings()
+        return scoped_default.get() or _from_settings()
     if not isinstance(spec, str):
         what, kind = "a device is a string like 'cpu' or 'cuda:0', a Device or None", type(spec)
         if kind.__module__ == "torch":
@@ -411,7 +411,7 @@ def devices(kind: str) -> list[Device]:
     return [get_device(f"{kind}:{index}") for index in range(_driver_class(KINDS[kind]).count())]
 
 
-def _normal(text: str) -> tuple[str, int] | None:
+def _parse(text: str) -> tuple[str, int] | None:
     """("cuda", 1) for "cuda:1", ("cuda", 0) for "cuda"; None for what is no device name."""
     kind, colon, number = text.partition(":")
     if kind not in KINDS or (colon and not (number.isascii() and number.isdigit())):
@@ -420,13 +420,13 @@ def _normal(text: str) -> tuple[str, int] | None:
 
 
 def _open(text: str) -> Device:
-    place = _normal(text)
-    if place is None:
+    key = _parse(text)
+    if key is None:
         legal = ", ".join(repr(f"{row.name}:0" if row.numbered else row.name) for row in KINDS.values())
         raise ValueError(
             f"unknown device {text!r}: expected one of {legal} (the number is the device's index)"
         )
-    name, index = place
+    name, index = key
     count = _driver_class(KINDS[name]).count()
     if index >= count:
         # The CPU is one device whatever the machine, so another index is a wrong name rather than an absent
@@ -435,7 +435,7 @@ def _open(text: str) -> Device:
         known = not count and name in diagnosis.NEEDS
         why = f"{diagnosis.missing(name)}; python -m pyarray info says more" if known else ""
         raise error(f"no device {text!r}: {why or f'this machine has {count} of kind {name!r}'}")
-    device = _by_text[text] = _devices.setdefault(place, Device(KINDS[name], index))
+    device = _by_text[text] = _devices.setdefault(key, Device(KINDS[name], index))
     return device
 
 

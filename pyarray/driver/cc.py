@@ -1,4 +1,4 @@
-"""C text to a shared object, with the compiler of the system, which is looked for at the first compile."""
+"""Compiles C text to shared objects with the system's compiler, which is looked for at the first compile."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ FLAGS = (
     "-pipe",
     "-w",
 )
-# gcc by itself reads 3 MB of start files and libraries at each link, which takes longer than the rest of
-# linking a kernel. They are for programs, C++ and sanitizers; what C kernels call of libc is in the process.
+# By default gcc reads start files and libraries at each link, which takes longer than linking a kernel. They are
+# for programs, C++ and sanitizers; what C kernels call of libc is in the process already.
 GCC_LINK = ("-nostdlib", "-fno-use-linker-plugin")
-GCC_SAYS = "Free Software Foundation"
+GCC_BANNER = "Free Software Foundation"
 # For text that is C++. After FLAGS, since the last -std counts.
 CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 # zig turns the undefined-behaviour sanitizer on by itself, and its runtime is not linked here.
@@ -52,13 +52,13 @@ ZIG_FLAGS = ("-fno-sanitize=undefined",)
 NATIVE = (("-march=native",), ("-mcpu=native",), ())
 # What compilers say of these flags where they don't know them: nothing else makes a process do without them.
 NATIVE_UNKNOWN = re.compile(rb"-m(arch|cpu)\b|\b(cpu|CPU|processor)\W+native\b")
-# What they say when the next run may well go better.
-PASSING = re.compile(
+# What they say of failures that another run may not have.
+TRANSIENT = re.compile(
     rb"\b[Kk]illed\b|[Nn]o space left|[Dd]isk quota|"
     rb"[Cc]annot allocate memory|[Oo]ut of memory|memory exhausted"
 )
-SHOWN = 5  # lines of a refused text in an error
-ANSWER = 20.0  # seconds for a compiler to tell its version
+SHOWN_LINES = 5  # lines of a refused text in an error
+VERSION_TIMEOUT = 20.0  # seconds for a compiler to tell its version
 # What gcc says where its C++ half is missing, which is a package of its own. cc1plus also begins the line of
 # many other messages, of a header that isn't found for one.
 CPP_MISSING = re.compile(rb"cannot execute \W*cc1plus|cc1plus.*\bexecvp\b|cc1plus\W*: No such file")
@@ -91,10 +91,10 @@ class Toolchain:
                     f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: "
                     "install g++, or name a compiler that can in PYARRAY_CC"
                 )
-            if result.returncode < 0 or (result.returncode and PASSING.search(result.stderr)):
-                raise DeviceError(_interrupted(self.command, result))
+            if result.returncode < 0 or (result.returncode and TRANSIENT.search(result.stderr)):
+                raise DeviceError(_failed_run(self.command, result))
             if result.returncode:
-                raise CompileError(_complaint(self.command, text, result))
+                raise CompileError(_compile_error(self.command, text, result))
             binary = output.read_bytes() if output.exists() else b""
             if not binary:
                 said = result.stderr.decode(errors="replace").strip() or "nothing"
@@ -183,25 +183,25 @@ def toolchain() -> Toolchain:
 
 @functools.cache
 def _toolchain(asked: str | None, more_flags: str, path: str | None) -> Toolchain:
-    command = _named(asked) if asked else _found()
+    command = _command(asked) if asked else _first_compiler()
     flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
     said = _version(command)
     # What the user adds may need libraries: -fsanitize, -fopenmp, -flto
-    link = GCC_LINK if GCC_SAYS in said and len(command) == 1 and not more_flags else ()
+    link = GCC_LINK if GCC_BANNER in said and len(command) == 1 and not more_flags else ()
     version = said.partition("\n")[0].strip()
     # The command itself, too: it may hold flags, and two of one version may be built differently.
     calls = shlex.join((*command, *flags, *link))
     return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link)
 
 
-def _named(asked: str) -> tuple[str, ...]:
+def _command(asked: str) -> tuple[str, ...]:
     command = tuple(shlex.split(asked))
     if not command or shutil.which(command[0]) is None:
         raise DeviceError(f"PYARRAY_CC={asked!r}: there is no such program")
     return command
 
 
-def _found() -> tuple[str, ...]:
+def _first_compiler() -> tuple[str, ...]:
     for name in CANDIDATES:
         if shutil.which(name):
             return (name,)
@@ -230,11 +230,11 @@ def _version(command: tuple[str, ...]) -> str:
     except OSError as error:
         raise DeviceError(f"can't run the C compiler {shlex.join(command)}: {error}") from error
     try:
-        out, said = process.communicate(timeout=ANSWER)
+        out, said = process.communicate(timeout=VERSION_TIMEOUT)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        what = f"the C compiler {shlex.join(command)} does not answer to --version: it ran for {ANSWER:g} s"
+        what = f"the C compiler {shlex.join(command)} does not answer to --version: it ran for {VERSION_TIMEOUT:g} s"
         raise DeviceError(f"{what}; name another one in PYARRAY_CC") from None
     if process.returncode:
         what = f"the C compiler {shlex.join(command)} does not answer to --version"
@@ -256,7 +256,7 @@ def processor() -> str:
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _interrupted(command: tuple[str, ...], result: subprocess.CompletedProcess[bytes]) -> str:
+def _failed_run(command: tuple[str, ...], result: subprocess.CompletedProcess[bytes]) -> str:
     how = f"exit status {result.returncode}"
     if result.returncode < 0:
         how = f"ended by signal {-result.returncode}, as a system does that has no memory left"
@@ -265,20 +265,20 @@ def _interrupted(command: tuple[str, ...], result: subprocess.CompletedProcess[b
     return f"{what}; it may work the next time. It said:\n{said or 'nothing'}"
 
 
-def _complaint(command: tuple[str, ...], text: str, result: subprocess.CompletedProcess[bytes]) -> str:
+def _compile_error(command: tuple[str, ...], text: str, result: subprocess.CompletedProcess[bytes]) -> str:
     said = result.stderr.decode(errors="replace").strip()
     head = f"{shlex.join(command)} failed (exit status {result.returncode})"
-    kept = _kept(text)
+    kept = _write_refused(text)
     if kept is not None:
         return f"{head} on {kept}\n{said.replace('<stdin>', str(kept))}"
     lines = text.splitlines()
     numbers = dict.fromkeys(int(n) for n in re.findall(r"<stdin>:(\d+):\d+: \w*\s?error", said))
-    shown = [f"  line {n}: {lines[n - 1].strip()}" for n in numbers if n <= len(lines)][:SHOWN]
+    shown = [f"  line {n}: {lines[n - 1].strip()}" for n in numbers if n <= len(lines)][:SHOWN_LINES]
     advice = "PYARRAY_FAILED_DIR names a folder in which refused texts are kept"
     return "\n".join([head, said, *shown, advice])
 
 
-def _kept(text: str) -> Path | None:
+def _write_refused(text: str) -> Path | None:
     """Where a refused text is, one file for each: None unless PYARRAY_FAILED_DIR asks for it."""
     folder = config.get("PYARRAY_FAILED_DIR")
     if folder is None:

@@ -1,4 +1,4 @@
-"""The CPU: memory and worker threads of the C runtime, kernels from the system's C compiler."""
+"""The CPU driver: memory and worker threads of the C runtime, kernels from the system's C compiler."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CpuDriver(Driver):
         ctypes.memmove(host, ptr, nbytes)
 
     def copy_disjoint(self, target: int, source: int, nbytes: int) -> None:
-        """Between ranges that share nothing, by all cores."""
+        """Between ranges that don't overlap, by all cores."""
         lib.pa_memory_copy(self._pool, ffi.cast("void *", target), ffi.cast("void *", source), nbytes)
 
     def compiler(self) -> cc.Toolchain:

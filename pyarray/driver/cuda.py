@@ -76,10 +76,10 @@ class CudaDriver(GpuDriver):
         }
     )
 
-    def _open(self, index: int) -> None:
+    def _open_device(self, index: int) -> None:
         self._cu = cuda()
-        self._device = self._plain("cuDeviceGet", index)
-        self._context = self._plain("cuDevicePrimaryCtxRetain", self._device)
+        self._device = self._call_without_context("cuDeviceGet", index)
+        self._context = self._call_without_context("cuDevicePrimaryCtxRetain", self._device)
         gpu = self._gpu
         gpu.context = int(self._context)
         for field, name in (
@@ -94,9 +94,9 @@ class CudaDriver(GpuDriver):
             ("event_destroy", b"cuEventDestroy"),
             ("stream_wait", b"cuStreamWaitEvent"),
         ):
-            setattr(gpu, field, int(self._plain("cuGetProcAddress", name, 12000, 0)[0]))
+            setattr(gpu, field, int(self._call_without_context("cuGetProcAddress", name, 12000, 0)[0]))
 
-    def _vendor(self, name: str) -> Any:
+    def _vendor_function(self, name: str) -> Any:
         return getattr(self._cu, name)
 
     def _error(self, code: int) -> str:
@@ -105,27 +105,27 @@ class CudaDriver(GpuDriver):
         words = text.decode() if isinstance(text, bytes) else "unknown error"
         return f"{error.name} ({words})"
 
-    def _open_memory(self) -> Any:
+    def _create_pool(self) -> Any:
         cu = self._cu
-        facts = cu.CUmemPoolProps()
-        facts.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        facts.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        facts.location.id = int(self._device)
-        code, pool = cu.cuMemPoolCreate(facts)
+        properties = cu.CUmemPoolProps()
+        properties.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = int(self._device)
+        code, pool = cu.cuMemPoolCreate(properties)
         if int(code) == NO_POOL:
             return None
         if int(code):
             self.fail("cuMemPoolCreate", int(code))
         # by default each synchronisation gives free memory back, and the next allocation takes it again
         threshold = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        self._plain("cuMemPoolSetAttribute", pool, threshold, cu.cuuint64_t(KEEP_ALL))
+        self._call_without_context("cuMemPoolSetAttribute", pool, threshold, cu.cuuint64_t(KEEP_ALL))
         return pool
 
-    def _meet(self, other: GpuDriver) -> None:
+    def _enable_peer_access(self, other: GpuDriver) -> None:
         assert isinstance(other, CudaDriver)
         cu = self._cu
         for reader, owner in ((self, other), (other, self)):
-            if owner._memory is None or not self._plain(
+            if owner._pool is None or not self._call_without_context(
                 "cuDeviceCanAccessPeer", reader._device, owner._device
             ):
                 continue
@@ -134,9 +134,9 @@ class CudaDriver(GpuDriver):
             access.location.id = int(reader._device)
             access.flags = cu.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
             # without it copies are right as well, by way of the host
-            owner._plain("cuMemPoolSetAccess", owner._memory, [access], 1)
+            owner._call_without_context("cuMemPoolSetAccess", owner._pool, [access], 1)
 
-    def _place(self) -> Any:
+    def _peer_name(self) -> Any:
         return self._context
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
@@ -145,7 +145,7 @@ class CudaDriver(GpuDriver):
 
     def device_of_pointer(self, ptr: int) -> int | None:
         ordinal = self._cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        code, index = self.attempt("locate", ordinal, ptr)
+        code, index = self.try_call("locate", ordinal, ptr)
         return int(index) if code == SUCCESS and int(index) >= 0 else None
 
     def is_pinned(self, host: int) -> bool:
@@ -160,14 +160,16 @@ class CudaDriver(GpuDriver):
         return int(number) if int(code) == SUCCESS else 0
 
     def name(self) -> str:
-        return str(self._plain("cuDeviceGetName", 256, self._device).partition(b"\0")[0].decode())
+        return str(
+            self._call_without_context("cuDeviceGetName", 256, self._device).partition(b"\0")[0].decode()
+        )
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(self._cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self._plain("cuDeviceGetAttribute", attribute, self._device))
+        return int(self._call_without_context("cuDeviceGetAttribute", attribute, self._device))
 
     @functools.cached_property
-    def _facts(self) -> dict[str, Any]:
+    def _properties(self) -> dict[str, Any]:
         processors = self._attribute("MULTIPROCESSOR_COUNT")
         return {
             "threads": processors * self._attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
@@ -180,7 +182,7 @@ class CudaDriver(GpuDriver):
             "shared_bytes": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
             "l2_bytes": self._attribute("L2_CACHE_SIZE"),
             "warp": self.warp,
-            "driver": int(self._plain("cuDriverGetVersion")),
+            "driver": int(self._call_without_context("cuDriverGetVersion")),
             "block_threads": self._attribute("MAX_THREADS_PER_BLOCK"),
             "block_sides": tuple(self._attribute(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"),
             "grid_sides": tuple(self._attribute(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"),
@@ -192,10 +194,10 @@ class CudaDriver(GpuDriver):
         return "wgmma" if major == 9 else "mma" if major >= 8 else ""
 
     def properties(self) -> Mapping[str, Any]:
-        return self._facts
+        return self._properties
 
     def target(self) -> str:
-        major, minor = self._facts["capability"]
+        major, minor = self._properties["capability"]
         return f"sm_{major}{minor}"
 
     def compiler(self) -> Nvrtc:

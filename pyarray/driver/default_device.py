@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .. import config
-from .base import Device, chosen, get_device
+from .base import Device, scoped_default, get_device
 
 
 def get_default_device() -> Device:
@@ -43,8 +43,8 @@ def default_device(device: str | Device) -> Iterator[Device]:
     ...     str(device)
     'cpu'
     """
-    token = chosen.set(get_device(device))
+    token = scoped_default.set(get_device(device))
     try:
         yield get_device(None)
     finally:
-        chosen.reset(token)
+        scoped_default.reset(token)

@@ -1,6 +1,6 @@
-"""What a kind of device needs on this machine, how much of it is there, and the command that fixes the rest.
+"""Diagnoses why a device kind has no devices: what is installed, what is missing, which command fixes it.
 
-Nothing here raises: what can't be found out is said in words.
+Nothing here raises: what can't be found out is said in the text.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _hardware(needs: Needs) -> Part:
     """GPUs as the PCI bus shows them, whether there is a driver or not. Some containers hide it."""
     count = 0
     try:
-        for place in Path("/sys/bus/pci/devices").iterdir():
-            vendor, kind = ((place / name).read_text().strip() for name in ("vendor", "class"))
+        for entry in Path("/sys/bus/pci/devices").iterdir():
+            vendor, kind = ((entry / name).read_text().strip() for name in ("vendor", "class"))
             count += vendor == needs.pci and kind[:4] in ("0x03", "0x12")
     except OSError:
         return Part("hardware", f"the PCI bus can't be read, so nobody knows of {needs.maker} GPUs")

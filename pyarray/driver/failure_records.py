@@ -1,4 +1,4 @@
-"""The failure records of a GPU's checked launches."""
+"""Failure records of a GPU's checked launches: memory that the device writes and the host reads."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class FailureRecords:
-    """Free records: a `pa_failure` in memory that host and device see, and a `pa_gate` of the device
-    (csrc/device/pa_check.h), both for the life of the process. A launch has its own, since two threads may
-    launch the same kernel."""
+    """A pool of records. Each is a `pa_failure` in pinned memory and a `pa_gate` on the device
+    (csrc/device/pa_check.h), both kept for the life of the process. Each launch takes a record for itself:
+    two threads may launch the same kernel."""
 
     def __init__(self, driver: GpuDriver):
         self._driver = driver
         self._free: list[tuple[Any, int]] = []
 
     def checked(self, launch: Launcher) -> CheckedLauncher:
-        """As `launch`, which it waits for; its value is the launch's first failure."""
+        """`launch` with a record: it waits and returns the launch's first failure."""
         driver, free = self._driver, self._free
 
         def checked(slots: bytes) -> Failure | None:
@@ -33,7 +33,7 @@ class FailureRecords:
             except IndexError:
                 record, gate = self._new()
             launch(slots + struct.pack("QQ", int(ffi.cast("uintptr_t", record)), gate))
-            driver.synchronize()  # a device that failed keeps the record: it may still write
+            driver.synchronize()  # where this raises, the record isn't reused: the device may still write it
             failure = read_failure(record) if record.set else None
             if failure is not None:
                 record.set = 0
@@ -46,8 +46,8 @@ class FailureRecords:
 
     def _new(self) -> tuple[Any, int]:
         driver, nbytes = self._driver, ffi.sizeof("pa_failure")
-        place = driver.pinned(nbytes)
-        ctypes.memset(place, 0, nbytes)
+        address = driver.pinned(nbytes)
+        ctypes.memset(address, 0, nbytes)
         gate = driver.allocate(64)
         if not gate:
             where = f"{driver.kind}:{driver.index}"
@@ -57,4 +57,4 @@ class FailureRecords:
             )
         driver.fill(gate, 0, 64)
         driver.fill(gate, 0xFF, 8)
-        return ffi.cast("pa_failure *", place), gate
+        return ffi.cast("pa_failure *", address), gate

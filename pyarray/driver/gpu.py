@@ -1,9 +1,8 @@
-"""What GPUs have in common: memory, copies, streams, launches of several steps, the failure record, what a
-fork does.
+"""The driver that CUDA and HIP share: memory, copies, streams, launches of several steps, forks.
 
-A vendor's driver is a table, `CALLS`, of its names for the calls made here, and what is its own: discovery,
-properties, modules. The launch is C (csrc/runtime/gpu.c), with the addresses of the vendor's entry points,
-since a call through a binding takes longer than the launch.
+A vendor's driver has a table, `CALLS`, of its names for the calls made here, and its own discovery and
+properties. Launches are C (csrc/runtime/gpu.c) and call the vendor's entry points by address: a call through a
+binding takes longer than the launch.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
 
 THREADS = 256  # of a block
-BLOCKS = 32  # of a processor in a full grid: enough that the last ones to finish leave little idle
-NO_TIMES = 2  # flag of an event that only orders: cheaper than one that keeps the time
-NON_BLOCKING = 1  # flag of a stream that doesn't wait for the default one
+BLOCKS = 32  # of a multiprocessor in a full grid: so many that the last ones leave little idle
+DISABLE_TIMING = 2  # flag of an event that only orders: it is cheaper
+NON_BLOCKING = 1  # flag of a stream without order between it and the default one
 
 
 class GpuDriver(GpuCalls):
-    """A device whose work is asynchronous, in order on each of its streams. A stream is its handle, an int; 0
-    is the default stream, which other libraries in the process use, too."""
+    """A device whose work is asynchronous, in order on each stream. Streams are handles, ints; 0 is the default
+    stream, which other libraries in the process use, too."""
 
     OUT_OF_MEMORY: ClassVar[int]
     end_mark: ClassVar[int]
@@ -52,39 +51,39 @@ class GpuDriver(GpuCalls):
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
         self._gpu.ordered = config.get("PYARRAY_STREAM_ORDER")
         self._gpu.alone = ffi.addressof(self._gpu, "main")
-        self._records = FailureRecords(self)
+        self._failure_records = FailureRecords(self)
         self._modules: dict[int, Any] = {}
-        self._numbers: dict[int, list[int]] = {}  # functions by module
+        self._module_functions: dict[int, list[int]] = {}  # functions by module
         self._handles = itertools.count(1)
         self._streams = {0: ffi.addressof(self._gpu, "main")}
-        self._users: Counter[int] = Counter()  # threads that are in a stream
-        self._orders: dict[int, int] = {}  # the event of each stream that others wait for
-        self._left: set[int] = set()  # streams that may be gone; their last event stands for them
-        self._waited: dict[int, int] = {}  # work of all streams that a stream has waited for
-        self._followed: dict[tuple[int, int], int] = {}  # and how much of it was another's
-        self._met: set[int] = set()  # devices that copies have come from
+        self._threads_in: Counter[int] = Counter()  # by stream
+        self._order_events: dict[int, int] = {}  # by stream, for others to wait for
+        self._ended_streams: set[int] = set()  # may be destroyed; their last events stand for them
+        self._waited_work: dict[int, int] = {}  # by stream: the `work_count` that it has waited for
+        self._waited_streams: dict[tuple[int, int], int] = {}  # by stream and other stream: the other's part
+        self._peers: set[int] = set()  # devices that copies came from
         self._lock = new_lock()
         self._staging = Staging(self)
-        self._later: list[tuple[int, int]] = []  # pinned cells that no copy uses, with an event each
-        self._turns = SerializedLaunches(self)
+        self._read_cells: list[tuple[int, int]] = []  # free pinned cells, each with an event
+        self._serialized = SerializedLaunches(self)
         self._gpu.alive = 1
-        self._open(index)
-        self._gpu.number = number = next(_numbers)  # after what may fail, and be tried again
+        self._open_device(index)
+        self._gpu.number = number = next(_numbers)  # last: what is above may fail and be tried again
         if number >= lib.PA_GPU_DEVICES:
             raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.full_grid = self.properties()["processors"] * BLOCKS
-        self._memory = self._open_memory()
+        self._pool = self._create_pool()
         self._gpu.cells = self.pinned(64 * lib.PA_GPU_CELL)
         _drivers.add(self)
 
     # ---- of the vendor
 
     @abstractmethod
-    def _open(self, index: int) -> None:
+    def _open_device(self, index: int) -> None:
         """Finds the device and fills the addresses and the context of `self._gpu`."""
 
     @abstractmethod
-    def _open_memory(self) -> Any:
+    def _create_pool(self) -> Any:
         """The stream-ordered pool that memory comes from; None where there is none."""
 
     # ---- memory and copies
@@ -96,25 +95,25 @@ class GpuDriver(GpuCalls):
     def allocate(self, nbytes: int) -> int:
         code, ptr = self._allocate(nbytes)
         if code == self.OUT_OF_MEMORY:
-            self.trim()  # what the pool keeps may be in pieces that don't fit
+            self.trim()  # the driver's pool may be fragmented
             code, ptr = self._allocate(nbytes)
             if code == self.OUT_OF_MEMORY:
-                self.trim()  # the attempt may have left the driver's pool with what there was
+                self.trim()  # the attempt may have left all free memory in the pool
         if code and code != self.OUT_OF_MEMORY:
             self.fail("an allocation", code)
         return 0 if code else int(ptr)
 
     def _allocate(self, nbytes: int) -> tuple[int, Any]:
-        if self._memory is None:
-            return self.attempt("allocate", nbytes)
+        if self._pool is None:
+            return self.try_call("allocate", nbytes)
         stream = self.current_stream()
-        found = self.attempt("allocate_ordered", nbytes, self._memory, stream)
+        found = self.try_call("allocate_ordered", nbytes, self._pool, stream)
         if not found[0] and len(self._streams) > 1:
-            self.call("stream_synchronize", stream)  # then it is there for the other streams, too
+            self.call("stream_synchronize", stream)  # so that other streams may use it at once
         return found
 
     def free(self, ptr: int, nbytes: int) -> None:
-        if self._memory is None:
+        if self._pool is None:
             self.call("free", ptr)
             return
         self.wait_for(self.work_count())
@@ -122,8 +121,8 @@ class GpuDriver(GpuCalls):
 
     def trim(self) -> None:
         self.synchronize_all()
-        if self._memory is not None:
-            self.call("trim", self._memory, 0)
+        if self._pool is not None:
+            self.call("trim", self._pool, 0)
 
     def fill(self, ptr: int, byte: int, nbytes: int) -> None:
         with self._enqueuing(ptr, nbytes, True) as stream:
@@ -139,15 +138,15 @@ class GpuDriver(GpuCalls):
             if code:
                 self.fail("a copy to the host", code)
         else:
-            self.before_access(ptr, nbytes, False)  # and it is done at the return
+            self.before_access(ptr, nbytes, False)  # no `after_access`: the copy is done at the return
             self._staging.copy_out(host, ptr, nbytes, self.current_stream())
-        self._good = max(self._good, self._seen())
+        self._succeeded = max(self._succeeded, self._launched())
 
     def read_async(self, ptr: int, nbytes: int) -> Callable[[], bytes]:
-        """Up to 64 bytes as they are behind the work so far of the current stream: what this returns waits
-        for them, and not for work that follows."""
+        """Copies up to 64 bytes to the host, after the work of the current stream so far. The function that
+        this returns waits for the copy, but not for later work, and gives the bytes."""
         try:
-            cell, event = self._later.pop()
+            cell, event = self._read_cells.pop()
         except IndexError:
             cell, event = self.pinned(lib.PA_GPU_CELL), self.event_create(timing=False)
         with self._enqueuing(ptr, nbytes, False) as stream:
@@ -155,9 +154,9 @@ class GpuDriver(GpuCalls):
             self.event_record(event, stream)
 
         def read() -> bytes:
-            self.event_synchronize(event)  # after a failure the cell may still be written: it is given up
+            self.event_synchronize(event)  # after a failure the cell may still be written: it isn't reused
             found = ctypes.string_at(cell, nbytes)
-            self._later.append((cell, event))
+            self._read_cells.append((cell, event))
             return found
 
         return read
@@ -166,23 +165,25 @@ class GpuDriver(GpuCalls):
         if type(other) is not type(self):
             return False
         assert isinstance(other, GpuDriver)
-        if other.index not in self._met:
-            self._met.add(other.index)
-            self._meet(other)
+        if other.index not in self._peers:
+            self._peers.add(other.index)
+            self._enable_peer_access(other)
         there = other.current_stream()
         other.before_access(source, nbytes, False)
         with self._enqueuing(ptr, nbytes, True) as here:
-            self.stream_wait_event(here, other.order(there))
-            self.call("copy_peer", ptr, self._place(), source, other._place(), nbytes, here)
-            other.stream_wait_event(there, self.order(here))  # the source is not written before it is read
+            self.stream_wait_event(here, other.order_event(there))
+            self.call("copy_peer", ptr, self._peer_name(), source, other._peer_name(), nbytes, here)
+            other.stream_wait_event(
+                there, self.order_event(here)
+            )  # the source is not written before it is read
         other.after_access(source, nbytes, False)
         return True
 
-    def _meet(self, other: GpuDriver) -> None:
-        """Before the first copy from `other`: lets the two reach each other's memory, where they can."""
+    def _enable_peer_access(self, other: GpuDriver) -> None:
+        """Lets two devices access each other's memory, where they can, before the first copy from `other`."""
 
     @abstractmethod
-    def _place(self) -> Any:
+    def _peer_name(self) -> Any:
         """How a copy between devices names this one."""
 
     # ---- modules and launches
@@ -196,7 +197,7 @@ class GpuDriver(GpuCalls):
         if self._gpu.alive:
             self.synchronize_all()
             self.call("unload", self._modules.pop(module))
-            for number in self._numbers.pop(module, ()):
+            for number in self._module_functions.pop(module, ()):
                 del self._functions[number]
 
     def function(self, module: int, steps: Sequence[KernelStep]) -> int:
@@ -213,18 +214,18 @@ class GpuDriver(GpuCalls):
             slots = step.size_slots or ()
             row.factors = -1 if step.size_slots is None else len(slots)
             row.slot[0 : len(slots)] = slots
-        return self._remember(module, plan, len(steps), steps[0].symbol if steps else "nothing")
+        return self._register(module, plan, len(steps), steps[0].symbol if steps else "nothing")
 
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
         return int(self.call("symbol", self._modules[module], name.encode()))
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
-        """Lets launches of a kernel ask for so much dynamic shared memory, where that needs a permit."""
+        """Raises a kernel's limit of dynamic shared memory, where the vendor asks for that."""
 
-    def _remember(self, module: int, steps: Any, count: int, name: str) -> int:
+    def _register(self, module: int, steps: Any, count: int, name: str) -> int:
         number = next(self._handles)
-        self._numbers.setdefault(module, []).append(number)
+        self._module_functions.setdefault(module, []).append(number)
         name = re.sub(r"(_once)?_?\d+$", "", name.removeprefix("kernel_"))
         self._functions[number] = (steps, count, name)
         return number
@@ -240,16 +241,16 @@ class GpuDriver(GpuCalls):
             if code:
                 fail("a launch", code)
 
-        vars(launch)["holds"] = function, steps, arrays  # the module, and what the plan points to
-        alone = any(not step.threads for step in steps[0:count])  # a kernel of one thread, for the others
-        return self._turns.taken(launch) if alone else launch
+        vars(launch)["holds"] = function, steps, arrays  # the module, and the memory that the plan points to
+        in_order = any(not step.threads for step in steps[0:count])  # one writes module variables for others
+        return self._serialized.serialized(launch) if in_order else launch
 
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
-        return self._records.checked(self.launcher(function, operands))
+        return self._failure_records.checked(self.launcher(function, operands))
 
     @abstractmethod
     def is_pinned(self, host: int) -> bool:
-        """Whether copies from this host memory go on after the call that starts them: it is pinned."""
+        """True if `host` is pinned, so copies are asynchronous."""
 
     def pinned(self, nbytes: int) -> int:
         """Address of host memory that the device sees, too."""
@@ -257,7 +258,7 @@ class GpuDriver(GpuCalls):
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         kernel = self.symbol(module, name)
-        number = self._remember(module, None, 0, name)
+        number = self._register(module, None, 0, name)
         run, gpu = lib.pa_gpu_launch_grid, self._gpu
 
         def launch(
@@ -276,7 +277,7 @@ class GpuDriver(GpuCalls):
 
     @contextlib.contextmanager
     def _enqueuing(self, ptr: int, nbytes: int, writes: bool) -> Iterator[int]:
-        """The current stream, which gets work on these bytes in the block."""
+        """The current stream, for work on these bytes inside the block."""
         self.before_access(ptr, nbytes, writes)
         try:
             yield self.current_stream()
@@ -301,10 +302,10 @@ class GpuDriver(GpuCalls):
         for hook in self.on_streams:
             hook()
         with self._lock:
-            self._users[stream] += 1
-            if stream in self._left:  # or another that got the handle of one that is gone
-                self.stream_wait_event(stream, self._orders[stream])
-                self._left.discard(stream)
+            self._threads_in[stream] += 1
+            if stream in self._ended_streams:  # or a new one with the handle of a destroyed one
+                self.stream_wait_event(stream, self._order_events[stream])
+                self._ended_streams.discard(stream)
             if stream not in self._streams:
                 self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
             code = lib.pa_gpu_entered(self._gpu, self._streams[stream])
@@ -314,10 +315,10 @@ class GpuDriver(GpuCalls):
 
     def leave_stream(self, stream: int, before: int) -> None:
         with self._lock:
-            self._users[stream] -= 1
-            if stream and not self._users[stream]:
-                self.order(stream)
-                self._left.add(stream)
+            self._threads_in[stream] -= 1
+            if stream and not self._threads_in[stream]:
+                self.order_event(stream)
+                self._ended_streams.add(stream)
                 code = lib.pa_gpu_left(self._gpu, self._streams[stream])
                 if code:
                     self.fail("an event of a stream", code)
@@ -339,19 +340,19 @@ class GpuDriver(GpuCalls):
     def stream_wait_event(self, stream: int, event: int) -> None:
         self.call("stream_wait_event", stream, event, 0)
 
-    def order(self, stream: int) -> int:
-        """An event after the work of `stream` so far, valid until the next one of that stream."""
-        if stream not in self._orders:
-            self._orders[stream] = self.event_create(timing=False)
-        self.event_record(self._orders[stream], stream)
-        return self._orders[stream]
+    def order_event(self, stream: int) -> int:
+        """An event after the work of `stream` so far, valid until the next call for that stream."""
+        if stream not in self._order_events:
+            self._order_events[stream] = self.event_create(timing=False)
+        self.event_record(self._order_events[stream], stream)
+        return self._order_events[stream]
 
     def stream_wait(self, waiting: int, other: int) -> None:
         if waiting != other:
-            self.stream_wait_event(waiting, self.order(other))
+            self.stream_wait_event(waiting, self.order_event(other))
 
     def event_create(self, timing: bool) -> int:
-        return int(self.call("event_create", 0 if timing else NO_TIMES))
+        return int(self.call("event_create", 0 if timing else DISABLE_TIMING))
 
     def event_destroy(self, event: int) -> None:
         if self._gpu.alive:
@@ -372,47 +373,47 @@ class GpuDriver(GpuCalls):
     NOT_READY: ClassVar[int]
 
     def _done(self, query: str, handle: int) -> bool:
-        code, _ = self.attempt(query, handle)
+        code, _ = self.try_call(query, handle)
         if code not in (0, self.NOT_READY):
             self.fail(self.CALLS[query], code)
         return code == 0
 
     def synchronize(self) -> None:
-        launched = self._seen()
+        launched = self._launched()
         self.call("stream_synchronize", self.current_stream())
-        self._good = max(self._good, launched)
+        self._succeeded = max(self._succeeded, launched)
 
-    def _seen(self) -> int:
-        """Launches that are good when the current stream is done: all, if it is the only one."""
-        return int(self._gpu.launches) if len(self._streams) == 1 else self._good
+    def _launched(self) -> int:
+        """How many launches have succeeded once the current stream is done: all, if it is the only one."""
+        return int(self._gpu.launches) if len(self._streams) == 1 else self._succeeded
 
     def synchronize_all(self) -> None:
         """Returns when everything on this device is done, on all streams."""
         launched = int(self._gpu.launches)
         self.call("synchronize_all")
-        self._good = max(self._good, launched)
+        self._succeeded = max(self._succeeded, launched)
 
     def work_count(self) -> int:
         return sum(stream.work for stream in list(self._streams.values()))
 
     def wait_for(self, work: int) -> None:
         here = self.current_stream()
-        if len(self._streams) == 1 or self._waited.get(here, 0) >= work:
+        if len(self._streams) == 1 or self._waited_work.get(here, 0) >= work:
             return
         with self._lock:
             now = self.work_count()
             for other, stream in list(self._streams.items()):
                 done = int(stream.work)
-                if other != here and self._followed.get((here, other)) != done:
-                    self.follow(other)
-                    self._followed[here, other] = done
-            self._waited[here] = now
+                if other != here and self._waited_streams.get((here, other)) != done:
+                    self.wait_for_stream(other)
+                    self._waited_streams[here, other] = done
+            self._waited_work[here] = now
 
-    def follow(self, other: int) -> None:
-        """What the current stream gets from now on comes after the work of `other`, which may be left."""
+    def wait_for_stream(self, other: int) -> None:
+        """Later work of the current stream runs after the work of `other`, which may have ended."""
         with self._lock:
-            if other in self._left:
-                self.stream_wait_event(self.current_stream(), self._orders[other])
+            if other in self._ended_streams:
+                self.stream_wait_event(self.current_stream(), self._order_events[other])
             else:
                 self.stream_wait(self.current_stream(), other)
 

@@ -1,4 +1,4 @@
-"""Calls of a GPU's vendor in the context of a device, and what their errors say."""
+"""Calls to a GPU vendor's driver API in the context of a device, and the errors of these calls."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ FORKED = -1  # what C returns for a device that is not alive
 
 
 class GpuCalls(Driver):
-    """What `GpuDriver` builds on."""
+    """The base of `GpuDriver`."""
 
-    CALLS: ClassVar[Mapping[str, str]]  # our names of calls to the vendor's; each returns (code, *values)
+    CALLS: ClassVar[Mapping[str, str]]  # our name → the vendor's; each call returns (code, *values)
 
     def __init__(self, index: int):
         super().__init__(index)
         self._gpu = ffi.new("pa_gpu_device *")
         self._functions: dict[int, tuple[Any, int, str]] = {}  # steps, how many, the kernel's name
-        self._good = 0  # launches that are known to have gone well
+        self._succeeded = 0  # launches that are known to have succeeded
 
     @abstractmethod
-    def _vendor(self, name: str) -> Any:
+    def _vendor_function(self, name: str) -> Any:
         """The vendor's function of that name."""
 
     @abstractmethod
@@ -37,7 +37,7 @@ class GpuCalls(Driver):
 
     def call(self, name: str, *args: Any) -> Any:
         """A call of `CALLS`, in the context of this device: its value, or the tuple of its values."""
-        code, value = self.attempt(name, *args)
+        code, value = self.try_call(name, *args)
         if code:
             self.fail(self.CALLS[name], code)
         return value
@@ -53,15 +53,15 @@ class GpuCalls(Driver):
         finally:
             lib.pa_gpu_leave(self._gpu, before[0])
 
-    def attempt(self, name: str, *args: Any) -> tuple[int, Any]:
-        """The same, which returns the vendor's error code, too."""
+    def try_call(self, name: str, *args: Any) -> tuple[int, Any]:
+        """As `call`, but returns the vendor's error code beside the value."""
         with self.current():
-            error, *values = self._vendor(self.CALLS[name])(*args)
+            error, *values = self._vendor_function(self.CALLS[name])(*args)
         return int(error), values[0] if len(values) == 1 else tuple(values)
 
-    def _plain(self, name: str, *args: Any) -> Any:
+    def _call_without_context(self, name: str, *args: Any) -> Any:
         """A call that needs no context."""
-        code, *values = self._vendor(name)(*args)
+        code, *values = self._vendor_function(name)(*args)
         if int(code):
             self.fail(name, int(code))
         return values[0] if len(values) == 1 else tuple(values)
@@ -73,14 +73,16 @@ class GpuCalls(Driver):
                 f"{self.kind}:{self.index} can't be used in a process forked from one that used it; start "
                 "processes with multiprocessing.get_context('spawn'), or touch the device after the fork only"
             )
-        raise DeviceError(f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspects()}")
+        raise DeviceError(
+            f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspected_launches()}"
+        )
 
-    def _suspects(self) -> str:
-        """The launches of which nobody knows yet whether they went well."""
+    def _suspected_launches(self) -> str:
+        """The part of a message that lists launches whose outcome isn't known yet."""
         last = self._gpu.launches
-        if last == self._good:
+        if last == self._succeeded:
             return ""
-        first = last - 1 if self._gpu.blocking else max(self._good, last - RECENT)
+        first = last - 1 if self._gpu.blocking else max(self._succeeded, last - RECENT)
         numbers = [self._gpu.recent[n % RECENT] for n in range(first, last)]
         names = Counter(self._functions[n][2] if n in self._functions else "a kernel" for n in numbers)
         if last - first == 1:

@@ -82,7 +82,7 @@ class HipDriver(GpuDriver):
         }
     )
 
-    def _open(self, index: int) -> None:
+    def _open_device(self, index: int) -> None:
         self._hip = hip()
         self.warp = self._attribute("WarpSize")
         gpu = self._gpu
@@ -101,7 +101,7 @@ class HipDriver(GpuDriver):
         ):
             setattr(gpu, field, ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value)
 
-    def _vendor(self, name: str) -> Any:
+    def _vendor_function(self, name: str) -> Any:
         return getattr(self._hip, name)
 
     def _error(self, code: int) -> str:
@@ -111,34 +111,34 @@ class HipDriver(GpuDriver):
             return f"error {code}"
         return f"{error.name} ({_text(self._hip.hipGetErrorString(error)[-1])})"
 
-    def _open_memory(self) -> Any:
+    def _create_pool(self) -> Any:
         hip = self._hip
-        facts = hip.hipMemPoolProps()
-        facts.allocType = hip.hipMemAllocationType.hipMemAllocationTypePinned
-        facts.location.type = hip.hipMemLocationType.hipMemLocationTypeDevice
-        facts.location.id = self.index
-        code, pool = hip.hipMemPoolCreate(facts)
+        properties = hip.hipMemPoolProps()
+        properties.allocType = hip.hipMemAllocationType.hipMemAllocationTypePinned
+        properties.location.type = hip.hipMemLocationType.hipMemLocationTypeDevice
+        properties.location.id = self.index
+        code, pool = hip.hipMemPoolCreate(properties)
         if int(code) == NO_POOL:
             return None
         if int(code):
             self.fail("hipMemPoolCreate", int(code))
         # by default each synchronisation gives free memory back, and the next allocation takes it again
         threshold = hip.hipMemPoolAttr.hipMemPoolAttrReleaseThreshold
-        self._plain("hipMemPoolSetAttribute", pool, threshold, ctypes.c_uint64(KEEP_ALL))
+        self._call_without_context("hipMemPoolSetAttribute", pool, threshold, ctypes.c_uint64(KEEP_ALL))
         return pool
 
-    def _place(self) -> Any:
+    def _peer_name(self) -> Any:
         return self.index
 
     def device_of_pointer(self, ptr: int) -> int | None:
-        code, facts = self._filled("hipPointerGetAttributes", "hipPointerAttribute_t", ptr)
+        code, properties = self._fill_struct("hipPointerGetAttributes", "hipPointerAttribute_t", ptr)
         kinds = self._hip.hipMemoryType
         of_device = (int(kinds.hipMemoryTypeDevice), int(kinds.hipMemoryTypeManaged))
-        return int(facts.device) if code == SUCCESS and int(facts.type) in of_device else None
+        return int(properties.device) if code == SUCCESS and int(properties.type) in of_device else None
 
     def is_pinned(self, host: int) -> bool:
-        code, facts = self._filled("hipPointerGetAttributes", "hipPointerAttribute_t", host)
-        return code == SUCCESS and int(facts.type) == int(self._hip.hipMemoryType.hipMemoryTypeHost)
+        code, properties = self._fill_struct("hipPointerGetAttributes", "hipPointerAttribute_t", host)
+        return code == SUCCESS and int(properties.type) == int(self._hip.hipMemoryType.hipMemoryTypeHost)
 
     @classmethod
     def count(cls) -> int:
@@ -149,14 +149,14 @@ class HipDriver(GpuDriver):
         return int(number) if int(code) == SUCCESS else 0
 
     def name(self) -> str:
-        return _text(self._plain("hipDeviceGetName", 256, self.index))
+        return _text(self._call_without_context("hipDeviceGetName", 256, self.index))
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(self._hip.hipDeviceAttribute_t, f"hipDeviceAttribute{name}")
-        return int(self._plain("hipDeviceGetAttribute", attribute, self.index))
+        return int(self._call_without_context("hipDeviceGetAttribute", attribute, self.index))
 
     @functools.cached_property
-    def _facts(self) -> dict[str, Any]:
+    def _properties(self) -> dict[str, Any]:
         processors = self._attribute("MultiprocessorCount")
         return {
             "threads": processors * self._attribute("MaxThreadsPerMultiProcessor"),
@@ -165,7 +165,7 @@ class HipDriver(GpuDriver):
             "shared_bytes": self._attribute("MaxSharedMemoryPerBlock"),
             "l2_bytes": self._attribute("L2CacheSize"),
             "warp": self.warp,
-            "driver": int(self._plain("hipDriverGetVersion")),
+            "driver": int(self._call_without_context("hipDriverGetVersion")),
             "block_threads": self._attribute("MaxThreadsPerBlock"),
             "block_sides": tuple(self._attribute(f"MaxBlockDim{axis}") for axis in "XYZ"),
             "grid_sides": tuple(self._attribute(f"MaxGridDim{axis}") for axis in "XYZ"),
@@ -173,25 +173,25 @@ class HipDriver(GpuDriver):
 
     def _target(self) -> str:
         """Without the settings that follow its name: what is compiled so runs under each of them."""
-        code, facts = self._filled("hipGetDeviceProperties", "hipDeviceProp_t", self.index)
+        code, properties = self._fill_struct("hipGetDeviceProperties", "hipDeviceProp_t", self.index)
         if code:
             self.fail("hipGetDeviceProperties", code)
-        return _text(facts.gcnArchName).partition(":")[0]
+        return _text(properties.gcnArchName).partition(":")[0]
 
-    def _filled(self, name: str, structure: str, *args: Any) -> tuple[int, Any]:
+    def _fill_struct(self, name: str, structure: str, *args: Any) -> tuple[int, Any]:
         """A call that fills a structure, which the binding makes itself from version 10 on."""
         if binding("util.paths"):
-            code, facts = self._vendor(name)(*args)
+            code, properties = self._vendor_function(name)(*args)
         else:
-            facts = getattr(self._hip, structure)()
-            (code,) = self._vendor(name)(facts, *args)
-        return int(code), facts
+            properties = getattr(self._hip, structure)()
+            (code,) = self._vendor_function(name)(properties, *args)
+        return int(code), properties
 
     def properties(self) -> Mapping[str, Any]:
-        return self._facts
+        return self._properties
 
     def target(self) -> str:
-        return str(self._facts["target"])
+        return str(self._properties["target"])
 
     def compiler(self) -> Hiprtc:
         return Hiprtc(self.target())

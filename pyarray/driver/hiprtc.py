@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import DeviceError
 from .cc import include_dirs
-from .runtime_compiler import call, compiled
+from .runtime_compiler import call, compile_program
 
 # -ffp-contract=off: a * b + c must round as NumPy does. -fno-strict-aliasing: views of another dtype share
 # memory.
@@ -54,7 +54,7 @@ class Hiprtc:
         rtc = _hiprtc()
         program = call(rtc, "hiprtcCreateProgram", text.encode(), b"kernel.hip", 0, [], [])
         try:
-            return compiled(rtc, "hiprtc", program, options, self.target, "Code")
+            return compile_program(rtc, "hiprtc", program, options, self.target, "Code")
         finally:
             rtc.hiprtcDestroyProgram(program.createRef())
 

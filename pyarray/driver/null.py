@@ -1,5 +1,5 @@
-"""A device that records what it is told and computes nothing: for tests without compiler and hardware, and
-for what a program would launch."""
+"""A driver that records its calls and computes nothing: for tests without hardware, and to see what a program
+would launch."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import DeviceError
 from .cc import include_dirs
-from .runtime_compiler import call, compiled
+from .runtime_compiler import call, compile_program
 
 # --fmad=false: a * b + c must round as NumPy does
 FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
@@ -38,7 +38,7 @@ class Nvrtc:
         options += [f"--include-path={folder}" for folder in include_dirs()]
         program = call(rtc, "nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
         try:
-            return compiled(rtc, "nvrtc", program, options, self.target, "CUBIN")
+            return compile_program(rtc, "nvrtc", program, options, self.target, "CUBIN")
         finally:
             rtc.nvrtcDestroyProgram(program)
 

@@ -1,4 +1,4 @@
-"""What NVRTC and hiprtc do alike: text to a binary in the process. Their calls differ in names only."""
+"""Runtime compilation, as NVRTC and hiprtc share it: their calls differ in names only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def call(library: Any, name: str, *args: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def compiled(library: Any, vendor: str, program: Any, options: list[str], target: str, made: str) -> bytes:
+def compile_program(
+    library: Any, vendor: str, program: Any, options: list[str], target: str, made: str
+) -> bytes:
     """The binary of `program` for `target`; the functions' names start with `vendor`, and `made` is what
     they call a binary. Raises `CompileError` with the compiler's words."""
     words = [option.encode() for option in options]
@@ -27,7 +29,7 @@ def compiled(library: Any, vendor: str, program: Any, options: list[str], target
 
 
 def _read(library: Any, name: str, program: Any) -> bytes:
-    """What a call writes whose size another one says."""
+    """The output of a call, whose size another call says."""
     room = bytearray(call(library, f"{name}Size", program))
     call(library, name, program, room)
     return bytes(room)

@@ -1,4 +1,4 @@
-"""Launches of several kernels, the first of which leaves values in memory of their module for the others."""
+"""Serializes multi-kernel launches that share module-global state."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from .base import Launcher
 
 
 class Streams(Protocol):
-    """What is asked of a driver."""
+    """The part of a driver that is needed here."""
 
     def current_stream(self) -> int: ...
 
-    def follow(self, other: int) -> None: ...
+    def wait_for_stream(self, other: int) -> None: ...
 
 
 class SerializedLaunches:
-    """Lets such launches come one after the other: from the first kernel of one to its last, no thread
-    launches another, and a launch waits, on the device, for the one before it if that was in another stream.
+    """Runs such launches one after the other. A lock is held from the first kernel of a launch to its last, and
+    the launch waits, on the device, for the one before it where that was in another stream.
 
-    One turn for the whole device, as they are rare: most loops get all that they need from their arguments.
+    There is one lock per device. Such launches are rare: most loops need nothing but their arguments.
     """
 
     def __init__(self, driver: Streams):
         self._driver, self._last = driver, 0
         self.lock = new_lock()
 
-    def taken(self, launch: Launcher) -> Launcher:
-        """The launch, in turn."""
+    def serialized(self, launch: Launcher) -> Launcher:
+        """`launch` under the lock."""
 
-        def in_turn(slots: bytes) -> None:
+        def serialized_launch(slots: bytes) -> None:
             with self.lock:
                 here = self._driver.current_stream()
                 if here != self._last:
-                    self._driver.follow(self._last)
+                    self._driver.wait_for_stream(self._last)
                     self._last = here
                 launch(slots)
 
-        return in_turn
+        return serialized_launch

@@ -1,4 +1,4 @@
-"""Streams and events: what orders work on a device whose work goes on while the host does something else."""
+"""Streams and events: the order of asynchronous work on a device."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Stream:
         return self.device.driver.stream_done(self.handle)
 
     def wait(self, other: Stream | Event) -> None:
-        """What this stream gets from now on comes after the event, or after what the other stream got so far.
+        """Later work of this stream runs after the event, or after the work of the other stream so far.
         The host doesn't wait. `other` is of the same device, or of another of the same kind."""
         if self.device.kind != other.device.kind:
             raise ValueError(
@@ -95,7 +95,7 @@ class Stream:
 
 
 class Event:
-    """A place in a stream's work.
+    """A point in a stream's work.
 
     `timing=False` makes it cheaper, without `elapsed`. Raises `DeviceError` when the device can't make one.
 
@@ -146,8 +146,8 @@ def current_stream(device: Any = None) -> Stream:
     >>> current_stream("cpu").handle
     0
     """
-    place = get_device(device)
-    return Stream.of(place.driver.current_stream(), place)
+    where = get_device(device)
+    return Stream.of(where.driver.current_stream(), where)
 
 
 def synchronize(device: Any = None) -> None:
@@ -159,8 +159,8 @@ def synchronize(device: Any = None) -> None:
 
 
 def _stack() -> list[tuple[Any, int, Stream]]:
-    """What `with` blocks of this thread put aside, and the streams themselves: a temporary lives while it is
-    current."""
+    """Of this thread's `with` blocks: the streams that were current before, and the entered streams, which must
+    stay alive while they are current."""
     try:
         stack: list[tuple[Any, int, Stream]] = _entered.stack
     except AttributeError:

@@ -189,7 +189,7 @@ def test_a_compiler_that_writes_nothing(tmp_path, monkeypatch, body):
 
 def test_a_compiler_that_hangs_at_its_version(tmp_path, monkeypatch):
     """A process that a script has started holds the pipes."""
-    monkeypatch.setattr(cc, "ANSWER", 0.3)
+    monkeypatch.setattr(cc, "VERSION_TIMEOUT", 0.3)
     monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "cc", "sleep 100\n"))
     with pytest.raises(DeviceError, match=r"does not answer to --version: it ran for 0.3 s; name anoth"):
         cc.toolchain()
