@@ -369,9 +369,8 @@ class Device:
 _devices: dict[tuple[str, int], Device] = {}
 _by_text: dict[str, Device] = {}
 _drivers: dict[Device, Driver] = {}
-scoped_default: ContextVar[Device | None] = ContextVar(
-    "scoped_default", default=None
-)  # what `default_device` says
+# what `default_device` says
+scoped_default: ContextVar[Device | None] = ContextVar("scoped_default", default=None)
 
 
 def get_device(spec: str | Device | None = None) -> Device:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .. import config
-from .base import Device, scoped_default, get_device
+from .base import Device, get_device, scoped_default
 
 
 def get_default_device() -> Device:

@@ -1,4 +1,4 @@
-"""A block of device memory. Arrays share it; it goes back to its pool when the last of them is gone."""
+"""`Buffer`, a block of device memory that arrays share; the last of them returns it to its pool."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Buffer:
         >>> Buffer.allocate(get_device("cpu"), 1024).nbytes
         1024
         """
-        # Each temporary array passes here, so the common case is a look-up, a pop and five stores. There is
-        # no __init__: its call would cost as much as all of them.
+        # Each temporary array comes here: the common case is a look-up, a pop and five stores. There is no
+        # __init__, whose call would take as long.
         try:
             free_list = device.pool[nbytes]
             ptr = free_list.pop()

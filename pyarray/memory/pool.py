@@ -1,7 +1,7 @@
-"""Freed blocks, kept by size class for the next who asks.
+"""A memory pool per device: freed blocks are kept by size class and reused.
 
-A class is a free list: a plain Python list of addresses, whose `pop` and `append` are atomic, so that the
-common path takes no lock. Sizes go up in 64-byte granules to 512 bytes and in 8 steps per power of two above:
+A size class has a free list: a Python list of addresses, whose `pop` and `append` are atomic, so that the common
+path takes no lock. Sizes go up in 64-byte granules to 512 bytes and in 8 steps per power of two above:
 at most 12.5 % of a block is unused.
 """
 
@@ -17,19 +17,19 @@ from ..errors import OutOfMemoryError
 from ..locks import new_lock
 
 GRANULE = 64
-# Blocks up to this size return without being counted: the count would cost more than the return itself. They
-# are bounded by what was alive at one time, and the next allocation that misses its list counts them.
+# Blocks up to this size come back uncounted: counting would take longer than the rest. They are as many as were
+# in use at one time, and the next allocation that finds its list empty counts them.
 UNCOUNTED = 64 << 10
 LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Bytes: `in_use` by arrays, `pooled` for reuse, `held` from the device (the sum), and its `peak`."""
+    """Bytes: `in_use` by arrays, `pooled` for reuse, their sum `reserved` from the device, and its `peak`."""
 
     in_use: int
     pooled: int
-    held: int
+    reserved: int
     peak: int
 
 
@@ -56,38 +56,37 @@ class FreeList(list[int]):
 
 
 class CountedFreeList(FreeList):
-    """The free list of a larger class: what would take the pool above its limit goes back to the device."""
+    """The free list of a larger class: a block that would exceed the pool's limit goes back to the device."""
 
     __slots__ = ()
 
     def append(self, ptr: int) -> None:
         pool = self.pool
-        # What is pooled is a part of what is held, so nothing need be summed up while that is below the
-        # limit.
-        if pool.held <= pool.limit:
+        # What is pooled is a part of what is reserved: below the limit nothing need be summed up.
+        if pool.reserved <= pool.limit:
             list.append(self, ptr)
         else:
-            pool.keep_or_free(self, ptr)
+            pool.give_back(self, ptr)
 
 
-class OrderedFreeList(FreeList):
-    """The free list of a device that works on several streams: a block goes to the next who asks in the order
-    of the work, after all that was enqueued when it came back."""
+class StreamOrderedFreeList(FreeList):
+    """The free list of a device with several streams: the next user of a block waits, on the device, for all
+    work that was enqueued when the block came back."""
 
     __slots__ = ()
 
     def append(self, ptr: int) -> None:
         pool = self.pool
-        pool.freed[ptr] = pool.device.driver.work_count()
-        if pool.held <= pool.limit:
+        pool.freed_at[ptr] = pool.device.driver.work_count()
+        if pool.reserved <= pool.limit:
             list.append(self, ptr)
         else:
-            pool.keep_or_free(self, ptr)
+            pool.give_back(self, ptr)
 
     def pop(self, index: SupportsIndex = -1) -> int:
         ptr = list.pop(self, index)
         driver = self.pool.device.driver
-        work = self.pool.freed.pop(ptr, None)  # None: freed before there were streams
+        work = self.pool.freed_at.pop(ptr, None)  # None: freed before there were streams
         driver.wait_for(driver.work_count() if work is None else work)
         return ptr
 
@@ -105,13 +104,13 @@ class Pool:
         self.limit = limit
         self.classes = Classes(self)
         self.lists: dict[int, FreeList] = {}
-        self.ordered = False  # whether there are several streams
-        self.freed: dict[int, int] = {}  # the work that was enqueued when a block came back
-        self.held = 0
+        self.stream_ordered = False  # there are several streams
+        self.freed_at: dict[int, int] = {}  # by block: the driver's `work_count` when it came back
+        self.reserved = 0
         self.peak = 0
         self._lock = new_lock()
 
-    def free_list(self, nbytes: int) -> FreeList:
+    def find_free_list(self, nbytes: int) -> FreeList:
         """The free list that serves `nbytes`, made when there is none. Raises for what is no size."""
         try:
             nbytes = operator.index(nbytes)
@@ -126,14 +125,14 @@ class Pool:
             if size not in self.lists:
                 counted = size > UNCOUNTED or self.limit < UNCOUNTED
                 plain = CountedFreeList if counted else FreeList
-                self.lists[size] = (OrderedFreeList if self.ordered else plain)(self, size)
+                self.lists[size] = (StreamOrderedFreeList if self.stream_ordered else plain)(self, size)
             return self.lists[size]
 
-    def allocate(self, home: FreeList) -> int:
+    def allocate(self, free_list: FreeList) -> int:
         """Address of a new block for a free list that is empty. Raises `OutOfMemoryError`, after one trim."""
-        size = home.size
+        size = free_list.size
         with self._lock:
-            if self.held > self.limit and self.pooled() > self.limit:
+            if self.reserved > self.limit and self.pooled() > self.limit:
                 self.trim()
             ptr = self.device.driver.allocate(size)
             if not ptr and self.pooled():
@@ -141,62 +140,61 @@ class Pool:
                 ptr = self.device.driver.allocate(size)
             if not ptr:
                 raise self._out_of_memory(size)
-            self.held += size
-            self.peak = max(self.peak, self.held)
+            self.reserved += size
+            self.peak = max(self.peak, self.reserved)
             return ptr
 
-    def order(self) -> None:
-        """From now on there are several streams. Blocks in use know their lists, so these stay and change
-        their ways."""
+    def use_stream_order(self) -> None:
+        """From now on there are several streams. Blocks in use refer to their free lists, so the lists stay and
+        change their class."""
         with self._lock:
-            if not self.ordered:
-                self.ordered = True
-                for home in self.lists.values():
-                    home.__class__ = OrderedFreeList
+            if not self.stream_ordered:
+                self.stream_ordered = True
+                for free_list in self.lists.values():
+                    free_list.__class__ = StreamOrderedFreeList
 
-    def keep_or_free(self, home: FreeList, ptr: int) -> None:
-        """Takes a block back, within the limit."""
+    def give_back(self, free_list: FreeList, ptr: int) -> None:
+        """A block comes back: it is kept within the limit, else freed."""
         with self._lock:
-            if self.pooled() + home.size <= self.limit:
-                list.append(home, ptr)
+            if self.pooled() + free_list.size <= self.limit:
+                list.append(free_list, ptr)
             else:
-                self._free(home, ptr)
+                self._free(free_list, ptr)
 
     def pooled(self) -> int:
         """Bytes kept for reuse."""
-        return sum(len(home) * home.size for home in list(self.lists.values()))
+        return sum(len(free_list) * free_list.size for free_list in list(self.lists.values()))
 
     def trim(self) -> None:
         """Gives every unused block back to the device."""
         with self._lock:
-            for home in list(self.lists.values()):
-                # Others may take and return blocks of this list meanwhile: emptied by popping, never by
-                # count.
-                while home:
+            for free_list in list(self.lists.values()):
+                # Other threads may take and return blocks meanwhile: so it is popped until it is empty.
+                while free_list:
                     try:
-                        ptr = home.pop()
+                        ptr = free_list.pop()
                     except IndexError:
                         break
-                    self._free(home, ptr)
+                    self._free(free_list, ptr)
             self.device.driver.trim()
 
     def stats(self) -> Stats:
         """What the pool holds now."""
         with self._lock:
             pooled = self.pooled()
-            return Stats(in_use=self.held - pooled, pooled=pooled, held=self.held, peak=self.peak)
+            return Stats(in_use=self.reserved - pooled, pooled=pooled, reserved=self.reserved, peak=self.peak)
 
-    def _free(self, home: FreeList, ptr: int) -> None:
-        self.freed.pop(ptr, None)
-        self.held -= home.size
-        self.device.driver.free(ptr, home.size)
+    def _free(self, free_list: FreeList, ptr: int) -> None:
+        self.freed_at.pop(ptr, None)
+        self.reserved -= free_list.size
+        self.device.driver.free(ptr, free_list.size)
 
     def _out_of_memory(self, size: int) -> OutOfMemoryError:
         free, total = self.device.driver.memory_info()
         pooled = self.pooled()
         return OutOfMemoryError(
             f"{self.device} has no memory for {size} bytes: {free} of {total} bytes are free,"
-            f" {self.held - pooled} are in use by arrays and {pooled} are kept in the pool",
+            f" {self.reserved - pooled} are in use by arrays and {pooled} are kept in the pool",
             size,
             free,
             pooled,
@@ -204,7 +202,7 @@ class Pool:
 
 
 class Classes(dict[int, FreeList]):
-    """Number of bytes to free list: a memo, so that the size class is computed once per size."""
+    """Number of bytes → free list: a cache, so that the size class is computed once per size."""
 
     __slots__ = ("pool",)
 
@@ -213,22 +211,22 @@ class Classes(dict[int, FreeList]):
         self.pool = pool
 
     def __missing__(self, nbytes: int) -> FreeList:
-        home = self.pool.free_list(nbytes)
+        free_list = self.pool.find_free_list(nbytes)
         if len(self) >= 4096:
             self.clear()
-        self[nbytes] = home
-        return home
+        self[nbytes] = free_list
+        return free_list
 
 
-_make = new_lock()
+_pools_lock = new_lock()
 
 
 def get_pool(device: Device) -> Pool:
     """The pool of a device, made at its first use with the limit of PYARRAY_POOL_LIMIT."""
-    with _make:
+    with _pools_lock:
         if not hasattr(device, "pool"):
             pool = Pool(device, _limit(device))
-            device.driver.on_streams.append(pool.order)
+            device.driver.on_streams.append(pool.use_stream_order)
             device.pool = pool.classes
         pool = device.pool.pool
     assert isinstance(pool, Pool)

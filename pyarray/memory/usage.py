@@ -1,4 +1,4 @@
-"""What is allocated, in CuPy's words."""
+"""Memory usage of devices, under CuPy's names: `MemoryPool`, `get_default_memory_pool`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class MemoryPool:
         return self._pool.stats().pooled
 
     def total_bytes(self) -> int:
-        """Bytes that the device has given: used and free."""
-        return self._pool.stats().held
+        """Bytes reserved from the device: used and free."""
+        return self._pool.stats().reserved
 
     def peak_bytes(self) -> int:
         """The most that `total_bytes` has been."""

@@ -85,7 +85,7 @@ def test_stats(device):
     assert pool.stats().in_use == 64 + (1 << 20)
     del large
     stats = pool.stats()
-    assert (stats.in_use, stats.pooled, stats.held, stats.peak) == (
+    assert (stats.in_use, stats.pooled, stats.reserved, stats.peak) == (
         64,
         1 << 20,
         64 + (1 << 20),
@@ -93,7 +93,7 @@ def test_stats(device):
     )
     pool.trim()
     stats = pool.stats()
-    assert (stats.in_use, stats.pooled, stats.held, stats.peak) == (64, 0, 64, 64 + (1 << 20))
+    assert (stats.in_use, stats.pooled, stats.reserved, stats.peak) == (64, 0, 64, 64 + (1 << 20))
     del small
 
 
@@ -108,7 +108,7 @@ def test_limit_keeps_large_blocks_out(device):
 def test_limit_zero_keeps_nothing(device):
     pool = limited(device, 0)
     Buffer.allocate(device, 64)
-    assert pool.stats().held == 0
+    assert pool.stats().reserved == 0
 
 
 def test_small_blocks_above_the_limit_go_at_the_next_miss(device):
