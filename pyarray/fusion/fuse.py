@@ -16,7 +16,7 @@ from ..array_hooks import Tracer, is_foreign
 from ..array_marks import MARKED, unmarked
 from ..buffer_view import BufferView
 from ..errors import CompileError
-from ..jit.captures import Contents, captures, memory, same
+from ..jit.captures import Contents, captures, memory, same_constant
 from ..jit.kernel import Func
 from ..jit.launch_state import fast_path_table, launch_state
 from ..lang.ir import static_key
@@ -164,7 +164,7 @@ class Fused(Generic[R]):
     def _forget(self) -> None:
         """Drop what was traced with captured values that have changed since."""
         with self._lock:
-            if not all(same(c.read(), c.value) for c in self._captures or ()):
+            if not all(same_constant(c.read(), c.value) for c in self._captures or ()):
                 self._plans.clear()
                 self._layouts.clear()
                 self._quick.clear()

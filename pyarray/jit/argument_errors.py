@@ -1,7 +1,7 @@
-"""Calls that don't fit a kernel's parameters.
+"""Errors of calls that don't match a kernel's signature.
 
-Python refuses them before a function runs, in its own words. So generated functions take any call, with
-`MISSING` for what isn't given, and ask `Binder` what is wrong only where they find nothing to launch.
+Python would raise its own error before a generated function runs. So these functions accept any call, with
+`MISSING` for arguments that aren't given, and `Binder` raises the error where no variant is found.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ MISSING = Missing()
 
 
 class Binder:
-    """What the calls of a kernel are to be like. `params` are in the order in which they are given by
-    position."""
+    """Matches calls with a kernel's signature. `params` are in positional order."""
 
     def __init__(self, name: str, params: Sequence[Parameter]):
         self.name, self.params = name, params
@@ -35,10 +34,10 @@ class Binder:
     @functools.cached_property
     def function(self) -> Callable[..., dict[str, Any]]:
         """Arguments by parameter: its signature is that of the kernel."""
-        p, scope = prefix([q.name for q in self.params]), dict[str, Any]()
+        p, scope = unused_prefix([q.name for q in self.params]), dict[str, Any]()
         given = ", ".join(f"{q.name!r}: {q.name}" for q in self.params)
         text = f"def {p}f({signature(self.params, p, scope)}):\n    return {{{given}}}\n"
-        return define(text, p, scope, self.name)
+        return compile_function(text, p, scope, self.name)
 
     def __call__(self, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults too. Raises `TypeError` for a call that doesn't fit."""
@@ -84,16 +83,16 @@ def signature(
     return ", ".join([*parts, *([star] if extra and star not in parts else [])])
 
 
-def prefix(names: Sequence[str]) -> str:
-    """What our own names begin with, so that no parameter's name is one of them."""
+def unused_prefix(names: Sequence[str]) -> str:
+    """A prefix for names in generated code that no parameter's name begins with."""
     found = "_pa_"
     while any(name.startswith(found) for name in names):
         found = "_" + found
     return found
 
 
-def define(text: str, p: str, scope: Mapping[str, Any], name: str) -> Callable[..., Any]:
-    """The function of this text, whose names beside the parameters begin with `p`."""
+def compile_function(text: str, p: str, scope: Mapping[str, Any], name: str) -> Callable[..., Any]:
+    """The function of a text, whose names other than the parameters begin with `p`."""
     space = {p + key: value for key, value in scope.items()}
     exec(compile(text, f"<pyarray {name}>", "exec"), space)
     made: Callable[..., Any] = space[f"{p}f"]

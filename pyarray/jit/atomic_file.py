@@ -1,4 +1,4 @@
-"""Files that appear as a whole, or not at all: written beside their place and renamed."""
+"""Atomic file replacement: a file is written under another name and renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live arguments of one launch, taken apart, and what can be said of them before it."""
+"""`BoundArguments`: the arguments of one call, flattened to leaves, with their types and checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..driver.base import Device, get_device
 from ..dtypes import DEFAULT
 from ..lang.aggregates import leaves
 from ..lang.pipeline import Program
-from .foreign_arrays import Copied
+from .foreign_arrays import DeviceCopy
 from .pytree import Pytree, types_of
 from .signature import Parameter, bind_type, check_number, is_readonly
 
@@ -26,7 +26,7 @@ class BoundArguments:
     kernel: str
     pytree: Pytree
     values: tuple[Any, ...]
-    copied: tuple[Copied, ...] = ()
+    copied: tuple[DeviceCopy, ...] = ()
     key: Any = None  # function of `checked` and the values
 
     @property
@@ -70,7 +70,7 @@ class BoundArguments:
                 raise ValueError(f"{self.kernel}(): {what}{why and ': '}{why}; pass a copy")
 
     def watched(self, written: Sequence[str]) -> list[str]:
-        """Those of the arrays that are written whose owners want to know it."""
+        """Those of the written arrays whose owners want to know of writes."""
         named = self.named
         return [name for name in written if getattr(named[name], "_key", 0) & WATCHED]
 

@@ -31,8 +31,8 @@ VERSION = 1
 STALE = 3600  # seconds after which a file that was never renamed is a dead process's
 BUILT = Path(__file__).resolve().parent.parent / "_warmed"  # made by setup.py
 HEAD_MOST = 1 << 16  # bytes of an entry's first line, which has a compiler's version and flags in it
-FACT_MOST = 2000  # characters of each of these: flags may have any length
-ROOM = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
+FIELD_MOST = 2000  # characters of each of these: flags may have any length
+CLEANED_PART = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
 _ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(UNFINISHED)
 
 
@@ -124,7 +124,7 @@ def _read(path: Path, remove: bool, *owners: int) -> bytes | None:
     why = "is damaged"
     try:
         head, _, binary = (read_trusted(path, *owners) if owners else path.read_bytes()).partition(b"\n")
-        if _facts(head).get("sha256") == hashlib.sha256(binary).hexdigest():
+        if _header(head).get("sha256") == hashlib.sha256(binary).hexdigest():
             return binary
     except FileNotFoundError:
         return None
@@ -141,7 +141,7 @@ def _read(path: Path, remove: bool, *owners: int) -> bytes | None:
     return None
 
 
-def _facts(head: bytes) -> dict[str, Any]:
+def _header(head: bytes) -> dict[str, Any]:
     """What the first line of an entry says. Raises `ValueError` for what `publish` doesn't write."""
     if len(head) > HEAD_MOST:
         raise ValueError(f"the first line of an entry has {len(head)} bytes, of at most {HEAD_MOST}")
@@ -160,8 +160,8 @@ def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
     root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
     if root is None or len(binary) > cap:
         return
-    told = {name: text[:FACT_MOST] for name, text in facts.items()}
-    head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **told})
+    fields = {name: text[:FIELD_MOST] for name, text in facts.items()}
+    head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **fields})
     try:
         replace_file(root / f"{key}.kernel", head.encode() + b"\n" + binary)
         _make_room(root, len(head) + 1 + len(binary), cap)
@@ -190,7 +190,7 @@ def _make_room(root: Path, added: int, cap: int) -> None:
     total = sum(status.st_size for _, status in entries)
     if total > cap:
         for path, status in entries:
-            if total <= cap * ROOM:
+            if total <= cap * CLEANED_PART:
                 break
             _remove(path)
             total -= status.st_size
@@ -234,7 +234,7 @@ def info() -> Info:
 def _target(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return str(_facts(file.readline(HEAD_MOST + 1))["target"])
+            return str(_header(file.readline(HEAD_MOST + 1))["target"])
     except (OSError, ValueError, KeyError):
         return "damaged"
 

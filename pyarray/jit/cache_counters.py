@@ -1,4 +1,4 @@
-"""Counts of compiles, hits and misses, and what collected kernels counted."""
+"""Counters of compiles, hits and misses, and the sums of kernels that were garbage-collected."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The Python values that a function for `fuse` reads by name: they are compiled in, so each call asks whether
-they are still the same."""
+"""Captured Python values of functions for `fuse`: they are compiled in, so each call compares them with what they
+were."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"))
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 _CONSTANTS = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
 
-GONE: Any = Capture  # what `read` gives for a name that isn't there
+ABSENT: Any = Capture  # what `read` gives for a name that isn't there
 
 Step = tuple[str, Any]  # "." and an attribute, or "[" and an index
 
@@ -58,8 +58,8 @@ def captures(function: Any, decorated: tuple[Any, ...]) -> Iterator[Capture | Co
             owner: Any = cells.get(name, one.__globals__)
             if owner is one.__globals__ and name not in owner:
                 continue  # a built-in, or a variable of the function itself
-            for capture in _along(owner, name, steps):
-                if (key := _key(capture)) in guarded or _is_fixed(capture, function):
+            for capture in _path_values(owner, name, steps):
+                if (key := _key(capture)) in guarded or _is_constant(capture, function):
                     continue
                 guarded.add(key)
                 yield capture
@@ -74,7 +74,7 @@ def _key(capture: Capture | Contents) -> Any:
     return id(capture.owner), capture.name if isinstance(capture, Capture) else Contents
 
 
-def _is_fixed(capture: Capture | Contents, function: Any) -> bool:
+def _is_constant(capture: Capture | Contents, function: Any) -> bool:
     """Whether nobody assigns this: modules, and functions and classes of other packages. Each guard costs
     every call."""
     value = capture.value
@@ -87,7 +87,7 @@ def _is_fixed(capture: Capture | Contents, function: Any) -> bool:
     return functions and _package(value.__module__) != _package(function.__module__)
 
 
-def _along(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Capture | Contents]:
+def _path_values(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Capture | Contents]:
     """The values of one expression `name.attribute[index]...`, up to where following it would run code."""
     value: Any = Capture(owner, name, None).read()
     yield Capture(owner, name, value)
@@ -99,12 +99,12 @@ def _along(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Capture | C
                 break
         elif kind == "." and not isinstance(value, _ARRAYS) and _is_stored(value, part):
             owner = value
-            value = getattr(owner, part, GONE)
+            value = getattr(owner, part, ABSENT)
         else:
             break
         if not isinstance(owner, tuple):
             yield Capture(owner, part, value)
-        if value is GONE:
+        if value is ABSENT:
             return
     yield from _contents(value, set())
 
@@ -170,12 +170,12 @@ def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, 
     return found
 
 
-def same(now: Any, then: Any) -> bool:
+def same_constant(now: Any, then: Any) -> bool:
     """Whether two captured values compile to the same."""
     if now is then:
         return True
     if isinstance(now, tuple) and isinstance(then, tuple):
-        return len(now) == len(then) and all(map(same, now, then))
+        return len(now) == len(then) and all(map(same_constant, now, then))
     plain = isinstance(now, _PLAIN) and isinstance(then, _PLAIN)
     return plain and bool(static_key(now) == static_key(then))
 

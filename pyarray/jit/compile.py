@@ -1,4 +1,4 @@
-"""Text → loaded entry point: memory, then disk, then the compiler."""
+"""Artifacts of kernel text: found in memory, else on disk, else compiled, and loaded."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from ..errors import DeviceError
 from ..locks import new_lock
 from . import cache
 
-KEPT = (
+MOST_LOADED = (
     256  # artifacts that stay loaded though nothing uses them: of kernels that are made anew again and again
 )
 
 
 class Module:
-    """A loaded binary. It is unloaded when nothing is left that could run it."""
+    """A loaded binary. It is unloaded when no launcher is left that could run it."""
 
     __slots__ = ("__weakref__", "handle")
 
     def __init__(self, driver: Driver, binary: bytes):
         self.handle = driver.load(binary)
-        # At the end of the process a thread may still run it.
+        # not at exit: a thread may still run it
         weakref.finalize(self, driver.unload, self.handle).atexit = False
 
 
 class Function(int):
-    """The driver's handle of a kernel. A launcher needs nothing else to run it, so it is what holds the
-    module."""
+    """The driver's handle of a kernel. It keeps the module loaded, since launchers hold nothing else."""
 
     module: Module
 
@@ -61,7 +60,7 @@ _guard = new_lock()
 
 
 def settings() -> tuple[tuple[str, str], ...]:
-    """The settings that change compiled code, as they are now: the one reader, and part of every key."""
+    """The settings that change compiled code, as they are now. They are part of every key."""
     return tuple((name, str(config.get(name))) for name, row in config.SETTINGS.items() if row.code)
 
 
@@ -100,25 +99,29 @@ def load(
     text, `RuntimeError` in run-only mode.
     """
     key = key_of(text, steps, device, flags)
-    place = f"{key}@{device}"  # a module belongs to one device, its binary to all of a target
+    key_on_device = f"{key}@{device}"  # a module belongs to one device, its binary to all of a target
     with _guard:
         lock = _locks.setdefault(key, new_lock())
     with lock:
-        found = _loaded.get(place)
+        found = _loaded.get(key_on_device)
         if found is None:
-            found = _kept(device, steps, key, counts) or _made(name, text, steps, device, flags, counts, key)
-            _loaded[place] = found
+            found = _from_disk(device, steps, key, counts) or _compiled(
+                name, text, steps, device, flags, counts, key
+            )
+            _loaded[key_on_device] = found
     with _guard:
-        _recent[place] = found
-        _recent.move_to_end(place)
-        while len(_recent) > KEPT:
+        _recent[key_on_device] = found
+        _recent.move_to_end(key_on_device)
+        while len(_recent) > MOST_LOADED:
             _recent.popitem(last=False)
     return found
 
 
-def _kept(device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]) -> Artifact | None:
+def _from_disk(
+    device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]
+) -> Artifact | None:
     """What is in the cache; None, with a warning, where that can't be loaded: it is compiled again, and what
-    comes of that takes its place, if it can be loaded."""
+    comes of that takes its key_on_device, if it can be loaded."""
     binary = cache.find(key)
     if binary is None:
         return None
@@ -134,7 +137,7 @@ def _kept(device: Device, steps: Sequence[KernelStep], key: str, counts: Counter
     return found
 
 
-def _made(
+def _compiled(
     name: str,
     text: str,
     steps: Sequence[KernelStep],
@@ -143,7 +146,7 @@ def _made(
     counts: Counter[str],
     key: str,
 ) -> Artifact:
-    """Compiled here. It is loaded before others can find it: a compiler may write what isn't whole."""
+    """Compiles the text. The binary is loaded before it is published: a compiler may write a broken one."""
     if config.get("PYARRAY_RUN_ONLY"):
         raise RuntimeError(
             f"kernel {name!r} is not in the cache ({cache.directory()}, entry {key[:16]}) and "
@@ -169,14 +172,14 @@ def _open(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) 
 
 
 def open_binary(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:
-    """An artifact from a binary that somebody kept. Raises `DeviceError` when the device can't load it."""
+    """An artifact from the binary of a saved kernel. Raises `DeviceError` when the device can't load it."""
     return _open(device, binary, steps, key)
 
 
 # Installed headers don't change while a process runs.
 @functools.cache
 def interface() -> str:
-    """Digest of what a binary and the runtime agree on."""
+    """Digest of the ABI between binaries and the runtime."""
     (path,) = [path for path in cc.headers() if path.name == "pyarray.h"]
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

@@ -1,5 +1,4 @@
-"""What a variant is compiled for, axis by axis, and why a launch would miss. Nothing here compiles or
-launches.
+"""Cache keys, axis by axis, and why a launch would miss. Nothing here compiles or launches.
 
 The key is read off the types that `lower` gets and what else decides the binary; sizes, offsets, addresses
 and values of numbers are in none of them.
@@ -63,8 +62,8 @@ class CacheKey(Mapping[str, Hashable]):
         axes = [
             axis for axis in dict.fromkeys((*self, *other)) if self.get(axis, _NONE) != other.get(axis, _NONE)
         ]
-        told = [axis for axis in axes if axis != "artifact"] or axes
-        return [f"{axis}: {self.get(axis, _NONE)}, there {other.get(axis, _NONE)}" for axis in told]
+        axes_shown = [axis for axis in axes if axis != "artifact"] or axes
+        return [f"{axis}: {self.get(axis, _NONE)}, there {other.get(axis, _NONE)}" for axis in axes_shown]
 
 
 class _Nothing:
@@ -94,16 +93,16 @@ def _parameter_axes(bound: BoundArguments) -> Iterator[tuple[str, Hashable]]:
             yield f"{path}.ndim", leaf.ndim
             yield f"{path}.layout", "strided" if leaf.strided else "contiguous"
             yield f"{path}.index", INDEX_BITS
-            watched = "writeable, and autograd is told" if argument._key & WATCHED else "writeable"
+            watched = "writeable, and autograd is axes_shown" if argument._key & WATCHED else "writeable"
             yield f"{path}.access", "read-only" if is_readonly(argument._key) else watched
             yield f"{path}.pins", "; ".join(map(str, leaf.specializations)) or "none"
         elif isinstance(leaf, Static):
-            yield f"{path}.value", _told(leaf.value)
+            yield f"{path}.value", _shown_value(leaf.value)
         elif not parameter.scalar:
             yield f"{path}.type", str(leaf)
 
 
-def _told(value: Any) -> Hashable:
+def _shown_value(value: Any) -> Hashable:
     """A value compiled in: in words where they say all, so that 1, 1.0 and True differ."""
     plain = type(value) in _PLAIN or named_dtype(value) is not None
     return shown(value) if plain else static_key(value)
@@ -114,7 +113,7 @@ def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
     for capture in program.captures:
         name = f"captured {capture.name}"
         count[name] = count.get(name, 0) + 1
-        yield name if count[name] == 1 else f"{name} ({count[name]})", _told(capture.value)
+        yield name if count[name] == 1 else f"{name} ({count[name]})", _shown_value(capture.value)
 
 
 def _other_axes(

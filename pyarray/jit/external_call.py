@@ -1,4 +1,4 @@
-"""What another library computes for us, as observers see it: a launch without a program."""
+"""Calls of other libraries (BLAS, FFT), which observers see as launches without a program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Arguments that are other libraries' arrays: shared where the device can use their memory, else copied there
-before the launch and back after it, as the directions say. One way for every device.
+"""Arguments that are other libraries' arrays: shared where the device can use their memory, else copied to the
+device before the launch and back after it, as directions say.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def transfer_info() -> dict[str, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Copied:
-    """A host array, and the array on the device that stands for it in this launch."""
+class DeviceCopy:
+    """A host array and its copy on the device for one launch."""
 
     name: str
     host: np.ndarray[Any, Any]
     array: ndarray
-    written: Callable[[], None] | None = None  # to be called before the host array is written
+    before_write: Callable[[], None] | None = None  # called before the host array is written
 
     def upload(self) -> None:
         if self.array.size:
@@ -63,16 +63,16 @@ class Copied:
             host_access.occurred = True
             packed = np.empty(self.host.shape, self.array._dtype.numpy)
             self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
-            if self.written is not None:
-                self.written()
+            if self.before_write is not None:
+                self.before_write()
             self.host[...] = packed
             _count("download", packed.nbytes)
 
 
-def on_memory(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any] | None:
-    """The arguments with arrays on the CPU in place of its tensors, for the quick way in. None where there is
-    no tensor, where anything else is among them than tensors, arrays and numbers that are there, and where
-    tensors alone go to a default device that is a GPU."""
+def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any] | None:
+    """The arguments with arrays in the place of CPU tensors, for the dispatcher. None without tensors, with
+    other arguments than tensors, arrays and numbers on the CPU, and where there are only tensors and the default
+    device is a GPU."""
     found, tensors, here = list(args), 0, False
     for k, value in enumerate(args):
         if type(value) in _NUMBERS:
@@ -86,7 +86,12 @@ def on_memory(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]
             return None
         try:
             found[k] = from_foreign(value)
-        except (BufferError, RuntimeError, TypeError, ValueError):  # told with its name, the slow way
+        except (
+            BufferError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ):  # `import_arguments` names the parameter
             return None
         tensors += 1
     if not tensors or any(p.keyword_only for p in parameters):
@@ -94,9 +99,9 @@ def on_memory(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]
     return found if here or get_device(None).code == 0 else None
 
 
-def taken(
+def import_arguments(
     kernel: str, leaves: Sequence[Parameter], values: Sequence[Any]
-) -> tuple[tuple[Any, ...], tuple[Copied, ...]]:
+) -> tuple[tuple[Any, ...], tuple[DeviceCopy, ...]]:
     """The values with arrays in place of what other libraries made, and what is to be copied.
 
     Raises `TypeError` and `ValueError`, which name the parameter, for what can't be an array.
@@ -121,9 +126,9 @@ def taken(
     if not hosts:
         return tuple(found), ()
     device = device or get_device(None)
-    copied: dict[Any, Copied] = {}
+    copied: dict[Any, DeviceCopy] = {}
     for k in hosts:
-        found[k] = _placed(kernel, leaves[k].name, found[k], device, copied)
+        found[k] = _to_device(kernel, leaves[k].name, found[k], device, copied)
     return tuple(found), tuple(copied.values())
 
 
@@ -150,7 +155,7 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
         ) from error
 
 
-def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any, Copied]) -> ndarray:
+def _to_device(kernel: str, name: str, value: Any, device: Device, copied: dict[Any, DeviceCopy]) -> ndarray:
     """The array on `device` for a host array: shared if it can be, else a new one, for each memory once."""
     if device.code == 0 and isinstance(value, ndarray):
         return value
@@ -169,34 +174,36 @@ def _placed(kernel: str, name: str, value: Any, device: Device, copied: dict[Any
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
         if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
             array.setflags(write=False)
-        written = value._buffer.before_write if isinstance(value, ndarray) and value._key & WATCHED else None
-        copied[key] = Copied(name, host, array, written)
+        before_write = (
+            value._buffer.before_write if isinstance(value, ndarray) and value._key & WATCHED else None
+        )
+        copied[key] = DeviceCopy(name, host, array, before_write)
     return copied[key].array
 
 
 def upload(
-    kernel: str, copied: Sequence[Copied], named: Mapping[str, Any], directions: Mapping[str, str]
+    kernel: str, copied: Sequence[DeviceCopy], named: Mapping[str, Any], directions: Mapping[str, str]
 ) -> None:
     """Copy what the kernel reads. Raises `ValueError` where two host arrays overlap and one is written: on
     the device they don't."""
     for c in copied:
-        hows = set(_hows(c, named, directions))
+        directions_of = set(_directions_of(c, named, directions))
         for other in copied:
-            if c is not other and hows & set(_WRITES) and _overlap(c.host, other.host):
+            if c is not other and directions_of & set(_WRITES) and _overlap(c.host, other.host):
                 what = f"{c.name!r} is written and overlaps {other.name!r} in host memory"
                 raise ValueError(f"{kernel}(): {what}; make one array of both with pa.asarray, or copy one")
-        if hows & set(_READS):
+        if directions_of & set(_READS):
             c.upload()
 
 
-def download(copied: Sequence[Copied], named: Mapping[str, Any], directions: Mapping[str, str]) -> None:
+def download(copied: Sequence[DeviceCopy], named: Mapping[str, Any], directions: Mapping[str, str]) -> None:
     """Copy back what the kernel has written."""
     for c in copied:
-        if set(_hows(c, named, directions)) & set(_WRITES):
+        if set(_directions_of(c, named, directions)) & set(_WRITES):
             c.download()
 
 
-def _hows(c: Copied, named: Mapping[str, Any], directions: Mapping[str, str]) -> Iterator[str]:
+def _directions_of(c: DeviceCopy, named: Mapping[str, Any], directions: Mapping[str, str]) -> Iterator[str]:
     return (directions.get(name, "UNUSED") for name, value in named.items() if value is c.array)
 
 

@@ -1,4 +1,4 @@
-"""`@func`: functions that kernels call; and how these and kernels are pickled."""
+"""`@func`: device functions, which kernels call; and pickling of functions and kernels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ R = TypeVar("R")
 
 
 class Importable:
-    """What kernels and functions have in common: one is the method of its class, its own copy, and pickled as
-    its import path."""
+    """Binds as a method, copies to itself, pickles by qualified name."""
 
     _what = "function"
     __name__: str

@@ -118,7 +118,7 @@ class Kernel(Importable):
     def _make_dispatcher(self) -> None:
         scope: dict[str, Any] = {
             "variants": self._variants.table, "launch_state": launch_state, "observed": OBSERVED,
-            "tick": self._ticks.__next__, "miss": self._miss, "refused": self._refused,
+            "tick": self._ticks.__next__, "miss": self._miss, "refused": self._packing_failed,
             "wrong": Binder(self.__name__, self.parameters).wrong, "report": self._report,
             "type_key": type_key, "static_key": static_key,
         }  # fmt: skip
@@ -151,13 +151,13 @@ class Kernel(Importable):
                     del self._pytrees[next(iter(self._pytrees))]
                 scope = {"type_key": type_key, "static_key": static_key}
                 known = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)
-        taken = foreign_arrays.taken(name, known[0].leaves, values)
+        taken = foreign_arrays.import_arguments(name, known[0].leaves, values)
         return BoundArguments(self.__name__, known[0], *taken, known[1])
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
         captured value may have changed, somebody observes launches."""
-        if (shared := foreign_arrays.on_memory(self.parameters, args)) is not None:
+        if (shared := foreign_arrays.import_cpu_tensors(self.parameters, args)) is not None:
             return self._dispatch(*shared)
         bound = self.bind(args)
         misses = self.counts["misses"]
@@ -231,7 +231,7 @@ class Kernel(Importable):
         names = tuple(p.name for p in bound.pytree.leaves)
         watched = bound.watched(written_by(program))
         launch = make_launcher(
-            program.params, names, run, checked, self.__name__, watched, tested=program.extents
+            program.params, names, run, checked, self.__name__, watched, extents=program.extents
         )
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
@@ -287,7 +287,7 @@ class Kernel(Importable):
 
     # ---- failures
 
-    def _refused(self, args: tuple[Any, ...]) -> None:
+    def _packing_failed(self, args: tuple[Any, ...]) -> None:
         """Packing refused a value: say which parameter, what was expected, what came."""
         bound = self.bind(args)
         bound.check_scalars()

@@ -1,5 +1,5 @@
-"""What this process has compiled for the library itself, and what happens to all of it when a setting that
-changes code is set: it is dropped."""
+"""All kernels of the process: their counters summed up, and their variants dropped when a setting that changes
+compiled code is set."""
 
 from __future__ import annotations
 

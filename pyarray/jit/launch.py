@@ -1,4 +1,4 @@
-"""The one launch: generated straight-line code that writes live arguments into slots and calls the driver.
+"""Dispatchers and launchers: generated code that finds a variant, packs the arguments and calls the driver.
 
 Per kernel a *dispatcher* looks up the variant by the types of its arguments; per variant a *launcher* packs
 pointers, sizes, strides and scalars, read from the arguments of this very call. Nothing that depends on a
@@ -26,7 +26,7 @@ from ..lang.loop_extents import LoopExtents
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.write_mask import LOW, MASK
-from .argument_errors import MISSING, define, prefix, signature
+from .argument_errors import MISSING, compile_function, signature, unused_prefix
 from .pytree import Pytree, Struct, constant_class
 from .signature import Constant, Parameter, Unread
 from .variants import Variant
@@ -53,7 +53,7 @@ def slot_format(kind: Any, debug: bool) -> str:
 def operands(
     params: Sequence[tuple[str, Any]], directions: Mapping[str, str], debug: bool
 ) -> tuple[Operand, ...]:
-    """Where the arrays that a launch uses stand in its slots."""
+    """The slots of the arrays that a launch uses."""
     found, slot = list[Operand](), 0
     for name, kind in params:
         if isinstance(kind, ArrayType) and directions.get(name) != "UNUSED":
@@ -116,14 +116,14 @@ def make_launcher(
     debug: bool,
     kernel: str = "kernel",
     watched: Sequence[str] = (),
-    asked: Sequence[str] = (),
-    tested: Sequence[LoopExtents] = (),
+    maybe_watched: Sequence[str] = (),
+    extents: Sequence[LoopExtents] = (),
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
-    `watched` arguments the owners are told before that they are written; of `asked` ones, those that have an
-    owner who wants to know. The sizes of `tested` loops may have too large a product, a `ValueError`."""
-    p = prefix(names)  # the path of a field is no name
+    `watched` arguments the owners are told before that they are written; of `maybe_watched` ones, where
+    they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`."""
+    p = unused_prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     given = ", ".join(variables.values())
     outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in variables]
@@ -141,30 +141,32 @@ def make_launcher(
     for name in (n for n in names if n not in live):  # nothing else looks at it
         scope["missing"] = MISSING
         text += f"    if {variables[name]} is {p}missing: raise TypeError({name!r})\n"
-    for v in map(variables.get, asked):
+    for v in map(variables.get, maybe_watched):
         text += f"    if {v}._key & {WATCHED}: {v}._buffer.before_write()\n"
     call = f"{p}run({p}pack({values}))"
-    if tested:
-        scope.update(int=int, too_many=partial(_too_many, kernel, tested))
+    if extents:
+        scope.update(int=int, refuse_extents=partial(_refuse_extents, kernel, extents))
         text += f"    {p}slots = {p}pack({values})\n"  # which refuses numbers that are no integers
-        for number, found in enumerate(tested):
+        for number, found in enumerate(extents):
             condition, sizes = loop_extents.overflow_test(found, variables)
-            text += f"    if {condition}: {p}too_many({number}, {sizes})\n"
+            text += f"    if {condition}: {p}refuse_extents({number}, {sizes})\n"
         call = f"{p}run({p}slots)"
     if masks:
         scope.update(Mask=Mask, kernel=kernel)
         checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
         call = f"{call} or {checks}"
     text += f"    return {call}\n"
-    return define(text, p, scope, "launch")
+    return compile_function(text, p, scope, "launch")
 
 
-def _too_many(kernel: str, tested: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]) -> NoReturn:
-    """Refuses a loop, number `number` of those tested, of these sizes."""
-    loc, product = tested[number].loc, " * ".join(map(str, sizes))
-    place = f"{os.path.basename(loc.path)}:{loc.line}"
+def _refuse_extents(
+    kernel: str, extents: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]
+) -> NoReturn:
+    """Refuses loop `number` of `extents`, of these sizes."""
+    loc, product = extents[number].loc, " * ".join(map(str, sizes))
+    where = f"{os.path.basename(loc.path)}:{loc.line}"
     raise ValueError(
-        f"kernel {kernel!r}: the parallel loop at {place} would have {product} = {math.prod(sizes)} "
+        f"kernel {kernel!r}: the parallel loop at {where} would have {product} = {math.prod(sizes)} "
         "iterations, and 2**63 - 1 is the most; nothing was run: check the sizes that are passed"
     )
 
@@ -178,7 +180,7 @@ def make_bound_launch(
     params = variant.program.params
     arrays = operands(params, variant.program.directions, False)
     run = variant.device.driver.launcher(variant.artifact.function, arrays)
-    p = prefix(names := tuple(f"a{k}" for k in range(len(params))))
+    p = unused_prefix(names := tuple(f"a{k}" for k in range(len(params))))
     pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
     values = []
     for name, (_, kind), layout in zip(names, params, layouts, strict=True):
@@ -189,7 +191,7 @@ def make_bound_launch(
         values += [name, *map(str, shape), *(map(str, strides) if kind.strided else ())]
     scope = {"run": run, "pack": pack, "flag": _flag, "complex": _complex, "bool": bool}
     text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({', '.join(values)}))\n"
-    return define(text, p, scope, "walk")
+    return compile_function(text, p, scope, "walk")
 
 
 def make_dispatcher(
@@ -201,7 +203,7 @@ def make_dispatcher(
     scope: dict[str, Any],
     otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The kernel's call for arguments of one pytree: `scope` provides variants, mode, observed, tick, miss,
+    """The kernel's call for arguments of one pytree: `scope` provides variants, launch_state, observed, tick, miss,
     refused, wrong, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of
     another pytree, and in the end to `miss`.
 
@@ -210,7 +212,7 @@ def make_dispatcher(
     which is quick; that something equal came is for `miss` to see.
     """
     names = tuple(p.name for p in params)
-    p = prefix(names)
+    p = unused_prefix(names)
     scope = scope | {"struct_error": struct.error, "pytree": pytree, "otherwise": otherwise}
     checked = f"{p}launch_state.key"  # under which nothing is found while launches are observed
     if debug is not None:
@@ -224,7 +226,7 @@ def make_dispatcher(
     reader = _LeafReader(pytree, p, scope)
     tests = list(reader.tests)
     if captures:
-        guards = [guard(capture, k, p, scope) for k, capture in enumerate(captures)]
+        guards = [capture_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
         tests.insert(0, f"not ({' or '.join(guards)})")
     lines = [*reader.loads, f"{p}launch = {p}variants[{key_expression(pytree, reader.names, checked, p)}]"]
     if tests:
@@ -248,7 +250,7 @@ def make_dispatcher(
         f"    if {p}failure:\n"
         f"        {p}report({p}failure, {p}launch)\n"
     )
-    return define(text, p, scope, name)
+    return compile_function(text, p, scope, name)
 
 
 class _LeafReader:
@@ -265,41 +267,41 @@ class _LeafReader:
                 self._struct(item, item.name)
                 continue
             if (kind := constant_class(item)) is not None:
-                self._fresh()
-                self.tests.append(self._is(item.name, kind))
+                self._new_variable()
+                self.tests.append(self._class_test(item.name, kind))
             self.names.append(item.name)
 
-    def _fresh(self) -> str:
+    def _new_variable(self) -> str:
         self._count += 1
         return f"{self._p}{self._count}"
 
-    def _is(self, expression: str, kind: type) -> str:
+    def _class_test(self, expression: str, kind: type) -> str:
         self._scope[f"kind{self._count}"] = kind
         return f"{expression}.__class__ is {self._p}kind{self._count}"
 
     def _struct(self, item: Struct, expression: str) -> None:
-        place = self._fresh()
-        self.tests.append(self._is(f"({place} := {expression})", item.kind))
+        variable = self._new_variable()
+        self.tests.append(self._class_test(f"({variable} := {expression})", item.kind))
         if item.kind is tuple:
-            self.tests.append(f"len({place}) == {len(item.items)}")
+            self.tests.append(f"len({variable}) == {len(item.items)}")
         for k, part in enumerate(item.items):
-            inner = f"{place}[{k}]" if item.kind is tuple else f"{place}.{item.names[k]}"
+            inner = f"{variable}[{k}]" if item.kind is tuple else f"{variable}.{item.names[k]}"
             if isinstance(part, Struct):
                 self._struct(part, inner)
                 continue
-            self.names.append(name := self._fresh())
+            self.names.append(name := self._new_variable())
             if isinstance(part.annotation, (Constant, Unread)):
-                self.tests.append(self._is(f"({name} := {inner})", part.annotation.kind))
+                self.tests.append(self._class_test(f"({name} := {inner})", part.annotation.kind))
             else:
                 self.loads.append(f"{name} = {inner}")
 
 
 def make_key(pytree: Pytree, scope: dict[str, Any]) -> Callable[..., Any]:
     """Function of `checked` and the leaves that gives their key, as the dispatcher looks it up."""
-    p = prefix(names := tuple(f"a{k}" for k in range(len(pytree.leaves))))
+    p = unused_prefix(names := tuple(f"a{k}" for k in range(len(pytree.leaves))))
     text = f"def {p}f({p}checked, {', '.join(names)}):\n"
     text += f"    return {key_expression(pytree, names, f'{p}checked', p)}\n"
-    return define(text, p, scope | {"pytree": pytree}, "key")
+    return compile_function(text, p, scope | {"pytree": pytree}, "key")
 
 
 def key_expression(pytree: Pytree, names: Sequence[str], checked: str, p: str) -> str:
@@ -316,8 +318,8 @@ def key_expression(pytree: Pytree, names: Sequence[str], checked: str, p: str) -
     return "".join(f"{key}, " for key in keys)
 
 
-def guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
-    """Condition that a captured value is no longer the one compiled in."""
+def capture_guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
+    """A condition: the captured value is no longer the one compiled in."""
     scope[f"owner{number}"], scope[f"value{number}"] = capture.owner, capture.value
     if isinstance(capture.owner, (dict, list)):
         now = f"[{capture.name!r}]"

@@ -1,4 +1,4 @@
-"""What launches cost, from kernels' typed trees and the sizes of their arguments: nothing is run."""
+"""Cost of launches, counted in typed trees at the sizes of arguments; nothing is run."""
 
 from __future__ import annotations
 

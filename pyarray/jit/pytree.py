@@ -53,7 +53,7 @@ class Struct:
 @dataclass(frozen=True, eq=False)
 class Pytree:
     """One entry per parameter, and the leaves of all in order. `plain`: each is what the signature says.
-    Kernels keep one object per pytree, so that it is quick to compare."""
+    Kernels keep one object per structure, so that comparing is fast."""
 
     items: tuple[Struct | Parameter, ...]
 

@@ -1,12 +1,10 @@
-"""Calls that repeat: the launches of a call, written down once per types, shapes and strides, and run again
-with other addresses.
+"""Capture and replay of library calls: launches are recorded once and run again with other addresses.
 
-Most functions launch the same kernels on the same windows whenever their operands look the same; only the
-addresses differ. What such a call does is seen once by an observer (`jit.launch_state`) and becomes straight-line
-code: allocate, launch, launch, wrap up the result. Nothing is assumed about the function but that it doesn't
-depend on anything else than its arguments: a call in which the host itself touched array memory, or that used
-memory which outlives it, is never repeated, but made in full each time; one that wrote to an operand is where
-some of the operands' memory is another library's, of which only addresses say whether it overlaps.
+Most functions launch the same kernels on the same windows for operands of equal types, shapes and strides; only
+addresses differ. An observer (`jit.launch_state`) captures the launches of such a call, and they become
+straight-line code: allocate, launch, make the result. The function must depend on its arguments only. A call with
+host access to array memory, or with memory that outlives it, is never replayed. A replay that writes to an operand
+is not used where an operand's memory is another library's: whether it overlaps depends on addresses.
 """
 
 from __future__ import annotations
@@ -28,35 +26,35 @@ from .launch import make_bound_launch
 from .launch_state import Launch, fast_path_table, launch_state, observing
 from .text_kernel import Address
 
-CAPTURED_AT = 4  # of equal calls, the one that is written down: it takes half a millisecond longer
-MOST = 1024  # ways to repeat one function; then its table starts anew
-OPERANDS = 8  # of a call; one with more isn't repeated
+CAPTURED_AT = 4  # of equal calls, the one that is captured: capture takes longer than the call
+MOST_REPLAYS = 1024  # of one function; then its table starts anew
+OPERANDS = 8  # of a call; one with more isn't replayed
 _ARRAYS = frozenset((ndarray, BufferView))
 # equal ones of a type are the same; NumPy has a class per dtype
 _EXACT = frozenset((bool, int, str, type(None), type, DType, *(type(row.numpy) for row in ALL)))
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-_NOT_REPLAYED = object()  # what a repetition gives that has done nothing
+_NOT_REPLAYED = object()  # what a replay returns that has launched nothing
 
 
 class _NotReplayable(Exception):
-    """The call can't be repeated."""
+    """The call can't be replayed."""
 
 
 def replayable(function: _Function) -> _Function:
-    """`function`, whose results depend on its arguments only, with its launches repeated where they can be.
+    """`function`, whose results depend on its arguments only, with its launches replayed where possible.
 
-    They are written down at one of the first calls with operands of the same types, shapes and strides (and
-    equal other arguments). A call with an argument that can't be compared is made in full.
+    They are captured at one of the first calls with operands of equal types, shapes and strides and equal other
+    arguments. A call with an argument that can't be compared runs the function.
 
     The key is complete: it has an operand's type key (dtype, rank, device, read-only, marks), shape and
-    strides, where operands share memory (`_aliases`), and other arguments with their types, floats by their
-    bits. Debug mode and observers lead past the table. What else a call could depend on is elements, which
-    make it touch memory, and other libraries' memory, of which the repetition asks before it writes.
+    strides, how operands alias (`_aliases`), and other arguments with their types, floats by their bits. Debug
+    mode and observers bypass the table. A call could depend on elements, too, but reads them by host access;
+    and on where other libraries' memory lies, for which a replay that writes tests.
     """
     # Complete as the docstring says; both are of this one function.
-    ways: dict[Any, Any] = fast_path_table()
+    replays: dict[Any, Any] = fast_path_table()
     counts: dict[Any, int] = fast_path_table()
 
     function = checked(function)  # type: ignore[assignment]  # says what is wrong with keywords
@@ -64,37 +62,37 @@ def replayable(function: _Function) -> _Function:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if launch_state.key is False:
-            if len(args) == 1 and not kwargs and type(x := args[0]) in _ARRAYS:  # as below, in half the time
-                way = ways.get(((x._key, x._shape, x._strides),))
-                if way and (result := way(x)) is not _NOT_REPLAYED:
+            if len(args) == 1 and not kwargs and type(x := args[0]) in _ARRAYS:  # as below, but faster
+                replay = replays.get(((x._key, x._shape, x._strides),))
+                if replay and (result := replay(x)) is not _NOT_REPLAYED:
                     return result
             operands: list[ndarray] = []
-            place: list[Any] = []
+            key_parts: list[Any] = []
             try:
                 for x in args:
                     if type(x) is ndarray or type(x) is BufferView:
-                        place.append((x._key, x._shape, x._strides))
+                        key_parts.append((x._key, x._shape, x._strides))
                         operands.append(x)
                     else:
-                        place.append(_key_part(x, operands))
+                        key_parts.append(_key_part(x, operands))
                 for name, x in kwargs.items():
-                    place.append(name)
-                    place.append(_key_part(x, operands))
+                    key_parts.append(name)
+                    key_parts.append(_key_part(x, operands))
                 if len(operands) > 1:
-                    _aliases(operands, place)
-                way = ways.get(key := tuple(place))
+                    _aliases(operands, key_parts)
+                replay = replays.get(key := tuple(key_parts))
             except (_NotReplayable, TypeError):  # TypeError: not hashable
                 return function(*args, **kwargs)
-            if way:
-                result = way(*operands)
+            if replay:
+                result = replay(*operands)
                 if result is not _NOT_REPLAYED:
                     return result
-            elif way is None and operands:
+            elif replay is None and operands:
                 counts[key] = count = counts.get(key, 0) + 1
                 if count == CAPTURED_AT:
                     counts.pop(key, None)
-                    return _captured(function, args, kwargs, operands, ways, key)
-                if len(counts) > MOST:
+                    return _captured(function, args, kwargs, operands, replays, key)
+                if len(counts) > MOST_REPLAYS:
                     counts.clear()
         return function(*args, **kwargs)
 
@@ -102,7 +100,7 @@ def replayable(function: _Function) -> _Function:
 
 
 def _key_part(x: Any, operands: list[ndarray]) -> Any:
-    """What a call depends on of an argument. Raises `_NotReplayable` where that can't be compared."""
+    """The part of the key for an argument. Raises `_NotReplayable` where arguments can't be compared."""
     kind = type(x)
     if kind in _EXACT:
         return kind, x
@@ -116,17 +114,17 @@ def _key_part(x: Any, operands: list[ndarray]) -> Any:
     raise _NotReplayable
 
 
-def _aliases(operands: list[ndarray], place: list[Any]) -> None:
-    """Which operands share a buffer, how far apart they are in it, and which are the same array: what is
-    written down reaches all of a buffer's memory from the first operand in it, and returns an operand where
-    the call did, so two calls are alike only if this is."""
+def _aliases(operands: list[ndarray], key_parts: list[Any]) -> None:
+    """Adds to the key which operands share a buffer, with their distances in it, and which are one array. A
+    replay addresses a buffer from its first operand and returns an operand where the call did, so equal keys
+    must mean equal aliasing."""
     if len(operands) > OPERANDS:
         raise _NotReplayable
     first: dict[Buffer, tuple[int, int]] = {}
     for k, x in enumerate(operands):
         j, start = first.setdefault(x._buffer, (k, x._ptr))
         if j != k:
-            place.append((k, j, x._ptr - start, next(i for i, y in enumerate(operands) if y is x)))
+            key_parts.append((k, j, x._ptr - start, next(i for i, y in enumerate(operands) if y is x)))
 
 
 def _captured(
@@ -134,34 +132,33 @@ def _captured(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     operands: list[ndarray],
-    ways: dict[Any, Any],
+    replays: dict[Any, Any],
     key: Any,
 ) -> Any:
-    """The call in full; how to repeat it goes into the table, False where it can't be."""
-    if len(ways) >= MOST:
-        ways.clear()
+    """Runs the call and puts its replay into the table, False where it can't be replayed."""
+    if len(replays) >= MOST_REPLAYS:
+        replays.clear()
     if any(x._key & MARKED for x in operands):
-        ways[key] = False
+        replays[key] = False
         return function(*args, **kwargs)
-    seen = _Capture(operands)
+    capture = _Capture(operands)
     before, host_access.occurred, host_access.guards = host_access.occurred, False, []
     try:
-        with observing(seen.observe):
+        with observing(capture.observe):
             result = function(*args, **kwargs)
         try:
             if host_access.occurred:
                 raise _NotReplayable
-            ways[key] = seen.repeated(function.__name__, result, host_access.guards)
+            replays[key] = capture.make_replay(function.__name__, result, host_access.guards)
         except _NotReplayable:
-            ways[key] = False
+            replays[key] = False
     finally:
         host_access.occurred, host_access.guards = before, None
     return result
 
 
 def guard(found: ndarray, check: Callable[..., None]) -> None:
-    """Call `check` with the elements of `found`, a 1-D array of integers. A call that is repeated makes the
-    test again."""
+    """Calls `check` with the elements of `found`, a 1-D array of integers. A replay makes the test again."""
     before, guards = host_access.occurred, host_access.guards
     check(*host(found).tolist())
     if guards is not None and on_host(found):
@@ -170,28 +167,28 @@ def guard(found: ndarray, check: Callable[..., None]) -> None:
 
 
 class _Capture:
-    """The launches of a call, and the buffers in them: operands' own, and those made on the way."""
+    """The launches of a call as they are captured, with the buffers of operands and of temporaries."""
 
     def __init__(self, operands: Sequence[ndarray]):
         self.operands = operands
         self.device = operands[0]._buffer.device
-        self.made: list[tuple[weakref.ref[Buffer], int]] = []  # and bytes
+        self.buffers: list[tuple[weakref.ref[Buffer], int]] = []  # of temporaries, with their bytes
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "allocate": Buffer.allocate,
             "unchecked_array": unchecked_array,
             "device": self.device,
         }
-        self.fit = True
-        self.wrote = False  # to an operand
+        self.replayable = True
+        self.writes_operand = False
 
     def observe(self, launch: Launch) -> None:
-        """A launch of this thread, which is done here."""
+        """Runs a launch of this thread and captures it."""
         launch.run()
         try:
             self._add(launch)
         except _NotReplayable:
-            self.fit = False
+            self.replayable = False
 
     def _add(self, launch: Launch) -> None:
         variant = launch.variant
@@ -212,38 +209,38 @@ class _Capture:
                 self.scope[f"value{len(self.lines)}_{k}"] = value
                 addresses.append(f"value{len(self.lines)}_{k}")
                 layouts.append(None)
-        walk = make_bound_launch(variant, layouts)
-        vars(walk)["variant"] = variant  # which keeps the loaded module alive
-        self.scope[f"launch{len(self.lines)}"] = walk
+        launch_again = make_bound_launch(variant, layouts)
+        vars(launch_again)["variant"] = variant  # which keeps the loaded module alive
+        self.scope[f"launch{len(self.lines)}"] = launch_again
         self.lines.append(f"launch{len(self.lines)}({', '.join(addresses)})")
 
     def _address(self, x: ndarray, writes: bool) -> str:
-        """An expression for the array's address when the call is repeated."""
+        """An expression for the array's address in a replay."""
         for k, operand in enumerate(self.operands):
             if operand._buffer is x._buffer:
-                self.wrote |= writes
+                self.writes_operand |= writes
                 return _plus(f"x{k}._ptr", x._ptr - operand._ptr)
         return _plus(f"b{self._number(x._buffer)}.ptr", x._ptr - x._buffer.ptr)
 
     def _number(self, buffer: Buffer) -> int:
-        """Of a buffer that is no operand's."""
-        for n, (known, _) in enumerate(self.made):
+        """The number of a temporary's buffer."""
+        for n, (known, _) in enumerate(self.buffers):
             if known() is buffer:
                 return n
         if buffer.owner is not None or buffer.device is not self.device:
             raise _NotReplayable
-        self.made.append((weakref.ref(buffer), buffer.nbytes))
-        return len(self.made) - 1
+        self.buffers.append((weakref.ref(buffer), buffer.nbytes))
+        return len(self.buffers) - 1
 
-    def repeated(
+    def make_replay(
         self, name: str, result: Any, guards: Sequence[tuple[ndarray, Callable[..., None]]]
     ) -> Callable[..., Any]:
-        """A function of the operands that does the launches again. Raises `_NotReplayable`."""
-        if not self.fit or not self.lines:
+        """A function of the operands that runs the launches again. Raises `_NotReplayable`."""
+        if not self.replayable or not self.lines:
             raise _NotReplayable
-        lines = [f"b{n} = allocate(device, {nbytes})" for n, (_, nbytes) in enumerate(self.made)]
+        lines = [f"b{n} = allocate(device, {nbytes})" for n, (_, nbytes) in enumerate(self.buffers)]
         lines += self.lines
-        if self.wrote:
+        if self.writes_operand:
             foreign = " or ".join(f"x{k}._buffer.owner is not None" for k in range(len(self.operands)))
             lines.insert(0, f"if {foreign}: return in_full")
             self.scope["in_full"] = _NOT_REPLAYED
@@ -252,11 +249,11 @@ class _Capture:
                 raise _NotReplayable
             self.scope |= {f"check{k}": check, f"kind{k}": READERS[found._dtype.name] * found._size}
             lines.append(f"check{k}(*kind{k}.from_address({self._address(found, False)}))")
-        held: set[int] = set()
-        lines.append(f"return {self._result(result, held)}")
-        known = {n for n, (buffer, _) in enumerate(self.made) if buffer() is not None}
-        guarded = {self._number(found._buffer) for found, _ in guards if self._is_made(found)}
-        if known - held - guarded:
+        returned: set[int] = set()
+        lines.append(f"return {self._result(result, returned)}")
+        known = {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None}
+        guarded = {self._number(found._buffer) for found, _ in guards if self._is_temporary(found)}
+        if known - returned - guarded:
             raise _NotReplayable  # memory that somebody keeps from call to call
         names = ", ".join(f"x{k}" for k in range(len(self.operands)))
         text = f"def repeat({names}):\n" + "".join(f"    {line}\n" for line in lines)
@@ -264,43 +261,43 @@ class _Capture:
         made: Callable[..., Any] = self.scope["repeat"]
         return made
 
-    def _is_made(self, x: ndarray) -> bool:
+    def _is_temporary(self, x: ndarray) -> bool:
         return all(x._buffer is not operand._buffer for operand in self.operands)
 
-    def _result(self, result: Any, held: set[int]) -> str:
-        """An expression for what the call gives, whose buffers are put into `held`."""
+    def _result(self, result: Any, returned: set[int]) -> str:
+        """An expression for the call's result; its buffers go into `returned`."""
         kind = type(result)
         if kind in _ARRAYS:
             same = next((k for k, operand in enumerate(self.operands) if operand is result), None)
-            return self._array(result, held) if same is None else f"x{same}"
+            return self._array(result, returned) if same is None else f"x{same}"
         if result is None:
             return "None"
         if kind is list:
-            return f"[{', '.join(self._result(item, held) for item in result)}]"
+            return f"[{', '.join(self._result(item, returned) for item in result)}]"
         if isinstance(result, tuple):
-            items = "".join(f"{self._result(item, held)}, " for item in result)
+            items = "".join(f"{self._result(item, returned)}, " for item in result)
             if kind is tuple:
                 return f"({items})"
-            self.scope[place := f"kind_of_{kind.__name__}"] = kind  # a named tuple
-            return f"{place}({items})"
+            self.scope[variable := f"kind_of_{kind.__name__}"] = kind  # a named tuple
+            return f"{variable}({items})"
         raise _NotReplayable
 
-    def _array(self, x: ndarray, held: set[int]) -> str:
-        n = next((n for n, (known, _) in enumerate(self.made) if known() is x._buffer), None)
+    def _array(self, x: ndarray, returned: set[int]) -> str:
+        n = next((n for n, (known, _) in enumerate(self.buffers) if known() is x._buffer), None)
         if n is None:
             raise _NotReplayable
-        held.add(n)
+        returned.add(n)
         whole = x if x._base is None else x._base
         if whole._ptr != whole._buffer.ptr or not (x._writeable and whole._writeable):
             raise _NotReplayable
-        self.scope[facts := f"facts{len(self.scope)}"] = (
+        self.scope[fields := f"fields{len(self.scope)}"] = (
             whole._shape,
             whole._strides,
             whole._size,
             whole._dtype,
             whole._key,
         )
-        text = f"unchecked_array(b{n}, *{facts})"
+        text = f"unchecked_array(b{n}, *{fields})"
         if x is whole:
             return text
         self.scope[view := f"view{len(self.scope)}"] = (

@@ -1,4 +1,4 @@
-"""What is reported at the line of the user's launch: bounds errors and warnings."""
+"""Bounds errors and warnings, reported at the line of the user's launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels in files: what was compiled, with all that a process without the source needs to launch it.
+"""Saved kernels: compiled variants in a file, which a process without the source can load and launch.
 
 A file is two lines of text, then the texts and binaries of the variants. The first line has a digest of all
 that follows it, the second is the manifest (JSON). Nothing in it is executed but the binaries.
@@ -55,10 +55,10 @@ log = logging.getLogger("pyarray")
 
 def manifest(kernel: Any) -> dict[str, Any]:
     """See `Kernel.manifest`."""
-    return _manifest(kernel, _made(kernel))
+    return _manifest(kernel, _variants_of(kernel))
 
 
-def _made(kernel: Any) -> list[Variant]:
+def _variants_of(kernel: Any) -> list[Variant]:
     """The variants as they are now: other threads may compile more meanwhile."""
     variants = list(kernel._variants)
     if not variants:
@@ -72,19 +72,19 @@ def _manifest(kernel: Any, variants: Sequence[Variant]) -> dict[str, Any]:
         "schema": SCHEMA,
         "kernel": kernel.__name__,
         "debug": kernel.debug,
-        "parameters": [_parameter_facts(p) for p in kernel.parameters],
-        "variants": [_variant_facts(kernel.__name__, v) for v in variants],
+        "parameters": [_parameter_row(p) for p in kernel.parameters],
+        "variants": [_variant_row(kernel.__name__, v) for v in variants],
     }
 
 
-def _parameter_facts(p: Parameter) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": p.name, "keyword_only": p.keyword_only}
+def _parameter_row(p: Parameter) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": p.name, "keyword_only": p.keyword_only}
     if isinstance(p.default, (bool, int, float, str)) or p.default is None:
-        facts["default"] = p.default
-    return facts
+        row["default"] = p.default
+    return row
 
 
-def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
+def _variant_row(kernel: str, v: Variant) -> dict[str, Any]:
     program, driver = v.program, v.device.driver
     return {
         "device": v.device.kind,
@@ -98,8 +98,8 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
         "flags": list(v.flags),
         "text_sha256": hashlib.sha256(program.text.encode()).hexdigest(),
         "binary_sha256": hashlib.sha256(v.artifact.binary).hexdigest(),
-        "structures": [facts for item in v.pytree.items for facts in _structure_facts(item)],
-        "leaves": [_leaf_facts(kernel, v, p, kind) for p, kind in zip(v.pytree.leaves, v.types, strict=True)],
+        "structures": [row for item in v.pytree.items for row in _structure_rows(item)],
+        "leaves": [_leaf_row(kernel, v, p, kind) for p, kind in zip(v.pytree.leaves, v.types, strict=True)],
         "directions": program.directions,
         "params": [[name, type_to_json(kind)] for name, kind in program.params],
         "sites": [site_to_json(site) for site in program.sites],
@@ -107,7 +107,7 @@ def _variant_facts(kernel: str, v: Variant) -> dict[str, Any]:
     }
 
 
-def _structure_facts(item: Any) -> Iterator[dict[str, Any]]:
+def _structure_rows(item: Any) -> Iterator[dict[str, Any]]:
     if isinstance(item, Struct):
         yield {
             "path": item.name,
@@ -116,24 +116,24 @@ def _structure_facts(item: Any) -> Iterator[dict[str, Any]]:
             "count": len(item.items),
         }
         for part in item.items:
-            yield from _structure_facts(part)
+            yield from _structure_rows(part)
 
 
-def _leaf_facts(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
+def _leaf_row(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
     if isinstance(kind, (ArrayType, ScalarType)):
-        facts |= type_to_json(kind)
+        row |= type_to_json(kind)
         if p.scalar:
-            facts["annotation"] = (
+            row["annotation"] = (
                 p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
             )
     elif isinstance(p.annotation, Unread):
-        facts |= {"kind": "unread"}
+        row |= {"kind": "unread"}
     else:
-        facts |= {"kind": "constant", "value": _constant(kernel, p.name, kind.value)}
+        row |= {"kind": "constant", "value": _constant(kernel, p.name, kind.value)}
     live = dict(v.program.params)
-    facts["slots"] = _slots(live[p.name], v.checked) if p.name in live else []
-    return facts
+    row["slots"] = _slots(live[p.name], v.checked) if p.name in live else []
+    return row
 
 
 def _slots(kind: Any, checked: bool) -> list[str]:
@@ -158,11 +158,11 @@ def _constant(kernel: str, name: str, value: Any) -> str:
 
 def save(kernel: Any, path: str | os.PathLike[str]) -> None:
     """See `Kernel.save`. The file appears as a whole, or not at all."""
-    variants = _made(kernel)
+    variants = _variants_of(kernel)
     head, blobs, at = _manifest(kernel, variants), [], 0
-    for facts, v in zip(head["variants"], variants, strict=True):
+    for row, v in zip(head["variants"], variants, strict=True):
         for name, data in (("text", v.program.text.encode()), ("binary", v.artifact.binary)):
-            facts[name] = [at, len(data)]
+            row[name] = [at, len(data)]
             blobs.append(data)
             at += len(data)
     rest = json.dumps(head).encode() + b"\n" + b"".join(blobs)
@@ -214,11 +214,11 @@ def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
 class SavedKernel:
     """A kernel from a file; made by `load_kernel`. Call it as the kernel was called; it returns nothing."""
 
-    def __init__(self, facts: dict[str, Any], blobs: bytes):
-        self.__name__ = facts["kernel"]
-        self._facts = facts
-        self._saved = [_Saved(self.__name__, v, blobs) for v in facts["variants"]]
-        self._bind = Binder(self.__name__, [_parameter(p) for p in facts["parameters"]])
+    def __init__(self, row: dict[str, Any], blobs: bytes):
+        self.__name__ = row["kernel"]
+        self._manifest = row
+        self._saved = [_SavedVariant(self.__name__, v, blobs) for v in row["variants"]]
+        self._bind = Binder(self.__name__, [_parameter(p) for p in row["parameters"]])
 
     def __repr__(self) -> str:
         return f"<saved kernel {self.__name__}, {len(self._saved)} variants>"
@@ -241,12 +241,12 @@ class SavedKernel:
         if failure:
             raise_bounds(self.__name__, variant.program.sites, failure)
 
-    def _find(self, arguments: dict[str, Any]) -> tuple[_Saved, BoundArguments]:
-        checked = self._facts["debug"] if self._facts["debug"] is not None else launch_state.debug
+    def _find(self, arguments: dict[str, Any]) -> tuple[_SavedVariant, BoundArguments]:
+        checked = self._manifest["debug"] if self._manifest["debug"] is not None else launch_state.debug
         fitting = []
         for saved in self._saved:
             if saved.checked == checked and (bound := saved.bind(arguments)) is not None:
-                if saved.facts["device"] == bound.device().kind:
+                if saved.row["device"] == bound.device().kind:
                     return saved, bound
                 fitting.append((saved, bound))
         if fitting:  # made for another kind of device, as its error will say
@@ -261,8 +261,8 @@ class SavedKernel:
     def manifest(self) -> dict[str, Any]:
         """As `Kernel.manifest`."""
         hidden = ("text", "binary")
-        variants = [{k: x for k, x in v.items() if k not in hidden} for v in self._facts["variants"]]
-        return {**self._facts, "variants": variants}
+        variants = [{k: x for k, x in v.items() if k not in hidden} for v in self._manifest["variants"]]
+        return {**self._manifest, "variants": variants}
 
     @property
     def signature(self) -> Signature:
@@ -275,9 +275,9 @@ class SavedKernel:
         return self._saved[-1].program.text
 
 
-def _parameter(facts: dict[str, Any]) -> Parameter:
-    plain = Parameter(facts["name"], None, keyword_only=facts["keyword_only"])
-    return replace(plain, default=facts["default"]) if "default" in facts else plain
+def _parameter(row: dict[str, Any]) -> Parameter:
+    plain = Parameter(row["name"], None, keyword_only=row["keyword_only"])
+    return replace(plain, default=row["default"]) if "default" in row else plain
 
 
 def _described(value: Any) -> str:
@@ -288,44 +288,44 @@ def _described(value: Any) -> str:
     return type(value).__name__
 
 
-class _Saved:
+class _SavedVariant:
     """One variant of a file."""
 
-    def __init__(self, kernel: str, facts: dict[str, Any], blobs: bytes):
-        self.kernel, self.facts, self.checked = kernel, facts, facts["debug"]
-        self.text, self.binary = (blobs[at : at + size] for at, size in (facts["text"], facts["binary"]))
+    def __init__(self, kernel: str, row: dict[str, Any], blobs: bytes):
+        self.kernel, self.row, self.checked = kernel, row, row["debug"]
+        self.text, self.binary = (blobs[at : at + size] for at, size in (row["text"], row["binary"]))
         # By device: pytree, types, text and mode are the file's own.
         self._variants: dict[Device, Variant] = {}
-        self.pytree = Pytree(tuple(Parameter(leaf["name"], _annotation(leaf)) for leaf in facts["leaves"]))
-        self.types = tuple(map(_kind, facts["leaves"]))
+        self.pytree = Pytree(tuple(Parameter(leaf["name"], _annotation(leaf)) for leaf in row["leaves"]))
+        self.types = tuple(map(_leaf_type, row["leaves"]))
         self.program = self._program()
 
     def _program(self) -> Program:
-        facts = self.facts
-        params = tuple((name, _kind(kind)) for name, kind in facts["params"])
-        sites = tuple(map(site_from_json, facts["sites"]))
+        row = self.row
+        params = tuple((name, _leaf_type(kind)) for name, kind in row["params"])
+        sites = tuple(map(site_from_json, row["sites"]))
         specs = {
             p.name: k.specializations
             for p, k in zip(self.pytree.leaves, self.types, strict=True)
             if isinstance(k, ArrayType)
         }
-        text, directions = self.text.decode(), facts["directions"]
-        tested = tuple(map(extents_from_json, facts.get("extents", ())))
-        steps = parse_steps(facts["entry"])
-        return Program(self.kernel, text, steps, params, directions, sites, (), specs, extents=tested)
+        text, directions = self.text.decode(), row["directions"]
+        extents = tuple(map(extents_from_json, row.get("extents", ())))
+        steps = parse_steps(row["entry"])
+        return Program(self.kernel, text, steps, params, directions, sites, (), specs, extents=extents)
 
     def bind(self, arguments: dict[str, Any]) -> BoundArguments | None:
         """The arguments taken apart, None unless they are of this variant's types."""
         try:
-            if not all(_fits(s, _read(s["path"], arguments)) for s in self.facts["structures"]):
+            if not all(_fits(s, _read(s["path"], arguments)) for s in self.row["structures"]):
                 return None
-            given = [_read(leaf["name"], arguments) for leaf in self.facts["leaves"]]
-            values, copied = foreign_arrays.taken(self.kernel, self.pytree.leaves, given)
+            given = [_read(leaf["name"], arguments) for leaf in self.row["leaves"]]
+            values, copied = foreign_arrays.import_arguments(self.kernel, self.pytree.leaves, given)
         except (AttributeError, LookupError, TypeError):
             return None
         bound = BoundArguments(self.kernel, self.pytree, values, copied)
-        for leaf, value in zip(self.facts["leaves"], values, strict=True):
-            if leaf["kind"] == "constant" and _words(value) != leaf["value"]:
+        for leaf, value in zip(self.row["leaves"], values, strict=True):
+            if leaf["kind"] == "constant" and _constant_text(value) != leaf["value"]:
                 return None
         try:
             came = bound.leaf_types()
@@ -343,26 +343,28 @@ class _Saved:
         return found
 
     def _load(self, device: Device) -> Variant:
-        facts, driver, flags = self.facts, device.driver, tuple(self.facts["flags"])
+        row, driver, flags = self.row, device.driver, tuple(self.row["flags"])
         here = (device.kind, driver.target(), driver.machine(), compiler.interface())
-        if here == (facts["device"], facts["target"], facts["machine"], facts["interface"]):
-            artifact = compiler.open_binary(device, self.binary, self.program.steps, facts["artifact"])
+        if here == (row["device"], row["target"], row["machine"], row["interface"]):
+            artifact = compiler.open_binary(device, self.binary, self.program.steps, row["artifact"])
         else:
             artifact = self._compiled(device, flags)
         start = driver.checked_launcher if self.checked else driver.launcher
         run = start(artifact.function, operands(self.program.params, self.program.directions, self.checked))
         names = tuple(p.name for p in self.pytree.leaves)
-        asked = written_by(self.program)
-        tested, params = self.program.extents, self.program.params
-        launch = make_launcher(params, names, run, self.checked, self.kernel, asked=asked, tested=tested)
+        maybe_watched = written_by(self.program)
+        extents, params = self.program.extents, self.program.params
+        launch = make_launcher(
+            params, names, run, self.checked, self.kernel, maybe_watched=maybe_watched, extents=extents
+        )
         return Variant(
             self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types
         )
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:
-        facts, driver = self.facts, device.driver
-        made = f"was made for {facts['device']} {facts['machine']}"
-        if device.kind != facts["device"]:
+        row, driver = self.row, device.driver
+        made = f"was made for {row['device']} {row['machine']}"
+        if device.kind != row["device"]:
             raise DeviceError(f"the saved kernel {self.kernel!r} {made}, and the arrays are on {device}")
         what = f"the binary of the saved kernel {self.kernel!r} {made}, and this is {driver.machine()}"
         log.warning("%s, or the runtime is of another release: its text is compiled here", what)
@@ -375,7 +377,7 @@ class _Saved:
     def describe(self) -> str:
         """Parameters and their types, in words."""
         words = []
-        for leaf, kind in zip(self.facts["leaves"], self.types, strict=True):
+        for leaf, kind in zip(self.row["leaves"], self.types, strict=True):
             if leaf["kind"] in ("array", "number"):
                 specs = "".join(f", {x}" for x in getattr(kind, "specializations", ()))
                 words.append(f"{leaf['name']}: {kind}{specs}")
@@ -399,7 +401,7 @@ def _read(path: str, arguments: dict[str, Any]) -> Any:
     return value
 
 
-def _words(value: Any) -> str | None:
+def _constant_text(value: Any) -> str | None:
     try:
         return _constant("", "", value)
     except TypeError:
@@ -412,5 +414,5 @@ def _annotation(leaf: dict[str, Any]) -> Any:
     return {"constant": Constant(object), "unread": Unread(object)}.get(leaf["kind"])
 
 
-def _kind(leaf: dict[str, Any]) -> Any:
+def _leaf_type(leaf: dict[str, Any]) -> Any:
     return type_from_json(leaf) if leaf["kind"] in ("array", "number") else Static(leaf.get("value"))

@@ -1,5 +1,5 @@
-"""A kernel whose device text is written by hand instead of from Python: the same artifact cache, slots,
-launch and reports."""
+"""`TextKernel`: a kernel whose device text is hand-written, with the artifact cache, slots, launches and reports
+of other kernels."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Address(int):
     """An address as an argument: a number that means something in this process only."""
 
 
-def together(program: Program, arrays: Sequence[ndarray]) -> list[ndarray]:
-    """The operands of a program's array parameters, in their order, with contiguous copies of inputs where
-    its text reads neighbours. Raises `ValueError` for an output that would have to be copied."""
+def contiguous_operands(program: Program, arrays: Sequence[ndarray]) -> list[ndarray]:
+    """The operands of a program's array parameters, with contiguous copies of inputs where a parameter is
+    contiguous. Raises `ValueError` for an output that would have to be copied."""
     found = list(arrays)
     kinds = [(name, kind) for name, kind in program.params if isinstance(kind, ArrayType)]
     for k, (name, kind) in enumerate(kinds):
@@ -71,7 +71,7 @@ class TextKernel:
         self.counts: Counter[str] = Counter()
         # By bounds checks, device and the program's `key`, which says all that the text depends on.
         self._variants: BoundedCache[Any, Variant] = BoundedCache(MOST)
-        # short ways of who launches it, as long as variants are kept, beside which they are small
+        # fast paths of its callers; small beside the variants, and dropped with them
         self.plans: BoundedCache[Any, Any] = BoundedCache(4 * MOST)
         self._lock = new_lock()
         retire_counts(self, self.counts, itertools.count())
@@ -92,12 +92,12 @@ class TextKernel:
         asks (None)."""
         if checked is None:
             checked = launch_state.debug
-        whole = checked, device.code, key
-        found = self._variants.get(whole)
+        variant_key = checked, device.code, key
+        found = self._variants.get(variant_key)
         if found is None:
             with self._lock:
-                found = self._variants.get(whole) or self._variants.add(
-                    whole, self._compile(key, device, checked)
+                found = self._variants.get(variant_key) or self._variants.add(
+                    variant_key, self._compile(key, device, checked)
                 )
                 self.counts["misses"] += 1
         return found
@@ -109,7 +109,7 @@ class TextKernel:
         start = device.driver.checked_launcher if checked else device.driver.launcher
         run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(name for name, _ in program.params)
-        launch = make_launcher(program.params, names, run, checked, asked=written_by(program))
+        launch = make_launcher(program.params, names, run, checked, maybe_watched=written_by(program))
         return Variant(program, artifact, launch, device, flags, checked)
 
     def launch(self, key: Any, device: Device, *args: Any, checked: bool | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Who can have written a file: what decides which code runs here must come from this user, or from root."""
+"""Ownership checks: files that hold code to run must be written by this user or root only."""
 
 from __future__ import annotations
 

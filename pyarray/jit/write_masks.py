@@ -1,4 +1,4 @@
-"""Debug only: the masks of arrays that a kernel declared `Out`, on the host's side (`lang.write_mask`)."""
+"""Write masks in debug mode, on the host: which elements of an `Out` array a launch wrote (`lang.write_mask`)."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from typing import Any
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..driver.base import KINDS
-from ..jit.argument_errors import MISSING, Binder, define, prefix, signature
+from ..jit.argument_errors import MISSING, Binder, compile_function, signature, unused_prefix
 from ..jit.binding import check_scalars
-from ..jit.launch import guard
+from ..jit.launch import capture_guard
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
 
@@ -139,13 +139,13 @@ def make_call(
     """The call for one pattern, and the function of the arguments that gives the tuple. `scope` provides
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
     What isn't found, and a value that doesn't fit, is for `otherwise`."""
-    p = prefix(tuple(q.name for q in written.parameters))
+    p = unused_prefix(tuple(q.name for q in written.parameters))
     scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
     scope |= dict[str, Any](otherwise=otherwise, struct_error=struct.error, long_axes=long_axes, int=int)
     args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in written.ordered)
     every = "(" + "".join(f"{q.name}, " for q in written.ordered) + ")"
     tests = [f"{name} is {p}CHOSEN" for name in written.tuned]
-    tests += [f"not {guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
+    tests += [f"not {capture_guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
     constants = {name: f"{p}c{k}" for k, name in enumerate(written.tuned)}
     passed = ", ".join(constants.get(q.name, q.name) for q in written.parameters)
     scope |= {"check": partial(_check, written.bind), "wrong": written.bind.wrong}
@@ -175,7 +175,9 @@ def make_call(
     )
     names = ", ".join(q.name for q in written.free)
     key = f"def {p}f({names}):\n    return {expression}\n"
-    return define(text, p, dict(scope), written.kernel.__name__), define(key, p, dict(scope), "key")
+    return compile_function(text, p, dict(scope), written.kernel.__name__), compile_function(
+        key, p, dict(scope), "key"
+    )
 
 
 def _check(bind: Binder, args: tuple[Any, ...]) -> None:

@@ -310,7 +310,7 @@ def test_what_was_used_longest_ago_is_deleted(place, cap):
     assert numbers(place) == [0, 3, 4, 5]
     info = cache.info()
     assert (info.directory, info.entries, info.cap) == (place, 4, 5500)
-    assert 4000 < info.bytes <= 5500 * cache.ROOM
+    assert 4000 < info.bytes <= 5500 * cache.CLEANED_PART
 
 
 def test_one_that_is_too_large_is_not_kept(place, cap):
@@ -640,7 +640,7 @@ def test_a_module_lives_as_long_as_what_could_run_it(monkeypatch):
 
 
 def test_loaded_artifacts_are_bounded(monkeypatch):
-    monkeypatch.setattr(compiler, "KEPT", 3)
+    monkeypatch.setattr(compiler, "MOST_LOADED", 3)
     pa.ones(2)  # whose kernel the library holds from its first use on
     forget()
     for n in range(6):

@@ -14,7 +14,7 @@ from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
 from ...jit.launch_state import launch_state
-from ...jit.text_kernel import Address, TextKernel, together
+from ...jit.text_kernel import Address, TextKernel, contiguous_operands
 from ...lang.bounds_checks import Site
 from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
@@ -113,7 +113,7 @@ def count_bins(out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float
 
 def _launch(name: str, key: tuple[Any, ...], arrays: Sequence[ndarray], numbers: Sequence[Any]) -> None:
     kernel, device, checked = _KERNELS[name], arrays[0].device, launch_state.debug
-    arrays = together(kernel.variant(key, device, checked).program, arrays)
+    arrays = contiguous_operands(kernel.variant(key, device, checked).program, arrays)
     ends: list[Address] = []
     if checked:
         buffers = [a._buffer for a in arrays]
