@@ -1,1 +1,1 @@
-"""What launches leave behind when asked: their arguments on disk (`dump`), who ran when (`trace`)."""
+"""Observers of launches: arguments on disk (`dump`), times (`trace`); and what the machine has."""

@@ -1,4 +1,4 @@
-"""An argument of a recorded launch."""
+"""`DumpedArgument`: an argument of a recorded launch, with its elements before and after."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import BY_NAME, DType
 from ..lang.ir import ScalarType
-from .record import scalar_value, words_of
+from .record import scalar_value, storage_dtype
 
 Elements = np.ndarray[Any, Any]
 
@@ -49,12 +49,12 @@ class DumpedArgument:
         """What went in: an array, or the number of a scalar."""
         if self.kind == "scalar":
             return scalar_value(ScalarType(self.element), self.facts["bits"])
-        return self._whole("before")
+        return self._broadcast("before")
 
     @property
     def after(self) -> Elements | None:
         """What had come out."""
-        return self._whole("after")
+        return self._broadcast("after")
 
     @property
     def summary(self) -> dict[str, dict[str, Any]]:
@@ -64,7 +64,7 @@ class DumpedArgument:
     def kept(self, stage: str) -> Elements:
         """The elements of a stage that are there, 1-D in C order: fewer than all where the budget ended."""
         row = self.stages[stage]
-        words = words_of(self.element)
+        words = storage_dtype(self.element)
         count = row["size"] // words.itemsize
         found = np.fromfile(self._data, words, count, offset=row["byte_offset"])
         if found.size < count:
@@ -78,6 +78,6 @@ class DumpedArgument:
             return None
         return self.kept(stage).reshape(row["stored_shape"])
 
-    def _whole(self, stage: str) -> Elements | None:
+    def _broadcast(self, stage: str) -> Elements | None:
         found = self.stored(stage)
         return found if found is None or found.shape == self.shape else np.broadcast_to(found, self.shape)

@@ -1,4 +1,4 @@
-"""What a call of any function would launch, at the shapes of its arguments, found out on the null device."""
+"""Cost analysis: what a call of any function would launch, found by running it on the null device."""
 
 from __future__ import annotations
 

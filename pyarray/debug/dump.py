@@ -1,4 +1,4 @@
-"""Arguments of launches on disk: what goes in before, what has come out after."""
+"""Dumps: records arguments of launches on disk, inputs before and outputs after each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..locks import new_lock
 from ..memory.buffer import Buffer
 from . import record, signature
 from .files import Busy, Writer
-from .record import Given
+from .record import LaunchArgument
 from .tags import tagged
 
 MARKED, ALL, METADATA = 1, 2, 3  # levels; 0 is off
@@ -34,8 +34,8 @@ HINT = (
     "pa.dump_tag(a) or parameters with kernel.dump('name'), or ask for level=2"
 )
 log = logging.getLogger("pyarray")
-Row = tuple[Given, dict[str, Any]]  # an argument and its metadata
-Taken = tuple[dict[str, Any], np.ndarray[Any, Any]]  # a record and its elements
+Row = tuple[LaunchArgument, dict[str, Any]]  # an argument and its metadata
+RecordedElements = tuple[dict[str, Any], np.ndarray[Any, Any]]  # a record and its elements
 
 
 def dump(
@@ -76,12 +76,12 @@ class Dump:
             raise ValueError(f"every=k records each k-th launch, k is 1 or more; got {every!r}")
         if max_bytes is not None and max_bytes < 0:
             raise ValueError(f"max_bytes is 0 or more, got {max_bytes!r}")
-        place = config.get("PYARRAY_DUMP_DIR") if dir is None else dir
-        if place is None and level:
+        folder = config.get("PYARRAY_DUMP_DIR") if dir is None else dir
+        if folder is None and level:
             raise ValueError("a dump needs a folder: pa.dump(dir), or set PYARRAY_DUMP_DIR")
         self.level, self.every, self.stop_at_nan = int(level), every, stop_at_nan
         self.max_bytes = config.get("PYARRAY_DUMP_MAX_BYTES") if max_bytes is None else max_bytes
-        self.directory = None if place is None else Path(place).absolute()
+        self.directory = None if folder is None else Path(folder).absolute()
         self._writer: Writer | None = None
         self._entered = self._stopped = False
         self._numbers = itertools.count()
@@ -147,7 +147,7 @@ class Dump:
         try:
             given = list(record.arguments(launch))
         except KeyError as error:
-            self._refuse(launch, number, error)
+            self._record_refusal(launch, number, error)
             launch.run()
             return
         chosen = [g for g in given if self._chosen(launch, g)]
@@ -165,14 +165,14 @@ class Dump:
         finally:
             self._end(launch, end, rows)
 
-    def _chosen(self, launch: Launch, g: Given) -> bool:
+    def _chosen(self, launch: Launch, g: LaunchArgument) -> bool:
         if self.level != MARKED or not isinstance(g.type, ArrayType):
             return True
         parameter = re.split(r"[.\[]", g.name)[0]  # of a field: `p.v`, `t[0]`
         return not launch.marked.isdisjoint((g.name, parameter)) or tagged(g.value)
 
     def _rows(
-        self, launch: Launch, number: int, given: Sequence[Given], chosen: Sequence[Given]
+        self, launch: Launch, number: int, given: Sequence[LaunchArgument], chosen: Sequence[LaunchArgument]
     ) -> list[Row]:
         """Metadata of each chosen argument."""
         arrays = {g.name: g.value for g in given if isinstance(g.type, ArrayType)}
@@ -186,12 +186,12 @@ class Dump:
                 "parameter": g.name, "index": g.index, "direction": g.direction,
             }  # fmt: skip
             if g.type is None:
-                facts |= record.constant_facts(g.value)
+                facts |= record.constant_metadata(g.value)
             elif isinstance(g.type, ArrayType):
                 buffer = self._number(self._buffers, g.value._buffer)
-                facts |= record.array_facts(g.value, run[g.name], runs[run[g.name]], buffer)
+                facts |= record.array_metadata(g.value, run[g.name], runs[run[g.name]], buffer)
             else:
-                facts |= record.scalar_facts(g.type, g.value, arrays)
+                facts |= record.scalar_metadata(g.type, g.value, arrays)
             made.append((g, facts))
         return made
 
@@ -205,20 +205,20 @@ class Dump:
                 continue
             records.append(facts | {"stage": "before"})
             if isinstance(g.type, ArrayType):
-                elements.append(_take(records[-1], g.value))
+                elements.append(_record_elements(records[-1], g.value))
         thread = threading.current_thread()
         program, text = self._program(launch)
-        about = self._about(launch, number) | {
+        about = self._identity(launch, number) | {
             "program": program, "checked": launch.variant.checked, "at": caller(),
             "thread": thread.name, "thread_id": thread.ident,
         }  # fmt: skip
         if program is not None:
             about["signature"] = signature.sign(about, text, records)
         writer.append({"launch": about, "records": records}, elements)
-        self._watch(elements)
+        self._stop_at_nan(elements)
 
     def _end(self, launch: Launch, end: dict[str, Any], rows: Sequence[Row]) -> None:
-        elements: list[Taken] = []
+        elements: list[RecordedElements] = []
         made = self._results(launch, end["end"], len(rows))
         if self.level == METADATA:
             end |= {"records": [facts | {"stage": "metadata"} for _, facts in made]}
@@ -227,29 +227,29 @@ class Dump:
                 launch.variant.device.driver.synchronize()
                 for g, facts in (*rows, *made):
                     if g.direction in ("OUT", "INOUT"):
-                        elements.append(_take(facts | {"stage": "after"}, g.value))
+                        elements.append(_record_elements(facts | {"stage": "after"}, g.value))
             except DeviceError as error:  # what broke the launch may have broken the device: keep the inputs
                 end |= {"status": "error", "error": end.get("error", f"DeviceError: {error}")}
             end |= {"records": [row for row, _ in elements]}
         self._open.append(end, elements)
-        self._watch(elements)
+        self._stop_at_nan(elements)
 
     def _results(self, launch: Launch, number: int, first: int) -> list[Row]:
         """Metadata of what a function of another library has made; nobody can have marked it."""
         made = list(record.results(launch, first))
         return self._rows(launch, number, made, made) if made and self.level != MARKED else []
 
-    def _refuse(self, launch: Launch, number: int, error: Exception) -> None:
-        """What can't be recorded is in the manifest with the reason."""
-        self._open.append({"launch": self._about(launch, number)}, [])
+    def _record_refusal(self, launch: Launch, number: int, error: Exception) -> None:
+        """Puts a launch that can't be recorded into the manifest, with the reason."""
+        self._open.append({"launch": self._identity(launch, number)}, [])
         text = f"its arguments can't be told from its parameters ({type(error).__name__}: {error})"
         self._open.append({"end": number, "status": "not dumped", "error": text}, [])
 
-    def _about(self, launch: Launch, number: int) -> dict[str, Any]:
+    def _identity(self, launch: Launch, number: int) -> dict[str, Any]:
         key, device = launch.variant.artifact.key, str(launch.variant.device)
         return {"number": number, "kernel": launch.kernel, "key": key, "device": device}
 
-    def _watch(self, elements: Sequence[Taken]) -> None:
+    def _stop_at_nan(self, elements: Sequence[RecordedElements]) -> None:
         """Stop after the launch with the first NaN, if that is asked."""
         found = next((row for row, _ in elements if row["summary"]["nan"]), None)
         if not self.stop_at_nan or found is None or self._stopped:
@@ -261,7 +261,7 @@ class Dump:
         log.warning("the dump in %s stops at its first NaN: %s", self.directory, facts)
 
     def _number(self, numbers: weakref.WeakKeyDictionary[Any, int], thing: Any) -> int:
-        """The number of something that lives, by itself and not by where it is."""
+        """The number of a live object, by identity and not by address."""
         with self._lock:
             if thing not in numbers:
                 numbers[thing] = next(self._made)
@@ -273,19 +273,19 @@ class Dump:
             return None, ""
         known = self._texts.get(launch.variant)
         number = self._number(self._programs, launch.variant)
-        if known is None:  # twice does no harm, late would
-            facts = record.program_facts(launch, number)
-            known = signature.digest_of(facts)
+        if known is None:  # two threads may append it twice, which is harmless
+            facts = record.program_metadata(launch, number)
+            known = signature.program_digest(facts)
             self._open.append({"program": facts}, [])
             self._texts[launch.variant] = known
         return number, known
 
 
-def _take(row: dict[str, Any], a: ndarray) -> Taken:
+def _record_elements(row: dict[str, Any], a: ndarray) -> RecordedElements:
     words = record.read(a)
     row |= {"stored_shape": list(words.shape), "summary": record.summary(words, a._dtype)}
     if row["stage"] == "before":
-        row["sha256"] = signature.digest(words)
+        row["sha256"] = signature.elements_digest(words)
     return row, words
 
 
@@ -298,8 +298,7 @@ _forked = False
 
 
 def _from_settings(launch: Launch) -> None:
-    """The first launch of the process starts it: what is wrong with the settings is said then, and the launch
-    doesn't happen."""
+    """The first launch of the process starts the dump. Wrong settings raise then, and nothing is launched."""
     global _started
     with _start_lock:
         if _started is None:
@@ -322,7 +321,7 @@ def _start() -> Dump:
     return dump(Path(config.get("PYARRAY_DUMP_DIR"), own), **options).__enter__()
 
 
-def _arm() -> None:
+def _observe_if_set() -> None:
     try:
         asked = config.get("PYARRAY_DUMP_ARGS") != 0
     except ValueError:
@@ -332,8 +331,7 @@ def _arm() -> None:
 
 
 def _after_fork() -> None:
-    """The parent's files stay the parent's; what the settings ask for starts anew, in a folder of the
-    child's own."""
+    """The files belong to the parent. A dump that the settings ask for starts anew, in a folder of the child."""
     global _started, _forked
     _forked = True
     for running in list(_running):
@@ -344,5 +342,5 @@ def _after_fork() -> None:
         add_observer(_from_settings)
 
 
-_arm()
+_observe_if_set()
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""What this machine has for pyarray: `show_config()` and `python -m pyarray info`."""
+"""Reports devices, compilers, settings and caches of this machine: `show_config()`, `python -m pyarray info`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def report() -> Rows:
     rows = [
         ("pyarray", str(sys.modules[__name__.partition(".")[0]].__version__)),
         ("python", f"{platform.python_version()} on {platform.platform()}"),
-        ("default device", _said(lambda: str(get_device(None)))),
+        ("default device", _or_error(lambda: str(get_device(None)))),
     ]
     for kind in KINDS:
         if kind not in _HIDDEN:
@@ -46,10 +46,10 @@ def report() -> Rows:
 
 def _of_kind(kind: str) -> Rows:
     found: list[Device] = []
-    problem = _said(lambda: found.extend(devices(kind)))
-    rows = [(f"device {device}", _said(partial(_about, device))) for device in found]
+    problem = _or_error(lambda: found.extend(devices(kind)))
+    rows = [(f"device {device}", _or_error(partial(_about, device))) for device in found]
     if kind not in diagnosis.NEEDS:
-        return [*rows, ("  C compiler", _said(_c_compiler))]
+        return [*rows, ("  C compiler", _or_error(_c_compiler))]
     if not found:
         rows = [(kind, f"no device{problem and f': {problem}'}")]
     return rows + [(f"  {part.name}", str(part)) for part in diagnosis.parts(kind, works=bool(found))]
@@ -67,7 +67,7 @@ def _c_compiler() -> str:
     return f"{shlex.join(found.command)}: {found.fingerprint.partition(' [')[0]}"
 
 
-def _said(answer: Callable[[], str | None]) -> str:
+def _or_error(answer: Callable[[], str | None]) -> str:
     """The answer, or why there is none."""
     try:
         return answer() or ""
@@ -84,7 +84,7 @@ def cache_rows() -> Rows:
         return [("kernel cache", "off")]
     size = f"{info.entries} entries, {info.bytes} bytes of at most {info.cap}"
     rows = [("kernel cache", str(info.directory)), ("", size)]
-    return [*rows, ("  compiled ahead", _said(partial(_compiled_ahead, info)))]
+    return [*rows, ("  compiled ahead", _or_error(partial(_compiled_ahead, info)))]
 
 
 def _compiled_ahead(info: cache.Info) -> str:

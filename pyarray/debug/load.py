@@ -1,4 +1,4 @@
-"""Dumps read back: launches with their arguments, each of which can be launched again."""
+"""Loads dumps: launches with their recorded arguments, which can be replayed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..dtypes import bfloat16
 from .argument import DumpedArgument, Elements
 from .files import DATA, read_manifest
 from .replay import UNSIGNED, replay
-from .signature import digest_of, is_signed, place
+from .signature import is_signed, key_path, program_digest
 
 
 def load_dump(dir: Any) -> LoadedDump:
@@ -101,8 +101,8 @@ class DumpedLaunch:
             raise ValueError(f"{what}, so it can't be replayed; call it with what was recorded in .args")
         if self.program is None:
             raise ValueError(f"launch {self.number} of {self.kernel!r} was not dumped: {self.error}")
-        if not trusted and not is_signed(self.facts, digest_of(self.program), self._inputs()):
-            key = place() or "this process's own, without a kernel cache"
+        if not trusted and not is_signed(self.facts, program_digest(self.program), self._inputs()):
+            key = key_path() or "this process's own, without a kernel cache"
             what = f"launch {self.number} of {self.kernel!r} can't be replayed: your key ({key})"
             raise ValueError(f"{what} hasn't signed it, or it was changed since; {UNSIGNED}")
         where = get_device(self.device if device is None else device)

@@ -1,5 +1,4 @@
-"""What a dump says of a launch and its arguments: facts as JSON takes them, elements as little-endian words,
-summaries."""
+"""Records of a dump: metadata of a launch and its arguments for JSON, elements as little-endian words, summaries."""
 
 from __future__ import annotations
 
@@ -23,15 +22,13 @@ from ..jit.text_kernel import Address
 from ..lang.ir import ArrayType, ScalarType
 from .tags import memory_range
 
-PAGE = (
-    4096  # a replay gives each block the place in its page that it had: alignment may choose the code's way
-)
+PAGE = 4096  # a replay gives each block its old offset in a page: code may depend on alignment
 SHOWN = 200  # characters of a constant's repr
 
 
 @dataclass(frozen=True)
-class Given:
-    """An argument of a launch: its place and name, its type (None: compiled in), its direction, its value."""
+class LaunchArgument:
+    """An argument of a launch: its position, name, type (None: compiled in), direction and value."""
 
     index: int
     name: str
@@ -40,14 +37,14 @@ class Given:
     value: Any
 
 
-def arguments(launch: Launch) -> Iterator[Given]:
+def arguments(launch: Launch) -> Iterator[LaunchArgument]:
     """The arguments of a launch in order; those that were compiled in come last."""
     if launch.variant.program is None:  # another library's function reads what it gets
         for index, (name, value) in enumerate(launch.args.items()):
             if isinstance(value, ndarray):
-                yield Given(index, name, array_type(value._key), "IN", value)
+                yield LaunchArgument(index, name, array_type(value._key), "IN", value)
             else:
-                yield Given(index, name, None, "CONSTANT", value)
+                yield LaunchArgument(index, name, None, "CONSTANT", value)
         return
     program, types = launch.variant.program, launch.variant.leaf_types
     live = [name for name, _ in program.params if "!" not in name]  # no hidden ones
@@ -55,22 +52,22 @@ def arguments(launch: Launch) -> Iterator[Given]:
         kind = types.get(name)
         typed = isinstance(kind, (ArrayType, ScalarType))
         direction = program.directions.get(name, "SCALAR") if typed else "CONSTANT"
-        yield Given(index, name, kind if typed else None, direction, launch.args[name])
+        yield LaunchArgument(index, name, kind if typed else None, direction, launch.args[name])
 
 
 # ---- memory
 
 
 class Block(NamedTuple):
-    """A run of memory that arguments show: its first address and its bytes."""
+    """A range of memory that arguments show: its first address and its bytes."""
 
     low: int
     nbytes: int
 
 
 def blocks(arrays: Sequence[ndarray]) -> tuple[list[Block], list[int]]:
-    """The runs of memory that arrays of one device show, and each array's run: those that share bytes share a
-    run, so that it can be rebuilt with its overlaps."""
+    """The ranges of memory that arrays of one device show, and the number of each array's range. Arrays that
+    overlap share a range, so that a replay can rebuild the overlap."""
     ranges = [memory_range(a) for a in arrays]
     runs: list[Block] = []
     number = [0] * len(arrays)
@@ -84,15 +81,15 @@ def blocks(arrays: Sequence[ndarray]) -> tuple[list[Block], list[int]]:
     return runs, number
 
 
-def words_of(kind: DType) -> np.dtype[Any]:
+def storage_dtype(kind: DType) -> np.dtype[Any]:
     """Elements of `kind` as they are stored: bits, which no conversion touches."""
     return np.dtype(f"<c{kind.itemsize}" if kind.kind == "c" else f"<u{kind.itemsize}")
 
 
 def read(a: ndarray) -> np.ndarray[Any, Any]:
-    """The elements of `stored_shape` in C order, as `words_of` the dtype: on the CPU the memory itself where
+    """The elements of `stored_shape` in C order, as `storage_dtype` the dtype: on the CPU the memory itself where
     it is contiguous. Launches nothing."""
-    kind, words = a._dtype, words_of(a._dtype)
+    kind, words = a._dtype, storage_dtype(a._dtype)
     shape, native = shapes.stored_shape(a._shape, a._strides), words.newbyteorder("=")
     if not a._size:
         return np.empty(shape, words)
@@ -130,7 +127,7 @@ def summary(words: np.ndarray[Any, Any], kind: DType) -> dict[str, Any]:
 # ---- facts
 
 
-def array_facts(a: ndarray, run: int, block: Block, buffer: int) -> dict[str, Any]:
+def array_metadata(a: ndarray, run: int, block: Block, buffer: int) -> dict[str, Any]:
     """Metadata of an array. `buffer` tells memory apart over the whole dump, `block` and `place` (bytes from
     its start to the first element) within the launch."""
     return {
@@ -146,7 +143,7 @@ def scalar_slot(kind: ScalarType) -> struct.Struct:
     return struct.Struct("<" + slot_format(kind, False))
 
 
-def scalar_facts(kind: ScalarType, value: Any, arrays: Mapping[str, ndarray]) -> dict[str, Any]:
+def scalar_metadata(kind: ScalarType, value: Any, arrays: Mapping[str, ndarray]) -> dict[str, Any]:
     """A number with the bits that go to the device. An address is an end of an array's memory."""
     if isinstance(value, Address):
         for name, a in arrays.items():
@@ -165,19 +162,19 @@ def scalar_value(kind: ScalarType, bits: str) -> Any:
     return complex(*parts) if len(parts) == 2 else parts[0]
 
 
-def results(launch: Launch, first: int) -> Iterator[Given]:
+def results(launch: Launch, first: int) -> Iterator[LaunchArgument]:
     """What another library's function has made, numbered from `first`; of a kernel, whose results are
     arguments, nothing."""
     for index, (name, value) in enumerate(launch.made.items(), first):
-        yield Given(index, name, array_type(value._key), "OUT", value)
+        yield LaunchArgument(index, name, array_type(value._key), "OUT", value)
 
 
-def constant_facts(value: Any) -> dict[str, Any]:
+def constant_metadata(value: Any) -> dict[str, Any]:
     """What was compiled in, in words."""
     return {"kind": "constant", "value": repr(value)[:SHOWN]}
 
 
-def program_facts(launch: Launch, number: int) -> dict[str, Any]:
+def program_metadata(launch: Launch, number: int) -> dict[str, Any]:
     """All that another process needs to compile and launch the same program."""
     variant = launch.variant
     program = variant.program

@@ -1,4 +1,4 @@
-"""A recorded launch once more: its memory rebuilt, its program from the dump."""
+"""Replays a recorded launch: memory is rebuilt, and the program comes from the dump."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..jit.report import raise_bounds
 from ..jit.serialization import site_from_json, type_from_json
 from ..memory.buffer import Buffer
 from .argument import DumpedArgument, Elements
-from .record import PAGE, words_of
-from .signature import digest
+from .record import PAGE, storage_dtype
+from .signature import elements_digest
 
 UNSIGNED = (
     "a replay runs what is in the dump; if you trust all who could write it: launch.replay(trusted=True)"
@@ -41,7 +41,7 @@ def replay(
             f"launch {number} of {program['kernel']!r} can't be replayed: a RawKernel's grid isn't recorded"
         )
     named = [name for name, _ in program["params"] if "!" not in name]  # the others are the launcher's own
-    live = [_whole(program["kernel"], number, args.get(name), name) for name in named]
+    live = [_recorded_argument(program["kernel"], number, args.get(name), name) for name in named]
     flags, checked = tuple(program["flags"]), program["checked"]
     steps = parse_steps(program["entry"])
     artifact = compiler.load(program["kernel"], program["text"], steps, device, flags, Counter())
@@ -60,7 +60,7 @@ def replay(
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
 
 
-def _whole(kernel: str, number: int, found: DumpedArgument | None, name: str) -> DumpedArgument:
+def _recorded_argument(kernel: str, number: int, found: DumpedArgument | None, name: str) -> DumpedArgument:
     if found is None or (found.direction in ("IN", "INOUT") and found.stored("before") is None):
         raise ValueError(
             f"launch {number} of {kernel!r} can't be replayed: argument {name!r} wasn't recorded as a whole; "
@@ -70,31 +70,35 @@ def _whole(kernel: str, number: int, found: DumpedArgument | None, name: str) ->
 
 
 class _Memory:
-    """The blocks of a launch, rebuilt: each with its size and its place in the page."""
+    """The blocks of a launch, rebuilt: each with its size and its offset in a page."""
 
     def __init__(self, device: Device, arrays: list[DumpedArgument], trusted: bool):
         self.device = device
         self._blocks: dict[int, Elements] = {}  # as the host sees them
-        self._places: dict[int, tuple[Buffer, int]] = {}  # where they are
+        self._addresses: dict[int, tuple[Buffer, int]] = {}  # where they are
         self._arrays = {a.name: a for a in arrays}
         for a in arrays:
             number, size = a.facts["block"], a.facts["block_size"]
             if number not in self._blocks:
                 buffer = Buffer.allocate(device, size + PAGE)
-                self._places[number] = buffer, buffer.ptr + (a.facts["block_page"] - buffer.ptr) % PAGE
+                self._addresses[number] = buffer, buffer.ptr + (a.facts["block_page"] - buffer.ptr) % PAGE
                 self._blocks[number] = np.zeros(size, np.uint8)
             elements = a.stored("before")
-            if elements is not None and not trusted and digest(elements) != a.stages["before"]["sha256"]:
+            if (
+                elements is not None
+                and not trusted
+                and elements_digest(elements) != a.stages["before"]["sha256"]
+            ):
                 raise ValueError(f"the elements of {a.name!r} aren't those that were recorded: {UNSIGNED}")
             if elements is not None and elements.size:
                 window = self._window(a, elements.shape)
                 window[...] = elements.view(window.dtype)
         for number, block in self._blocks.items():
-            device.driver.copy_in(self._places[number][1], _address(block), block.nbytes)
+            device.driver.copy_in(self._addresses[number][1], _address(block), block.nbytes)
 
     def _window(self, a: DumpedArgument, shape: tuple[int, ...]) -> Elements:
         block = self._blocks[a.facts["block"]]
-        words = words_of(a.element).newbyteorder("=")
+        words = storage_dtype(a.element).newbyteorder("=")
         return np.ndarray(shape, words, block, a.facts["place"] if block.size else 0, a.strides)
 
     def value(self, a: DumpedArgument) -> Any:
@@ -103,7 +107,7 @@ class _Memory:
             return a.before
         if a.kind == "address":
             return self._end(self._arrays[a.facts["argument"]], a.facts["end"])
-        buffer, start = self._places[a.facts["block"]]
+        buffer, start = self._addresses[a.facts["block"]]
         made = array_at(buffer, start + a.facts["place"], a.shape, a.strides, a.element, True)
         # reports count from the base's first element, wherever that was
         first = made._ptr - (a.start_offset or 0) * a.element.itemsize
@@ -111,13 +115,13 @@ class _Memory:
         return made
 
     def _end(self, a: DumpedArgument, end: str) -> int:
-        start = self._places[a.facts["block"]][1]
+        start = self._addresses[a.facts["block"]][1]
         return start + (a.facts["block_size"] if end == "high" else 0)
 
     def read(self, a: DumpedArgument) -> Elements:
         """What is in an array now."""
         block = self._blocks[a.facts["block"]]
-        self.device.driver.copy_out(_address(block), self._places[a.facts["block"]][1], block.nbytes)
+        self.device.driver.copy_out(_address(block), self._addresses[a.facts["block"]][1], block.nbytes)
         window = self._window(a, a.shape)
         return np.array(window, order="C").view(a.element.numpy)
 

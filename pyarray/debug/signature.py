@@ -1,5 +1,8 @@
-"""Signatures of recorded launches. A replay compiles and runs what a dump says, and checks no bounds of what
-it holds: so that must be what this user recorded, and not what somebody wrote into a file."""
+"""Signatures of recorded launches.
+
+A replay compiles and runs what is in a dump, without bounds checks. So it must be what this user recorded, and not
+what somebody wrote into the files.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ from ..jit.trust import read_trusted
 NAME = "dump.key"  # in the folder of the kernel cache: 32 random bytes, for this user's eyes only
 _SIZE = 32
 # what is known after the launch's beginning, and no replay relies on
-_LATER = ("byte_offset", "size", "whole_size", "lost", "signature", "status", "error")
-_own = secrets.token_bytes(_SIZE)  # of a process that has no such folder
+_UNSIGNED_FIELDS = ("byte_offset", "size", "whole_size", "lost", "signature", "status", "error")
+_process_key = secrets.token_bytes(_SIZE)  # of a process that has no such folder
 
 
-def place() -> Path | None:
+def key_path() -> Path | None:
     """The file of the key; None where there is no folder, so that the key is this process's own."""
     root = cache.directory()
     return None if root is None else root / NAME
@@ -36,7 +39,7 @@ def sign(launch: Mapping[str, Any], program: str, inputs: Iterable[Mapping[str, 
     """The signature of all that a replay needs: facts of the launch, the digest of its program, the records
     of what went in, which hold the digests of arrays' elements."""
     text = json.dumps([_signed(launch), program, [_signed(row) for row in inputs]], sort_keys=True)
-    return hmac.new(_key(place()), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(_key(key_path()), text.encode(), hashlib.sha256).hexdigest()
 
 
 def is_signed(launch: Mapping[str, Any], program: str, inputs: Iterable[Mapping[str, Any]]) -> bool:
@@ -45,31 +48,31 @@ def is_signed(launch: Mapping[str, Any], program: str, inputs: Iterable[Mapping[
     return hmac.compare_digest(given.encode(), sign(launch, program, inputs).encode())
 
 
-def digest_of(program: Mapping[str, Any]) -> str:
-    """Of a program's facts."""
+def program_digest(program: Mapping[str, Any]) -> str:
+    """The digest of a program's metadata."""
     return hashlib.sha256(json.dumps(program, sort_keys=True).encode()).hexdigest()
 
 
-def digest(elements: np.ndarray[Any, Any]) -> str:
-    """Of the elements of an array in C order."""
+def elements_digest(elements: np.ndarray[Any, Any]) -> str:
+    """The digest of an array's elements in C order."""
     return hashlib.sha256(np.ascontiguousarray(elements).reshape(-1).view(np.uint8).data).hexdigest()
 
 
 def _signed(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name not in _LATER}
+    return {name: value for name, value in facts.items() if name not in _UNSIGNED_FIELDS}
 
 
 @functools.lru_cache(16)
 def _key(path: Path | None) -> bytes:
     """What signs: made at the first use, by one process for all."""
     if path is None:
-        return _own
+        return _process_key
     try:
         _make(path)
         found = read_trusted(path, os.getuid())
     except OSError:
-        return _own
-    return found if len(found) == _SIZE else _own
+        return _process_key
+    return found if len(found) == _SIZE else _process_key
 
 
 def _make(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Marks on memory: which arguments a dump of level 1 records."""
+"""`dump_tag`: marks memory whose arrays a dump of level 1 records."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..locks import new_lock
 
 @dataclass(frozen=True, eq=False)
 class _Tag:
-    """Bytes `low` to `high` of `device`. They mean something while the object that holds the memory lives,
-    and nobody else can be there as long."""
+    """Bytes `low` to `high` of `device`. They are valid while the memory's owner lives, which is as long as no
+    other memory can be there."""
 
-    holder: weakref.ref[Any]
+    owner: weakref.ref[Any]
     device: Device
     low: int
     high: int
@@ -46,11 +46,11 @@ def dump_tag(a: Any) -> Any:
     if not isinstance(array, ndarray):
         raise TypeError(f"dump_tag() marks an array, got {type(a).__name__}; numbers need no mark")
     low, high = memory_range(array)
-    holder = _holder(a, array)
+    owner = _holder(a, array)
     global _tags
     with _lock:
-        if not any(t.holder() is holder and (t.low, t.high) == (low, high) for t in _tags):
-            _tags += (_Tag(weakref.ref(holder, _forget), array.device, low, high),)
+        if not any(t.owner() is owner and (t.low, t.high) == (low, high) for t in _tags):
+            _tags += (_Tag(weakref.ref(owner, _forget), array.device, low, high),)
     return a
 
 
@@ -58,7 +58,7 @@ def tagged(a: ndarray) -> bool:
     """Whether `a` shares bytes with marked memory. Gaps between strided elements count as covered."""
     here = memory_range(a)
     return any(
-        t.device is a.device and shapes.may_overlap((t.low, t.high), here) and t.holder() is not None
+        t.device is a.device and shapes.may_overlap((t.low, t.high), here) and t.owner() is not None
         for t in _tags
     )
 
@@ -75,7 +75,7 @@ def _holder(given: Any, array: ndarray) -> Any:
     return owner
 
 
-def _forget(holder: weakref.ref[Any]) -> None:
+def _forget(owner: weakref.ref[Any]) -> None:
     global _tags
     with _lock:
-        _tags = tuple(t for t in _tags if t.holder is not holder)
+        _tags = tuple(t for t in _tags if t.owner is not owner)

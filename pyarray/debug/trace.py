@@ -1,4 +1,4 @@
-"""Who ran when: launches with their sizes, bytes and times, for the timelines of Chrome and Perfetto."""
+"""Traces: launches with sizes, bytes and times, for the timelines of Chrome and Perfetto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m pyarray tune`: searches before an application runs, and what is known from searches."""
+"""`python -m pyarray tune`: runs searches ahead of an application, and shows what searches found."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Bar:
         self._stream, self._live = stream, stream.isatty()
         self.searches = 0
 
-    def told(self, done: int, total: int, text: str, last: bool) -> None:
-        """Another candidate is known, or, `last`, the search is over."""
+    def update(self, done: int, total: int, text: str, last: bool) -> None:
+        """Shows that another candidate was timed, or, `last`, that the search is over."""
         self.searches += last
         line = f"{bar(done / total)} {done}/{total} {text}"
         if self._live:
@@ -149,9 +149,9 @@ def _left_out(target: str, met: Sequence[Tuned], shipping: bool) -> Iterator[str
 
 @contextlib.contextmanager
 def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
-    offline.on, offline.told = True, progress.told
+    offline.on, offline.told = True, progress.update
     offline.decided.clear()
-    config.set("PYARRAY_AUTOTUNE", "force" if fresh else "search")  # which empties the tables of quick calls
+    config.set("PYARRAY_AUTOTUNE", "force" if fresh else "search")  # which drops fast paths
     try:
         yield
     finally:
