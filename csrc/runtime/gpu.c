@@ -8,7 +8,7 @@ typedef int (*copy_fn)(void *host, uintptr_t ptr, size_t nbytes, uintptr_t strea
 typedef int (*get_fn)(uintptr_t *context);
 typedef int (*set_fn)(uintptr_t context);
 
-/* cffi needs the numbers themselves in the header */
+/* cffi needs literal sizes in the header */
 _Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT, "recent has PA_GPU_RECENT elements");
 _Static_assert(sizeof((pa_gpu_step *)0)->slot / sizeof(int32_t) == PA_GPU_FACTORS, "slot has PA_GPU_FACTORS elements");
 
@@ -37,8 +37,8 @@ void pa_gpu_leave(const pa_gpu_device *device, uintptr_t before)
     if (before != device->context && !(before == 0 && device->usual)) ((set_fn)device->set_context)(before);
 }
 
-/* Elements of a row from which on blocks that end read memory faster than a full grid that strides over the rows: below, what a
-   block does before its first load takes longer than what is won. */
+/* Elements of a row from which a block per row is faster than a full grid that strides over the rows: with shorter rows a
+   block's start takes longer. */
 #define LONG_ROW 1024
 
 /* Rows of a block, of which `few` have one each: its teams are as lang/emit_cached_rows.py makes them. */
@@ -50,8 +50,8 @@ static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
     return rows;
 }
 
-/* Blocks of a step, 0 if it has no iteration. Without a bound each thread has its share and ends: blocks that come in order read
-   memory in order, faster than those of a full grid that stride. */
+/* Blocks of a step, 0 if it has no iteration. Where the number of blocks has no bound, each thread takes its share and ends:
+   such blocks read memory in order, which is faster than a full grid that strides. */
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     if (step->threads == 0) return 1;
@@ -70,10 +70,10 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
 
 void pa_gpu_count(pa_gpu_stream *stream) { __atomic_fetch_add(&stream->work, 1, __ATOMIC_RELAXED); }
 
-static void remember(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
+static void record_launch(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
 {
-    uint64_t place = __atomic_fetch_add(&device->launches, 1, __ATOMIC_RELAXED);
-    device->recent[place % PA_GPU_RECENT] = function;
+    uint64_t number = __atomic_fetch_add(&device->launches, 1, __ATOMIC_RELAXED);
+    device->recent[number % PA_GPU_RECENT] = function;
     pa_gpu_count(stream);
 }
 
@@ -134,7 +134,7 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
             error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, (unsigned)steps[k].shared,
                                                 stream->handle, 0, extra);
     }
-    remember(device, stream, plan->function);
+    record_launch(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave(device, before);
@@ -157,15 +157,15 @@ int pa_gpu_read(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nbytes)
 {
     uintptr_t before;
     pa_gpu_stream *stream = pa_gpu_current(device);
-    int error = pa_gpu_before(device, ptr, nbytes, 0); /* and it is done at the return */
+    int error = pa_gpu_before(device, ptr, nbytes, 0); /* no pa_gpu_after: the copy is done at the return */
     if (!error) error = pa_gpu_enter(device, &before);
     if (error) return error;
     const int cell = nbytes <= PA_GPU_CELL ? take_cell(device) : -1; /* a copy to other memory is staged by the driver */
-    char *place = cell < 0 ? (char *)host : (char *)device->cells + cell * PA_GPU_CELL;
-    error = ((copy_fn)device->copy_out)(place, ptr, nbytes, stream->handle);
+    char *buffer = cell < 0 ? (char *)host : (char *)device->cells + cell * PA_GPU_CELL;
+    error = ((copy_fn)device->copy_out)(buffer, ptr, nbytes, stream->handle);
     if (!error) error = ((set_fn)device->synchronize)(stream->handle);
     if (cell >= 0 && !error) { /* after a failure it may still be written */
-        memcpy(host, place, nbytes);
+        memcpy(host, buffer, nbytes);
         __atomic_fetch_and(&device->cells_used, ~((uint64_t)1 << cell), __ATOMIC_RELEASE);
     }
     pa_gpu_leave(device, before);
@@ -179,14 +179,14 @@ int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *
     pa_gpu_stream *stream = pa_gpu_current(device);
     int error = pa_gpu_enter(device, &before);
     if (error) return error;
-    const pa_gpu_range all = {0, UINTPTR_MAX, 1}; /* how much of its arrays it reads and writes, nobody knows */
+    const pa_gpu_range all = {0, UINTPTR_MAX, 1}; /* its accesses are unknown */
     const int ordered = PA_GPU_ORDERED(device, stream);
     if (ordered) error = pa_gpu_order_begin(device, stream, &all, 1);
     void *extra[] = EXTRA(device, slots, nbytes);
     if (!error)
         error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream->handle,
                                             0, extra);
-    remember(device, stream, function);
+    record_launch(device, stream, function);
     if (ordered) error = pa_gpu_order_end(device, stream, &all, 1, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave(device, before);

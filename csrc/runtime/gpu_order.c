@@ -1,4 +1,4 @@
-/* Order between streams by what launches and copies read and write: pyarray_gpu.h says what is promised. */
+/* Order between streams by what launches and copies read and write; pyarray_gpu.h has the contract. */
 #include "pyarray_gpu.h"
 #include <pthread.h>
 
@@ -17,18 +17,18 @@ _Static_assert(sizeof((pa_gpu_device *)0)->accesses / sizeof(pa_gpu_access) == P
 /* One lock for all devices: it is taken only where several streams have work. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* An event behind the work of `stream` so far, under the next number. The oldest one is given up. */
+/* Records an event after the work of `stream` so far, under the next number. It takes the oldest one's place. */
 static int mark(pa_gpu_device *device, pa_gpu_stream *stream)
 {
-    const int place = (int)((stream->marked + 1) % PA_GPU_EVENTS);
+    const int slot = (int)((stream->marked + 1) % PA_GPU_EVENTS);
     int error = 0;
-    if (!stream->events[place]) error = ((create_fn)device->event_create)(&stream->events[place], NO_TIMES);
-    if (!error) error = ((record_fn)device->event_record)(stream->events[place], stream->handle);
-    if (!error) stream->marks[place] = ++stream->marked;
+    if (!stream->events[slot]) error = ((create_fn)device->event_create)(&stream->events[slot], NO_TIMES);
+    if (!error) error = ((record_fn)device->event_record)(stream->events[slot], stream->handle);
+    if (!error) stream->marks[slot] = ++stream->marked;
     return error;
 }
 
-/* What `stream` gets from now on comes after the work of `other` up to mark `number`: by that event, or by the earliest later one. */
+/* Later work of `stream` runs after the work of `other` up to mark `number`: by that event, or the earliest later one. */
 static int wait_for(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_stream *other, uint64_t number)
 {
     const int known = other->index >= 0;
@@ -44,8 +44,8 @@ static int wait_for(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_stream 
     return 0;
 }
 
-/* All work of `stream` so far comes before what other streams get. */
-static int settle(pa_gpu_device *device, pa_gpu_stream *stream)
+/* All work of `stream` so far comes before later work of other streams. */
+static int mark_all(pa_gpu_device *device, pa_gpu_stream *stream)
 {
     const uint64_t work = __atomic_load_n(&stream->work, __ATOMIC_RELAXED);
     const int error = mark(device, stream);
@@ -55,14 +55,14 @@ static int settle(pa_gpu_device *device, pa_gpu_stream *stream)
     return 0;
 }
 
-static int before(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count)
+static int wait_for_accesses(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count)
 {
     int error = 0;
     device->alone = 0;
     for (pa_gpu_stream *other = &device->main; other && !error; other = other->next) {
         if (other == stream) continue;
-        /* what nobody told of: of when it was the only stream, or no launch and no copy */
-        if (!other->left && other->seen != __atomic_load_n(&other->work, __ATOMIC_RELAXED)) error = settle(device, other);
+        /* unrecorded work: from when it was the only stream, or other than launches and copies */
+        if (!other->left && other->seen != __atomic_load_n(&other->work, __ATOMIC_RELAXED)) error = mark_all(device, other);
         if (!error && other->before) error = wait_for(device, stream, other, other->before);
     }
     for (int k = 0; k < device->held && !error; ++k) {
@@ -75,8 +75,8 @@ static int before(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_ran
     return error;
 }
 
-/* A write comes after all accesses that are known of its range, and stands for them. */
-static void add(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_range range)
+/* A write comes after all recorded accesses of its range, and takes their place. */
+static void record_access(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_range range)
 {
     for (int k = 0; k < device->held;) {
         const pa_gpu_access *past = &device->accesses[k];
@@ -87,24 +87,24 @@ static void add(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_range range
         }
         ++k;
     }
-    int place = device->held;
-    if (place == PA_GPU_ACCESSES) { /* what is given up comes before all work of other streams */
-        place = (int)(device->given_up++ % PA_GPU_ACCESSES);
-        const pa_gpu_access *past = &device->accesses[place];
+    int slot = device->held;
+    if (slot == PA_GPU_ACCESSES) { /* the one that is dropped comes before all work of other streams */
+        slot = (int)(device->given_up++ % PA_GPU_ACCESSES);
+        const pa_gpu_access *past = &device->accesses[slot];
         if (past->stream->before < past->number) past->stream->before = past->number;
     } else
         ++device->held;
     const pa_gpu_access access = {range.low, range.high, stream, stream->marked, range.writes};
-    device->accesses[place] = access;
+    device->accesses[slot] = access;
 }
 
-/* The stream that has got all work for a while comes after the others, once, and works alone from then on. */
-static int after(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count)
+/* A stream that got all work for a while waits for the others, once, and is the only one from then on. */
+static int record_accesses(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count)
 {
     int error = mark(device, stream);
     if (error) return error;
     ++stream->seen;
-    for (int r = 0; r < count; ++r) add(device, stream, ranges[r]);
+    for (int r = 0; r < count; ++r) record_access(device, stream, ranges[r]);
     device->streak = device->last == stream ? device->streak + 1 : 1;
     device->last = stream;
     if (device->streak < PA_GPU_ALONE) return 0;
@@ -120,12 +120,12 @@ static int after(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_rang
 int pa_gpu_order_begin(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count)
 {
     pthread_mutex_lock(&lock);
-    return before(device, stream, ranges, count);
+    return wait_for_accesses(device, stream, ranges, count);
 }
 
 int pa_gpu_order_end(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count, int error)
 {
-    if (!error) error = after(device, stream, ranges, count);
+    if (!error) error = record_accesses(device, stream, ranges, count);
     pthread_mutex_unlock(&lock);
     return error;
 }
@@ -139,7 +139,7 @@ int pa_gpu_before(pa_gpu_device *device, uintptr_t ptr, size_t nbytes, int write
     int error = pa_gpu_enter(device, &context);
     if (error) return error;
     pthread_mutex_lock(&lock);
-    error = before(device, stream, &range, 1);
+    error = wait_for_accesses(device, stream, &range, 1);
     pthread_mutex_unlock(&lock);
     pa_gpu_leave(device, context);
     return error;
@@ -155,14 +155,14 @@ int pa_gpu_after(pa_gpu_device *device, uintptr_t ptr, size_t nbytes, int writes
     int error = pa_gpu_enter(device, &context);
     if (error) return error;
     pthread_mutex_lock(&lock);
-    error = after(device, stream, &range, 1);
+    error = record_accesses(device, stream, &range, 1);
     pthread_mutex_unlock(&lock);
     pa_gpu_leave(device, context);
     return error;
 }
 
-/* A stream that was left and whose work is done orders nothing any more. */
-static void retire(pa_gpu_device *device, pa_gpu_stream *stream)
+/* Removes a stream that was left and whose work is done. */
+static void unlist(pa_gpu_device *device, pa_gpu_stream *stream)
 {
     for (int k = 0; k < device->held;)
         if (device->accesses[k].stream == stream) device->accesses[k] = device->accesses[--device->held];
@@ -177,20 +177,20 @@ static void retire(pa_gpu_device *device, pa_gpu_stream *stream)
     stream->listed = 0;
 }
 
-static void retire_done(pa_gpu_device *device)
+static void unlist_done(pa_gpu_device *device)
 {
     for (pa_gpu_stream **link = &device->main.next; *link;) {
         pa_gpu_stream *stream = *link;
         const uintptr_t event = stream->events[stream->marked % PA_GPU_EVENTS];
         if (stream->left && (!event || ((event_fn)device->event_query)(event) == 0)) {
             *link = stream->next;
-            retire(device, stream);
+            unlist(device, stream);
         } else
             link = &stream->next;
     }
 }
 
-static void list(pa_gpu_device *device, pa_gpu_stream *stream)
+static void list_stream(pa_gpu_device *device, pa_gpu_stream *stream)
 {
     stream->index = -1;
     for (int k = 1; k < PA_GPU_STREAMS && stream->index < 0; ++k)
@@ -212,8 +212,8 @@ int pa_gpu_entered(pa_gpu_device *device, pa_gpu_stream *stream)
     pthread_mutex_lock(&lock);
     stream->left = 0;
     if (stream != &device->main && !stream->listed) {
-        if (__builtin_popcountll(device->indexes) >= PA_GPU_LISTED) retire_done(device);
-        list(device, stream);
+        if (__builtin_popcountll(device->indexes) >= PA_GPU_LISTED) unlist_done(device);
+        list_stream(device, stream);
     }
     pthread_mutex_unlock(&lock);
     pa_gpu_leave(device, context);
@@ -227,7 +227,7 @@ int pa_gpu_left(pa_gpu_device *device, pa_gpu_stream *stream)
     int error = pa_gpu_enter(device, &context);
     if (error) return error;
     pthread_mutex_lock(&lock);
-    if (device->ordered && stream->seen != __atomic_load_n(&stream->work, __ATOMIC_RELAXED)) error = settle(device, stream);
+    if (device->ordered && stream->seen != __atomic_load_n(&stream->work, __ATOMIC_RELAXED)) error = mark_all(device, stream);
     stream->left = 1;
     if (device->alone == stream) device->alone = 0;
     pthread_mutex_unlock(&lock);

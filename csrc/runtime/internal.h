@@ -1,4 +1,4 @@
-/* What the files of the runtime share among themselves, and nobody else sees. */
+/* Declarations that only the runtime's own files use. */
 #pragma once
 #include "pyarray.h"
 

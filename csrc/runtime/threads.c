@@ -155,8 +155,8 @@ static int has_work(pa_pool *pool) { return atomic_load(&pool->job.remaining) > 
 
 static int is_done(pa_pool *pool) { return atomic_load(&pool->done) == pool->job.blocks; }
 
-/* Whether `ready` before it is time to sleep. */
-static int looks(pa_pool *pool, int (*ready)(pa_pool *))
+/* Spins until `ready`; 0 when it is time to sleep. */
+static int spin_until(pa_pool *pool, int (*ready)(pa_pool *))
 {
     for (int i = 0; i < SPINS + YIELDS; i++) {
         if (ready(pool)) return 1;
@@ -171,7 +171,7 @@ static int looks(pa_pool *pool, int (*ready)(pa_pool *))
    caller's choice of processors without that one, which it keeps. Where there are too few processors for all, they had better be
    shared out as Linux likes. */
 #ifdef __linux__
-static void send_away(pa_pool *pool)
+static void move_off_caller(pa_pool *pool)
 {
     int here = sched_getcpu(), asked = 0, enough = 0;
     cpu_set_t others;
@@ -189,15 +189,15 @@ static void send_away(pa_pool *pool)
     }
 }
 
-static void is_at(worker *self, int cpu) { atomic_store_explicit(&self->cpu, cpu, memory_order_relaxed); }
-static void looks_here(worker *self) { is_at(self, sched_getcpu()); }
-static void falls_asleep(worker *self) { is_at(self, ASLEEP); }
-static void starts(worker *self) { is_at(self, BUSY); }
+static void set_processor(worker *self, int cpu) { atomic_store_explicit(&self->cpu, cpu, memory_order_relaxed); }
+static void mark_spinning(worker *self) { set_processor(self, sched_getcpu()); }
+static void mark_asleep(worker *self) { set_processor(self, ASLEEP); }
+static void mark_busy(worker *self) { set_processor(self, BUSY); }
 #else
-static void send_away(pa_pool *pool) { (void)pool; }
-static void looks_here(worker *self) { (void)self; }
-static void falls_asleep(worker *self) { (void)self; }
-static void starts(worker *self) { (void)self; }
+static void move_off_caller(pa_pool *pool) { (void)pool; }
+static void mark_spinning(worker *self) { (void)self; }
+static void mark_asleep(worker *self) { (void)self; }
+static void mark_busy(worker *self) { (void)self; }
 #endif
 
 /* A worker that is woken too late for a job looks again: among jobs shorter than a wake it would otherwise miss each of them. */
@@ -205,10 +205,10 @@ static void wait_for_work(worker *self)
 {
     pa_pool *pool = self->pool;
     for (;;) {
-        looks_here(self);
-        if (looks(pool, has_work)) return;
+        mark_spinning(self);
+        if (spin_until(pool, has_work)) return;
         pthread_mutex_lock(&pool->mutex);
-        falls_asleep(self);
+        mark_asleep(self);
         atomic_fetch_add(&pool->sleeping, 1);
         if (!has_work(pool)) pthread_cond_wait(&pool->work, &pool->mutex);
         atomic_fetch_sub(&pool->sleeping, 1);
@@ -235,7 +235,7 @@ static void *worker_main(void *argument)
     for (;;) {
         wait_for_work(self);
         if (atomic_load(&pool->stop)) return NULL;
-        starts(self);
+        mark_busy(self);
         wake_two(pool);
         work_once(pool);
     }
@@ -270,7 +270,7 @@ static void start_workers(pa_pool *pool, int wanted)
 
 static void wait_for_blocks(pa_pool *pool)
 {
-    if (looks(pool, is_done)) return;
+    if (spin_until(pool, is_done)) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->waiting, 1);
     while (!is_done(pool)) pthread_cond_wait(&pool->finished, &pool->mutex);
@@ -297,7 +297,7 @@ static void run_on_workers(pa_pool *pool, const job *made)
     atomic_store(&pool->done, 0);
     start_workers(pool, (int)(made->blocks < pool->threads ? made->blocks : pool->threads) - 1);
     atomic_store(&pool->job.remaining, made->blocks); /* opens the job */
-    send_away(pool);
+    move_off_caller(pool);
     wake_two(pool);
     inside_block = 1;
     atomic_fetch_add(&pool->done, run_blocks(&pool->job));
@@ -305,16 +305,16 @@ static void run_on_workers(pa_pool *pool, const job *made)
     wait_for_blocks(pool);
 }
 
-/* What each thread of a team does, the caller among them. */
+/* The job of each thread of a team, the caller among them. */
 typedef struct team_job {
     job job;
-    atomic_int came; /* a team may have more threads than the pool */
+    atomic_int joined; /* a team may have more threads than the pool */
 } team_job;
 
-static void take_part(void *data)
+static void run_in_team(void *data)
 {
     team_job *work = data;
-    if (atomic_fetch_add(&work->came, 1) >= work->job.threads) return;
+    if (atomic_fetch_add(&work->joined, 1) >= work->job.threads) return;
     inside_block = 1;
     run_blocks(&work->job);
     inside_block = 0;
@@ -331,7 +331,7 @@ void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count
     }
     team_job work = {{block, context, count, grain, blocks, pool->threads, blocks}, 0};
     uintptr_t team = atomic_load(&pool->team);
-    if (team) ((pa_team)team)(take_part, &work, 0, 0); /* waits for all of its threads */
+    if (team) ((pa_team)team)(run_in_team, &work, 0, 0); /* waits for all of its threads */
     else run_on_workers(pool, &work.job);
     atomic_store(&pool->busy, 0);
 }
