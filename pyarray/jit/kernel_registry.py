@@ -19,7 +19,7 @@ def _compiled() -> list[Kernel | TextKernel]:
 def cache_info() -> dict[str, int]:
     """As a kernel's `cache_info()`, summed over the library's own kernels (elementwise functions, reductions,
     products, copies …), collected ones included in all but
-    `variants`. Launches by the library's short ways, which look nothing up, are not in `hits`.
+    `variants`. Launches by fast paths and replays, which look no variant up, are not in `hits`.
 
     >>> import pyarray as pa
     >>> _ = pa.ones(3) + 1
