@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyarray.dtypes import float32, int64
+from pyarray.dtypes import bool_, float32, int64
 from pyarray.jit.kernel import func, kernel
 from pyarray.lang.ir import ArrayType, ScalarType
 from pyarray.lang.markers import ndrange, unordered
@@ -53,6 +53,29 @@ def centre(out, x):
             out[i, j] = x[i, j] - s / x.shape[1] + first
 
 
+@kernel
+def masked_sum(out, x, mask):
+    for i in range(x.shape[0]):
+        s = float32(0)
+        for j in unordered(range(x.shape[1])):
+            s += x[i, j] if mask[i, j] else 0.0
+        out[i] = s
+
+
+@kernel
+def shifted(out, x):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = x[i, j] + 1
+
+
+@kernel
+def product(out, a, b):
+    for i, j in ndrange(out.shape[0], out.shape[1]):
+        out[i, j] = a[i, j] * b[j, i]
+
+
+MATRIX = ArrayType(float32, 2, False)
 PROGRAMS = {
     "scale": (scale, [("v", VECTOR), ("factor", NUMBER)], False),
     "scale_debug": (scale, [("v", VECTOR), ("factor", NUMBER)], True),
@@ -60,6 +83,12 @@ PROGRAMS = {
     "total": (total, [("v", VECTOR), ("out", VECTOR)], False),
     "centre": (centre, [("out", STRIDED), ("x", STRIDED)], False),
     "centre.cuda": (centre, [("out", STRIDED), ("x", STRIDED)], False),
+    # vectorised: partial sums in lanes, a mask read as bytes
+    "masked_sum": (masked_sum, [("out", VECTOR), ("x", MATRIX), ("mask", ArrayType(bool_, 2, False))], False),
+    # once for arguments that overlap, once for those that don't
+    "shifted": (shifted, [("out", MATRIX), ("x", MATRIX)], False),
+    # tiles in shared memory
+    "product.cuda": (product, [("out", STRIDED), ("a", STRIDED), ("b", STRIDED)], False),
 }
 
 

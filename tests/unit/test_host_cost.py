@@ -1,0 +1,85 @@
+"""What a warm call costs the host, in what doesn't depend on the machine: calls of Python functions and of
+functions in C, and instructions of the interpreter. A limit is a little above what the call takes; whoever makes
+a call cheaper lowers it.
+"""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+
+pytestmark = pytest.mark.skipif(
+    sys.implementation.name != "cpython", reason="counts the interpreter's instructions"
+)
+WARM = 5  # calls after which nothing is looked for any more
+
+
+@pa.kernel
+def scale(v: pa.BufferView[pa.float32], factor: pa.float32):
+    for i in range(v.size):
+        v[i] = v[i] * factor
+
+
+def counts(call):
+    """Calls of one warm `call`, in Python and in C, and its instructions; its own are among them."""
+    found = Counter()
+
+    def profile(frame, event, argument):
+        found[event] += 1
+
+    def trace(frame, event, argument):
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        found["opcode"] += event == "opcode"
+        return trace
+
+    for _ in range(WARM):
+        call()
+    before = sys.getprofile(), sys.gettrace()
+    try:
+        sys.setprofile(profile)
+        call()
+        sys.setprofile(None)
+        sys.settrace(trace)
+        call()
+    finally:
+        sys.settrace(before[1])
+        sys.setprofile(before[0])
+    return found["call"], found["c_call"], found["opcode"]
+
+
+x = np.arange(100, dtype=np.float32)
+A, B, M = (pa.asarray(v, copy=True) for v in (x, x, x.reshape(10, 10)))
+LIMITS = {
+    "a + b": (lambda: A + B, 9, 8, 255),
+    "a + 2.0": (lambda: A + 2.0, 9, 8, 240),
+    "a += b": (lambda: A.__iadd__(B), 6, 5, 145),
+    "add(a, b, out=a)": (lambda: pa.add(A, B, out=A), 6, 5, 200),
+    "a[1:-1]": (lambda: A[1:-1], 3, 4, 115),
+    "m[1:, ::2]": (lambda: M[1:, ::2], 8, 17, 495),
+    "a.sum()": (lambda: A.sum(), 10, 9, 225),
+    "m.sum(axis=0)": (lambda: M.sum(axis=0), 15, 20, 405),
+    "m @ m": (lambda: M @ M, 10, 7, 290),
+    "where(a > 0, a, b)": (lambda: pa.where(A > 0, A, B), 18, 29, 665),
+    "a user's kernel": (lambda: scale(A, 2.0), 5, 4, 75),
+    "a user's kernel of a fresh view": (lambda: scale(A[8:24], 2.0), 6, 6, 185),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_warm_call_stays_cheap(name):
+    call, *limits = LIMITS[name]
+    found = counts(call)
+    said = f"{name}: calls of Python functions, of C functions, instructions: {found}, of at most {limits}"
+    assert all(n <= limit for n, limit in zip(found, limits, strict=True)), said
+
+
+def test_what_is_counted_is_the_call():
+    def work(n):
+        return sum(abs(k) for k in range(n))
+
+    small, large = counts(lambda: work(10)), counts(lambda: work(20))
+    assert small == counts(lambda: work(10))
+    assert all(a < b for a, b in zip(small, large, strict=True))
