@@ -29,7 +29,7 @@ from pyarray.lang.markers import (
     atomic_sub,
     atomic_xor,
     constexpr,
-    known,
+    kernel_math,
     ndrange,
     unordered,
 )
@@ -624,7 +624,7 @@ def test_every_function_of_the_table_links(device, dtype):
     text = "def all_functions(x, out):\n    for i in range(x.size):\n" + "\n".join(lines) + "\n"
     path = f"<functions of {dtype}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    exec(compile(text, path, "exec"), space := {"k": known})
+    exec(compile(text, path, "exec"), space := {"k": kernel_math})
     x = np.array([0, 1, 1]).astype(dtype.numpy)
     result = np.complex128 if dtype.kind == "c" else np.float64
     out = launch(kernel(space["all_functions"]), device, x, np.zeros((len(rows), 3), result))[1]
@@ -632,7 +632,7 @@ def test_every_function_of_the_table_links(device, dtype):
         if dtype.kind in "fc" and dtype.itemsize > 2:
             try:
                 with np.errstate(all="ignore"):
-                    expected = getattr(known, row.name)(*[x] * row.arity)
+                    expected = getattr(kernel_math, row.name)(*[x] * row.arity)
             except RuntimeError:  # NumPy has none
                 continue
             np.testing.assert_allclose(out[n], expected, rtol=1e-5, err_msg=row.name)

@@ -29,7 +29,9 @@ def place(bug: Bug, root: Path) -> Path:
     found = [path for path in files if bug.old in path.read_text()]
     if len(found) != 1 or found[0].read_text().count(bug.old) != 1:
         where = ", ".join(str(path.relative_to(root)) for path in found) or "no file"
-        raise LookupError(f"{bug.name}: the text is to stand in one place, and stands in {where}: {bug.old!r}")
+        raise LookupError(
+            f"{bug.name}: the text is to stand in one place, and stands in {where}: {bug.old!r}"
+        )
     return found[0]
 
 
@@ -43,10 +45,16 @@ def failure(bug: Bug, root: Path) -> str:
     """How its tests fail, crash or hang; "" where they don't."""
     words = bug.tests.split()
     files = [next((root / "tests").rglob(word)) if word.endswith(".py") else word for word in words]
-    own = {"PYTHONPATH": str(root), "PYARRAY_TEST_DEVICES": "cpu,hip:0" if bug.hip else "cpu", "PYARRAY_WARMED": "0"}
+    own = {
+        "PYTHONPATH": str(root),
+        "PYARRAY_TEST_DEVICES": "cpu,hip:0" if bug.hip else "cpu",
+        "PYARRAY_WARMED": "0",
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, files)]
     try:
-        done = subprocess.run(command, cwd=root, env=os.environ | own, capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run(
+            command, cwd=root, env=os.environ | own, capture_output=True, text=True, timeout=LIMIT
+        )
     except subprocess.TimeoutExpired:
         return "hangs"
     if done.returncode not in (0, 1) and done.returncode > 0:  # pytest's own words: no such file, no tests

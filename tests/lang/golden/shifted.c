@@ -27,7 +27,7 @@ typedef struct {
     pa_runtime *rt;
     view_f32_2c v_out;
     view_f32_2c v_x;
-    bool apart; /* what is written shares no memory with the others */
+    bool no_alias; /* what is written shares no memory with the others */
 } kernel_shifted_env;
 
 static inline __attribute__((always_inline)) void kernel_shifted_body0(const kernel_shifted_env *env, int64_t begin, int64_t end)
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) void kernel_shifted_body0(const ker
         }
     }
 }
-static __attribute__((noinline)) void kernel_shifted_apart0(
+static __attribute__((noinline)) void kernel_shifted_noalias0(
     const kernel_shifted_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
 {
     kernel_shifted_env local = *env;
@@ -52,7 +52,7 @@ static __attribute__((noinline)) void kernel_shifted_apart0(
 static void kernel_shifted_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_shifted_env *env = (const kernel_shifted_env *)context;
-    if (PA_APART || env->apart) kernel_shifted_apart0(env, begin, end, env->v_out.data, env->v_x.data);
+    if (PA_NO_ALIAS || env->no_alias) kernel_shifted_noalias0(env, begin, end, env->v_out.data, env->v_x.data);
     else
     kernel_shifted_body0(env, begin, end);
 }
@@ -79,7 +79,7 @@ __attribute__((visibility("default"))) void kernel_shifted(const void *memory, p
     high_v_out += v_out.n0 * v_out.n1 * (int64_t)sizeof(float);
     const char *low_v_x = (const char *)v_x.data, *high_v_x = low_v_x;
     high_v_x += v_x.n0 * v_x.n1 * (int64_t)sizeof(float);
-    env.apart = (high_v_out <= low_v_x || high_v_x <= low_v_out);
+    env.no_alias = (high_v_out <= low_v_x || high_v_x <= low_v_out);
     {
         const int64_t count = v_out.n0;
         if (count > 0) rt->parallel_for(rt, kernel_shifted_loop0, &env, count, pa_grain(rt, count, 2 + (double)v_out.n1 * (4)));
