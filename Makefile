@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
 
-.PHONY: all demo test test-long test-lowest differential torch-graphs lint bench docs conformance clean
+.PHONY: all demo test test-long test-oldest test-sanitized differential torch-graphs lint bench docs conformance clean
 
 all: $(INSTALLED)
 
@@ -25,16 +25,22 @@ TIMES ?= 10
 test-long:
 	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test
 
-# With the lowest versions of the dependencies that pyproject.toml allows: what meets NumPy, on the CPU.
-LOWEST = $(VENV)/lowest/bin/python
-test-lowest: $(INSTALLED) $(VENV)/lowest/installed
-	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(LOWEST) -m pytest --numprocesses auto -q tests/unit/test_dtypes.py tests/unit/test_array.py tests/api/test_creation_functions.py tests/api/test_numpy_protocols.py tests/api/test_operators.py tests/interop/test_dlpack.py
+# With the lowest versions of Python (PYTHON=python3.11) and of the dependencies that pyproject.toml allows, on the CPU.
+OLDEST = $(VENV)/oldest/bin/python
+OLDEST_TESTS ?= tests/unit tests/api
+test-oldest: $(INSTALLED) $(VENV)/oldest/installed
+	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(OLDEST) -m pytest --numprocesses auto --dist worksteal -q $(OLDEST_TESTS) $(ARGS)
 
-$(VENV)/lowest/installed: pyproject.toml | $(INSTALLED)
-	$(PYTHON) -m venv $(VENV)/lowest
-	$(BIN)/python -c 'import tomllib; print(*(d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $(VENV)/lowest.txt
-	$(LOWEST) -m pip --disable-pip-version-check install --quiet --requirement $(VENV)/lowest.txt pytest pytest-xdist hypothesis
+$(VENV)/oldest/installed: pyproject.toml | $(INSTALLED)
+	$(PYTHON) -m venv $(VENV)/oldest
+	$(BIN)/python -c 'import tomllib; print(*(d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $(VENV)/oldest.txt
+	$(OLDEST) -m pip --disable-pip-version-check install --quiet --requirement $(VENV)/oldest.txt pytest pytest-xdist hypothesis
 	touch $@
+
+# The C runtime and some kernels under the sanitizers for threads, addresses and undefined behaviour: tests/sanitized. Other tests:
+# make test-sanitized ARGS='tests/api tests/device'
+test-sanitized: $(INSTALLED) $(VENV)/with-test
+	$(BIN)/python -m tests.sanitized $(ARGS)
 
 # Drawn calls of every function against NumPy: docs/design/differential.md
 CALLS ?= 10000
