@@ -65,7 +65,12 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
         PA_GEMM_UNROLL for (j = 0; j < across; j++) bi[j] = ((const PA_G_VU *)b)[PA_G_NRV + j];
 #endif
         PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
+#if PA_G_PAIRS /* two numbers at a time, which begin at any one of them */
+            PA_ACC x;
+            __builtin_memcpy(&x, a + i * sai, sizeof x);
+#else
             const PA_ACC x = *(const PA_ACC *)(a + i * sai);
+#endif
 #if PA_KIND == PA_GEMM_COMPLEX
             const PA_ACC y = *(const PA_ACC *)(a + i * sai + (other ? 1 : PA_G_MR) * (int64_t)sizeof(PA_ACC));
 #endif
