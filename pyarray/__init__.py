@@ -194,7 +194,7 @@ for _module in (globals(), linalg.__dict__, fft.__dict__, special.__dict__):
 for _public in (linalg, fft, special, lib, lib.stride_tricks):
     _absent.list_public(_public)
 _numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
-_operations.update(any=any, assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
+_operations.update(assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )

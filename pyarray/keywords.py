@@ -8,6 +8,7 @@ wrong.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import types
@@ -68,14 +69,14 @@ def _message(name: str, option: str, known: list[str], parameters: Iterable[insp
     taken = f"it takes {', '.join(known)}" if known else "it takes none"
     if option in operands:
         return f"{what}: give {', '.join(operands)} by position; {taken}"
-    distances = sorted((_distance(option, other), k) for k, other in enumerate(known))
-    near = distances and distances[0][0] <= max(1, (len(option) + 1) // 3)
+    near = difflib.get_close_matches(option, known, 1)
     if option in INSTEAD and not near:
         along = option == "where" and "axis" in known
         instead = _LEFT_OUT if along else INSTEAD[option]
         return f"{what}; {instead}; {taken}"
     if near or len(known) > 1:
-        return f"{what}; did you mean {known[distances[0][1]]!r}? {taken[0].upper()}{taken[1:]}"
+        nearest = difflib.get_close_matches(option, known, 1, 0.0)[0]
+        return f"{what}; did you mean {nearest!r}? {taken[0].upper()}{taken[1:]}"
     return f"{what}; {taken}"
 
 
@@ -111,19 +112,6 @@ def _names(ours: Callable[..., Any], theirs: Callable[..., Any]) -> tuple[tuple[
         (a.name, a.name if a.name in known else b.name if b.kind in _NAMED else None)
         for a, b in zip(*ordered, strict=False)
     )
-
-
-def _distance(a: str, b: str) -> int:
-    """How many letters are to be changed, left out, put in or exchanged with the next."""
-    rows = [list(range(len(b) + 1))]
-    for i, x in enumerate(a, 1):
-        row = [i]
-        for j, y in enumerate(b, 1):
-            row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (x != y)))
-            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
-                row[-1] = min(row[-1], rows[-2][j - 2] + 1)
-        rows.append(row)
-    return rows[-1][-1]
 
 
 def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:

@@ -11,35 +11,13 @@ from ...dtypes import float32, float64
 from ...keywords import install_methods, refuse
 from ...memory.buffer import EscapedBuffer
 from ...memory.host_access import host_access
-from ..core import missing_names
-from ..numpy import moments, products, selection, ufuncs
+from ..core import missing_names, registry
+from ..numpy import selection
 from ..standard import (
     creation,
-    elementwise,
-    indexing,
-    manipulation,
-    scans,
-    searching,
     sorting,
-    statistical,
-    utility,
 )
 from . import flat
-
-_FUNCTIONS: dict[str, Any] = {
-    **dict.fromkeys(("sum", "prod", "min", "max", "mean"), statistical),
-    **dict.fromkeys(("ptp", "std", "var"), moments),
-    **dict.fromkeys(("any", "all"), utility),
-    **dict.fromkeys(("choose", "put"), selection),
-    **dict.fromkeys(("clip", "conj"), elementwise),
-    **dict.fromkeys(("diagonal", "dot", "trace"), products),
-    **dict.fromkeys(("argpartition", "argsort"), sorting),
-    **dict.fromkeys(("cumprod", "cumsum"), scans),
-    **dict.fromkeys(("argmax", "argmin", "nonzero", "searchsorted"), searching),
-    "repeat": manipulation,
-    "round": ufuncs,
-    "take": indexing,
-}
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,8 +107,7 @@ def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray
 
 def install() -> None:
     """Give `ndarray` these methods."""
-    for name, chapter in _FUNCTIONS.items():
-        function = getattr(chapter, name)
+    for name, function in registry.methods.items():
         method = _method(function)
         method.__name__, method.__doc__ = (
             name,

@@ -4,49 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...array import ndarray
 from ...array_convert import asarray
 from ...array_hooks import numpy_functions
 from ...keywords import checked
-from ..numpy import (
-    aliases,
-    along_axis,
-    array_queries,
-    bits,
-    calculus,
-    comparison,
-    einsum,
-    float_parts,
-    grids,
-    histograms,
-    histograms_nd,
-    matrix_products,
-    moments,
-    nan_functions,
-    order_statistics,
-    padding,
-    polynomials,
-    products,
-    rearrangement,
-    selection,
-    sequences,
-    set_operations,
-    ufuncs,
-)
-from ..standard import (
-    creation,
-    data_types,
-    elementwise,
-    indexing,
-    linear_algebra,
-    manipulation,
-    scans,
-    searching,
-    sets,
-    sorting,
-    statistical,
-    utility,
-)
+from ..core import registry
+from ..numpy import products
 
 
 def _made_like(
@@ -66,16 +31,10 @@ def _made_like(
     return made[(None,) * (ndmin - made.ndim)] if made.ndim < ndmin else made
 
 
-_CHAPTERS = (
-    aliases, along_axis, bits, calculus, matrix_products, selection, comparison, creation, einsum, elementwise,
-    array_queries, float_parts, ufuncs, grids, histograms, histograms_nd, linear_algebra, manipulation, moments,
-    nan_functions, order_statistics, padding, polynomials, products, rearrangement, scans, searching, sequences,
-    set_operations, sets, sorting, statistical, utility,
-)  # fmt: skip
-# of other chapters what NumPy hands to arrays, and attributes that NumPy has functions for
+_ON_HOST = "pyarray.api.numpy.files"  # NumPy writes and reads files of NumPy's arrays itself
+# what has another name or other parameters in NumPy, and attributes that NumPy has functions for
 _SINGLE: dict[str, Any] = {
-    "astype": data_types.astype, "can_cast": data_types.can_cast, "result_type": data_types.result_type,
-    "take": indexing.take, "take_along_axis": indexing.take_along_axis, "trace": products.trace,
+    "trace": products.trace,
     "ndim": lambda a: a.ndim, "shape": lambda a: a.shape,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     "copy": lambda a, order="K", subok=False: a.copy(order),
@@ -89,11 +48,11 @@ _SINGLE: dict[str, Any] = {
 def install(*named: Any, **extensions: Any) -> None:
     """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of modules
     that NumPy or SciPy know by the name alone (`named`) or by that of the module, too."""
-    ours: dict[str, Any] = {}
-    for chapter in _CHAPTERS:
-        ours |= {name: checked(getattr(chapter, name)) for name in chapter.__all__}
     for module in named:
         numpy_functions.update({name: getattr(module, name) for name in module.__all__})
-    numpy_functions.update(ours | _SINGLE)
+    for name, function in registry.functions().items():
+        if callable(vars(np).get(name)) and function.__module__ != _ON_HOST:
+            numpy_functions[name] = checked(function)
+    numpy_functions.update(_SINGLE)
     for part, module in extensions.items():
         numpy_functions.update({f"{part}.{name}": getattr(module, name) for name in module.__all__})

@@ -13,6 +13,7 @@ from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squares_into
 from ...kernels.reduce.variance_gpu import spread_into, spreads
+from ..core.registry import method
 from ..core.ufunc import as_array_like, compute
 from ..standard.elementwise import UFUNCS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from ..standard.linear_algebra import matmul
@@ -26,6 +27,7 @@ from ..standard.utility import any as any_of
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
 
+@method
 @replayable
 def var(
     x: Any,
@@ -55,6 +57,7 @@ def var(
     return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
+@method
 @replayable
 def std(
     x: Any,
@@ -118,6 +121,7 @@ def _spread_of_chosen(
     return compute(UFUNCS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
 
 
+@method
 @replayable
 def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` less the smallest one. Raises as `max`, and `TypeError` for bools.

@@ -9,6 +9,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...jit.replay import replayable
+from ..core.registry import method
 from ..core.ufunc import as_operands
 from ..standard.creation import diagonal as diagonal_view
 from ..standard.elementwise import multiply, subtract
@@ -48,6 +49,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     return moveaxis(found, -1, back if back < 0 or a.ndim == b.ndim else back - min(a.ndim, b.ndim))
 
 
+@method
 def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """The diagonal `offset` to the right of the main one of the matrices in two axes, as the last axis of a
     read-only view.
@@ -68,6 +70,7 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndar
     return view
 
 
+@method
 @replayable
 def trace(
     x: Any,
@@ -87,6 +90,7 @@ def trace(
     return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
+@method
 @replayable
 def dot(x1: Any, x2: Any, /) -> ndarray:
     """NumPy's dot: `matmul` of vectors and matrices, the product with a 0-d array, else the last axis of `x1`

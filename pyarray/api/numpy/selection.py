@@ -12,6 +12,7 @@ from ...array_hooks import operation
 from ...dtypes import bool_, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.index import gather
+from ..core.registry import method
 from ..core.ufunc import as_arrays, as_operands, device_of
 from ..standard.creation import arange
 from ..standard.elementwise import not_equal
@@ -106,6 +107,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return out
 
 
+@method
 @replayable
 def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     """For each element of the integers `a` the element there of the choice of that number; all broadcast.
@@ -171,6 +173,7 @@ def _target(name: str, a: Any) -> ndarray:
     return a
 
 
+@method
 def put(a: ndarray, ind: Any, v: Any, /, mode: str = "raise") -> None:
     """Writes `v`, repeated as needed, at the flat positions `ind` of `a`. Positions out of range: `mode`
     "raise" (`IndexError`; on a GPU in debug mode), "wrap" around, or "clip" to the ends.

@@ -12,6 +12,7 @@ from ...dtypes import complex128, float32, float64, result_type
 from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...lang.markers import kernel_math as k
+from ..core.registry import method
 from ..core.ufunc import as_operands
 from ..standard import elementwise
 from ..standard.elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, trunc, ufunc
@@ -159,7 +160,7 @@ def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarr
 
 
 around.__pyarray_builtin__ = "round"  # type: ignore[attr-defined]
-round = around
+round = method(around, "round")
 
 
 @replayable

@@ -21,6 +21,7 @@ from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ...lang.markers import kernel_math as k
 from ..core.fast_path import UfuncFunction, make_function
+from ..core.registry import method
 from ..core.ufunc import POWERS, Power, Ufunc, as_operands, can_hold, compute
 
 # All ufuncs by name: no decisions.
@@ -99,7 +100,7 @@ bitwise_right_shift = ufunc("bitwise_right_shift", INT, lambda x, y: x >> y, pro
 bitwise_xor = ufunc("bitwise_xor", "biu", lambda x, y: x ^ y, doc="bits set in one of them")
 cbrt = ufunc("cbrt", "f", lambda x: k.cbrt(x), promote_to=float64, doc="cube root")
 ceil = ufunc("ceil", ANY_REAL, lambda x: k.ceil(x), doc="smallest integer not below x")
-conj = ufunc("conj", NUMERIC, lambda x: k.conj(x), promote_to=int8, doc="complex conjugate")
+conj = method(ufunc("conj", NUMERIC, lambda x: k.conj(x), promote_to=int8, doc="complex conjugate"))
 copysign = ufunc("copysign", "f", lambda x, y: k.copysign(x, y), promote_to=float64, doc="x1 with the sign of x2")
 cos = ufunc("cos", FLOATING, lambda x: k.cos(x), promote_to=float64, doc="cosine of x in radians")
 cosh = ufunc("cosh", FLOATING, lambda x: k.cosh(x), promote_to=float64, doc="hyperbolic cosine")
@@ -168,6 +169,7 @@ for _exponent, _function in ((2, square), (-1, reciprocal), (0.5, sqrt)):
 _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
 
+@method
 @replayable
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None) -> ndarray:
     """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on
@@ -207,7 +209,7 @@ def _within(dtype: DType, limit: Any) -> Any:
 
 clip.__pyarray_func__ = _CLIP.function.__pyarray_func__  # type: ignore[attr-defined]
 
-# all ufuncs of this file and clip, written out for type checkers
+# all ufuncs of this file and clip, written out for type checkers; the public `round` is that of numpy/ufuncs.py
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt",
@@ -215,6 +217,6 @@ __all__ = [
     "floor_divide", "fmod", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan",
     "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not",
     "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
-    "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh",
+    "positive", "pow", "real", "reciprocal", "remainder", "sign", "signbit", "sin", "sinh",
     "sqrt", "square", "subtract", "tan", "tanh", "trunc",
 ]  # fmt: skip

@@ -9,12 +9,14 @@ from ...array import ndarray
 from ...dtypes import int64
 from ...jit.replay import replayable
 from ...kernels.index import gather
+from ..core.registry import method
 from ..core.ufunc import as_array_like, store_out
 from .elementwise import clip, remainder
 
 __all__ = ["take", "take_along_axis"]
 
 
+@method
 @replayable
 def take(
     x: Any, indices: Any, /, axis: int | None = None, out: ndarray | None = None, mode: str = "raise"

@@ -21,6 +21,7 @@ from ...array_host import need_data
 from ...dtypes import asdtype, result_type
 from ...jit.replay import replayable
 from ...kernels.index.concatenate import join, joins
+from ..core.registry import method
 from ..core.ufunc import as_array_like
 
 __all__ = [
@@ -295,6 +296,7 @@ def stack(arrays: Any, /, axis: int = 0) -> ndarray:
 # ---- repeating
 
 
+@method
 @replayable
 def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
     """Each element of `x` along `axis` `repeats` times: an int, or one per element. `axis=None` flattens.

@@ -12,6 +12,7 @@ from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import apart
 from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
+from ..core.registry import method
 from ..core.ufunc import PYTHON, as_array_like, compute_out
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
@@ -63,6 +64,7 @@ def cumulative_prod(
     return _cumulative("cumulative_prod", PROD, x, axis, dtype, include_initial, out)
 
 
+@method
 @replayable
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_sum`: without an axis, along the flattened array.
@@ -74,6 +76,7 @@ def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray |
     return _scan("cumsum", SUM, x, axis, dtype, False, out)
 
 
+@method
 @replayable
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_prod`: without an axis, along the flattened array.

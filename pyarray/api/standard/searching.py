@@ -17,6 +17,7 @@ from ...kernels.reduce.arg_extreme import arg_extreme
 from ...kernels.reduce.reduce import COUNT, MAX, MIN, ReduceOp
 from ...kernels.scan import nonzero as scans
 from ...kernels.sort.binary_search import search
+from ..core.registry import method
 from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, compute, device_of
 from .elementwise import not_equal
 from .statistical import as_operand, reduction, whole
@@ -60,6 +61,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression
 
 
+@method
 @replayable
 def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
@@ -74,6 +76,7 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> nda
     return _arg_extreme("argmax", MAX, x, axis, keepdims)
 
 
+@method
 @replayable
 def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first smallest element along `axis`, of the flattened array if None; of the first
@@ -106,6 +109,7 @@ def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bo
     )
 
 
+@method
 def nonzero(x: Any, /) -> tuple[ndarray, ...]:
     """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises
     `ValueError` for a 0-d array.
@@ -117,6 +121,7 @@ def nonzero(x: Any, /) -> tuple[ndarray, ...]:
     return scans.nonzero(asarray(x))
 
 
+@method
 @replayable
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
     """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it

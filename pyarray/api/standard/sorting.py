@@ -14,6 +14,7 @@ from ...dtypes import complex64, complex128, int8, int64
 from ...jit.replay import replayable
 from ...kernels.sort import sort as kernels
 from ...kernels.workspace import scratch
+from ..core.registry import method
 from ..core.ufunc import as_array_like
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
@@ -70,6 +71,7 @@ def sort_complex(a: Any, /) -> ndarray:
     return found.astype(kind, copy=False)
 
 
+@method
 @replayable
 def argsort(
     x: Any,
@@ -170,6 +172,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     return from_lines(out, x._shape, along)
 
 
+@method
 @replayable
 def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     """Positions (int64) that partition `x` as `partition` does.

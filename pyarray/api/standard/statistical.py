@@ -30,6 +30,7 @@ from ...kernels.reduce.reduce import (
     reduce_into,
 )
 from ...memory.buffer import Buffer
+from ..core.registry import method
 from ..core.ufunc import PYTHON, can_hold, compute, compute_out, operand
 from .elementwise import UFUNCS, not_equal
 from .manipulation import broadcast_to
@@ -219,6 +220,7 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
 
 
+@method
 @replayable
 def sum(
     x: Any,
@@ -248,6 +250,7 @@ def sum(
     return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
 
 
+@method
 @replayable
 def prod(
     x: Any,
@@ -276,6 +279,7 @@ def prod(
     return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
 
 
+@method
 @replayable
 def max(
     x: Any,
@@ -301,6 +305,7 @@ def max(
     return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
+@method
 @replayable
 def min(
     x: Any,
@@ -326,6 +331,7 @@ def min(
     return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
+@method
 @replayable
 def mean(
     x: Any,

@@ -8,11 +8,13 @@ from ...array import ndarray
 from ...dtypes import bool_
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import ALL, ANY
+from ..core.registry import method
 from .statistical import as_operand, reduction, whole
 
 __all__ = ["all", "any"]
 
 
+@method
 def any(
     x: Any,
     /,
@@ -35,6 +37,7 @@ def any(
     return _along("any", x, axis, keepdims, out, plain, where)
 
 
+@method
 def all(
     x: Any,
     /,
