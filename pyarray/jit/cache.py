@@ -46,7 +46,7 @@ def key_of(*parts: str) -> str:
 
 
 def directory() -> Path | None:
-    """The cache's directory, made if need be; None when the cache is off or the place can't be trusted.
+    """The cache's directory, made if need be; None when the cache is off or the directory can't be trusted.
 
     A directory that belongs to somebody else, or that others can write to, would let them run code here: it
     is refused with a warning.

@@ -29,14 +29,14 @@ Step = tuple[str, Any]  # "." and an attribute, or "[" and an index
 
 
 class Contents:
-    """What a list, tuple, dict or set holds: `value` is what it held when the function was traced."""
+    """The items of a list, tuple, dict or set: `value` are those when the function was traced."""
 
     def __init__(self, owner: Any):
         self.owner = owner
         self.value = _items(owner)
 
     def read(self) -> tuple[Any, ...]:
-        """What it holds now: `value` itself where nothing has changed."""
+        """The items now: `value` itself where nothing has changed."""
         now, then = _items(self.owner), self.value
         return then if len(now) == len(then) and all(map(operator.is_, now, then)) else now
 
@@ -49,7 +49,7 @@ def captures(function: Any, decorated: tuple[Any, ...]) -> Iterator[Capture | Co
     """What a function reads from globals and closures (also through attributes and constant indices), with
     what lists and dicts there hold, and so for other functions of its package that it calls. `decorated`:
     types of objects around a function."""
-    rest, seen = [function], {function.__code__}
+    rest, visited = [function], {function.__code__}
     guarded: set[Any] = set()
     while rest:
         one = rest.pop()
@@ -65,8 +65,8 @@ def captures(function: Any, decorated: tuple[Any, ...]) -> Iterator[Capture | Co
                 yield capture
                 value: Any = capture.value
                 value = value.__wrapped__ if isinstance(value, decorated) else value
-                if isinstance(value, types.FunctionType) and value.__code__ not in seen:
-                    seen.add(value.__code__)
+                if isinstance(value, types.FunctionType) and value.__code__ not in visited:
+                    visited.add(value.__code__)
                     rest.append(value)
 
 
@@ -122,15 +122,15 @@ def _is_stored(owner: Any, name: str) -> bool:
     return own.get(name) is found
 
 
-def _contents(value: Any, seen: set[int]) -> Iterator[Contents]:
+def _contents(value: Any, visited: set[int]) -> Iterator[Contents]:
     """The guards of a container and of those in it."""
-    if isinstance(value, (list, tuple, dict, set)) and id(value) not in seen:
-        seen.add(id(value))
+    if isinstance(value, (list, tuple, dict, set)) and id(value) not in visited:
+        visited.add(id(value))
         made = Contents(value)
         if not isinstance(value, tuple):
             yield made
         for item in made.value:
-            yield from _contents(item, seen)
+            yield from _contents(item, visited)
 
 
 def _paths(code: types.CodeType) -> Iterator[tuple[str, tuple[Step, ...]]]:
@@ -171,7 +171,7 @@ def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, 
 
 
 def same_constant(now: Any, then: Any) -> bool:
-    """Whether two captured values compile to the same."""
+    """Whether two captured values compile to the same code."""
     if now is then:
         return True
     if isinstance(now, tuple) and isinstance(then, tuple):

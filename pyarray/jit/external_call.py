@@ -13,14 +13,14 @@ from .launch_state import Launch, observe, observed
 
 @dataclass(frozen=True)
 class Code:
-    """In the place of an artifact: `key` says whose code it is."""
+    """Stands for an artifact: `key` names the library."""
 
     key: str
 
 
 @dataclass(frozen=True, eq=False)
 class LibraryVariant:
-    """In the place of a kernel's variant. There is nothing to replay, and nothing that checks bounds."""
+    """Stands for a kernel's variant. It can't be replayed and checks no bounds."""
 
     device: Device
     artifact: Code

@@ -102,8 +102,8 @@ class Kernel(Importable):
         raise TypeError(f"{what}; call {name}(...): each iteration of its parallel loop is a thread")
 
     def __repr__(self) -> str:
-        place = f"{self.source_text.path}:{self.source_text.first_line}"
-        return f"<kernel {self.__name__} ({place}), {len(self._variants)} variants>"
+        where = f"{self.source_text.path}:{self.source_text.first_line}"
+        return f"<kernel {self.__name__} ({where}), {len(self._variants)} variants>"
 
     # ---- binding
 
@@ -155,8 +155,8 @@ class Kernel(Importable):
         return BoundArguments(self.__name__, known[0], *taken, known[1])
 
     def _miss(self, args: tuple[Any, ...]) -> None:
-        """The slow way in: host arrays become arrays, a new combination of types becomes a variant, a
-        captured value may have changed, somebody observes launches."""
+        """A call that the dispatcher has no variant for: new types, a changed captured value, arrays of other
+        libraries, or observed launches."""
         if (shared := foreign_arrays.import_cpu_tensors(self.parameters, args)) is not None:
             return self._dispatch(*shared)
         bound = self.bind(args)
@@ -242,7 +242,7 @@ class Kernel(Importable):
         types, device = bound.types(), bound.device()
         try:
             return lower(self.source_text, types, device.kind, checked, self.wraparound, bound.declared())
-        except CompileError as error:  # the message says where; the way through the compiler says nothing
+        except CompileError as error:  # the message says where; the compiler's own frames don't help
             raise error.with_traceback(None) from None
         except RecursionError:
             what = f"kernel {self.__name__!r} has an expression that is nested too deeply"

@@ -121,7 +121,7 @@ def make_launcher(
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
-    `watched` arguments the owners are told before that they are written; of `maybe_watched` ones, where
+    `watched` arguments the owners' `before_write` is called; of `maybe_watched` ones, where
     they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`."""
     p = unused_prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
@@ -255,7 +255,7 @@ def make_dispatcher(
 
 class _LeafReader:
     """How a dispatcher reads arguments of a pytree: `tests` that they have it, `loads` of leaves into variables
-    of their own, `names` of all leaves' variables. What the tests read on the way is kept."""
+    of their own, `names` of all leaves' variables. Each field is read once."""
 
     def __init__(self, pytree: Pytree, p: str, scope: dict[str, Any]):
         self.tests: list[str] = []

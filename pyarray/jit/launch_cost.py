@@ -131,9 +131,9 @@ def cost_of(kernel: str, count: Any, args: Mapping[str, Any], directions: Mappin
 
 
 def _by_directions(arrays: Mapping[str, Layout], directions: Mapping[str, str]) -> OperationCounts:
-    ways = {name: directions.get(name, "IN") for name in arrays}
-    loads = {name: a.size for name, a in arrays.items() if ways[name] in ("IN", "INOUT")}
-    stores = {name: a.size for name, a in arrays.items() if ways[name] in ("OUT", "INOUT")}
+    used = {name: directions.get(name, "IN") for name in arrays}
+    loads = {name: a.size for name, a in arrays.items() if used[name] in ("IN", "INOUT")}
+    stores = {name: a.size for name, a in arrays.items() if used[name] in ("OUT", "INOUT")}
     assumed = ("its operations are not counted: it isn't in the kernel language",)
     return OperationCounts(0, loads, stores, 0, assumed)
 

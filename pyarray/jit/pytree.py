@@ -1,8 +1,8 @@
-"""The pytree of a kernel's arguments: which of them are structures, of what classes, and what their leaves are.
+"""Pytrees of kernel arguments: which are structures, of what classes, and their leaves.
 
-Tuples, dataclasses and objects are taken apart at each launch; what the device gets are their leaves, called
-by their paths: `p.inner.v`, `t[0]`. A pytree is found once, from live arguments; a dispatcher then reads the
-leaves of the arguments of each launch by straight-line code. Nothing of a structure's contents is kept.
+Tuples, dataclasses and objects are flattened at each launch; the device gets their leaves, named by path:
+`p.inner.v`, `t[0]`. A pytree is made once, from live arguments; a dispatcher then reads the leaves of each launch
+by straight-line code. No value in a structure is kept.
 """
 
 from __future__ import annotations

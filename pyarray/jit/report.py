@@ -22,8 +22,8 @@ def caller() -> tuple[str, int] | None:
     which the call of an operator goes."""
     frame = sys._getframe(1)
     while frame is not None:
-        torchs = str(frame.f_globals.get("__name__")).startswith("torch.")
-        if not torchs and not is_internal(frame.f_code.co_filename):
+        of_torch = str(frame.f_globals.get("__name__")).startswith("torch.")
+        if not of_torch and not is_internal(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -81,8 +81,8 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     elif failure.kind == INDEX:
         what = "BufferView" if site.ndim == 1 else "ndarray"
         extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"
-        seen = f"(offset={failure.offset}, size={failure.size}{extent})"
-        head = f"{what} out of range: {where}{comma} axis {site.axis}: got index {index} {seen}"
+        view = f"(offset={failure.offset}, size={failure.size}{extent})"
+        head = f"{what} out of range: {where}{comma} axis {site.axis}: got index {index} {view}"
     elif failure.kind == STEP0:
         head = f"slice step 0: {where}{comma} axis {site.axis}"
     elif failure.kind == SHAPE:

@@ -22,13 +22,13 @@ def type_to_json(kind: ArrayType | ScalarType) -> dict[str, Any]:
     return {"kind": "array", "dtype": kind.dtype.name, "ndim": kind.ndim, "layout": layout, "pins": specs}
 
 
-def type_from_json(facts: Mapping[str, Any]) -> ArrayType | ScalarType:
-    """The type of which `type_to_json` gave the facts."""
-    dtype = BY_NAME[facts["dtype"]]
-    if facts["kind"] == "number":
-        return ScalarType(dtype, facts["weak"])
-    specs = tuple(Specialization(**x) for x in facts["pins"])
-    return ArrayType(dtype, facts["ndim"], facts["layout"] == "strided", specs)
+def type_from_json(row: Mapping[str, Any]) -> ArrayType | ScalarType:
+    """The type of which `type_to_json` gave the row."""
+    dtype = BY_NAME[row["dtype"]]
+    if row["kind"] == "number":
+        return ScalarType(dtype, row["weak"])
+    specs = tuple(Specialization(**x) for x in row["pins"])
+    return ArrayType(dtype, row["ndim"], row["layout"] == "strided", specs)
 
 
 def site_to_json(site: Site) -> dict[str, Any]:
@@ -36,15 +36,15 @@ def site_to_json(site: Site) -> dict[str, Any]:
     return asdict(site)
 
 
-def site_from_json(facts: Mapping[str, Any]) -> Site:
-    """The site of which `site_to_json` gave the facts, which may have been through JSON."""
-    rest = {name: _tuples(value) for name, value in facts.items() if name != "loc"}
-    return Site(loc=Loc(**facts["loc"]), **rest)
+def site_from_json(row: Mapping[str, Any]) -> Site:
+    """The site of which `site_to_json` gave the row, which may have been through JSON."""
+    rest = {name: _tuples(value) for name, value in row.items() if name != "loc"}
+    return Site(loc=Loc(**row["loc"]), **rest)
 
 
-def extents_from_json(facts: Mapping[str, Any]) -> LoopExtents:
-    """The extents of which `asdict` gave the facts, which may have been through JSON."""
-    return LoopExtents(Loc(**facts["loc"]), facts["loop"], _tuples(facts["sizes"]))
+def extents_from_json(row: Mapping[str, Any]) -> LoopExtents:
+    """The extents of which `asdict` gave the row, which may have been through JSON."""
+    return LoopExtents(Loc(**row["loc"]), row["loop"], _tuples(row["sizes"]))
 
 
 def _tuples(value: Any) -> Any:

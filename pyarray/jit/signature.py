@@ -1,4 +1,4 @@
-"""Parameters of a kernel: what their annotations say, and the types that live arguments give them."""
+"""Signatures of kernels: parameters with their annotations, and the types that arguments give them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def signature_of(program: Program, types: Mapping[str, Any]) -> Signature:
 def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:
     """Parameters of a kernel function. Raises `TypeError` for an annotation that means nothing here."""
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in source.signature.parameters.values()):
-        _ = source.node  # refuses them, with the place
+        _ = source.node  # refuses them, with file and line
     return tuple(
         Parameter(name, _annotation(source, name), p.default, p.kind is inspect.Parameter.KEYWORD_ONLY)
         for name, p in source.signature.parameters.items()
@@ -135,7 +135,7 @@ def _is_python_number(kind: Any) -> bool:
 
 
 def field_annotation(given: Any) -> Any:
-    """What the annotation of a field says to a kernel; None for one that was written for others."""
+    """What the annotation of a field says to a kernel; None for one that means nothing here."""
     try:
         return None if isinstance(given, str) else _resolve(given)
     except TypeError:

@@ -1,8 +1,8 @@
 """The variants of one kernel: found by key, bounded in number.
 
 The dispatcher reads `table` and nothing else, so that a hit costs one look-up and keeps no record. When
-`table` is full it becomes the older generation, and what was in the older one is dropped: a variant that is
-still used comes back at its next launch, by the slow way, once.
+`table` is full it becomes the older generation, and the older one is dropped. A variant of the older generation
+comes back at its next launch, by one miss of the dispatcher.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ MOST = 256  # of a generation. One costs some 20 kB: text, tree of sites, launch
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A kernel compiled for one set of types: the program it was made from, its artifact, its launcher; its
-    own compiler flags, and whether it checks bounds. `key` names what it was compiled for, axis by axis;
-    `pytree` and `types` are the pytree of its arguments and the types of their leaves. A kernel that is written
-    by hand has none of the three."""
+    own compiler flags, and whether it checks bounds. `key` names what it was compiled for, axis by axis; `pytree` and
+    `types` are those of its arguments and their leaves. A `TextKernel` has none of the three."""
 
     program: Program
     artifact: Artifact
@@ -32,7 +31,7 @@ class Variant:
     flags: tuple[str, ...]
     checked: bool
     key: Any = None  # explain.CacheKey
-    pytree: Any = None  # pytrees.Pytree
+    pytree: Any = None  # pytree.Pytree
     types: tuple[Any, ...] = ()
 
     @property
