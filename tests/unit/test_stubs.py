@@ -42,6 +42,7 @@ def test_py_typed_is_shipped():
 
 def test_names_are_written_out_for_type_checkers():
     rows = {name for name in elementwise.UFUNCS if name in vars(elementwise)}
+    rows.remove("round")  # the public one has decimals
     assert rows | {"clip"} == set(elementwise.__all__)
 
 
