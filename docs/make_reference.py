@@ -15,6 +15,7 @@ import math
 import pkgutil
 import re
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -427,7 +428,19 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def pages() -> dict[Path, str]:
     """Path → text of every page, as it should be now."""
-    return {FOLDER / name: f"{NOTE}\n\n{page()}\n" for name, page in PAGES.items()}
+    return {FOLDER / name: f"{NOTE}\n\n{_wrapped(page())}\n" for name, page in PAGES.items()}
+
+
+def _wrapped(page: str) -> str:
+    """With paragraphs in lines of at most 120 columns; tables have a row to a line."""
+    lines = (line if line.startswith(("|", "#")) else _filled(line) for line in page.split("\n"))
+    return "\n".join(lines)
+
+
+def _filled(line: str) -> str:
+    return (
+        textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False) if len(line) > 120 else line
+    )
 
 
 def stale() -> list[Path]:

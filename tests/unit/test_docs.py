@@ -2,7 +2,8 @@
 
 A block marked `python` runs after those before it, as part of one program of the page's name. What it states:
 `expression  # -> value` is the value's `repr`, or what a `print` prints; `statement  # -> SomeError: text` is
-the exception; `…` at the end stands for any rest. A block marked `text` after it is its whole output, the
+the exception; `…` at the end stands for any rest. A long one is in comments below the statement, lines after
+the first indented by three more. A block marked `text` after it is its whole output, the
 message of its exception last.
 """
 
@@ -10,6 +11,7 @@ import ast
 import contextlib
 import importlib.util
 import io
+import itertools
 import linecache
 import re
 from pathlib import Path
@@ -39,6 +41,17 @@ def blocks_of(text):
             yield code, follows[1] if follows[0] == "text" else None
 
 
+def stated_of(lines):
+    """What is stated of the statement that ends in the first line: behind it, or in comments below it."""
+    if found := STATED.search(lines[0]):
+        return found.group(1).strip()
+    below = list(itertools.takewhile(lambda line: line.startswith("#"), map(str.strip, lines[1:])))
+    if not below or not below[0].startswith("# -> "):
+        return None
+    more = itertools.takewhile(lambda line: line.startswith("#    "), below[1:])
+    return " ".join([below[0].removeprefix("# -> "), *(line.removeprefix("#    ") for line in more)])
+
+
 def shown(error):
     module = type(error).__module__.partition(".")[0]
     return f"{'' if module == 'builtins' else module + '.'}{type(error).__name__}: {error}"
@@ -59,12 +72,11 @@ class Program:
         tree = ast.increment_lineno(ast.parse(code, str(self.path)), first)
         printed = io.StringIO()
         for statement in tree.body:
-            comment = STATED.search(lines[statement.end_lineno - 1 - first])
+            wanted = stated_of(lines[statement.end_lineno - 1 - first :])
             before = printed.tell()
             with contextlib.redirect_stdout(printed):
                 value, error = self.outcome(statement)
-            if comment is not None:
-                wanted = comment.group(1).strip()
+            if wanted is not None:
                 answer = shown(error) if error is not None else repr(value)
                 if error is None and value is None:
                     answer = printed.getvalue()[before:].strip()
@@ -110,6 +122,13 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
+@pytest.mark.parametrize("page", [*ALL_PAGES, ROOT / "bench" / "README.md"], ids=ids)
+def test_lines_have_at_most_120_columns(page):
+    """But for rows of tables, and for what programs print: blocks marked `text`."""
+    text = re.sub(r"(?ms)^```text$.*?^```$", "", page.read_text(encoding="utf-8"))
+    assert not [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")]
+
+
 def test_every_page_is_in_the_navigation_of_the_site():
     """`make docs` checks more, anchors too, and takes mkdocs, which the tests do without."""
     entries = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
@@ -126,7 +145,14 @@ def test_reference_is_current():
 def test_wrong_statements_are_found(tmp_path):
     program = Program(tmp_path / "page.py")
     program.run("x = 1\nx + 1  # -> 2\nprint(x)  # -> 1\nx / 0  # -> ZeroDivisionError: division…\n", None)
-    for wrong in ("x + 1  # -> 3", "print(x)  # -> 2", "x + 1  # -> ValueError…", "x / 0  # -> ValueError…"):
+    program.run("x + 1\n# -> 2\nx / 0\n# -> ZeroDivisionError: division\n#    by…\nx", None)
+    for wrong in (
+        "x + 1  # -> 3",
+        "print(x)  # -> 2",
+        "x + 1  # -> ValueError…",
+        "x / 0  # -> ValueError…",
+        "x\n# -> 2",
+    ):
         with pytest.raises(AssertionError):
             program.run(wrong + "\n", None)
     with pytest.raises(AssertionError):
