@@ -103,8 +103,7 @@ class RuntimeMembers(griffe.Extension):
                 docstring_parser=loader.docstring_parser,
                 docstring_options=loader.docstring_options,
             )
-            for name in dir(module):
-                thing = getattr(module, name)
+            for name, thing in dict(vars(module)).items():
                 if is_documented(thing) and (not name.startswith("_") or name == "__array_namespace_info__"):
                     inspector.current = target
                     inspector.inspect(griffe.ObjectNode(thing, name))
