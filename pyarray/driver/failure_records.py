@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._runtime import ffi
 from ..errors import DeviceError
 from .base import CheckedLauncher, Failure, Launcher, read_failure
-
-if TYPE_CHECKING:
-    from .gpu import GpuDriver
+from .gpu_calls import GpuCalls
 
 
 class FailureRecords:
@@ -19,7 +17,7 @@ class FailureRecords:
     (csrc/device/pa_check.h), both kept for the life of the process. Each launch takes a record for itself:
     two threads may launch the same kernel."""
 
-    def __init__(self, driver: GpuDriver):
+    def __init__(self, driver: GpuCalls):
         self._driver = driver
         self._free: list[tuple[Any, int]] = []
 

@@ -248,14 +248,6 @@ class GpuDriver(GpuCalls):
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         return self._failure_records.checked(self.launcher(function, operands))
 
-    @abstractmethod
-    def is_pinned(self, host: int) -> bool:
-        """True if `host` is pinned, so copies are asynchronous."""
-
-    def pinned(self, nbytes: int) -> int:
-        """Address of host memory that the device sees, too."""
-        return int(self.call("pinned", nbytes, 0))
-
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         kernel = self.symbol(module, name)
         number = self._register(module, None, 0, name)

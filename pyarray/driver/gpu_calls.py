@@ -35,6 +35,14 @@ class GpuCalls(Driver):
     def _error(self, code: int) -> str:
         """Name and description of an error code."""
 
+    @abstractmethod
+    def is_pinned(self, host: int) -> bool:
+        """True if `host` is pinned, so copies are asynchronous."""
+
+    def pinned(self, nbytes: int) -> int:
+        """Address of host memory that the device sees, too."""
+        return int(self.call("pinned", nbytes, 0))
+
     def call(self, name: str, *args: Any) -> Any:
         """A call of `CALLS`, in the context of this device: its value, or the tuple of its values."""
         code, value = self.try_call(name, *args)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 from ..locks import new_lock
 from .base import get_device
+from .gpu_calls import GpuCalls
 
 if TYPE_CHECKING:
     from .cpu import CpuDriver
-    from .gpu import GpuDriver
 
 PIECE = 4 << 20
 DIRECT = 16 << 20  # bytes up to which the vendor's own copy is as fast
@@ -22,7 +22,7 @@ DIRECT = 16 << 20  # bytes up to which the vendor's own copy is as fast
 class Staging:
     """Two pinned pieces of a device, made at the first large copy; one copy at a time uses them."""
 
-    def __init__(self, driver: GpuDriver):
+    def __init__(self, driver: GpuCalls):
         self._driver = driver
         self._pieces: list[tuple[int, int]] = []  # address, and event of the last use
         self.lock = new_lock()
