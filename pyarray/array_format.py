@@ -1,5 +1,5 @@
-"""How an array looks: NumPy's text with the device and, for a view, its place. Only the printed corners
-leave the device."""
+"""`str` and `repr` of arrays: NumPy's text with the device and, for a view, its offset. Only the printed
+corners are copied to the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Array memory as the host sees it. On the CPU that is the memory itself, elsewhere a copy of it."""
+"""Reads array elements on the host: in place on the CPU, by a copy from any other device."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Keywords that a function doesn't have: the error names the nearest one that it has, and what NumPy's others
-become here.
+"""Errors for unknown keywords: they name the nearest known one, or what to write for NumPy's.
 
 Python refuses an unknown keyword before the function runs, in its own words; so what is public is called by
 way of `checked`, or takes `**unknown` itself (`api/core/fast_path.py`), and `refuse` is asked only when something is

@@ -1,4 +1,4 @@
-"""Locks of which a child of a fork gets none that nobody gives back."""
+"""Locks that are free in the child of a fork."""
 
 from __future__ import annotations
 

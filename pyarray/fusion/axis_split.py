@@ -1,4 +1,4 @@
-"""Axes as digits: how a reshape inside an expression becomes strides, so that no loop divides.
+"""Axis splits: a reshape inside a fused expression becomes strides of split axes, so that no loop divides.
 
 An axis of size 12 that a reshape made from sizes (3, 4) is two digits, of 3 and of 4; each has a stride, and
 the axis is walked as two loops. Where two operands cut one axis differently, the cuts of both are made. That

@@ -1,5 +1,5 @@
-"""Where a kernel of a traced function walks: the operands as digits of the output's axes, merged as far as
-all of them allow; what is launched then."""
+"""Launches of fused kernels: operands are split along the output's axes, which are then merged as far as all
+of them allow."""
 
 from __future__ import annotations
 

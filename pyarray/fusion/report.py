@@ -1,4 +1,4 @@
-"""What a fused function becomes, in words: a line for each kernel."""
+"""Text of `explain` of a fused function: a line for each kernel."""
 
 from __future__ import annotations
 

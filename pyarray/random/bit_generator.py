@@ -1,4 +1,4 @@
-"""The state of a generator, which is a few numbers: what they make is a function of them and of the place."""
+"""The counter-based bit generator Philox 4x32-10: key, stream, and a counter of used blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What distributions are given: parameters, sizes, places for the result."""
+"""Checks and converts parameters, sizes and outputs of distributions."""
 
 from __future__ import annotations
 

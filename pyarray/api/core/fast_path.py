@@ -1,4 +1,4 @@
-"""The short ways of elementwise functions: what a launch needs is remembered, and a call is a few look-ups.
+"""Fast paths of ufuncs: generated functions, remembered by type or by layout, that allocate and launch.
 
 Two tables, both keyed by values that say all there is to know, so that nothing in them can be stale. By
 *types*: contiguous operands of one shape, whatever the shape. By *layouts* (types, shapes and strides):

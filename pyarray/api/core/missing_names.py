@@ -1,4 +1,4 @@
-"""Names that users of NumPy look for and that aren't here: the error says what to write."""
+"""Errors for names of NumPy and torch that pyarray lacks; they say what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What well-kept libraries compute: decompositions and Fourier transforms.
+"""Dispatches to NumPy on CPUs and to the vendor's library on GPUs: decompositions and Fourier transforms.
 
 On the CPU they are NumPy's (LAPACK, pocketfft), on the arrays' own memory. On a GPU they are the vendor's
 (`vendor`), on the array's stream; nothing goes through the host.

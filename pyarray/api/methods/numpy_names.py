@@ -1,4 +1,4 @@
-"""What NumPy calls its functions: `np.add(a, 1)` and `np.concatenate([a, b])` on arrays of ours come here."""
+"""Fills the table by which `np.add(a, 1)` and `np.concatenate([a, b])` dispatch to functions of pyarray."""
 
 from __future__ import annotations
 
