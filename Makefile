@@ -27,7 +27,7 @@ test-long:
 
 # With the lowest versions of Python (PYTHON=python3.11) and of the dependencies that pyproject.toml allows, on the CPU.
 OLDEST = $(VENV)/oldest/bin/python
-OLDEST_TESTS ?= tests/unit tests/api
+OLDEST_TESTS ?= tests/unit tests/api --ignore tests/unit/test_installation.py --deselect tests/unit/test_stubs.py::test_a_typed_script
 test-oldest: $(INSTALLED) $(VENV)/oldest/installed
 	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(OLDEST) -m pytest --numprocesses auto --dist worksteal -q $(OLDEST_TESTS) $(ARGS)
 
