@@ -75,7 +75,7 @@ class Fused(Generic[R]):
         """The function's results."""
         if self._captures:
             for c in self._captures:
-                if c.read() is not c.value:
+                if c.current_value() is not c.value:
                     self._forget()
                     break
         if not options:
@@ -164,7 +164,7 @@ class Fused(Generic[R]):
     def _forget(self) -> None:
         """Drop what was traced with captured values that have changed since."""
         with self._lock:
-            if not all(same_constant(c.read(), c.value) for c in self._captures or ()):
+            if not all(same_constant(c.current_value(), c.value) for c in self._captures or ()):
                 self._plans.clear()
                 self._layouts.clear()
                 self._quick.clear()

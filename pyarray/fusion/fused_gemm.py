@@ -85,7 +85,7 @@ _captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MOS
 def _captured(activation: Func) -> tuple[Any, ...]:
     """What the activation reads from globals and closures, as it is now."""
     known = _captures.get(activation)
-    if known is None or any(c.read() is not c.value for c in known):
+    if known is None or any(c.current_value() is not c.value for c in known):
         known = _captures.add(activation, tuple(captures(activation.__wrapped__, (Func,))))
     return tuple([static_key(c.value) for c in known])
 

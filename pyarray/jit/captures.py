@@ -35,7 +35,7 @@ class Contents:
         self.owner = owner
         self.value = _items(owner)
 
-    def read(self) -> tuple[Any, ...]:
+    def current_value(self) -> tuple[Any, ...]:
         """The items now: `value` itself where nothing has changed."""
         now, then = _items(self.owner), self.value
         return then if len(now) == len(then) and all(map(operator.is_, now, then)) else now
@@ -89,7 +89,7 @@ def _is_constant(capture: Capture | Contents, function: Any) -> bool:
 
 def _path_values(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Capture | Contents]:
     """The values of one expression `name.attribute[index]...`, up to where following it would run code."""
-    value: Any = Capture(owner, name, None).read()
+    value: Any = Capture(owner, name, None).current_value()
     yield Capture(owner, name, value)
     for kind, part in steps:
         if kind == "[" and type(value) in (list, tuple, dict):  # another class may do anything in its `[]`
@@ -165,7 +165,7 @@ def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, 
             if isinstance(x, tuple):
                 rest += x
             elif isinstance(x, ndarray):
-                name = repr(c.shown(module)) if isinstance(c, Capture) and x is c.value else None
+                name = repr(c.name_in(module)) if isinstance(c, Capture) and x is c.value else None
                 found[x._buffer] = name or "a captured array"
     return found
 

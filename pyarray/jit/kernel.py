@@ -252,7 +252,7 @@ class Kernel(Importable):
 
     def _refresh(self) -> None:
         """Drop what was compiled with captured values that have changed since."""
-        now = [(c, c.read()) for c in self._captures]
+        now = [(c, c.current_value()) for c in self._captures]
         if all(value is c.value for c, value in now):
             return
         changed = [(c, value) for c, value in now if static_key(value) != static_key(c.value)]
@@ -260,7 +260,7 @@ class Kernel(Importable):
             capture, value = changed[0]
             was, is_now = shown(capture.value), "nothing" if value is Capture else shown(value)
             raise RuntimeError(
-                f"kernel {self.__name__!r} was compiled with {capture.shown(self.__module__)} = {was}, "
+                f"kernel {self.__name__!r} was compiled with {capture.name_in(self.__module__)} = {was}, "
                 f"which is now {is_now}; pass it as a parameter, or use on_global_change='recompile'"
             )
         if changed:
@@ -268,7 +268,7 @@ class Kernel(Importable):
         self._captures = () if changed else tuple(Capture(c.owner, c.name, value) for c, value in now)
         self._make_dispatcher()
         for capture, value in changed:
-            name = capture.shown(self.__module__)
+            name = capture.name_in(self.__module__)
             self._changes[name] += 1
             if self._changes[name] == WARNED_AT and isinstance(value, (int, float, complex, np.generic)):
                 warn_of_changes(self, name, capture.name, WARNED_AT)
@@ -281,7 +281,7 @@ class Kernel(Importable):
     def _would_hit(self, args: tuple[Any, ...]) -> bool:
         """Whether a launch finds its variant."""
         with self._lock:
-            same = all(static_key(c.read()) == static_key(c.value) for c in self._captures)
+            same = all(static_key(c.current_value()) == static_key(c.value) for c in self._captures)
             bound = self.bind(args)
             return same and self._variants.has(bound.key(self._checked(), *bound.values))
 

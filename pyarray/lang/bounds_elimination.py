@@ -41,8 +41,8 @@ class Affine:
         terms = dict(self.terms)
         for size, times in other.terms:
             terms[size] = terms.get(size, 0) + factor * times
-        kept = sorted(((size, n) for size, n in terms.items() if n), key=repr)
-        return Affine(self.number + factor * other.number, tuple(kept))
+        nonzero = sorted(((size, n) for size, n in terms.items() if n), key=repr)
+        return Affine(self.number + factor * other.number, tuple(nonzero))
 
     def natural(self) -> bool:
         """Whether it is never negative."""

@@ -162,13 +162,13 @@ class _Analysis:
 
     def call(self, node: Invoke, state: State) -> None:
         callee = self.callees[node.function]
-        given = dict(zip(callee.params, node.args, strict=True))
+        args = dict(zip(callee.params, node.args, strict=True))
         for name in callee.read_early:
-            if isinstance(given[name].type, ArrayType):
-                self.read(given[name], [None] * given[name].type.ndim, state)
+            if isinstance(args[name].type, ArrayType):
+                self.read(args[name], [None] * args[name].type.ndim, state)
         for name, index in callee.written:
-            base = self.base_index(given[name])
-            here = [self.index(given[i]) if isinstance(i, str) and i != ALL else i for i in index]
+            base = self.base_index(args[name])
+            here = [self.index(args[i]) if isinstance(i, str) and i != ALL else i for i in index]
             found = None if base is None else _compose(base, here)
             if found is not None:
                 state.add(found)

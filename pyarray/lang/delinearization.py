@@ -170,8 +170,8 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
         return None
     terms = dict[Any, tuple[int, int, int | None]]()
     for node, (low, high) in found.terms.items():
-        held = (k for k, c in enumerate(chains) if low in c and (high is None or high in c))
-        if (k := next(held, None)) is not None:
+        matching = (k for k, c in enumerate(chains) if low in c and (high is None or high in c))
+        if (k := next(matching, None)) is not None:
             terms[node] = k, chains[k].index(low), None if high is None else chains[k].index(high)
     stop = found.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
     is_multiple = stop is not None and all(_covers(stop, c) for c in chains)
@@ -184,12 +184,12 @@ def _chains(terms: Iterable[_Term]) -> list[tuple[Product, ...]]:
     for term in terms:
         cuts = [p for p in term if p is not None]
         for k, known in enumerate(found):
-            if (made := chain([*known, *cuts])) is not None:
-                found[k] = made
+            if (merged := chain([*known, *cuts])) is not None:
+                found[k] = merged
                 break
         else:
-            made = chain(cuts)
-            found += [made] if made is not None and len(made) > 1 else []
+            merged = chain(cuts)
+            found += [merged] if merged is not None and len(merged) > 1 else []
     return found
 
 

@@ -54,10 +54,10 @@ Accesses = dict[str, list[Access]]  # parameter → what is done with it, in ord
 
 
 def directions(
-    tree: Tree, declared: Mapping[str, str] | None = None, known: Mapping[str, Accesses] | None = None
+    tree: Tree, declared: Mapping[str, str] | None = None, by_function: Mapping[str, Accesses] | None = None
 ) -> dict[str, str]:
     """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order; what was declared stands. OUT
-    only where every element is proven written, and none is read before. `known` are its accesses, here and
+    only where every element is proven written, and none is read before. `by_function` are its accesses, here and
     below, if they were asked for before."""
     results = result_bases(tree)
     writes: dict[str, DefiniteWrites] = {}
@@ -65,7 +65,7 @@ def directions(
         bases = view_bases(function, results)
         owners = functools.partial(bases_of, bases=bases, results=results)
         writes[function.symbol] = definite_writes(function, writes, owners)
-    definite, accesses = writes[tree.kernel.symbol], (known or accesses_of(tree))[tree.kernel.symbol]
+    definite, accesses = writes[tree.kernel.symbol], (by_function or accesses_of(tree))[tree.kernel.symbol]
     result = {}
     for name, kind in tree.kernel.params:
         if not isinstance(kind, ArrayType):
@@ -77,10 +77,10 @@ def directions(
     return result | dict(declared or {})
 
 
-def write_only(tree: Tree, known: Mapping[str, Accesses] | None = None) -> frozenset[str]:
+def write_only(tree: Tree, by_function: Mapping[str, Accesses] | None = None) -> frozenset[str]:
     """Kernel parameters that are written and never read: where they share no memory with others, a second run
     changes nothing in them."""
-    accesses = (known or accesses_of(tree))[tree.kernel.symbol]
+    accesses = (by_function or accesses_of(tree))[tree.kernel.symbol]
     return frozenset(name for name, found in accesses.items() if {access.mode for access in found} == {"w"})
 
 
@@ -92,10 +92,10 @@ def written(tree: Tree) -> frozenset[str]:
 
 def accesses_of(tree: Tree) -> dict[str, Accesses]:
     """Function → accesses to its parameters, those by functions that it calls among them."""
-    results, known = result_bases(tree), dict[str, Accesses]()
+    results, by_function = result_bases(tree), dict[str, Accesses]()
     for function in (*tree.functions, tree.kernel):  # callees first
-        known[function.symbol] = _accesses(function, tree, known, results)
-    return known
+        by_function[function.symbol] = _accesses(function, tree, by_function, results)
+    return by_function
 
 
 def result_bases(tree: Tree) -> dict[str, frozenset[int]]:
@@ -152,7 +152,7 @@ def view_bases(function: Function, results: dict[str, frozenset[int]]) -> Bases:
 
 
 def _accesses(
-    function: Function, tree: Tree, known: dict[str, Accesses], results: dict[str, frozenset[int]]
+    function: Function, tree: Tree, by_function: dict[str, Accesses], results: dict[str, frozenset[int]]
 ) -> Accesses:
     bases = view_bases(function, results)
     params = {f.symbol: [name for name, _ in f.params] for f in tree.functions}
@@ -170,7 +170,7 @@ def _accesses(
         if isinstance(node, Invoke):
             for name, argument in zip(params[node.function], node.args, strict=True):
                 if isinstance(argument.type, ArrayType):
-                    note(argument, known[node.function].get(name, ()))
+                    note(argument, by_function[node.function].get(name, ()))
         elif isinstance(node, (Load, Store, Atomic)):
             modes = "w" if isinstance(node, Store) else "r" if isinstance(node, Load) else "rw"
             note(node.array, [Access(mode, node.loc, function.symbol) for mode in modes])
@@ -182,16 +182,16 @@ def _accesses(
 
 def check_declared(
     tree: Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource],
-    known: Mapping[str, Accesses] | None = None,
+    by_function: Mapping[str, Accesses] | None = None,
 ) -> None:  # fmt: skip
     """Raises `CompileError` where a function does with an array what its signature excludes. `declared` is
     the kernel's, by path; that of other functions is found in their annotations."""
-    known = known or accesses_of(tree)
+    by_function = by_function or accesses_of(tree)
     for function in (*tree.functions, tree.kernel):
         source = sources[function.symbol]
         wanted = declared if function is tree.kernel else _declared(source)
         for name, direction in wanted.items():
-            accesses = known[function.symbol].get(name, [])
+            accesses = by_function[function.symbol].get(name, [])
             what = f"{name!r} of {function.name}() is declared {DIRECTIONS[direction]}"
             written = next((a for a in accesses if a.mode == "w"), None)
             if direction == "IN" and written is not None:

@@ -139,8 +139,8 @@ def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None
     hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
     head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
-    own = assigned(*function.body)
-    variables = [(n, t) for n, t in function.variables if n in own]
+    local_names = assigned(*function.body)
+    variables = [(n, t) for n, t in function.variables if n in local_names]
     body = frames(code, function.body, "up") + declarations(variables, "    ") + code.block(function.body, 1)
     return f"{head}({', '.join(params) or 'void'})\n{{\n{body}}}\n"
 
@@ -175,12 +175,12 @@ def _entry(
         text += _FIRST + frames(code, outside, "0")
     text += declarations(outer, "    ")
     changed: set[str] = set()
-    known = {name for name, _ in (*kernel.params, *outer)}
+    visible = {name for name, _ in (*kernel.params, *outer)}
     for statement in kernel.body:
         if isinstance(statement, For) and is_parallel(statement):
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
-            cost_text = cost(statement, functions, _trip_counts(code, known))
+            cost_text = cost(statement, functions, _trip_counts(code, visible))
             text += _start(code, kernel, statement, symbol, copied, cost_text)
             continue
         text += code.statement(statement, 1)
@@ -188,13 +188,13 @@ def _entry(
     return code.dialect.entry.format(symbol=symbol, body=text)
 
 
-def _trip_counts(code: Emitter, known: set[str]) -> Callable[[For], str | None]:
+def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[For], str | None]:
     """Iterations of an inner loop as C text, where the entry knows its bounds."""
 
     def trips(loop: For) -> str | None:
         nodes = [n for r in loop.ranges for n in walk(r)]
         names = {n.name for n in nodes if isinstance(n, Local)}
-        if not names <= known or not all(isinstance(n, _PLAIN) for n in nodes):
+        if not names <= visible or not all(isinstance(n, _PLAIN) for n in nodes):
             return None
         return " * ".join(f"(double){trip_count(code, r)}" for r in loop.ranges)
 

@@ -145,18 +145,18 @@ class _SplitLoop:
         for c in self.chains:
             for k, size in enumerate(c.sizes, 1):
                 parts = [names[s] for s in size.symbols]
-                made = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
-                text += f"{pad}const int64_t {c.n(k)} = {made};\n"
+                size_text = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
+                text += f"{pad}const int64_t {c.n(k)} = {size_text};\n"
             if len(c.sizes) > 1:
                 text += f"{pad}(void){self.product([c.n(k) for k in c.numbers])};\n"
         return text
 
     def product(self, parts: list[str]) -> str:
         """Which clears `ok` where 64 bits don't hold it."""
-        made = parts[0]
+        size_text = parts[0]
         for part in parts[1:]:
-            made = f"pa_bound_mul({made}, {part}, &{self.ok})"
-        return made
+            size_text = f"pa_bound_mul({size_text}, {part}, &{self.ok})"
+        return size_text
 
     def terms(self) -> dict[Any, str]:
         """What stands for each division."""
@@ -169,15 +169,15 @@ class _ThreadDigits(_SplitLoop):
 
     def text(self) -> tuple[str, str, dict[Any, str]]:
         """What stands before the loop, behind the variable in each iteration, and for its divisions."""
-        code, own, name = self.code, f"own{self.tag}", self.name
+        code, in_range, name = self.code, f"own{self.tag}", self.name
         head = f"    {self.comment()}\n{self.head([], '    ')}"
-        lines = f"const bool {own} = {self.ok} && {name} >= 0;"
+        lines = f"const bool {in_range} = {self.ok} && {name} >= 0;"
         for c in self.chains:
             for k in c.numbers:
                 rest, q, r, n = c.q(k - 1) if k > 1 else name, c.q(k), c.r(k), c.n(k)
-                lines += f" const int64_t {q} = {own} ? pa_shape_over({rest}, {n}) : 0, "
+                lines += f" const int64_t {q} = {in_range} ? pa_shape_over({rest}, {n}) : 0, "
                 lines += f"{r} = {rest} - {q} * {n}; (void){r};"
-        terms = {e: f"({own} ? {digit} : {code.expr(e)})" for e, digit in self.terms().items()}
+        terms = {e: f"({in_range} ? {digit} : {code.expr(e)})" for e, digit in self.terms().items()}
         return head, lines, terms
 
 

@@ -163,9 +163,9 @@ class ExprEmitter:
             members = " ".join(f"{ctype(item)} m{k};" for k, item in enumerate(kind.items))
             self.structs.setdefault(ctype(kind), f"typedef struct {{ {members} }} {ctype(kind)};\n")
 
-    def helper(self, made: tuple[str, str]) -> str:
-        self.helpers.setdefault(*made)
-        return made[0]
+    def helper(self, function: tuple[str, str]) -> str:
+        self.helpers.setdefault(*function)
+        return function[0]
 
     @staticmethod
     def function_name(symbol: str) -> str:
@@ -255,8 +255,8 @@ class ExprEmitter:
         if text.isidentifier():
             return f"{product}({text}, {text})"
         head = f"{self.dialect.function} {dtype.ctype} square_{dtype.suffix}({dtype.ctype} x)"
-        made = (f"square_{dtype.suffix}", f"{head}\n{{\n    return {product}(x, x);\n}}\n")
-        return f"{self.helper(made)}({text})"
+        function = (f"square_{dtype.suffix}", f"{head}\n{{\n    return {product}(x, x);\n}}\n")
+        return f"{self.helper(function)}({text})"
 
     def emit_Size(self, e: Size) -> str:
         return f"{self.expr(e.array)}.n{e.axis}"
@@ -268,9 +268,11 @@ class ExprEmitter:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
         if self.registers and isinstance(node, Load) and isinstance(node.array, Local):
-            held = self.registers.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
-            if held is not None:
-                return held
+            register = self.registers.get(
+                (node.array.name, tuple(getattr(i, "name", "") for i in node.index))
+            )
+            if register is not None:
+                return register
         self.declare(kind)
         if node.site is not None:
             name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
@@ -330,18 +332,18 @@ class ExprEmitter:
         self.declare(e.array.type)
         self.declare(e.type)
         checked, missing = e.site is not None, e.missing
-        made = reshaper(e.array.type, e.type, missing, self.dialect.function, self.debug, checked)
+        function = reshaper(e.array.type, e.type, missing, self.dialect.function, self.debug, checked)
         sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != missing]
-        return f"{self.helper(made)}({', '.join([*self.check_args(e.site), self.expr(e.array), *sizes])})"
+        return f"{self.helper(function)}({', '.join([*self.check_args(e.site), self.expr(e.array), *sizes])})"
 
     def emit_Slice(self, e: Slice) -> str:
         self.declare(e.type)
         self.declare(e.array.type)
         checked = e.site is not None
-        made = views.slicer(
+        function = views.slicer(
             e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.transposed
         )
-        name = self.helper(made)
+        name = self.helper(function)
         args = [*self.check_args(e.site), self.expr(e.array)]
         for p in e.parts:
             args += [

@@ -58,8 +58,8 @@ def bound_fields(loop: For) -> list[tuple[str, Range | Any]]:
     if len(loop.ranges) > 1:
         return [(f"size{loop.loop}_{axis}", range_) for axis, range_ in enumerate(loop.ranges)]
     range_ = loop.ranges[0]  # pyright: ignore[reportGeneralTypeIssues]
-    known = (("from", range_.start), ("step", range_.step))
-    return [(f"{name}{loop.loop}", x) for name, x in known if x is not None and not isinstance(x, Const)]
+    fields = (("from", range_.start), ("step", range_.step))
+    return [(f"{name}{loop.loop}", x) for name, x in fields if x is not None and not isinstance(x, Const)]
 
 
 def bound_text(code: Emitter, loop: For, field: str, x: Range | Any) -> str:
@@ -86,8 +86,8 @@ def collapsed_trip_count(code: Emitter, kernel: Function, loop: For, sizes: list
     """Number of iterations of several ranges: none where one of them is empty, or where there would be more
     than 64 bits hold. A launch tests that if the sizes follow from arguments."""
     tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(kernel))
-    made = views.size_product(len(sizes), code.dialect.function, tested, loop.site is not None)
-    return f"{code.helper(made)}({', '.join([*code.check_args(loop.site), *sizes])})"
+    function = views.size_product(len(sizes), code.dialect.function, tested, loop.site is not None)
+    return f"{code.helper(function)}({', '.join([*code.check_args(loop.site), *sizes])})"
 
 
 def _is_natural(expr: Any) -> bool:
@@ -134,8 +134,8 @@ def parallel_loop(
     code.hoisted = frozenset()
     if hoisted_checks is not None:
         inside = assigned(*loop.body)
-        known = {n: t for n, t in (*kernel.params, *outer) if n not in inside}
-        code.hoisted, lines = hoisted_checks.loop(loop, known)
+        fields = {n: t for n, t in (*kernel.params, *outer) if n not in inside}
+        code.hoisted, lines = hoisted_checks.loop(loop, fields)
     code.sites = sites_of(loop.body)
     versions = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
     text = _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_body{loop.loop}", versions, outer)
@@ -160,8 +160,8 @@ def parallel_loop(
         code.privatized = frozenset(n for n, _ in sums)
         text += _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_sums{loop.loop}", versions, outer)
         code.privatized = frozenset()
-        own = _choose_version(f"{symbol}_sums{loop.loop}(&local, begin, end", unit, bool(lines))
-        calls = privatized_block(sums, symbol, len(used_arrays(kernel, loop)) == 1, own) + calls
+        sums_call = _choose_version(f"{symbol}_sums{loop.loop}(&local, begin, end", unit, bool(lines))
+        calls = privatized_block(sums, symbol, len(used_arrays(kernel, loop)) == 1, sums_call) + calls
     calls = "".join(f"    {line}\n" for line in lines) + calls
     return text + code.dialect.loop.format(symbol=symbol, number=loop.loop, calls=calls)
 
@@ -192,7 +192,7 @@ def _choose_version(call: str, unit: bool, inside: bool) -> str:
     versions = [("env->unit", "true")] if not inside else [("inside", "true")]
     if unit and inside:
         versions = [("inside && env->unit", "true, true"), ("inside", "false, true")]
-    calls = [f"if ({test}) {call}, {way});" for test, way in versions]
+    calls = [f"if ({test}) {call}, {flags});" for test, flags in versions]
     rest = ", ".join(["false"] * (unit + inside))
     return "    " + "\n    else ".join([*calls, f"{call}, {rest});"])
 

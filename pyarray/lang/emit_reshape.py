@@ -67,8 +67,8 @@ def _strides(kind: ArrayType, result: ArrayType) -> list[str]:
         lines.append("(void)fits;")
         lines += ["r.of = v.of;", "r.at = v.at;", "r.fits = v.fits;"] if result.reshape_of else []
     else:
-        own = "fits && v.fits" if kind.reshape_of else "fits"
-        lines += [f"r.fits = {own};", "r.of = v;", "r.at = 0;"]
+        fits = "fits && v.fits" if kind.reshape_of else "fits"
+        lines += [f"r.fits = {fits};", "r.of = v;", "r.at = 0;"]
         lines.append(
             f"for (int64_t k = {count} - 1, step = 1; !r.fits && k >= 0; step *= m[k--]) t[k] = step;"
         )

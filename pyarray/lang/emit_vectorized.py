@@ -52,13 +52,13 @@ def elementwise_store(code: Emitter, kernel: Function, loop: For, pure: set[str]
         return None
     if ref is None or sorted(ref) != sorted(loop.variables):
         return None
-    own = sum(
+    loads = sum(
         isinstance(n, Load) and _array_name(n.array) == array.name and _index_variables(n.index) == ref
         for n in nodes
     )
     sizes = sum(isinstance(n, Size) and _array_name(n.array) == array.name for n in nodes)
-    seen = sum(_array_name(n) == array.name for n in nodes)
-    return last if seen == 1 + own + sizes else None
+    mentions = sum(_array_name(n) == array.name for n in nodes)
+    return last if mentions == 1 + loads + sizes else None
 
 
 def _array_name(node: Any) -> str | None:

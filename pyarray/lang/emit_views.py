@@ -10,8 +10,8 @@ def view_name(kind: ArrayType) -> str:
 
 
 def _layout(kind: ArrayType) -> str:
-    own = f"{kind.ndim}{'s' if kind.strided else 'c'}"
-    return own if kind.reshape_of is None else f"{own}_of_{_layout(kind.reshape_of)}"
+    name = f"{kind.ndim}{'s' if kind.strided else 'c'}"
+    return name if kind.reshape_of is None else f"{name}_of_{_layout(kind.reshape_of)}"
 
 
 def struct_fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:

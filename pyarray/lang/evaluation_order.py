@@ -57,8 +57,8 @@ def _order_function(function: Function, impure: set[str]) -> Function:
         operands = list(_operands(node))
         observed = [_observable(x, impure) for x in operands]
         _set_and_read(operands, observed)
-        own = isinstance(node, Atomic) and node.site is not None  # which is tested after its operands
-        sites = sum("site" in s for s in observed) + own
+        is_checked = isinstance(node, Atomic) and node.site is not None  # which is tested after its operands
+        sites = sum("site" in s for s in observed) + is_checked
         effects = sum("effect" in s for s in observed)
         if sites < 2 and not (effects and sum(map(bool, observed)) > 1):
             return node
@@ -66,16 +66,16 @@ def _order_function(function: Function, impure: set[str]) -> Function:
         names: dict[int, Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
         lets = []
         for k, (operand, observable) in enumerate(zip(operands, observed, strict=True)):
-            if observable and (k != last or own or isinstance(node, Store)):
+            if observable and (k != last or is_checked or isinstance(node, Store)):
                 name = f".s{len(added)}"
                 added.append((name, operand.type))
                 names[id(operand)] = Local(operand.loc, operand.type, name)
                 lets.append((name, operand))
         if isinstance(node, Store):  # Python has the value before the place
             added.append((f".s{len(added)}", node.value.type))
-            kept = Local(node.loc, node.value.type, added[-1][0])
-            lets.insert(0, (kept.name, node.value))
-            return replace(_replaced(node, names), value=_wrapped(kept, lets))
+            value = Local(node.loc, node.value.type, added[-1][0])
+            lets.insert(0, (value.name, node.value))
+            return replace(_replaced(node, names), value=_wrapped(value, lets))
         return _wrapped(_replaced(node, names), lets)
 
     body = tuple(rewrite(s, change) for s in function.body)

@@ -297,18 +297,21 @@ class IntervalAnalysis:
             satisfied = self.test(e, [SubViewFits(offset, size, shape[0])])
             return (self.domain.extent(size if satisfied else None, size),)
         tests: list[Test] = []
-        kept: list[Any] = []
+        sizes: list[Any] = []
         for part, extent in zip(e.parts, shape, strict=True):
             if not isinstance(part, Range):
                 tests.append(InRange(self.value(part), extent))
                 continue
-            bounds = [None if x is None else self.value(x) for x in (part.start, part.stop, part.step)]
+            start, stop, step = (
+                None if x is None else self.value(x) for x in (part.start, part.stop, part.step)
+            )
             present = "".join(c for c, x in zip("abs", (part.start, part.stop, part.step), strict=True) if x)
             if part.step is not None:
-                tests.append(NonZero(bounds[2]))
-            kept.append(extent if part == WHOLE else self.domain.slice_length(tuple(bounds), present, extent))  # type: ignore[arg-type]
+                tests.append(NonZero(step))
+            cut = part != WHOLE
+            sizes.append(self.domain.slice_length((start, stop, step), present, extent) if cut else extent)
         satisfied = self.test(e, tests)  # a slice out of range gives an empty view
-        shape = tuple(self.domain.extent(x if satisfied else None) for x in kept)
+        shape = tuple(self.domain.extent(x if satisfied else None) for x in sizes)
         return shape[::-1] if e.transposed else shape
 
     def reshape(self, e: Reshape) -> Shape:

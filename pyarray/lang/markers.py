@@ -60,8 +60,8 @@ _NUMPY = {"min": "minimum", "max": "maximum", "recip": "reciprocal"}  # the othe
 
 
 def _ndrange(*sizes: Any) -> Iterable[tuple[int, ...]]:
-    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
-    return itertools.product(*(range(*size) if isinstance(size, tuple) else range(size) for size in given))
+    ranges = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
+    return itertools.product(*(range(*size) if isinstance(size, tuple) else range(size) for size in ranges))
 
 
 ndrange = Marker(

@@ -38,16 +38,16 @@ class FunctionSource:
     def annotation(self, name: str) -> Any:
         """The parameter's annotation as an object, None without one. Raises `TypeError` for text that means
         nothing."""
-        given = self.signature.parameters[name].annotation
-        if given is inspect.Parameter.empty:
+        annotation = self.signature.parameters[name].annotation
+        if annotation is inspect.Parameter.empty:
             return None
-        if not isinstance(given, str):
-            return given
+        if not isinstance(annotation, str):
+            return annotation
         closure = inspect.getclosurevars(self.function).nonlocals
         try:
-            return eval(given, dict(self.function.__globals__), {**self.scope, **closure})
+            return eval(annotation, dict(self.function.__globals__), {**self.scope, **closure})
         except Exception as error:
-            what = f"the annotation of {name!r}, {given!r}, can't be evaluated"
+            what = f"the annotation of {name!r}, {annotation!r}, can't be evaluated"
             raise TypeError(f"{self.name}(): {what}: {error}") from None
 
     @functools.cached_property
@@ -121,9 +121,9 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     lines = linecache.getlines(code.co_filename, function.__globals__)
     # Annotations that are text may name locals of the enclosing function, which no closure keeps.
     texts = [text for text in function.__annotations__.values() if isinstance(text, str)]
-    kept = {name: scope[name] for text in texts for name in _names(text) if scope and name in scope}
+    names = {name: scope[name] for text in texts for name in _names(text) if scope and name in scope}
     return FunctionSource(
-        function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, kept
+        function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, names
     )
 
 
@@ -133,9 +133,9 @@ def _rebound_names(node: ast.AST) -> frozenset[str]:
 
     def visit(node: ast.AST, outer: set[str]) -> None:
         """`outer`: the names of the loops around."""
-        own = None
+        target = None
         if isinstance(node, ast.For):
-            own, names = node.target, _stored_in(node.target)
+            target, names = node.target, _stored_in(node.target)
             found.update(names & outer)
             outer = outer | names
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -143,7 +143,7 @@ def _rebound_names(node: ast.AST) -> frozenset[str]:
         elif isinstance(node, ast.arg):
             found.add(node.arg)
         for child in ast.iter_child_nodes(node):
-            if child is not own:
+            if child is not target:
                 visit(child, outer)
 
     visit(node, set())
@@ -184,9 +184,9 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
     except SyntaxError:
         nodes = []
     if source.name == "<lambda>":
-        places = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
+        spans = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
         nodes = [
-            n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in places
+            n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in spans
         ]
     else:
         nodes = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == source.name]
@@ -292,8 +292,8 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
                 continue
             if not isinstance(node, _ALLOWED) or type(node) in _ADVICE:
                 what, instead = _ADVICE.get(type(node), (f"{type(node).__name__}", ""))
-                place = node if hasattr(node, "lineno") else _parent_of(node, statement)
-                source.fail(place, f"{what} is not part of the kernel language", instead)
+                where = node if hasattr(node, "lineno") else _parent_of(node, statement)
+                source.fail(where, f"{what} is not part of the kernel language", instead)
             if isinstance(node, (ast.For, ast.While)) and node.orelse:
                 source.fail(
                     node,
@@ -325,14 +325,14 @@ def attributes_read(source: FunctionSource) -> dict[str, Any]:
             path.insert(0, node.attr)
             node = node.value
         if path and isinstance(node, ast.Name):
-            place = found.setdefault(node.id, {})
+            level = found.setdefault(node.id, {})
             for name in path:
-                place = place.setdefault(name, {})
+                level = level.setdefault(name, {})
     return found
 
 
 def _parent_of(node: ast.AST, root: ast.AST) -> ast.AST:
-    """The nearest node with a place: operators have none of their own."""
+    """The nearest node with a location: operators have none."""
     return next((p for p in ast.walk(root) if node in ast.iter_child_nodes(p) and hasattr(p, "lineno")), root)
 
 
@@ -345,8 +345,8 @@ class Capture:
     name: Any
     value: Any
 
-    def shown(self, module: str) -> str:
-        """How it is called in messages of a kernel that is defined in `module`."""
+    def name_in(self, module: str) -> str:
+        """Its name in messages of a kernel that is defined in `module`."""
         if isinstance(self.owner, types.CellType):
             return str(self.name)
         if isinstance(self.owner, dict) and "__builtins__" in self.owner:
@@ -357,8 +357,8 @@ class Capture:
         home = getattr(self.owner, "__qualname__", type(self.owner).__qualname__)
         return f"{home}.{self.name}"
 
-    def read(self) -> Any:
-        """What it is now; `Capture` itself, which nothing equals, when the name is gone."""
+    def current_value(self) -> Any:
+        """The present value; `Capture` itself, which nothing equals, if the name is gone."""
         try:
             if isinstance(self.owner, (dict, list)):
                 return self.owner[self.name]
@@ -374,5 +374,5 @@ def function_from_text(name: str, text: str, scope: dict[str, Any]) -> Callable[
     path = f"<pyarray kernel {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     exec(compile(text, path, "exec"), scope)
-    made: Callable[..., Any] = scope[name]
-    return made
+    function: Callable[..., Any] = scope[name]
+    return function

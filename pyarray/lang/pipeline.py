@@ -91,14 +91,14 @@ def analyse(
     tree, captures, sources = infer(source, plain, wraparound)
     reject_constant_indices(verify(tree), specs, sources)
     in_use = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
-    known = accesses_of(tree)
-    check_declared(tree, in_use, sources, known)
+    accesses = accesses_of(tree)
+    check_declared(tree, in_use, sources, accesses)
     if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    found, count_operations = directions(tree, in_use, known), operation_counter(source, plain, wraparound)
-    unread = write_only(tree, known)
-    return Analysed(source, tree, specs, in_use, captures, found, unread, count_operations)
+    found, count_operations = directions(tree, in_use, accesses), operation_counter(source, plain, wraparound)
+    only_written = write_only(tree, accesses)
+    return Analysed(source, tree, specs, in_use, captures, found, only_written, count_operations)
 
 
 def generate(analysed: Analysed, target: str, debug: bool) -> Program:
@@ -154,5 +154,5 @@ def _without_unused(tree: Tree) -> Tree:
     change the text."""
     named = assigned(*tree.kernel.body)
     named |= {node.name for part in tree.kernel.body for node in walk(part) if isinstance(node, Local)}
-    kept = tuple((name, kind) for name, kind in tree.kernel.params if name in named)
-    return replace(tree, kernel=replace(tree.kernel, params=kept))
+    live = tuple((name, kind) for name, kind in tree.kernel.params if name in named)
+    return replace(tree, kernel=replace(tree.kernel, params=live))

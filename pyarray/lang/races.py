@@ -354,8 +354,8 @@ class RaceCheck:
         self, s: Store, array: Dependence, missing: Names, update: bool, compared: bool = False
     ) -> NoReturn:
         name = " or ".join(repr(n) for n in sorted(array.bases))
-        shown = sorted(n for n in missing if not n.startswith("."))
-        which = repr(shown[0]) if shown else "the loop's variable"
+        names = sorted(n for n in missing if not n.startswith("."))
+        which = repr(names[0]) if names else "the loop's variable"
         source, parallel = self.sources[self.symbol], self.loop.loop is not None
         kind = "parallel" if parallel else "unordered"
         if not update:

@@ -109,19 +109,19 @@ class _Rewriter:
     def indices(self, e: Reshape, view: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | str:
         """Those of the array that `e` reshapes; why they aren't used."""
         symbols, loc = Symbols(self.changing), e.loc
-        own = [Size(loc, INDEX, e.array, k) for k in range(e.array.type.ndim)]
-        sizes = [symbols.product(n) for n in own]
+        axis_sizes = [Size(loc, INDEX, e.array, k) for k in range(e.array.type.ndim)]
+        sizes = [symbols.product(n) for n in axis_sizes]
         source = [n for n in sizes if n is not None]
         target = _target(symbols, e, source)
         found: list[Any] = []
         for left, right in reshape_groups(source, target, _total, Product.divided_by):
-            axes, given = own[left], index[right]
+            axes, group = axis_sizes[left], index[right]
             if len(axes) == 1:
-                found.append(self.flat_index(e, view, right, given))
-            elif len(given) == 1 and isinstance(given[0], Local) and given[0].name in self.digits:
-                found += _digits(loc, given[0], axes)
+                found.append(self.flat_index(e, view, right, group))
+            elif len(group) == 1 and isinstance(group[0], Local) and group[0].name in self.digits:
+                found += _digits(loc, group[0], axes)
             elif axes:
-                return _UNEVEN if len(given) > 1 else _OTHER
+                return _UNEVEN if len(group) > 1 else _OTHER
         return tuple(found)
 
     def flat_index(self, e: Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:

@@ -98,6 +98,6 @@ def _verify_function(function: Function, symbols: dict[str, Function]) -> None:
                 )
             if isinstance(node, Invoke):
                 expected = tuple(t for _, t in symbols[node.function].params)
-                given = tuple(a.type for a in node.args)
-                if expected != given or any(isinstance(a, ArrayType) for a in given if a is None):
-                    raise AssertionError(f"{function.name}: {node.function} takes {expected}, given {given}")
+                passed = tuple(a.type for a in node.args)
+                if expected != passed or any(isinstance(a, ArrayType) for a in passed if a is None):
+                    raise AssertionError(f"{function.name}: {node.function} takes {expected}, given {passed}")
