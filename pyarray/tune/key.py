@@ -150,12 +150,12 @@ class Texts:
 
     def state(self) -> Any:
         """What the captured values are now, for this process."""
-        return tuple(static_key(c.read()) for c in self.captures)
+        return tuple(static_key(c.current_value()) for c in self.captures)
 
     def _digest(self, bound: BoundArguments, checked: bool) -> str:
         key = bound.key(checked, *bound.values), bound.device().kind
         known = self._known.get(key)
-        if known is None or any(static_key(c.read()) != static_key(c.value) for c in known[1]):
+        if known is None or any(static_key(c.current_value()) != static_key(c.value) for c in known[1]):
             program = self._kernel._lowered(bound, checked)
             known = digest_of(program.text), program.captures
             if len(self._known) >= _KEPT:

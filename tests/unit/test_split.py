@@ -58,4 +58,4 @@ def test_products_form_a_chain(factors):
         points.append(points[-1].times(factor))
     assert chain(reversed(points)) == tuple(dict.fromkeys(points))
     for low, high in itertools.pairwise(points):
-        assert high.over(low).times(low) == high
+        assert high.divided_by(low).times(low) == high
