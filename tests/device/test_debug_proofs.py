@@ -341,3 +341,16 @@ def test_a_constant_index_against_a_pinned_size(device):
         k(on(device, np.zeros(9)).mark_static())
         k(on(device, np.zeros(9)))
     ninth_or_none(short)
+
+
+@kernel
+def shifted_by_one(out, v):
+    for i in range(v.size):
+        out[i] = v[i + 1]
+
+
+def test_what_lies_one_past_a_loops_end_is_not_proven(device):
+    v, out = (on(device, np.zeros(8)) for _ in range(2))
+    with debug(), pytest.raises(BoundsError, match="got index 8") as raised:
+        shifted_by_one(out, v)
+    assert (raised.value.tid, raised.value.extent) == (7, 8)
