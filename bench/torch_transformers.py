@@ -219,9 +219,9 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
     programs: list[Any] = []
     used: Any = backend
     if backend == "pyarray":
-        from pyarray.torch.backend import watching
+        from pyarray.torch.backend import observing_backend
 
-        used = watching(programs.append)
+        used = observing_backend(programs.append)
     call = torch.compile(model, backend=used, dynamic=True)
 
     def timed() -> float:

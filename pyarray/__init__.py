@@ -80,7 +80,7 @@ from .errors import BoundsError as BoundsError
 from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
-from .interop import libraries as _libraries
+from .interop import registrations as _registrations
 from .jit.foreign_arrays import transfer_info as transfer_info
 from .jit.kernel import func as func
 from .jit.kernel import kernel as kernel
@@ -198,7 +198,7 @@ _operations.update(assign=_map.assign, astype=_map.astype, contiguous=_map.conti
 _operations.update(
     cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
 )
-_libraries.install()
+_registrations.install()
 if _os.environ.get("PYARRAY_DUMP_ARGS"):
     _importlib.import_module(".debug.dump", __name__)  # the dump begins with the first launch
 

@@ -19,9 +19,9 @@ from typing import Any, TextIO
 
 from .. import config
 from ..errors import AutotuneError
-from ..tune import artifact, store
+from ..tune import shipped, store
 from ..tune.choice import offline
-from ..tune.restore import inside
+from ..tune.restore import is_part_of
 from ..tune.tuned import Tuned, all_tuned
 
 WIDTH = 24  # of a bar
@@ -99,7 +99,7 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
 def _shipped(decided: Sequence[tuple[dict[str, Any], Any, float | None]], out: Path | None) -> Iterator[str]:
     """Prints and writes each choice; what is none, or can't be written, in words."""
     for identity, chosen, median in decided:
-        named = f"{identity['name']} {artifact.shown_sizes(identity['key'])}".rstrip()
+        named = f"{identity['name']} {shipped.shown_sizes(identity['key'])}".rstrip()
         if median is None:
             over = (
                 "the budget was over, or memory was short; give more: PYARRAY_AUTOTUNE_BUDGET is in seconds"
@@ -111,7 +111,7 @@ def _shipped(decided: Sequence[tuple[dict[str, Any], Any, float | None]], out: P
         print(f"{named}: {chosen!r}, {median:.4g} ms")
         try:
             if out is not None:
-                artifact.emit(out, identity, chosen, median)
+                shipped.emit(out, identity, chosen, median)
         except (ValueError, OSError) as error:
             yield f"{named}: no artifact is written: {error}"
 
@@ -122,7 +122,7 @@ def unusable(out: str) -> str | None:
     if not out:
         return "--out is empty; name a folder"
     try:
-        artifact.make_folder(Path(out))
+        shipped.make_folder(Path(out))
         with tempfile.TemporaryFile(dir=out):
             return None
     except OSError as error:
@@ -149,13 +149,13 @@ def _left_out(target: str, met: Sequence[Tuned], shipping: bool) -> Iterator[str
 
 @contextlib.contextmanager
 def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
-    offline.on, offline.told = True, progress.update
+    offline.on, offline.on_progress = True, progress.update
     offline.decided.clear()
     config.set("PYARRAY_AUTOTUNE", "force" if fresh else "search")  # which drops fast paths
     try:
         yield
     finally:
-        offline.on, offline.told = False, None
+        offline.on, offline.on_progress = False, None
         config.set("PYARRAY_AUTOTUNE", None)
 
 
@@ -186,7 +186,7 @@ def _running(target: str, arguments: Sequence[str]) -> Iterator[tuple[Any, list[
 def _failure(target: str, script: bool, error: Exception) -> str:
     if script and not Path(target).is_file():
         return f"there is no file {target}"
-    if isinstance(error, ModuleNotFoundError) and error.name and inside(error.name, target):
+    if isinstance(error, ModuleNotFoundError) and error.name and is_part_of(error.name, target):
         return f"there is no module {target}; a script is named with its .py"
     told = traceback.TracebackException.from_exception(error)
     ours = (__file__, runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>")
@@ -287,7 +287,7 @@ def table(kernel: str, entry: store.Entry) -> list[str]:
 
 
 def _named(kernel: str, entry: store.Entry) -> str:
-    return f"{kernel} {artifact.shown_sizes(entry.get('key', {}).get('sizes', {}))}".rstrip()
+    return f"{kernel} {shipped.shown_sizes(entry.get('key', {}).get('sizes', {}))}".rstrip()
 
 
 def _ratio(ms: float, other: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 _GENERATED = "<pyarray "  # what file names of generated code begin with
 
 
-def leave_untraced(rules: Any) -> None:
+def skip_tracing(rules: Any) -> None:
     """Dynamo doesn't trace the package, from its first compile on. `rules` is `torch._dynamo.trace_rules`."""
     with suppress(AttributeError):  # a torch whose table is elsewhere: it traces, as it does with others
         rules.SKIP_DIRS.append(_GENERATED)

@@ -13,87 +13,90 @@ from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
-from .common_subexpressions import merge_equal, partition
+from .common_subexpressions import eliminate_common_subexpressions, partition
 from .decompositions import decompositions
 from .fusion import Fusion
-from .product import product_from
+from .graph_reuse import reuse_or_compile
+from .product import start_product
 from .program import Program
 from .recompute import recompute
-from .relaxed import Call, compiled, relaxed
-from .size_one import known_or_compiled
-from .sizes import environment, hints_of
-from .zero_strides import separate
+from .size_oblivious import Call, compile_size_oblivious, size_oblivious
+from .sizes import hints_of, shape_env_of
+from .zero_strides import replace_zero_strides
 
 _log = logging.getLogger("pyarray.torch")
-Watch = Callable[[Program], None]
+ProgramObserver = Callable[[Program], None]
 
 
 def compile_graph(
-    module: GraphModule, inputs: Sequence[Any], check: Sequence[str] = (), watch: Watch | None = None
+    module: GraphModule,
+    inputs: Sequence[Any],
+    check: Sequence[str] = (),
+    observer: ProgramObserver | None = None,
 ) -> Call:
     """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
-    inputs whose names begin with one of `check` are made those of the trace. `watch` is told of the program.
+    inputs whose names begin with one of `check` are made those of the trace. `observer` is told of the program.
     """
-    with relaxed(environment(inputs)):
-        merge_equal(module.graph)
-        separate(module.graph)
-        fusion = Fusion(module.graph, hints_of(inputs), product_from).run()
+    with size_oblivious(shape_env_of(inputs)):
+        eliminate_common_subexpressions(module.graph)
+        replace_zero_strides(module.graph)
+        fusion = Fusion(module.graph, hints_of(inputs), start_product).run()
         recompute(fusion)
         program = Program(module, fusion, check)
     _log.debug("%s", program.text)
-    if watch is not None:
-        watch(program)
+    if observer is not None:
+        observer(program)
     return program.call
 
 
-def watching(watch: Watch | None) -> Call:
-    """A backend that tells `watch` of each program that it makes."""
-    trace = _tracing(watch)
+def observing_backend(observer: ProgramObserver | None) -> Call:
+    """A backend that tells `observer` of each program that it makes."""
+    trace = _aot_backend(observer)
 
     def made(module: GraphModule, inputs: Sequence[Any]) -> Call:
-        return compiled(module, inputs, trace)[0]
+        return compile_size_oblivious(module, inputs, trace)[0]
 
     return made
 
 
-def _tracing(watch: Watch | None) -> Call:
+def _aot_backend(observer: ProgramObserver | None) -> Call:
     """Dynamo's graphs are taken apart into ATen operators, with gradients: as by torch's own `aot_autograd`,
     which loads a part of Inductor to look for a setting of its debugger."""
 
     def forward(gm: GraphModule, example_inputs: Sequence[Any]) -> Call:
-        return compile_graph(gm, example_inputs, watch=watch)
+        return compile_graph(gm, example_inputs, observer=observer)
 
     def backward(gm: GraphModule, example_inputs: Sequence[Any]) -> Call:
-        return _untraced(compile_graph(gm, example_inputs, ("tangents",), watch))
+        return _hidden_from_dynamo(compile_graph(gm, example_inputs, ("tangents",), observer))
 
     def made(module: GraphModule, inputs: Sequence[Any]) -> Call:
         if any(isinstance(x, (list, tuple, dict)) for x in inputs):
             nested: Call = flatten_graph_inputs(module, inputs, made)
             return nested
-        with _uncollected():
+        with _gc_paused():
             call = aot_module_simplified(
                 module,
                 inputs,
                 fw_compiler=forward,
-                bw_compiler=_untraced(backward),
+                bw_compiler=_hidden_from_dynamo(backward),
                 inference_compiler=forward,
                 decompositions=decompositions(),
                 partition_fn=partition,
                 keep_inference_input_mutations=True,
             )
-        return _untraced(call)
+        return _hidden_from_dynamo(call)
 
     return made
 
 
-def _untraced(call: Call) -> Call:
+def _hidden_from_dynamo(call: Call) -> Call:
     """The same function, into which Dynamo doesn't look."""
     found: Call = disable(call, reason="it is compiled")
     return found
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _gc_paused() -> Iterator[None]:
     """Python looks for garbage again and again while many objects are made that stay, and goes through all of
     torch's modules for it. Who stopped it lets it go on."""
     running = gc.isenabled()
@@ -112,4 +115,4 @@ def pyarray(
     if options or mode:
         names = ", ".join(map(repr, options or (mode,)))
         raise TypeError(f"torch.compile(backend='pyarray') takes no options, got {names}; leave them out")
-    return known_or_compiled(module, inputs, _tracing(None))
+    return reuse_or_compile(module, inputs, _aot_backend(None))

@@ -29,13 +29,13 @@ class Unknown(Exception):
 
 def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModule, GraphModule]:
     """A graph with gradients as torch cuts it: forward and backward."""
-    merge_equal(module.graph)
+    eliminate_common_subexpressions(module.graph)
     with _settings.patch(cse=False):
         made: tuple[GraphModule, GraphModule] = min_cut_rematerialization_partition(module, inputs, **named)
     return made
 
 
-def merge_equal(graph: Graph) -> None:
+def eliminate_common_subexpressions(graph: Graph) -> None:
     """Let the first of equal nodes take the place of the others. Not those whose memory is returned, which
     the caller may change, nor what draws random numbers or leaves memory as it was. What changes memory
     stands between: nodes on both sides of it are never merged."""

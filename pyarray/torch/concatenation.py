@@ -7,14 +7,14 @@ import torch
 from torch.fx import Graph, Node
 
 from .fusion import Fusion
-from .group import Product
+from .fusion_group import ProductGroup
 from .operators import argument
 from .sizes import ZERO, expression
 
 _cat = torch.ops.aten.cat.default
 
 
-def parts_of(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, sympy.Expr]]:
+def operands_in_result(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, sympy.Expr]]:
     """Node of a kernel → the concatenation that alone needs it, and how many elements after the first of the
     result it begins. All operands of such a concatenation are there. They get its strides."""
     found: dict[Node, tuple[Node, sympy.Expr]] = {}
@@ -36,6 +36,11 @@ def parts_of(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, sympy.Expr]
 
 def _fits(fusion: Fusion, part: Node, node: Node) -> bool:
     own, value, group = part.meta["val"], node.meta["val"], fusion.of.get(part)
-    if group is None or isinstance(group, Product) or part in fusion.inlined or set(part.users) != {node}:
+    if (
+        group is None
+        or isinstance(group, ProductGroup)
+        or part in fusion.inlined
+        or set(part.users) != {node}
+    ):
         return False
     return value.device.type == "cpu" and own.dtype == value.dtype and own.dim() == value.dim()

@@ -13,7 +13,7 @@ from torch._decomp import _core_aten_decompositions_post_autograd, get_decomposi
 from torch._prims_common import is_contiguous_or_false
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from .group import is_gpu
+from .fusion_group import is_gpu
 
 aten = torch.ops.aten
 WINDOW = 9  # elements of a pool's window that is written out

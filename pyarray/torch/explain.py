@@ -11,9 +11,9 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree
 
-from .backend import watching
+from .backend import observing_backend
 from .fused_kernel import FusedKernel, compiles
-from .group import Product
+from .fusion_group import ProductGroup
 from .program import Program
 
 
@@ -71,7 +71,7 @@ def _kernel_line(program: Program, name: str) -> str:
     what = ", ".join(f"{n}" if count == 1 else f"{n} ({count})" for n, count in operators.items())
     divided = [a.name for a in kernel.text.inputs if a.flat is not None]
     line = f"  kernel {kernel.text.name}: {kernel.text.form}, {len(kernel.text.loops)} loops: {what}"
-    if isinstance(group, Product):
+    if isinstance(group, ProductGroup):
         return f"{line}; {group.why}"
     splits = len(group.digits.replaced)
     line += f"; axes cut {splits} times" if splits else ""
@@ -111,7 +111,7 @@ def explain(
     (1, [])
     """
     found = Explanation()
-    backend = watching(found.programs.append)
+    backend = observing_backend(found.programs.append)
     result = torch.compile(function, backend=backend, dynamic=dynamic)(*args, **kwargs)
     leaves = [x for x in _pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
     inputs = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]

@@ -24,10 +24,10 @@ from ..lang.emit_noalias import NO_ALIAS
 from ..locks import new_lock
 from ..memory.buffer import Buffer
 from .fast_calls import allocator
-from .group import is_gpu
+from .fusion_group import is_gpu
+from .kernel_writer import COLUMNS, Array, KernelText
 from .sizes import python
 from .threads import share_threads
-from .writer import COLUMNS, Array, KernelText
 
 MOST = 1024  # kernels and launches that are kept
 FEWEST = 16  # elements of a GPU's thread, in a column that is cut
@@ -107,11 +107,11 @@ class FusedKernel:
         text = self.text
         parts = []
         for array in (*text.outputs, *text.inputs):
-            assert array.window is not None
+            assert array.layout is not None
             size = BY_NAME[array.kind].itemsize
-            shape = "".join(f"{python(n)}, " for n in array.window.sizes)
-            strides = "".join(f"({python(s)}) * {size}, " for s in array.window.strides)
-            parts.append(f"(({shape}), ({strides}), ({python(array.window.offset)}) * {size})")
+            shape = "".join(f"{python(n)}, " for n in array.layout.sizes)
+            strides = "".join(f"({python(s)}) * {size}, " for s in array.layout.strides)
+            parts.append(f"(({shape}), ({strides}), ({python(array.layout.offset)}) * {size})")
         numbers, loops = ("".join(f"{python(x)}, " for x in xs) for xs in (text.numbers, text.loops))
         cut = (
             f"({python(text.pieces)}, {python(text.row)})"
@@ -170,7 +170,7 @@ class FusedKernel:
         array, row = self._arrays[number], self._rows[number]
         strided = array.strided
         if strided is None:
-            strided = array.window is not None and not array.window.contiguous
+            strided = array.layout is not None and not array.layout.contiguous
         key = type_key(row, len(shape), strided, True, self.device)
         return unchecked_array(buffer, shape, strides, shapes.size(shape), row, key)
 
@@ -241,5 +241,5 @@ class FusedKernel:
 
 
 def _parts(array: Array) -> Sequence[sympy.Expr]:
-    assert array.window is not None
-    return (*array.window.sizes, *array.window.strides, array.window.offset)
+    assert array.layout is not None
+    return (*array.layout.sizes, *array.layout.strides, array.layout.offset)

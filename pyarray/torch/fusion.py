@@ -18,11 +18,11 @@ import torch
 from torch.fx import Graph, Node
 
 from . import views
-from .eligible import CASTS, refusal
-from .group import Group, Product, is_gpu
+from .can_fuse import MOST_NODES, NodeFusion, ProducerFusion
+from .fusion_group import FusionGroup, ProductGroup, is_gpu
 from .index import Digits
-from .joining import MOST_NODES, Absorbing, Joining
-from .operators import COSTLY, CREATIONS, REDUCTIONS, tensor
+from .operator_support import CASTS, unsupported_reason
+from .operators import CREATIONS, EXPENSIVE, REDUCTIONS, tensor
 from .sizes import expressions, hint, product, same_shape
 
 BROADCAST = 4  # elements for one, from which on what takes long isn't computed for each
@@ -44,9 +44,9 @@ class Fusion:
 
     graph: Graph
     hints: dict[sympy.Symbol, int]
-    products: Callable[[Fusion, Node], Product | None]
-    groups: list[Group] = field(default_factory=list)
-    of: dict[Node, Group] = field(default_factory=dict)
+    products: Callable[[Fusion, Node], ProductGroup | None]
+    groups: list[FusionGroup] = field(default_factory=list)
+    of: dict[Node, FusionGroup] = field(default_factory=dict)
     inlined: set[Node] = field(default_factory=set)
     tables: set[Node] = field(default_factory=set)  # made of ranges alone, and read many times
     eager: dict[Node, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Fusion:
                 continue
             if node in self.of or self._product(node) or node in self.eager:
                 continue
-            why = refusal(node)
+            why = unsupported_reason(node)
             if why is not None:
                 self.eager[node] = why
             elif self._inline(node):
@@ -99,7 +99,7 @@ class Fusion:
     def _is_table(self, node: Node) -> bool:
         """Whether a node takes long to compute, and is broadcast to many more elements than it has: cosines
         of places, for all heads. On GPUs a kernel more takes longer."""
-        if node.target not in COSTLY or is_gpu(tensor(node).device):
+        if node.target not in EXPENSIVE or is_gpu(tensor(node).device):
             return False
         return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._made)
 
@@ -130,23 +130,25 @@ class Fusion:
 
     def _place(self, node: Node) -> None:
         for group in self._candidates(node):
-            trial = Joining(self, group, node)
+            trial = NodeFusion(self, group, node)
             if trial.fits():
                 trial.commit()
                 return
         self._start(node)
 
-    def _candidates(self, node: Node) -> list[Group]:
-        found: list[Group] = []
+    def _candidates(self, node: Node) -> list[FusionGroup]:
+        found: list[FusionGroup] = []
         for x in node.all_input_nodes:
             group = self.of.get(self.base(x))
-            if group is not None and group not in found and not isinstance(group, Product):
+            if group is not None and group not in found and not isinstance(group, ProductGroup):
                 found.append(group)
         found.sort(key=lambda g: -g.number)
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
         bases = self.read(node)
         for group in reversed(self.groups[-8:]):  # others that read the same
-            fits = group not in found and not isinstance(group, Product) and same_shape(group.shape, shape)
+            fits = (
+                group not in found and not isinstance(group, ProductGroup) and same_shape(group.shape, shape)
+            )
             if fits and any(bases & self.read(n) for n in group.nodes):
                 found.append(group)
         return found
@@ -165,14 +167,14 @@ class Fusion:
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
         digits = Digits()
         canonical = tuple(digits.add(n) for n in shape)
-        group = Group(len(self.groups), digits, shape, canonical, tensor(node).device)
+        group = FusionGroup(len(self.groups), digits, shape, canonical, tensor(node).device)
         self.groups.append(group)
-        trial = Joining(self, group, node)
+        trial = NodeFusion(self, group, node)
         if not trial.fits():
             raise AssertionError(f"{node} doesn't fit a kernel of its own: {trial.why}")
         trial.commit()
 
-    def depends(self, node: Node, group: Group) -> bool:
+    def depends(self, node: Node, group: FusionGroup) -> bool:
         """Whether `node` needs a result of `group`, through nodes outside of it."""
         first = self._first_before(group)
         seen: set[Any] = set()
@@ -192,7 +194,7 @@ class Fusion:
             rest += [p for m in members for p in m.all_input_nodes]
         return False
 
-    def _first_before(self, group: Group) -> int:
+    def _first_before(self, group: FusionGroup) -> int:
         """The place in the graph's order before which nothing needs `group`: its first node's, or that of a
         kernel with nodes on both sides of it, which an earlier node may need."""
         if self._ends is None or self._ends[0] != len(self.of):
@@ -217,10 +219,14 @@ class Fusion:
                 for x in n.all_input_nodes
                 if (g := self.of.get(self.base(x))) is not None and g is not group
             }.values():
-                if other.inner is None and not isinstance(other, Product) and self._only_for(other, group):
+                if (
+                    other.inner is None
+                    and not isinstance(other, ProductGroup)
+                    and self._only_for(other, group)
+                ):
                     self._absorb(group, other)
 
-    def _only_for(self, other: Group, group: Group) -> bool:
+    def _only_for(self, other: FusionGroup, group: FusionGroup) -> bool:
         members = set(other.nodes)
         rest = [u for n in other.nodes for u in n.users]
         while rest:
@@ -233,8 +239,8 @@ class Fusion:
                 return False
         return len(other.nodes) + len(group.nodes) <= MOST_NODES
 
-    def _absorb(self, group: Group, other: Group) -> None:
+    def _absorb(self, group: FusionGroup, other: FusionGroup) -> None:
         """Computes the nodes of `other` where the reductions of `group` read them, if that is one place."""
-        trial = Absorbing(self, group, other)
+        trial = ProducerFusion(self, group, other)
         if trial.fits():
             trial.commit()

@@ -15,7 +15,7 @@ import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
 
 from ..lang.delinearization import reshape_groups
-from .sizes import ONE, ZERO, product, quotient, same
+from .sizes import ONE, ZERO, equal, product, quotient
 
 Index = tuple[sympy.Expr, ...]
 Shape = tuple[sympy.Expr, ...]
@@ -146,7 +146,7 @@ def _cut(
     """Where a digit crosses from one axis into the next."""
     for low in inner:
         cut = quotient(low, factor)
-        if cut is not None and cut != 1 and not same(cut, extent) and quotient(extent, cut) is not None:
+        if cut is not None and cut != 1 and not equal(cut, extent) and quotient(extent, cut) is not None:
             return cut
     return None
 
@@ -158,6 +158,6 @@ def broadcast(index: Index, shape: Shape, source: Shape) -> Index:
     """Into an array of shape `source` that is broadcast to `shape`."""
     lead = len(shape) - len(source)
     return tuple(
-        ZERO if n == 1 and not same(m, ONE) else i
+        ZERO if n == 1 and not equal(m, ONE) else i
         for i, m, n in zip(index[lead:], shape[lead:], source, strict=True)
     )

@@ -12,7 +12,7 @@ import torch
 from pyarray.jit.kernel import Kernel
 from pyarray.tune.tuned import Tuned
 
-from . import op_batch, op_calls, op_gradient, op_schema
+from . import op_autograd, op_calls, op_schema, op_vmap
 from .op_schema import Argument
 
 _libraries: dict[str, torch.library.Library] = {}  # by operator, which ends with its library
@@ -93,8 +93,8 @@ def _made(
     changes = op_calls.Changes(name, plain, arguments, results)
     run, fake = op_calls.functions(name, kernel, arguments, results, changes)
     runs = run, op_calls.on_gpu(run)
-    autograd = op_gradient.at_autograd(name, overload, runs, backward, setup_context)
-    _rules[name] = vmap or op_batch.loop(name, overload, fake, taken, len(results))
+    autograd = op_autograd.autograd_kernel(name, overload, runs, backward, setup_context)
+    _rules[name] = vmap or op_vmap.loop(name, overload, fake, taken, len(results))
     _register(name, runs, fake, autograd, again)
     return overload
 
@@ -140,14 +140,14 @@ def _check_backward(
 
 def _of_kernel(
     name: str, kernel: Any, arguments: Sequence[Argument], results: Mapping[str, Any], args: Any
-) -> op_gradient.Backward:
+) -> op_autograd.Backward:
     """A backward that is a kernel, without its operator: graphs keep it as one of its own."""
     own = f"{name}_backward"
-    examples = op_gradient.examples(arguments, args)
+    examples = op_autograd.examples(arguments, args)
     names = {p.name for p in op_schema.plain_kernel(own, kernel)[0].parameters}
     given = {n: x for n, x in examples.items() if n in names}
     found = op_schema.arguments_of(own, kernel, given)
-    return op_gradient.Backward(name, found, arguments, list(results), given)
+    return op_autograd.Backward(name, found, arguments, list(results), given)
 
 
 def _defined(name: str, schema: str) -> tuple[Any, bool]:

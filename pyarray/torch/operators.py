@@ -23,13 +23,13 @@ aten, prims = torch.ops.aten, torch.ops.prims
 _NAMES = {getattr(torch, name): name for name in BY_NAME if hasattr(torch, name) and "complex" not in name}
 
 
-def row_of(dtype: torch.dtype) -> DType | None:
+def library_dtype(dtype: torch.dtype) -> DType | None:
     """The library's row of a torch dtype; None for one that kernels here don't compute with."""
     name = _NAMES.get(dtype)
     return BY_NAME[name] if name else None
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
+def opmath_dtype(dtype: torch.dtype) -> torch.dtype:
     """The type that elements of `dtype` are computed in."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
@@ -54,7 +54,7 @@ def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
     return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
 
 
-def computed_in(node: Node, row: Pointwise) -> torch.dtype:
+def compute_dtype(node: Node, row: Pointwise) -> torch.dtype:
     """The type that a row's operands are cast to."""
     if row.kind == "bool":
         return torch.bool
@@ -62,7 +62,7 @@ def computed_in(node: Node, row: Pointwise) -> torch.dtype:
         given = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
         kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
         return elementwise_dtypes(*given, type_promotion_kind=kind)[0]
-    return wide(tensor(node).dtype)
+    return opmath_dtype(tensor(node).dtype)
 
 
 def _scaled(sign: str) -> Callable[[Node], str]:
@@ -141,7 +141,7 @@ _FUNCTIONS = (  # the same name, one operand, floats
 )  # fmt: skip
 _BOTH = ("Tensor", "Scalar")
 # that take as long as reading many elements
-COSTLY = {
+EXPENSIVE = {
     op for name in ("exp", "exp2", "expm1", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "pow")
     for op in (getattr(getattr(aten, name), o) for o in getattr(aten, name).overloads())
 }  # fmt: skip
@@ -229,7 +229,7 @@ CREATIONS = {
 }  # fmt: skip
 
 
-def text_of(node: Node) -> str | None:
+def pointwise_text(node: Node) -> str | None:
     """The text of a pointwise node; None where it has none here."""
     row = POINTWISE.get(node.target)
     if row is None:
@@ -296,7 +296,7 @@ _WHOLE = {
 }  # fmt: skip
 
 
-def keeps_axes(node: Node) -> bool:
+def keeps_dims(node: Node) -> bool:
     """Whether reduced axes stay, with size 1."""
     return node.target not in _WHOLE and bool(argument(node, 2, "keepdim", False))
 

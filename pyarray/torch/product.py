@@ -8,14 +8,14 @@ import torch
 from torch.fx import Node
 
 from . import product_cost, views
-from .eligible import refusal, tensors_refusal
+from .can_fuse import NodeFusion
 from .fusion import Fusion, users
-from .group import Product
+from .fusion_group import ProductGroup
 from .index import Digits
-from .joining import Joining
+from .operator_support import unsupported_reason, unsupported_tensors
 from .operators import CREATIONS, REDUCTIONS, argument, tensor
-from .product_cost import ProductFacts
-from .product_text import Unfit, operands_of, product_text
+from .product_cost import ProductProblem
+from .product_epilogue import NotAnEpilogue, operands_of, product_text
 from .sizes import hint
 
 aten = torch.ops.aten
@@ -24,7 +24,7 @@ TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 MOST_STEPS = 12  # pointwise nodes behind a product
 
 
-def product_from(fusion: Fusion, node: Node) -> Product | None:
+def start_product(fusion: Fusion, node: Node) -> ProductGroup | None:
     """The product that a node begins, with the nodes behind it; None where it is another node, or is to stay
     torch's, and `fusion.eager` says why."""
     if node.target not in PRODUCTS:
@@ -38,7 +38,7 @@ def product_from(fusion: Fusion, node: Node) -> Product | None:
     ours, why = product_cost.choose(_facts(fusion, product))
     try:
         text = product_text(fusion, product) if ours else None
-    except Unfit as reason:  # what a product adds may be cut by a reshape
+    except NotAnEpilogue as reason:  # what a product adds may be cut by a reshape
         text, why = None, str(reason)
     if text is None:
         for n in product.nodes:
@@ -51,7 +51,7 @@ def product_from(fusion: Fusion, node: Node) -> Product | None:
 
 
 def _refused(node: Node) -> str | None:
-    why = tensors_refusal(node)
+    why = unsupported_tensors(node)
     if why is not None:
         return why
     values = [x.meta["val"] for x in (node, *node.all_input_nodes)]
@@ -65,16 +65,16 @@ def _refused(node: Node) -> str | None:
     return None
 
 
-def _started(fusion: Fusion, node: Node) -> Product:
+def _started(fusion: Fusion, node: Node) -> ProductGroup:
     shape, digits = views.shape_of(node), Digits()
     canonical = tuple(digits.add(n) for n in shape)
-    product = Product(len(fusion.groups), digits, shape, canonical, tensor(node).device, [node])
+    product = ProductGroup(len(fusion.groups), digits, shape, canonical, tensor(node).device, [node])
     product.index[node] = canonical
     fusion.of[node] = product
     return product
 
 
-def _grow(fusion: Fusion, product: Product) -> None:
+def _grow(fusion: Fusion, product: ProductGroup) -> None:
     """As many nodes as can be computed with it, such that others need the last of them alone."""
     kind = tensor(product.nodes[0]).dtype
     count, state = 1, product.state()
@@ -82,7 +82,7 @@ def _grow(fusion: Fusion, product: Product) -> None:
         node = min(_outside(product), key=fusion.order.__getitem__, default=None)
         if node is None or not _pointwise(node):
             break
-        trial = Joining(fusion, product, node)
+        trial = NodeFusion(fusion, product, node)
         if not trial.fits():
             break
         trial.commit()
@@ -94,11 +94,11 @@ def _grow(fusion: Fusion, product: Product) -> None:
     product.restore(state)
 
 
-def _outside(product: Product) -> set[Node]:
+def _outside(product: ProductGroup) -> set[Node]:
     return {u for n in product.nodes for u in users(n)}.difference(product.nodes)
 
 
-def _closed(product: Product) -> bool:
+def _closed(product: ProductGroup) -> bool:
     members = set(product.nodes)
     return all(u in members for n in product.nodes[:-1] for u in users(n))
 
@@ -106,22 +106,22 @@ def _closed(product: Product) -> bool:
 def _pointwise(node: Node) -> bool:
     if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
         return False
-    return node.target not in REDUCTIONS and node.target not in CREATIONS and refusal(node) is None
+    return node.target not in REDUCTIONS and node.target not in CREATIONS and unsupported_reason(node) is None
 
 
-def _fits(fusion: Fusion, product: Product) -> bool:
+def _fits(fusion: Fusion, product: ProductGroup) -> bool:
     try:
         product_text(fusion, product)
-    except Unfit:
+    except NotAnEpilogue:
         return False
     return True
 
 
-def _facts(fusion: Fusion, product: Product) -> ProductFacts:
+def _facts(fusion: Fusion, product: ProductGroup) -> ProductProblem:
     first = product.nodes[0]
     *batch, m, n = (hint(x, fusion.hints) for x in views.shape_of(first))
     k = hint(views.shape_of(operands_of(first)[0])[-1], fusion.hints)
     steps = len(product.nodes) - 1 + (len(first.args) > 2)
     value = tensor(first)
     threads = torch.get_num_threads()
-    return ProductFacts(value.device, value.dtype, math.prod(batch), m, n, k, steps, threads)
+    return ProductProblem(value.device, value.dtype, math.prod(batch), m, n, k, steps, threads)

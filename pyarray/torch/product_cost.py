@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 
-class ProductFacts(NamedTuple):
+class ProductProblem(NamedTuple):
     """A product in the call that was traced: (`batch`, `m`, `k`) by (`batch`, `k`, `n`), and how many
     pointwise operators it computes besides, its own bias among them. `threads` are torch's on a CPU."""
 
@@ -60,7 +60,7 @@ AMX = {
 CUDA_ODD = {torch.bfloat16: Rate(20.0, 6.0, 140e6, 74e6)}
 
 
-def choose(facts: ProductFacts) -> tuple[bool, str]:
+def choose(facts: ProductProblem) -> tuple[bool, str]:
     """Whether a product is ours, and why. Nothing is ours that wasn't measured to be faster."""
     rate = _rate(facts)
     if rate is None:
@@ -75,7 +75,7 @@ def choose(facts: ProductFacts) -> tuple[bool, str]:
     return ours < theirs, why
 
 
-def _rate(facts: ProductFacts) -> Rate | None:
+def _rate(facts: ProductProblem) -> Rate | None:
     if facts.device.type == "cpu":
         table = CPU if facts.threads > 1 else ONE_THREAD
         return (table | AMX if torch.cpu._is_amx_tile_supported() else table).get(facts.dtype)

@@ -12,7 +12,7 @@ from ..kernels.matmul.gemm import gemm, walker
 from ..kernels.matmul.gemm_epilogue import apply
 from ..memory.buffer import Buffer
 from .fused_kernel import FusedKernel, Run
-from .product_text import ProductText
+from .product_epilogue import ProductText
 
 
 class ProductKernel(FusedKernel):

@@ -12,19 +12,19 @@ from torch.fx import GraphModule, Node
 
 from ..driver.stream import Stream
 from . import views
-from .concatenation import parts_of
+from .buffer_reuse import fits_memory, mutated_inputs, reads_only_stored_element, same_layout
+from .codegen import write
+from .concatenation import operands_in_result
 from .fast_calls import DENSE, allocator, function_of
 from .fused_kernel import FusedKernel, device_of
 from .fusion import Fusion
-from .group import Group, Product, is_gpu
-from .in_place import alike, changed_inputs, reads_its_own, same_memory
-from .kernel_text import write
+from .fusion_group import FusionGroup, ProductGroup, is_gpu
+from .kernel_writer import KernelText
+from .product_epilogue import ProductText, product_text
 from .product_kernel import ProductKernel
-from .product_text import ProductText, product_text
-from .reinterpret import call_text, fold, reinterpreted
 from .schedule import Schedule, Unit, is_size
 from .sizes import expression, expressions, python
-from .writer import KernelText
+from .view_folding import call_text, fold_views, reinterpret_tensor
 
 
 class Program:
@@ -32,14 +32,14 @@ class Program:
 
     def __init__(self, module: GraphModule, fusion: Fusion, check: Sequence[str] = ()):
         self.module, self.fusion = module, fusion
-        fold(module, fusion)
-        self._copies = changed_inputs(module.graph, fusion)
-        self._parts = parts_of(module.graph, fusion)
+        fold_views(module, fusion)
+        self._copies = mutated_inputs(module.graph, fusion)
+        self._parts = operands_in_result(module.graph, fusion)
         self._whole = {whole for whole, _ in self._parts.values()}  # concatenations of these
         self._stored: set[Node] = set()  # nodes whose memory is an input's, and the copies that this saves
         self.schedule = Schedule(fusion).run()
         self.kernels: dict[str, FusedKernel] = {}
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, FusionGroup] = {}
         self.eager: list[Node] = []
         self._scope: dict[str, Any] = {"math": math, "torch": torch}
         self._bound: set[sympy.Symbol] = set()
@@ -73,7 +73,7 @@ class Program:
         units = self.schedule.units
         last = self._last_uses(units, returned)
         for k, unit in enumerate(units):
-            if isinstance(unit, Group):
+            if isinstance(unit, FusionGroup):
                 self._launch(unit, last.get(k, []))
             else:
                 self._eager(unit)
@@ -105,10 +105,10 @@ class Program:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.dim():
             return
-        self._scope["as_traced"] = as_traced
+        self._scope["with_traced_strides"] = with_traced_strides
         strides = self._tuple(expressions(value.stride()))
         self._lines.append(
-            f"if {node.name}.stride() != {strides}: {node.name} = as_traced({node.name}, {strides})"
+            f"if {node.name}.stride() != {strides}: {node.name} = with_traced_strides({node.name}, {strides})"
         )
 
     def _argument(self, x: Any) -> str:
@@ -162,9 +162,9 @@ class Program:
             return
         if node in self._whole:
             return
-        if node.target is reinterpreted:
+        if node.target is reinterpret_tensor:
             base = node.all_input_nodes[0]
-            self._scope["reinterpreted"] = reinterpreted
+            self._scope["reinterpret_tensor"] = reinterpret_tensor
             self._lines.append(f"{node.name} = {call_text(node, self._argument(base), self._tuple)}")
             self._roots[node] = self._aliased(node)
             return
@@ -195,10 +195,10 @@ class Program:
             return {node}
         return {node}.union(*(self._roots.get(x, {x}) for x in node.all_input_nodes))
 
-    def _launch(self, group: Group, dying: Sequence[Node]) -> None:
+    def _launch(self, group: FusionGroup, dying: Sequence[Node]) -> None:
         realized = [n for n in group.nodes if n in self.schedule.realized]
         kernel: FusedKernel
-        if isinstance(group, Product):
+        if isinstance(group, ProductGroup):
             kernel = ProductKernel(product_text(self.fusion, group), group.device)
         else:
             kernel = FusedKernel(write(self.fusion, group, realized, is_gpu(group.device)), group.device)
@@ -209,7 +209,7 @@ class Program:
         kernel.compile_ahead(self.fusion.hints)
         self.devices.add(group.device)
         for node in realized:
-            if (copy := self._copies.get(node)) and reads_its_own(text, node, copy.args[0]):  # type: ignore[arg-type]
+            if (copy := self._copies.get(node)) and reads_only_stored_element(text, node, copy.args[0]):  # type: ignore[arg-type]
                 self._lines.append(f"{node.name} = {copy.args[0]}")
                 self._stored |= {node, copy}
                 self._roots[node] = {node, *copy.all_input_nodes[:1]}
@@ -235,25 +235,33 @@ class Program:
             own = x.op == "call_function" and x not in self._stored | self._taken
             fresh = x.target in (*DENSE, _convolution) or x in self.fusion.of
             shared = any(x in roots for n, roots in self._roots.items() if n is not x)
-            if own and fresh and not shared and same_memory(x, node) and reads_its_own(text, node, x):
+            if (
+                own
+                and fresh
+                and not shared
+                and fits_memory(x, node)
+                and reads_only_stored_element(text, node, x)
+            ):
                 return x
         return None
 
     def _as(self, x: Node, node: Node) -> str:
         """An array's memory with the sizes and strides of a node's."""
-        if alike(x, node):
+        if same_layout(x, node):
             return x.name
-        self._scope["reinterpreted"] = reinterpreted
+        self._scope["reinterpret_tensor"] = reinterpret_tensor
         shape, strides = self._texts(node)
-        return f"reinterpreted({x.name}, {shape}, {strides}, 0)"
+        return f"reinterpret_tensor({x.name}, {shape}, {strides}, 0)"
 
     def _allocate_part(self, node: Node) -> None:
         whole, offset = self._parts[node]
         if whole not in self._roots:
             self._allocate(whole)
-        self._scope["reinterpreted"] = reinterpreted
+        self._scope["reinterpret_tensor"] = reinterpret_tensor
         shape, strides = self._texts(node)
-        self._lines.append(f"{node.name} = reinterpreted({whole.name}, {shape}, {strides}, {python(offset)})")
+        self._lines.append(
+            f"{node.name} = reinterpret_tensor({whole.name}, {shape}, {strides}, {python(offset)})"
+        )
         self._roots[node] = {node, whole}
         self._taken.add(node)
 
@@ -275,9 +283,11 @@ class Program:
         """Nodes that nothing needs after a unit, by its number."""
         uses: dict[Node, int] = {}
         for k, unit in enumerate(units):
-            read = self.schedule.operands(unit) if isinstance(unit, Group) else unit.all_input_nodes
+            read = self.schedule.operands(unit) if isinstance(unit, FusionGroup) else unit.all_input_nodes
             made = (
-                [n for n in unit.nodes if n in self.schedule.realized] if isinstance(unit, Group) else [unit]
+                [n for n in unit.nodes if n in self.schedule.realized]
+                if isinstance(unit, FusionGroup)
+                else [unit]
             )
             for node in (*read, *made):
                 uses[node] = k
@@ -348,7 +358,7 @@ def _on_stream(run: Callable[..., Any], index: int, device: Any) -> Callable[...
     return on_stream
 
 
-def as_traced(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+def with_traced_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """A tensor with the strides that the graph was traced with: itself where only axes of one element differ,
     else a copy."""
     if all(n == 1 or s == t for n, s, t in zip(x.shape, x.stride(), strides, strict=True)):

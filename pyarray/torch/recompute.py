@@ -12,9 +12,9 @@ import torch
 from torch.fx import Node
 
 from . import views
-from .eligible import CASTS
 from .fusion import Fusion
-from .group import Group, Product
+from .fusion_group import FusionGroup, ProductGroup
+from .operator_support import CASTS
 from .operators import CREATIONS, REDUCTIONS, tensor
 from .sizes import expressions, hint, product
 
@@ -25,17 +25,17 @@ def recompute(fusion: Fusion) -> None:
     """Add to `fusion.inlined` what is cheaper to compute anew, those that need a node before it."""
     for node in sorted(fusion.of, key=fusion.order.__getitem__, reverse=True):
         group = fusion.of[node]
-        if isinstance(group, Product) or node in group.source or node in fusion.inlined | fusion.tables:
+        if isinstance(group, ProductGroup) or node in group.source or node in fusion.inlined | fusion.tables:
             continue
         users = list(_users(fusion, node))
-        others = {id(u): u for u in users if isinstance(u, Group) and u is not group}
-        if others and all(isinstance(u, Group) and not isinstance(u, Product) for u in users):
+        others = {id(u): u for u in users if isinstance(u, FusionGroup) and u is not group}
+        if others and all(isinstance(u, FusionGroup) and not isinstance(u, ProductGroup) for u in users):
             leaves = _leaves(fusion, node, group)
             if leaves is not None and _pays(fusion, node, leaves, list(others.values())):
                 fusion.inlined.add(node)
 
 
-def _users(fusion: Fusion, node: Node) -> Iterator[Group | Node]:
+def _users(fusion: Fusion, node: Node) -> Iterator[FusionGroup | Node]:
     """What reads a node: groups, and nodes that are torch's."""
     for user in node.users:
         if views.is_view(user):
@@ -49,7 +49,7 @@ def _users(fusion: Fusion, node: Node) -> Iterator[Group | Node]:
             yield fusion.of.get(user, user)
 
 
-def _leaves(fusion: Fusion, node: Node, group: Group) -> set[Node] | None:
+def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
     """What is read from memory to compute a node, where its group's own nodes but the reductions are computed
     anew; None if that is long."""
     found, seen, rest, count = set[Node](), {node}, [node], 0
@@ -70,7 +70,7 @@ def _leaves(fusion: Fusion, node: Node, group: Group) -> set[Node] | None:
     return found
 
 
-def _pays(fusion: Fusion, node: Node, leaves: set[Node], others: list[Group]) -> bool:
+def _pays(fusion: Fusion, node: Node, leaves: set[Node], others: list[FusionGroup]) -> bool:
     """Whether the other groups read fewer bytes more than would be written and read."""
     saved = (1 + len(others)) * _bytes(fusion, node)
     for group in others:

@@ -13,11 +13,11 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import views
 from .fusion import Fusion
-from .group import Group, Product
+from .fusion_group import FusionGroup, ProductGroup
 from .index import Digits
 from .sizes import expression
 
-Unit = Group | Node
+Unit = FusionGroup | Node
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class Schedule:
     units: list[Unit] = field(default_factory=list)
     realized: set[Node] = field(default_factory=set)
     _needed: set[Node] = field(default_factory=set)  # nodes that are run by torch
-    _groups: dict[int, Group] = field(default_factory=dict)
+    _groups: dict[int, FusionGroup] = field(default_factory=dict)
     _makers: dict[sympy.Symbol, Node] = field(default_factory=dict)  # of numbers that depend on data
 
     def run(self) -> Schedule:
@@ -56,24 +56,24 @@ class Schedule:
         self._order()
         return self
 
-    def _group_of(self, node: Node) -> Group | None:
+    def _group_of(self, node: Node) -> FusionGroup | None:
         """The group that computes a node; a constant that is needed as a tensor gets one of its own."""
         fusion = self.fusion
         if node in fusion.inlined and node not in fusion.of:
             digits = Digits()
             shape = views.shape_of(node)
             canonical = tuple(digits.add(n) for n in shape)
-            group = Group(len(fusion.groups), digits, shape, canonical, node.meta["val"].device, [node])
+            group = FusionGroup(len(fusion.groups), digits, shape, canonical, node.meta["val"].device, [node])
             group.index[node] = canonical
             fusion.groups.append(group)
             fusion.of[node] = group
         return fusion.of.get(node)
 
-    def operands(self, group: Group) -> list[Node]:
+    def operands(self, group: FusionGroup) -> list[Node]:
         """What a group's kernel reads from memory, without the views of it."""
-        return list(group.reads) if isinstance(group, Product) else self._reads(group)[0]
+        return list(group.reads) if isinstance(group, ProductGroup) else self._reads(group)[0]
 
-    def _reads(self, group: Group) -> tuple[list[Node], list[Node]]:
+    def _reads(self, group: FusionGroup) -> tuple[list[Node], list[Node]]:
         """The operands of a group's kernel, and the nodes of no kernel or others' that it computes anew."""
         found, again = dict[Node, None](), list[Node]()
         rest, seen = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
@@ -96,19 +96,21 @@ class Schedule:
         """What makes the numbers that a unit has in its sizes or arguments, and that depend on data."""
         if not self._makers:
             return []
-        nodes = [*unit.nodes, *self._reads(unit)[1]] if isinstance(unit, Group) else [unit]
+        nodes = [*unit.nodes, *self._reads(unit)[1]] if isinstance(unit, FusionGroup) else [unit]
         used = {s for n in nodes for x in (n, *n.all_input_nodes) for s in _unknown(x)}
         return [self._makers[s] for s in used if s in self._makers and self._makers[s] is not unit]
 
     def _order(self) -> None:
         order = self.fusion.order
         units: list[Unit] = [*self._groups.values(), *(n for n in self._needed if n.op == "call_function")]
-        units.sort(key=lambda u: max(map(order.__getitem__, u.nodes)) if isinstance(u, Group) else order[u])
+        units.sort(
+            key=lambda u: max(map(order.__getitem__, u.nodes)) if isinstance(u, FusionGroup) else order[u]
+        )
         places = {id(u): k for k, u in enumerate(units)}
         before: list[set[int]] = [set() for _ in units]
         random: int | None = None
         for k, unit in enumerate(units):
-            inputs = self.operands(unit) if isinstance(unit, Group) else unit.all_input_nodes
+            inputs = self.operands(unit) if isinstance(unit, FusionGroup) else unit.all_input_nodes
             for x in (*inputs, *self._numbers(unit)):
                 source = self.fusion.of.get(x) if x in self.fusion.of else x
                 if source is not None and id(source) in places and places[id(source)] != k:
@@ -137,7 +139,7 @@ class Schedule:
 
 
 def _first(unit: Unit, order: dict[Node, int]) -> int:
-    return min(map(order.__getitem__, unit.nodes)) if isinstance(unit, Group) else order[unit]
+    return min(map(order.__getitem__, unit.nodes)) if isinstance(unit, FusionGroup) else order[unit]
 
 
 def _unknown(node: Node) -> set[sympy.Symbol]:

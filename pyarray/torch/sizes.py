@@ -24,7 +24,7 @@ def expressions(sizes: Iterable[Any]) -> tuple[sympy.Expr, ...]:
     return tuple(expression(n) for n in sizes)
 
 
-def steps(sizes: Iterable[Any], strides: Iterable[Any]) -> tuple[sympy.Expr, ...]:
+def nonempty_strides(sizes: Iterable[Any], strides: Iterable[Any]) -> tuple[sympy.Expr, ...]:
     """The strides of an array that has elements. Torch's have `max(1, n)` in the place of a size that may be
     0, and loops over the axes behind it wouldn't merge."""
     given, found = expressions(sizes), expressions(strides)
@@ -32,7 +32,7 @@ def steps(sizes: Iterable[Any], strides: Iterable[Any]) -> tuple[sympy.Expr, ...
     for least in set[Any]().union(*(s.atoms(Max) for s in found)):
         others = [x for x in least.args if x != 1]
         if len(others) == 1 and len(least.args) == 2:
-            known |= {least: others[0]} if any(same(others[0], n) for n in given) else {}
+            known |= {least: others[0]} if any(equal(others[0], n) for n in given) else {}
     return tuple(s.xreplace(known) for s in found)
 
 
@@ -65,7 +65,7 @@ def quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
     return sympy.expand(found) if all(c.is_Integer for c in terms.values()) else None
 
 
-def same(a: sympy.Expr, b: sympy.Expr) -> bool:
+def equal(a: sympy.Expr, b: sympy.Expr) -> bool:
     """Whether two sizes are equal for all values of the symbols, as far as expanding them shows."""
     return a == b or sympy.expand(a - b) == 0
 
@@ -73,7 +73,7 @@ def same(a: sympy.Expr, b: sympy.Expr) -> bool:
 def same_shape(a: Iterable[sympy.Expr], b: Iterable[sympy.Expr]) -> bool:
     """Whether two shapes are equal."""
     a, b = tuple(a), tuple(b)
-    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 def hint(size: sympy.Expr, values: Mapping[sympy.Symbol, int]) -> int:
@@ -82,7 +82,7 @@ def hint(size: sympy.Expr, values: Mapping[sympy.Symbol, int]) -> int:
     return int(known) if known.is_number else 1024
 
 
-def environment(values: Iterable[Any]) -> Any:
+def shape_env_of(values: Iterable[Any]) -> Any:
     """The `ShapeEnv` of the first symbol among the sizes of tensors, and sizes; None without one."""
     for x in values:
         for n in x.shape if isinstance(x, torch.Tensor) else (x,):
@@ -93,7 +93,7 @@ def environment(values: Iterable[Any]) -> Any:
 
 def hints_of(inputs: Iterable[Any]) -> dict[sympy.Symbol, int]:
     """The sizes that were traced, by symbol."""
-    env = environment(inputs)
+    env = shape_env_of(inputs)
     if env is None:
         return {}
     values = getattr(env, "backed_var_to_val", None) or env.var_to_val

@@ -48,23 +48,23 @@ def is_view(node: Node) -> bool:
         return slice_start(node) is not None
     if node.target is aten.select.int:
         return _selected(node) is not None
-    return node.target in _PULL
+    return node.target in _SOURCE_INDEX
 
 
-def pull(node: Node, digits: Digits, index: Index) -> Index:
+def source_index(node: Node, digits: Digits, index: Index) -> Index:
     """The index into the source of the element that `index` means in the view. Splits digits."""
-    return digits.current(_PULL[node.target](node, digits, index))
+    return digits.current(_SOURCE_INDEX[node.target](node, digits, index))
 
 
-def push(node: Node, digits: Digits, index: Index) -> Index | None:
+def view_index(node: Node, digits: Digits, index: Index) -> Index | None:
     """The index into the view of the element that `index` means in the source; None where the view lacks
     elements or repeats them. Splits digits."""
-    made = _PUSH.get(node.target)
+    made = _VIEW_INDEX.get(node.target)
     found = made(node, digits, index) if made is not None else None
     return None if found is None else digits.current(found)
 
 
-def _getitem_pull(node: Node, digits: Digits, index: Index) -> Index:
+def _source_getitem(node: Node, digits: Digits, index: Index) -> Index:
     split, part = node.args
     assert isinstance(split, Node)
     assert isinstance(part, int)
@@ -87,11 +87,11 @@ def _axis(node: Node, place: int, rank: int, name: str = "dim") -> int:
     return axis + rank if axis < 0 else axis
 
 
-def _pull_reshape(node: Node, digits: Digits, index: Index) -> Index:
+def _source_reshape(node: Node, digits: Digits, index: Index) -> Index:
     return reshaped(digits, index, shape_of(node), shape_of(source_of(node)))
 
 
-def _push_reshape(node: Node, digits: Digits, index: Index) -> Index:
+def _view_reshape(node: Node, digits: Digits, index: Index) -> Index:
     return reshaped(digits, index, shape_of(source_of(node)), shape_of(node))
 
 
@@ -108,12 +108,12 @@ def _order(node: Node) -> list[int]:
     return order
 
 
-def _pull_permute(node: Node, digits: Digits, index: Index) -> Index:
+def _source_permute(node: Node, digits: Digits, index: Index) -> Index:
     order = _order(node)
     return tuple(index[order.index(k)] for k in range(len(order)))
 
 
-def _push_permute(node: Node, digits: Digits, index: Index) -> Index:
+def _view_permute(node: Node, digits: Digits, index: Index) -> Index:
     return tuple(index[k] for k in _order(node))
 
 
@@ -127,35 +127,35 @@ def _squeezed(node: Node) -> list[int]:
     return [k for k in axes if shape[k] == 1]
 
 
-def _pull_squeeze(node: Node, digits: Digits, index: Index) -> Index:
+def _source_squeeze(node: Node, digits: Digits, index: Index) -> Index:
     rest, gone = iter(index), _squeezed(node)
     return tuple(ZERO if k in gone else next(rest) for k in range(len(shape_of(source_of(node)))))
 
 
-def _push_squeeze(node: Node, digits: Digits, index: Index) -> Index:
+def _view_squeeze(node: Node, digits: Digits, index: Index) -> Index:
     gone = _squeezed(node)
     return tuple(x for k, x in enumerate(index) if k not in gone)
 
 
-def _pull_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
+def _source_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
     axis = _axis(node, 1, len(index))
     return tuple(x for k, x in enumerate(index) if k != axis)
 
 
-def _push_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
+def _view_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
     axis = _axis(node, 1, len(index) + 1)
     return (*index[:axis], ZERO, *index[axis:])
 
 
-def _pull_expand(node: Node, digits: Digits, index: Index) -> Index:
+def _source_expand(node: Node, digits: Digits, index: Index) -> Index:
     return broadcast(index, shape_of(node), shape_of(source_of(node)))
 
 
-def _push_expand(node: Node, digits: Digits, index: Index) -> Index | None:
+def _view_expand(node: Node, digits: Digits, index: Index) -> Index | None:
     return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
 
 
-def _pull_select(node: Node, digits: Digits, index: Index) -> Index:
+def _source_select(node: Node, digits: Digits, index: Index) -> Index:
     source = shape_of(source_of(node))
     axis = _axis(node, 1, len(source))
     return (*index[:axis], _selected(node), *index[axis:])
@@ -188,17 +188,17 @@ def _from_front(place: Any, n: Any) -> Any:
     return None
 
 
-def _pull_slice(node: Node, digits: Digits, index: Index) -> Index:
+def _source_slice(node: Node, digits: Digits, index: Index) -> Index:
     axis = _axis(node, 1, len(index))
     start, step = slice_start(node), expression(_argument(node, 4, "step", 1))
     return tuple(start + step * x if k == axis else x for k, x in enumerate(index))
 
 
-def _push_slice(node: Node, digits: Digits, index: Index) -> Index | None:
+def _view_slice(node: Node, digits: Digits, index: Index) -> Index | None:
     return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
 
 
-def _pull_unfold(node: Node, digits: Digits, index: Index) -> Index:
+def _source_unfold(node: Node, digits: Digits, index: Index) -> Index:
     """The windows' number along the axis, and the place in one, which is the last axis."""
     axis, step = _axis(node, 1, len(index) - 1, "dimension"), expression(_argument(node, 3, "step", None))
     return tuple(x * step + index[-1] if k == axis else x for k, x in enumerate(index[:-1]))
@@ -209,24 +209,24 @@ def _same(node: Node, digits: Digits, index: Index) -> Index:
 
 
 Map = Callable[[Node, Digits, Index], Any]
-_PULL: dict[Any, Map] = {
-    **dict.fromkeys(_RESHAPES, _pull_reshape),
+_SOURCE_INDEX: dict[Any, Map] = {
+    **dict.fromkeys(_RESHAPES, _source_reshape),
     **dict.fromkeys(_SAME, _same),
-    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _pull_permute),
-    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _pull_squeeze),
-    aten.unsqueeze.default: _pull_unsqueeze,
-    aten.expand.default: _pull_expand,
-    aten.select.int: _pull_select,
-    aten.slice.Tensor: _pull_slice,
-    aten.unfold.default: _pull_unfold,
-    _getitem: _getitem_pull,
+    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _source_permute),
+    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _source_squeeze),
+    aten.unsqueeze.default: _source_unsqueeze,
+    aten.expand.default: _source_expand,
+    aten.select.int: _source_select,
+    aten.slice.Tensor: _source_slice,
+    aten.unfold.default: _source_unfold,
+    _getitem: _source_getitem,
 }
-_PUSH: dict[Any, Map] = {
-    **dict.fromkeys(_RESHAPES, _push_reshape),
+_VIEW_INDEX: dict[Any, Map] = {
+    **dict.fromkeys(_RESHAPES, _view_reshape),
     **dict.fromkeys(_SAME, _same),
-    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _push_permute),
-    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _push_squeeze),
-    aten.unsqueeze.default: _push_unsqueeze,
-    aten.expand.default: _push_expand,
-    aten.slice.Tensor: _push_slice,
+    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _view_permute),
+    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _view_squeeze),
+    aten.unsqueeze.default: _view_unsqueeze,
+    aten.expand.default: _view_expand,
+    aten.slice.Tensor: _view_slice,
 }

@@ -12,7 +12,7 @@ from . import views
 from .sizes import expression
 
 
-def separate(graph: Graph) -> None:
+def replace_zero_strides(graph: Graph) -> None:
     """Give new results that were traced with strides of 0 those of contiguous ones: an operator's own result
     has all its elements, which may differ. Some versions of torch copy the strides of an expanded operand."""
     changed: set[Node] = set()

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..jit.kernel import Kernel
 from ..lang.markers import constexpr
-from . import artifact
+from . import shipped
 from .config import Config, check_names, check_spelling, listed
 from .cost import check_count
 from .search import Options
@@ -67,7 +67,7 @@ def autotune(
     if not (model is None or isinstance(model, bool) or callable(model)):
         check_count("model", model)
     if artifact_name is not None:
-        artifact.check_name(artifact_name)
+        shipped.check_name(artifact_name)
     names = restore_value, reset_to_zero
     options = Options(warmup, rep, budget, check, None, (), pre_hook, post_hook, bench)
     more = prune, default, artifact_name, model or None, cases

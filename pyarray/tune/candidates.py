@@ -10,8 +10,8 @@ from ..errors import AutotuneError
 from ..jit.kernel import Kernel
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
-from .arguments import Call
 from .config import Config, check_configs, check_constant
+from .tuned_call import TunedCall
 
 
 class Candidates:
@@ -49,7 +49,7 @@ class Candidates:
         found = check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)
         return dict(found[0].values) if found else {}
 
-    def of(self, call: Call) -> tuple[Config, ...]:
+    def of(self, call: TunedCall) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
         name, given, parameters = self.kernel.__name__, self._configs, self.kernel.parameters
         if callable(given):
@@ -57,11 +57,11 @@ class Candidates:
         else:
             made = given
         listed = check_configs(name, made, parameters)
-        agreeing = tuple(c for c in listed if call.agrees(c))
+        agreeing = tuple(c for c in listed if call.is_compatible(c))
         if not agreeing:
             if listed and call.complete(Config()):
                 return (Config(),)
-            said = ", ".join(f"{n}={v!r}" for n, v in call.given.items())
+            said = ", ".join(f"{n}={v!r}" for n, v in call.overrides.items())
             why = f"none of the {len(listed)} has {said}" if listed else "configs gave none"
             raise AutotuneError(f"{name}: no candidates: {why}")
         if self._prune is None:
@@ -69,12 +69,12 @@ class Candidates:
         left = self._prune(list(agreeing), dict(call.args))
         if isinstance(left, (Config, str, Mapping)) or not isinstance(left, Iterable):
             raise TypeError(f"{name}: prune(configs, args) gives a list of pa.Config, got {left!r}")
-        pruned = tuple(c for c in check_configs(name, left, parameters) if call.agrees(c))
+        pruned = tuple(c for c in check_configs(name, left, parameters) if call.is_compatible(c))
         if not pruned:
             raise AutotuneError(f"{name}: no candidates: prune left none of {len(agreeing)}")
         return pruned
 
-    def default_of(self, call: Call, tuned: tuple[str, ...]) -> Config | None:
+    def default_of(self, call: TunedCall, tuned: tuple[str, ...]) -> Config | None:
         """The default for these arguments; None without one, and for one that the caller overrules. Raises
         `TypeError` for what is no `Config`, `ValueError` for a name that is no parameter or one that is
         left out."""
@@ -89,7 +89,7 @@ class Candidates:
         constants = {p.name: p for p in parameters if p.name in tuned}
         for set_ in found.values:
             check_constant(name, found, set_, constants, parameters)
-        if not call.agrees(found):
+        if not call.is_compatible(found):
             return None
         if not call.complete(found):
             missing = [n for n in constants if n not in found.values]

@@ -18,18 +18,18 @@ from ..errors import AutotuneError, CompileError, DeviceError
 from ..jit.launch_state import unobserved
 from ..locks import new_lock
 from .config import Config
-from .key import Key, digest_of
-from .search import Options, Result, Search, Task, Told
+from .search import Options, Progress, Result, Search, Task
 from .store import Store, locked
+from .tuning_key import TuningKey, digest_of
 
 MARGIN = 0.98  # of the default's time: what a winner must reach
-KEPT = 1024  # keys in memory; those known longest go first
-QUIET = 0.25  # seconds between two writes of a search that goes on
+MAX_KEYS = 1024  # keys in memory; those known longest go first
+WRITE_INTERVAL = 0.25  # seconds between two writes of a search that goes on
 TIMING_WAIT = 60.0  # seconds for another process that takes times on the device
 
 
 Text = Callable[[Config], str]  # hash of what a candidate is compiled from
-Works = Callable[[Config], Any]  # compiles it, or raises
+Compiles = Callable[[Config], Any]  # compiles it, or raises
 
 
 class Choice(NamedTuple):
@@ -53,7 +53,7 @@ class Offline:
     config and median of each key with a name to ship under."""
 
     on: bool = False
-    told: Told | None = None
+    on_progress: Progress | None = None
     decided: list[tuple[dict[str, Any], Config, float | None]] = field(default_factory=list)
 
 
@@ -61,10 +61,10 @@ offline = Offline()
 
 
 @dataclass
-class Known:
+class KeyResults:
     """Of a key: results by candidate, tiles by candidate for the cost model."""
 
-    key: Key
+    key: TuningKey
     results: dict[Config, Result] = field(default_factory=dict)
     work: dict[Config, float] = field(default_factory=dict)
 
@@ -78,13 +78,13 @@ class Chooser:
         self.counts: Counter[str] = Counter()
         self._searched: Counter[str] = Counter()  # searches of each key that found something
         # By the digest of the tuner's whole key (`key.key_of`); locks alike.
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KeyResults] = {}
         self._locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
         self._guard = new_lock()
 
     # ---- what is known
 
-    def results(self, key: Key, candidates: Sequence[Config], text: Text) -> dict[Config, Result]:
+    def results(self, key: TuningKey, candidates: Sequence[Config], text: Text) -> dict[Config, Result]:
         """What this process has found, then what is on disk, of the texts that there are now."""
         rows = self.store.entry(key.digest)["timings"]
         known = self._known.get(key.digest)
@@ -98,7 +98,12 @@ class Chooser:
         return found
 
     def winner(
-        self, key: Key, candidates: Sequence[Config], default: Config | None, text: Text, works: Works
+        self,
+        key: TuningKey,
+        candidates: Sequence[Config],
+        default: Config | None,
+        text: Text,
+        compiles: Compiles,
     ) -> Choice | None:
         """The winner on disk. One that doesn't compile here is forgotten, with a warning."""
         entry = self.store.entry(key.digest)
@@ -115,7 +120,7 @@ class Chooser:
         if found is None:
             return None
         try:
-            works(found)
+            compiles(found)
         except (CompileError, DeviceError) as error:
             self.store.forget(key.digest, str(found.identity()))
             self._known.pop(key.digest, None)
@@ -125,7 +130,7 @@ class Chooser:
         self.counts["disk_hits"] += 1
         return Choice(found, "winner")
 
-    def of_group(self, key: Key) -> Iterator[tuple[dict[str, Result], dict[str, float]]]:
+    def results_of_group(self, key: TuningKey) -> Iterator[tuple[dict[str, Result], dict[str, float]]]:
         """Results and tiles, by the candidates' identities, at each size of the key's group that is known."""
         seen = set()
         for digest, known in list(self._known.items()):
@@ -146,15 +151,15 @@ class Chooser:
 
     def search(
         self,
-        key: Key,
+        key: TuningKey,
         task: Task,
         default: Config | None,
         *,
-        fresh: bool = False,
+        force: bool = False,
         found: Callable[[], Choice | None] = lambda: None,
         work: Mapping[Config, float] | None = None,
     ) -> Choice:
-        """Search, unless `found()` says that somebody has in the meantime. `fresh` believes nothing but what
+        """Search, unless `found()` says that somebody has in the meantime. `force` believes nothing but what
         another thread finds while this one waits for it. Raises `AutotuneError` when no candidate runs,
         `RuntimeError` inside another search."""
         if searching.on:
@@ -164,14 +169,14 @@ class Chooser:
             )
         before = self._searched[key.digest]
         with self._lock(key.digest), locked(f"search-{key.digest[:2]}"):
-            known = found() if not fresh or self._searched[key.digest] > before else None
+            known = found() if not force or self._searched[key.digest] > before else None
             if known is not None:
                 return known
-            results = {} if fresh else self.results(key, task.candidates, task.text)
+            results = {} if force else self.results(key, task.candidates, task.text)
             saver = _Saver(self.store, key, work or {})
             search = Search(task, self.options, results.values(), saver.add)
-            if offline.told is not None:
-                search.told = offline.told
+            if offline.on_progress is not None:
+                search.on_progress = offline.on_progress
             self.counts["searches"] += 1
             searching.on = True
             try:
@@ -199,16 +204,18 @@ class Chooser:
             searching.on = False
         return row
 
-    def _remember(self, key: Key, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
-        known = self._known.pop(key.digest, None) or Known(key)
-        if len(self._known) >= KEPT:
+    def _remember(
+        self, key: TuningKey, results: Mapping[Config, Result], work: Mapping[Config, float]
+    ) -> None:
+        known = self._known.pop(key.digest, None) or KeyResults(key)
+        if len(self._known) >= MAX_KEYS:
             del self._known[next(iter(self._known))]
         self._known[key.digest] = known
         # an exception would keep the arguments alive
         known.results |= {c: replace(r, error=None) for c, r in results.items()}
         known.work |= work
 
-    def _chosen(self, key: Key, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
+    def _chosen(self, key: TuningKey, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
         winner, late = best(rows, default), [r for r in rows if r.late]
         if winner is not None:
             whole = not late and not any(r.rough for r in rows)
@@ -263,7 +270,7 @@ def _set(candidates: Sequence[Config], default: Config | None) -> str:
 class _Saver:
     """Writes what a search finds, not too often, so that a search that is killed can go on."""
 
-    def __init__(self, store: Store, key: Key, work: Mapping[Config, float]):
+    def __init__(self, store: Store, key: TuningKey, work: Mapping[Config, float]):
         self._store, self._key, self._work = store, key, work
         # Of one search, by candidate.
         self._rows: dict[str, Any] = {}
@@ -274,7 +281,7 @@ class _Saver:
             identity = r.config.identity()
             if identity is not None:
                 self._rows[identity] = r.row()
-        if time.monotonic() - self._last > QUIET:
+        if time.monotonic() - self._last > WRITE_INTERVAL:
             self.flush()
 
     def flush(self) -> None:

@@ -156,7 +156,7 @@ def _named(value: Any) -> Any:
 # ---- names
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """ "; did you mean 'block'?" for a misspelt name, or what there is."""
     names = list(known)
     same = [known for known in names if known.lower() == name.lower()]
@@ -176,7 +176,7 @@ def check_names(what: str, names: Any, known: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise TypeError(f"{what} is a list of parameter names, got {name!r} in it")
         if name not in known:
-            raise ValueError(f"{what} names {name!r}, which is no parameter{nearest(name, known)}")
+            raise ValueError(f"{what} names {name!r}, which is no parameter{suggestion(name, known)}")
         if listed.count(name) > 1:
             raise ValueError(f"{what} names {name!r} twice; name it once")
     return listed
@@ -210,7 +210,9 @@ def check_constant(
     if any(p.name == name for p in parameters):
         what = f"{kernel}: {config!r} sets {name!r}, which is an argument of each launch"
         raise ValueError(f"{what}; annotate the parameter {name}: pa.constexpr")
-    raise ValueError(f"{kernel}: {config!r} sets {name!r}, which is no parameter{nearest(name, constants)}")
+    raise ValueError(
+        f"{kernel}: {config!r} sets {name!r}, which is no parameter{suggestion(name, constants)}"
+    )
 
 
 def check_spelling(kernel: str, configs: Iterable[Config], known: Sequence[str]) -> None:
@@ -220,7 +222,7 @@ def check_spelling(kernel: str, configs: Iterable[Config], known: Sequence[str])
         for name in config._values:
             if name not in known:
                 what = f"{kernel}: {config!r} sets {name!r}, which is no parameter"
-                raise ValueError(f"{what}{nearest(name, known)}")
+                raise ValueError(f"{what}{suggestion(name, known)}")
 
 
 def listed(kernel: str, configs: Any) -> tuple[Config, ...]:

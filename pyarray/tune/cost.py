@@ -14,8 +14,12 @@ from .search import Result
 
 ERROR = 0.1  # the largest residual at which a fit is believed
 SIZES = 3  # at least: a line through two points fits always
-REACH = 4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
-OFF = 1.5  # times what was predicted, or its part of that: such a time says that the model is wrong there
+MAX_EXTRAPOLATION = (
+    4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
+)
+MAX_RATIO = (
+    1.5  # times what was predicted, or its part of that: such a time says that the model is wrong there
+)
 
 COUNTS = ("work", "operations", "bytes_accessed", "loads", "stores", "iterations")  # of `Cost`
 
@@ -39,7 +43,7 @@ class Fit:
         >>> fit.reaches(400), fit.reaches(401), fit.reaches(1)
         (True, False, False)
         """
-        return self.least / REACH <= tiles <= self.most * REACH
+        return self.least / MAX_EXTRAPOLATION <= tiles <= self.most * MAX_EXTRAPOLATION
 
     def cost(self, tiles: float) -> float:
         """Milliseconds for that many tiles.
@@ -157,4 +161,4 @@ def right(predicted: float, timed: float | None) -> bool:
     >>> right(1.0, 1.4), right(1.0, 6.0), right(1.0, 0.1)
     (True, False, False)
     """
-    return timed is None or timed <= OFF * predicted <= OFF**2 * timed
+    return timed is None or timed <= MAX_RATIO * predicted <= MAX_RATIO**2 * timed

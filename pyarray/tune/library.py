@@ -12,12 +12,12 @@ from typing import Any
 from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
-from . import artifact
-from .call import environment
+from . import shipped
 from .choice import Chooser, offline, searching, with_default
 from .config import Config
-from .key import Key, device_facts, digest_of, plain, toolchain_facts
-from .search import Options, Prepared, Result, Task
+from .dispatcher import setting_texts
+from .search import CompiledCandidate, Options, Result, Task
+from .tuning_key import TuningKey, device_properties, digest_of, plain_data, toolchain_properties
 
 
 class LibraryTuner:
@@ -47,7 +47,7 @@ class LibraryTuner:
         `prepare(config)` compiles, in any thread, and gives what launches on the live arguments; what it
         raises drops the candidate. `outputs` are written only (pass them as inputs, too, if they are read).
         """
-        place = (device.code, *environment(), *key.values())
+        place = (device.code, *setting_texts(), *key.values())
         found = self._table.get(place)
         if found is None:
             found = self._find(device, key, default, prepare, outputs, inputs)
@@ -76,19 +76,19 @@ class LibraryTuner:
         if how != "force" and not offline.on:
             return self._artifact(whole, candidates) or default
         task = _task(self.name, device, candidates, prepare, outputs, inputs)
-        found = self._chooser.search(whole, task, default, fresh=how == "force", found=stored)
+        found = self._chooser.search(whole, task, default, force=how == "force", found=stored)
         return self._decided(whole, found.config)
 
-    def key(self, device: Device, key: Mapping[str, Any]) -> Key:
+    def key(self, device: Device, key: Mapping[str, Any]) -> TuningKey:
         """As a tuned kernel's: the device's model, what compiles, and `key`."""
         group = {
             "kernel": self.name,
             "source": self._source(),
             "arrays": {},
-            "device": device_facts(device),
-            "toolchain": toolchain_facts(device),
+            "device": device_properties(device),
+            "toolchain": toolchain_properties(device),
         }
-        return Key(group, {name: plain(value) for name, value in key.items()})
+        return TuningKey(group, {name: plain_data(value) for name, value in key.items()})
 
     def results(self, device: Device, key: Mapping[str, Any]) -> list[Result]:
         """What is known of the candidates."""
@@ -106,18 +106,18 @@ class LibraryTuner:
     def _artifact_name(self) -> str:
         return self.name[:64]
 
-    def _artifact(self, key: Key, candidates: Sequence[Config]) -> Config | None:
+    def _artifact(self, key: TuningKey, candidates: Sequence[Config]) -> Config | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
         if folder is None:
             return None
         names = {name for c in candidates for name in c.values}
-        identity = artifact.identity_of(self._artifact_name, key)
-        return artifact.find(Path(folder), identity, sorted(names), candidates, {})
+        identity = shipped.identity_of(self._artifact_name, key)
+        return shipped.find(Path(folder), identity, sorted(names), candidates, {})
 
-    def _decided(self, key: Key, config: Config) -> Config:
+    def _decided(self, key: TuningKey, config: Config) -> Config:
         if offline.on:
             result = self._chooser.results(key, [config], _no_text).get(config)
-            identity = artifact.identity_of(self._artifact_name, key)
+            identity = shipped.identity_of(self._artifact_name, key)
             offline.decided.append((identity, config, None if result is None else result.median))
         return config
 
@@ -137,8 +137,8 @@ def _task(
     arrays = {f"out{k}": a for k, a in enumerate(outputs)} | {f"in{k}": a for k, a in enumerate(inputs)}
     directions = {n: "OUT" if n.startswith("out") else "IN" for n in arrays}
 
-    def prepared(config: Config) -> Prepared:
-        return Prepared(prepare(config), None, directions)
+    def prepared(config: Config) -> CompiledCandidate:
+        return CompiledCandidate(prepare(config), None, directions)
 
     return Task(name, device, candidates, prepared, arrays, arrays)
 

@@ -20,7 +20,7 @@ from ..errors import OutOfMemoryError
 _WRITES = ("OUT", "INOUT")
 
 
-def merged(directions: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def union_of_directions(directions: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Directions of all candidates: what one reads and another writes is read and written."""
     found: dict[str, set[str]] = {}
     for of_one in directions:
@@ -35,17 +35,17 @@ def _joined(hows: set[str]) -> str:
     return hows.pop() if len(hows) == 1 else "INOUT"
 
 
-def inside(name: str, path: str) -> bool:
+def is_part_of(name: str, path: str) -> bool:
     """Whether the leaf `path` is the parameter `name`, or in it: `p` has `p`, `p.v` and `p[0]`."""
     return path == name or path.startswith((f"{name}.", f"{name}["))
 
 
-class Arguments:
+class SavedArguments:
     """The arrays of a call, by path, while candidates run on them. `restore` None infers what is saved; names
     of parameters say it, and then nothing else is. `zeroed` are set to zero before each run; `write_only` are
     those that no candidate reads.
 
-    `save` before the first run, `prepare` before each, `put_back` at the end. `comparable` says whether every
+    `save` before the first run, `prepare` before each, `restore_all` at the end. `comparable` says whether every
     run finds what the first one found: else results of candidates differ by right.
     """
 
@@ -63,12 +63,12 @@ class Arguments:
         if restore is None:
             names = [n for n in self.written if directions.get(n) != "OUT" or self._shared(n)]
         else:
-            names = [n for n in self.arrays if any(inside(r, n) for r in restore)]
+            names = [n for n in self.arrays if any(is_part_of(r, n) for r in restore)]
         off = restore is not None and not restore
         self.comparable = all(directions.get(n) == "OUT" or n in names or n in zeroed for n in self.written)
         self._filled = [] if off else [n for n in self._results(directions) if n not in names]
         self._targets = _distinct([self.arrays[n] for n in names])
-        self._kept = all(n in write_only and not self._shared(n) for n in names)
+        self._repeatable = all(n in write_only and not self._shared(n) for n in names)
         self._saved: list[tuple[ndarray, ndarray]] = []
         self._before: list[tuple[ndarray, ndarray]] = []
 
@@ -84,7 +84,7 @@ class Arguments:
     def repeatable(self) -> bool:
         """Whether a run leaves the arguments of the next one as they are, so that several may be timed as
         one."""
-        return self._kept and not self.zeroed
+        return self._repeatable and not self.zeroed
 
     @property
     def saved_bytes(self) -> int:
@@ -101,7 +101,7 @@ class Arguments:
         """What runs read, as it was."""
         _assign(self._saved)
 
-    def put_back(self) -> None:
+    def restore_all(self) -> None:
         """The arguments as they were, also where this is interrupted."""
         try:
             _assign(self._saved + self._before)

@@ -19,13 +19,13 @@ from ..array import ndarray
 from ..driver.base import Device
 from ..driver.cpu import cores
 from ..errors import OutOfMemoryError
-from . import agreement
+from . import result_comparison
 from .config import Config
-from .restore import Arguments, merged
+from .restore import SavedArguments, union_of_directions
 from .timing import Stopwatch, Times
 
 log = logging.getLogger("pyarray")
-Told = Callable[[int, int, str, bool], None]  # candidates done, all, what to say, whether it is the last
+Progress = Callable[[int, int, str, bool], None]  # candidates done, all, what to say, whether it is the last
 ROUGH = 4  # samples of every candidate
 NEAR = 1.5  # times the best rough median: one whose quickest sample is below that is timed finely
 CLOSE = 1.1  # times the best median: a candidate above that is given up on the way
@@ -39,7 +39,7 @@ LATE = "not timed"  # how the reason begins of a candidate that was left out
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CompiledCandidate:
     """A compiled candidate: `run()` launches it, `checked()` does so with bounds checks and raises what they
     find (None: it has none). `directions` are those of its arrays, by name; `write_only` it writes and never
     reads."""
@@ -118,7 +118,7 @@ class Task:
     name: str
     device: Device
     candidates: tuple[Config, ...]
-    prepare: Callable[[Config], Prepared]
+    prepare: Callable[[Config], CompiledCandidate]
     arrays: Mapping[str, ndarray]
     arguments: Mapping[str, Any]
     text: Callable[[Config], str] = lambda config: ""
@@ -138,12 +138,12 @@ class Search:
         self._budget = budget
         self._end = 0.0
         # Of one search, whose arguments and mode don't change: by candidate.
-        self._prepared: dict[Config, Prepared] = {}
+        self._prepared: dict[Config, CompiledCandidate] = {}
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
-        self._seen: dict[Config, float] = {}  # milliseconds of the first run
-        self.told: Told | None = None
-        self._why = ""  # nothing is timed
+        self._first_run: dict[Config, float] = {}  # milliseconds of the first run
+        self.on_progress: Progress | None = None
+        self._untimed_reason = ""  # nothing is timed
 
     def run(self) -> list[Result]:
         """Results of all candidates, in their order. The budget begins now."""
@@ -151,21 +151,21 @@ class Search:
         unknown = [c for c in self.task.candidates if c not in self.results]
         again = [r.config for r in self.results.values() if r.rough]
         if unknown or len(again) > 1 or (again and len(self.results) > 1):
-            anchor = self._anchor() if unknown and self.options.check is True else None
+            anchor = self._stored_reference() if unknown and self.options.check is True else None
             self._compile([*unknown, *(c for c in (anchor,) if c), *again])
             self._on_arguments(unknown, anchor)
         for c in self.task.candidates:
             if c not in self.results:
-                text = f"{LATE}: {self._why or f'the budget of {self._budget:g} s was over'}"
+                text = f"{LATE}: {self._untimed_reason or f'the budget of {self._budget:g} s was over'}"
                 self.results[c] = Result(c, reason=text, text=self.task.text(c))
-        return self._end_of([self.results[c] for c in self.task.candidates])
+        return self._report_fastest([self.results[c] for c in self.task.candidates])
 
-    def _anchor(self) -> Config | None:
+    def _stored_reference(self) -> Config | None:
         """A candidate that was found right before, to compare new ones with."""
         right = [r for r in self.results.values() if r.median is not None]
         return min(right, key=lambda r: r.median or 0.0).config if right else None
 
-    def _late(self) -> bool:
+    def _out_of_time(self) -> bool:
         return time.monotonic() >= self._end
 
     def _drop(self, c: Config, reason: str, error: BaseException | None = None) -> None:
@@ -173,36 +173,36 @@ class Search:
         if c in self.results and self.results[c].source == "stored":
             return  # known to be good: it only couldn't be compared with
         self.results[c] = made = Result(c, reason=reason, text=self.task.text(c), error=error)
-        self._say(made)
+        self._report_result(made)
         self._save([made])
 
-    def _say(self, r: Result) -> None:
+    def _report_result(self, r: Result) -> None:
         done = sum(1 for c in self.task.candidates if c in self.results)
         said = f"{r.median:.4g} ms" if r.median is not None else r.reason
-        self._tell(done, f"{self.task.name}: {r.config!r}: {said}", last=False)
+        self._report(done, f"{self.task.name}: {r.config!r}: {said}", last=False)
 
-    def _tell(self, done: int, text: str, last: bool) -> None:
+    def _report(self, done: int, text: str, last: bool) -> None:
         log.info("tuner: %s", text)
         if settings.get("PYARRAY_AUTOTUNE_VERBOSE"):
             print(f"tuner: {text}", file=sys.stderr)
-        if self.told is not None:
-            self.told(done, len(self.task.candidates), text, last)
+        if self.on_progress is not None:
+            self.on_progress(done, len(self.task.candidates), text, last)
 
-    def _end_of(self, rows: list[Result]) -> list[Result]:
+    def _report_fastest(self, rows: list[Result]) -> list[Result]:
         timed = [r for r in rows if r.median is not None]
         if timed:
             best = min(timed, key=lambda r: r.median or 0.0)
             text = f"{best.config!r} is the fastest of {len(timed)}: {best.median:.4g} ms"
         else:
             text = "no candidate was timed"
-        self._tell(len(rows), f"{self.task.name}: {text}", last=True)
+        self._report(len(rows), f"{self.task.name}: {text}", last=True)
         return rows
 
     # ---- compiling
 
     def _compile(self, candidates: Sequence[Config]) -> None:
         """By as many threads as there are cores: the compiler is a process of its own."""
-        if self._late():
+        if self._out_of_time():
             return
         pool = ThreadPoolExecutor(max(1, min(cores(), len(candidates))), thread_name_prefix="pyarray-tune")
         try:
@@ -212,9 +212,9 @@ class Search:
             for c, future in futures.items():
                 self._collect(c, future)
         finally:
-            pool.shutdown(wait=not self._late(), cancel_futures=True)
+            pool.shutdown(wait=not self._out_of_time(), cancel_futures=True)
 
-    def _collect(self, c: Config, future: Future[Prepared]) -> None:
+    def _collect(self, c: Config, future: Future[CompiledCandidate]) -> None:
         try:
             left = max(0.0, self._end - time.monotonic())
             self._prepared[c] = future.result(min(left, threading.TIMEOUT_MAX))
@@ -226,17 +226,19 @@ class Search:
     # ---- running
 
     def _on_arguments(self, unknown: Sequence[Config], anchor: Config | None) -> None:
-        if not self._prepared or self._late():
+        if not self._prepared or self._out_of_time():
             return
-        directions = merged(p.directions for p in self._prepared.values())
+        directions = union_of_directions(p.directions for p in self._prepared.values())
         options = self.options
         write_only = frozenset.intersection(*(p.write_only for p in self._prepared.values()))
-        arguments = Arguments(self.task.arrays, directions, options.restore, options.zeroed, write_only)
+        arguments = SavedArguments(self.task.arrays, directions, options.restore, options.zeroed, write_only)
         try:
             arguments.save()
         except OutOfMemoryError as error:
             size = arguments.saved_bytes
-            self._why = f"there is no memory for a copy of {size} bytes, of what candidates change ({error})"
+            self._untimed_reason = (
+                f"there is no memory for a copy of {size} bytes, of what candidates change ({error})"
+            )
             return
         try:
             if options.check:
@@ -245,14 +247,14 @@ class Search:
             self._rough([c for c in unknown if c in self._prepared], arguments, watch)
             self._fine(arguments, watch)
         finally:
-            arguments.put_back()
+            arguments.restore_all()
             self.task.device.driver.synchronize()
 
     def _hooked(self) -> bool:
         hooks = [self.options.pre_hook, self.options.post_hook, *(c.pre_hook for c in self._prepared)]
         return any(hook is not None for hook in hooks)
 
-    def _before(self, c: Config, arguments: Arguments) -> None:
+    def _before(self, c: Config, arguments: SavedArguments) -> None:
         arguments.prepare()
         for hook in (c.pre_hook, self.options.pre_hook):
             if hook is not None:
@@ -262,35 +264,41 @@ class Search:
         if self.options.post_hook is not None:
             self.options.post_hook({**self.task.arguments, **c.values})
 
-    def _check(self, unknown: Sequence[Config], anchor: Config | None, arguments: Arguments) -> None:
+    def _check(self, unknown: Sequence[Config], anchor: Config | None, arguments: SavedArguments) -> None:
         reference = self._reference(anchor, arguments)
-        votes = agreement.Votes(arguments.arrays, reference) if arguments.comparable else None
+        votes = result_comparison.MajorityVote(arguments.arrays, reference) if arguments.comparable else None
         for number, c in enumerate(unknown):
-            if self._late():
+            if self._out_of_time():
                 break
-            results = self._outcome(c, arguments)
+            results = self._run_and_copy(c, arguments)
             if results is not None and votes is not None:
                 votes.add(number, results)
         for number, what in votes.wrong().items() if votes is not None else ():
             self._drop(unknown[number], what)
 
-    def _reference(self, anchor: Config | None, arguments: Arguments) -> agreement.Results | None:
+    def _reference(
+        self, anchor: Config | None, arguments: SavedArguments
+    ) -> result_comparison.Results | None:
         if callable(self.options.check):
             arguments.prepare()
             given = dict(self.task.arguments)
-            given |= {n: agreement.taken({n: a}, [n])[n] for n, a in given.items() if isinstance(a, ndarray)}
+            given |= {
+                n: result_comparison.copies_of({n: a}, [n])[n]
+                for n, a in given.items()
+                if isinstance(a, ndarray)
+            }
             gave = self.options.check(**given)
             if gave is not None and not any(gave is value for value in given.values()):  # as `out=` gives
                 what = "check writes what is right into its arguments, and gives nothing"
                 raise TypeError(f"{self.task.name}: {what}; it gave {str(gave)[:60]}")
             inside = [n for n in arguments.written if n not in given]
             own = {n: given[n] for n in arguments.written if n in given}
-            return own | agreement.taken(arguments.arrays, inside)
+            return own | result_comparison.copies_of(arguments.arrays, inside)
         if anchor is not None and anchor in self._prepared:
-            return self._outcome(anchor, arguments)
+            return self._run_and_copy(anchor, arguments)
         return None
 
-    def _outcome(self, c: Config, arguments: Arguments) -> agreement.Results | None:
+    def _run_and_copy(self, c: Config, arguments: SavedArguments) -> result_comparison.Results | None:
         """What a candidate computes; None, and the candidate dropped, where it fails."""
         prepared = self._prepared[c]
         try:
@@ -300,35 +308,35 @@ class Search:
                 start = time.perf_counter()
                 run()
                 self.task.device.driver.synchronize()
-                self._seen[c] = 1e3 * (time.perf_counter() - start)
+                self._first_run[c] = 1e3 * (time.perf_counter() - start)
                 self._after(c)
                 self.task.device.driver.synchronize()
-            return agreement.taken(arguments.arrays, arguments.written)
+            return result_comparison.copies_of(arguments.arrays, arguments.written)
         except Exception as error:
             self._drop(c, _reason(error), error)
             return None
 
-    def _rough(self, unknown: Sequence[Config], arguments: Arguments, watch: Stopwatch) -> None:
+    def _rough(self, unknown: Sequence[Config], arguments: SavedArguments, watch: Stopwatch) -> None:
         """A few samples of each: the first as it comes, so that a search that is killed leaves them, the
         others in turns."""
         for c in unknown:
-            if not self._late():
-                self._guarded(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
-            elif c in self._seen and self.options.bench is None:
-                self._only(c, self._seen[c])
+            if not self._out_of_time():
+                self._drop_on_error(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
+            elif c in self._first_run and self.options.bench is None:
+                self._use_first_run(c, self._first_run[c])
         slow = {c for c in unknown if self._slow(c)}
         start = time.monotonic()
         for _ in range(min(ROUGH, self.options.rep) - 1):
             for c in unknown:
-                if c in self._samples and c not in slow and not self._late():
-                    self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
+                if c in self._samples and c not in slow and not self._out_of_time():
+                    self._drop_on_error(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
             if time.monotonic() - start > LONG * len(unknown) / 2:
                 break
         for c in unknown:
             if c in self._samples:
-                self._keep(c, rough=True)
+                self._record(c, rough=True)
 
-    def _guarded(self, c: Config, run: Callable[[], Any]) -> None:
+    def _drop_on_error(self, c: Config, run: Callable[[], Any]) -> None:
         """What fails while it is timed is dropped."""
         try:
             run()
@@ -338,19 +346,19 @@ class Search:
 
     def _slow(self, c: Config) -> bool:
         """Whether its first run has shown that it needn't be timed."""
-        best = min((ms for other, ms in self._seen.items() if other in self._prepared), default=0.0)
-        return self.options.bench is None and self._seen.get(c, 0.0) > max(HEAVY, SLOW * best)
+        best = min((ms for other, ms in self._first_run.items() if other in self._prepared), default=0.0)
+        return self.options.bench is None and self._first_run.get(c, 0.0) > max(HEAVY, SLOW * best)
 
-    def _only(self, c: Config, took: float) -> None:
+    def _use_first_run(self, c: Config, took: float) -> None:
         self._samples[c] = [took]
-        self._keep(c, rough=True)
-        self._say(self.results[c])
+        self._record(c, rough=True)
+        self._report_result(self.results[c])
 
-    def _first(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
-        if c not in self._seen and self.options.bench is None:
-            self._seen[c] = self._once(c, arguments, watch, 1)
+    def _first(self, c: Config, arguments: SavedArguments, watch: Stopwatch) -> None:
+        if c not in self._first_run and self.options.bench is None:
+            self._first_run[c] = self._once(c, arguments, watch, 1)
         if self._slow(c):
-            self._only(c, self._seen[c])
+            self._use_first_run(c, self._first_run[c])
             return
         start = time.monotonic()
         for _ in range(self.options.warmup):
@@ -358,10 +366,10 @@ class Search:
             if time.monotonic() - start > LONG / 4:
                 break
         self._sample(c, arguments, watch)
-        self._keep(c, rough=True)
-        self._say(self.results[c])
+        self._record(c, rough=True)
+        self._report_result(self.results[c])
 
-    def _sample(self, c: Config, arguments: Arguments, watch: Stopwatch) -> None:
+    def _sample(self, c: Config, arguments: SavedArguments, watch: Stopwatch) -> None:
         if c not in self._repeats:
             self._repeats[c] = watch.repeats(lambda repeats: self._once(c, arguments, watch, repeats))
         repeats = self._repeats[c]
@@ -370,37 +378,37 @@ class Search:
             took = min(took, *(self._once(c, arguments, watch, repeats) for _ in range(2)))
         self._samples.setdefault(c, []).append(took)
 
-    def _once(self, c: Config, arguments: Arguments, watch: Stopwatch, repeats: int) -> float:
+    def _once(self, c: Config, arguments: SavedArguments, watch: Stopwatch, repeats: int) -> float:
         """Milliseconds of a run, with what stands around it."""
         took = watch.time(self._prepared[c].run, lambda: self._before(c, arguments), repeats)
         self._after(c)
         return took
 
-    def _keep(self, c: Config, rough: bool) -> None:
+    def _record(self, c: Config, rough: bool) -> None:
         times = Times.of(self._samples[c])
         facts = (times.median, times.least, times.spread, times.runs)
         self.results[c] = Result(c, *facts, rough=rough, text=self.task.text(c))
         self._save([self.results[c]])
 
-    def _fine(self, arguments: Arguments, watch: Stopwatch) -> None:
+    def _fine(self, arguments: SavedArguments, watch: Stopwatch) -> None:
         """Those near the best, in turns, and then those that still are for longer."""
         best = min((r.median for r in self.results.values() if r.median is not None), default=0.0)
         rough = [r for r in self.results.values() if r.rough]
         near = [r.config for r in rough if (r.least or 0.0) <= NEAR * best and r.config in self._prepared]
-        times = self._turns(near, self.options.rep, LONG, arguments, watch)
+        times = self._interleave(near, self.options.rep, LONG, arguments, watch)
         least = min((t.median for t in times.values()), default=0.0)
         last = [c for c, t in times.items() if t.median <= CLOSE * least]
         if len(last) > 1:
-            self._turns(last, FINAL * self.options.rep, LONG / len(last), arguments, watch)
+            self._interleave(last, FINAL * self.options.rep, LONG / len(last), arguments, watch)
         for r in rough:
             if self._samples.get(r.config):
-                self._keep(r.config, rough=self._late() and len(self._samples[r.config]) == 1)
-            elif self.results[r.config].rough and not self._late():
+                self._record(r.config, rough=self._out_of_time() and len(self._samples[r.config]) == 1)
+            elif self.results[r.config].rough and not self._out_of_time():
                 self.results[r.config] = replace(r, rough=False)
                 self._save([self.results[r.config]])
 
-    def _turns(
-        self, near: list[Config], samples: int, seconds: float, arguments: Arguments, watch: Stopwatch
+    def _interleave(
+        self, near: list[Config], samples: int, seconds: float, arguments: SavedArguments, watch: Stopwatch
     ) -> dict[Config, Times]:
         """Until each has that many samples, or had that many seconds. Those that stayed near the best."""
         start, few = time.monotonic(), min(FEW, self.options.rep)
@@ -408,17 +416,17 @@ class Search:
             done = True
             for c in near:
                 most = few if time.monotonic() - start > seconds * len(near) else samples
-                enough = len(self._samples.get(c, ())) >= most or self._late()
+                enough = len(self._samples.get(c, ())) >= most or self._out_of_time()
                 if not enough and self.results[c].median is not None:
-                    self._guarded(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
+                    self._drop_on_error(c, lambda c=c: self._sample(c, arguments, watch))  # type: ignore[misc]
                     done = False
             if done:
                 break
             if turn % 4 == 3:
-                near = self._near(near)
-        return {c: Times.of(self._samples[c]) for c in self._near(near)}
+                near = self._still_near(near)
+        return {c: Times.of(self._samples[c]) for c in self._still_near(near)}
 
-    def _near(self, candidates: list[Config]) -> list[Config]:
+    def _still_near(self, candidates: list[Config]) -> list[Config]:
         times = {c: Times.of(self._samples[c]) for c in candidates if self._samples.get(c)}
         least = min((t.median for t in times.values()), default=0.0)
         return [c for c, t in times.items() if t.least <= CLOSE * least]

@@ -12,7 +12,7 @@ from ..driver.base import Device
 from ..driver.stream import Event
 
 SHORTEST = 0.1  # milliseconds that a timed stretch should take, where runs may be repeated in it
-MOST_RUNS = 256  # in one stretch
+MAX_RUNS = 256  # in one stretch
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Stopwatch:
         if not self._repeatable:
             return 1
         first = time(1)
-        return max(1, min(MOST_RUNS, int(SHORTEST / first) if first > 0 else MOST_RUNS))
+        return max(1, min(MAX_RUNS, int(SHORTEST / first) if first > 0 else MAX_RUNS))
 
     def time(self, run: Callable[[], Any], prepare: Callable[[], Any], repeats: int) -> float:
         """Milliseconds of one run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import types
@@ -18,18 +19,18 @@ from ..jit.launch_cost import cost_of_call
 from ..jit.launch_state import launch_state, observed
 from ..lang.ir import static_key
 from ..locks import new_lock
-from . import artifact, cost
-from .arguments import Call, Compiler
-from .call import OTHER, Written, make_call, pattern_of
+from . import cost, shipped
 from .candidates import Candidates, is_size
 from .choice import Choice, Chooser, offline, searching, with_default
 from .config import Config
 from .cost import Fit
-from .key import Key, Texts, digest_of, key_of, updated
+from .dispatcher import OTHER, DispatcherSpec, argument_kinds, make_dispatcher
 from .restore import zero
 from .search import Options, Result, Task
+from .tuned_call import CandidateCompiler, TunedCall
+from .tuning_key import TextHashes, TuningKey, digest_of, key_of, merge_captures
 
-_KEPT = 4096  # tuples in a table
+_MAX_ENTRIES = 4096  # tuples in a table
 _PATTERNS = 8  # of kinds of arguments that are quick
 
 
@@ -63,19 +64,18 @@ class Tuned:
         self._all, self._model = Candidates(kernel, configs, prune, default), model
         name = f"{kernel.__module__}.{kernel.__qualname__}"
         self._chooser = Chooser(name, digest_of(name), options)
-        self._compiler = Compiler(kernel, options.check)
-        self._texts = Texts(kernel)
-        # By what `Written.key` and `Call.place` list; choices by the whole key, settings and captures.
+        self._compiler = CandidateCompiler(kernel, options.check)
+        self._texts = TextHashes(kernel)
+        # By what `DispatcherSpec.key` and `TunedCall.lookup_key` list; choices by the whole key.
         self._table: dict[Any, Any] = {}
         self._memory: dict[Any, Choice] = {}
         self._slow: dict[Any, Config] = {}
         self._calls: dict[tuple[str, ...], Callable[..., Any]] = {}  # pattern → what makes its tuples
         self._captures: tuple[Any, ...] = ()  # that the calls are guarded by
-        self._made: Written | None = None
         self._ticks, self._reads = itertools.count(), 0
         self._numbers = itertools.count()  # of patterns
         self._lock = new_lock()
-        self._set_call(self._miss)
+        self._set_call(self._slow_path)
         _all.add(self)
 
     def _set_call(self, made: Callable[..., Any]) -> None:
@@ -83,7 +83,7 @@ class Tuned:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         """Launch with the best constants; the first call of a key may search for them."""
-        self._miss(*args, **kwargs)
+        self._slow_path(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -99,7 +99,7 @@ class Tuned:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._written.bind.function)
+        return inspect.signature(self._spec.bind.function)
 
     def __repr__(self) -> str:
         return f"<tuned {self.kernel!r}>"
@@ -110,78 +110,75 @@ class Tuned:
     def tuned(self) -> tuple[str, ...]:
         """The parameters that are chosen: those that candidates set; where the candidates come from a
         function, all `constexpr` ones that aren't in `key`."""
-        return self._written.tuned
+        return self._spec.tuned
 
     def first(self) -> dict[str, Any]:
         """As `Candidates.first`, with the defaults of what it doesn't set."""
         defaults = {p.name: p.default for p in self.kernel.parameters if p.name in self.tuned}
         return defaults | self._all.first()
 
-    @property
-    def _written(self) -> Written:
-        if self._made is None:
-            parameters = self.kernel.parameters
-            tuned = self._all.tuned(self.key)
-            sizes = [p.name for p in parameters if is_size(p)] if self._all.asks else self.key
-            self._made = Written(self.kernel, parameters, tuned, (*self.key, *sizes), self.options.zeroed)
-        return self._made
+    @functools.cached_property
+    def _spec(self) -> DispatcherSpec:
+        parameters, tuned = self.kernel.parameters, self._all.tuned(self.key)
+        sizes = [p.name for p in parameters if is_size(p)] if self._all.asks else self.key
+        return DispatcherSpec(self.kernel, parameters, tuned, (*self.key, *sizes), self.options.zeroed)
 
-    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-        return Call(self.kernel, self._written, args, kwargs)
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TunedCall:
+        return TunedCall(self.kernel, self._spec, args, kwargs)
 
-    def _miss(self, /, *args: Any, **kwargs: Any) -> None:
+    def _slow_path(self, /, *args: Any, **kwargs: Any) -> None:
         """The slow way: other libraries' arrays, structures, a tuned parameter that the caller sets; and what
         is not known: then the key is made, and what was chosen for it is found, or searched for."""
         call = self._call(args, kwargs)
         call.check_zeroed(self.options.zeroed)
-        place = call.place(self._texts.state())
+        place = call.lookup_key(self._texts.state())
         config = None if place is None else self._slow.get(place)
         if config is None:
             self._chooser.counts["misses"] += 1
             choice, lasting = self._choose(call)
             config = choice.config
             if lasting:
-                self._shorten(call, config)
-                if len(self._slow) >= _KEPT:
+                self._add_fast_path(call, config)
+                if len(self._slow) >= _MAX_ENTRIES:
                     self._slow.clear()
-                self._slow[call.place(self._texts.state())] = config  # what was captured may be known now
+                self._slow[call.lookup_key(self._texts.state())] = config  # captures may be known now
         else:
             self._ticks.__next__()
         call.launch(self._compiler.kernel(config.flags), config, self.options.zeroed)
 
-    def _shorten(self, call: Call, config: Config) -> None:
+    def _add_fast_path(self, call: TunedCall, config: Config) -> None:
         """From now on, such a call is quick."""
-        if call.given or observed():
+        if call.overrides or observed():
             return
-        pattern = pattern_of(self.kernel.parameters, call.args)
+        pattern = argument_kinds(self.kernel.parameters, call.args)
         if OTHER in pattern:
             return
         variant = self._compiler.variant(call, config)
         with self._lock:
-            captures = updated(self._texts.captures, variant.program.captures)
+            captures = merge_captures(self._texts.captures, variant.program.captures)
             if any(not any(_same(c, k) for k in self._captures) for c in captures):
-                self._captures = updated(self._captures, captures)
+                self._captures = merge_captures(self._captures, captures)
                 self._calls.clear()
                 self._table.clear()
-                self._set_call(self._miss)
+                self._set_call(self._slow_path)
             make = self._calls.get(pattern) or self._new_call(pattern)
         key = make(*call.args.values())
-        if key[1] is not call.mode:  # it was changed by another thread
+        if key[1] is not call.launch_key:  # it was changed by another thread
             return
-        if len(self._table) >= _KEPT:
+        if len(self._table) >= _MAX_ENTRIES:
             self._table.clear()
         self._table[key] = (variant.launch, *(call.value(name, config) for name in self.tuned))
 
     def _new_call(self, pattern: tuple[str, ...]) -> Callable[..., Any]:
         if len(self._calls) >= _PATTERNS:
             self._calls.clear()
-            self._set_call(self._miss)
+            self._set_call(self._slow_path)
         scope = {
             "table": self._table, "launch_state": launch_state, "tick": self._ticks.__next__, "zero": zero,
             "report": self.kernel._report, "static_key": static_key, "number": next(self._numbers),
         }  # fmt: skip
         before = vars(type(self))["__call__"].__func__
-        call, self._calls[pattern] = make_call(self._written, pattern, self._captures, scope, before)
+        call, self._calls[pattern] = make_dispatcher(self._spec, pattern, self._captures, scope, before)
         self._set_call(call)
         return self._calls[pattern]
 
@@ -198,7 +195,7 @@ class Tuned:
 
     # ---- choosing
 
-    def _choose(self, call: Call) -> tuple[Choice, bool]:
+    def _choose(self, call: TunedCall) -> tuple[Choice, bool]:
         """What to launch with, and whether the same goes for such calls from now on."""
         how, default = settings.get("PYARRAY_AUTOTUNE"), self._default_of(call)
         if how == "off" and default is not None:
@@ -208,26 +205,26 @@ class Tuned:
         if plain is not None:
             return plain, not call.empty and default is None
         key, nested = self._key(call, candidates), searching.on
-        known = self._memory.get(self._place(key, candidates, default))
+        known = self._memory.get(self._choice_key(key, candidates, default))
         if known is None:
             known = self._find(call, key, candidates, default, "use" if nested else how)
             if nested:
                 return known, False
-            if len(self._memory) >= _KEPT:
+            if len(self._memory) >= _MAX_ENTRIES:
                 self._memory.clear()
-            self._memory[self._place(key, candidates, default)] = known  # with what was captured on the way
+            self._memory[self._choice_key(key, candidates, default)] = known  # with new captures
             if offline.on and self.artifact_name is not None:
                 median = self._median(call, key, known.config)
-                identity = artifact.identity_of(self.artifact_name, key)
+                identity = shipped.identity_of(self.artifact_name, key)
                 offline.decided.append((identity, known.config, median))
         return known, True
 
-    def _place(self, key: Key, candidates: Sequence[Config], default: Config | None) -> Any:
+    def _choice_key(self, key: TuningKey, candidates: Sequence[Config], default: Config | None) -> Any:
         how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
         return how, offline.on, folder, key.digest, tuple(candidates), default, self._texts.state()
 
     def _without_key(
-        self, call: Call, candidates: Sequence[Config], default: Config | None, how: str
+        self, call: TunedCall, candidates: Sequence[Config], default: Config | None, how: str
     ) -> Choice | None:
         """Where nothing is to be chosen."""
         if how == "off" or call.empty:
@@ -236,15 +233,20 @@ class Tuned:
             return Choice(candidates[0], "only")
         return None
 
-    def _text(self, call: Call) -> Callable[[Config], str]:
+    def _text(self, call: TunedCall) -> Callable[[Config], str]:
         return lambda config: self._texts.digest(call.with_config(config), call.checked)
 
-    def _median(self, call: Call, key: Key, config: Config) -> float | None:
+    def _median(self, call: TunedCall, key: TuningKey, config: Config) -> float | None:
         result = self._chooser.results(key, [config], self._text(call)).get(config)
         return None if result is None else result.median
 
     def _find(
-        self, call: Call, key: Key, candidates: tuple[Config, ...], default: Config | None, how: str
+        self,
+        call: TunedCall,
+        key: TuningKey,
+        candidates: tuple[Config, ...],
+        default: Config | None,
+        how: str,
     ) -> Choice:
         stored = self._stored(call, key, candidates, default)
         sources: dict[str, Callable[[], Choice | None]] = {
@@ -264,69 +266,71 @@ class Tuned:
         return self._search(call, key, candidates, default, how == "force", stored)
 
     def _stored(
-        self, call: Call, key: Key, candidates: tuple[Config, ...], default: Config | None
+        self, call: TunedCall, key: TuningKey, candidates: tuple[Config, ...], default: Config | None
     ) -> Callable[[], Choice | None]:
         """What finds the winner on disk, if there is one."""
 
-        def works(config: Config) -> None:
+        def compiles(config: Config) -> None:
             self._compiler.variant(call, config)
 
-        return lambda: self._chooser.winner(key, candidates, default, self._text(call), works)
+        return lambda: self._chooser.winner(key, candidates, default, self._text(call), compiles)
 
     def _search(
         self,
-        call: Call,
-        key: Key,
+        call: TunedCall,
+        key: TuningKey,
         candidates: tuple[Config, ...],
         default: Config | None,
-        fresh: bool = False,
+        force: bool = False,
         found: Callable[[], Choice | None] = lambda: None,
     ) -> Choice:
         call.check(candidates)
         every = with_default(candidates, default)
         task = self._task(call, every)
         work = self._work(call, every) if self._model is not None else None
-        return self._chooser.search(key, task, default, fresh=fresh, found=found, work=work)
+        return self._chooser.search(key, task, default, force=force, found=found, work=work)
 
-    def _task(self, call: Call, candidates: tuple[Config, ...]) -> Task:
+    def _task(self, call: TunedCall, candidates: tuple[Config, ...]) -> Task:
         return Task(
             self.__name__, call.bound.device(), candidates, lambda c: self._compiler.prepare(call, c),
             {n: a for n, a in call.bound.named.items() if isinstance(a, ndarray)}, call.uploaded(),
             self._text(call),
         )  # fmt: skip
 
-    def _candidates(self, call: Call) -> tuple[Config, ...]:
+    def _candidates(self, call: TunedCall) -> tuple[Config, ...]:
         return self._all.of(call)
 
-    def _default_of(self, call: Call) -> Config | None:
+    def _default_of(self, call: TunedCall) -> Config | None:
         return self._all.default_of(call, self.tuned)
 
-    def _key(self, call: Call, candidates: Sequence[Config]) -> Key:
+    def _key(self, call: TunedCall, candidates: Sequence[Config]) -> TuningKey:
         bound, options = call.with_config(candidates[0]), self.options
         bound.types()  # raises what a launch raises for what is no argument of a kernel
         source = self._texts.function
         return key_of(self.kernel, bound, call.checked, source, self.key, options.bench, options.check)
 
-    def _artifact(self, call: Call, key: Key, candidates: Sequence[Config]) -> Choice | None:
+    def _artifact(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config]) -> Choice | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
         if folder is None or self.artifact_name is None:
             return None
-        identity = artifact.identity_of(self.artifact_name, key)
-        found = artifact.find(Path(folder), identity, self.tuned, candidates, call.given, missing=True)
+        identity = shipped.identity_of(self.artifact_name, key)
+        found = shipped.find(Path(folder), identity, self.tuned, candidates, call.overrides, missing=True)
         return None if found is None or not call.complete(found) else Choice(found, "artifact")
 
     # ---- the model
 
-    def _work(self, call: Call, candidates: Iterable[Config]) -> dict[Config, float]:
+    def _work(self, call: TunedCall, candidates: Iterable[Config]) -> dict[Config, float]:
         def counted(c: Config) -> Any:
             return cost_of_call(self.kernel, call.with_config(c))
 
         return {c: cost.work(self._model, c, call.args, self.key, counted) for c in candidates}
 
-    def _fits(self, call: Call, key: Key, candidates: Sequence[Config]) -> dict[Config, Fit]:
-        return cost.fits(self._chooser.of_group(key), candidates, self._text(call))
+    def _fits(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config]) -> dict[Config, Fit]:
+        return cost.fits(self._chooser.results_of_group(key), candidates, self._text(call))
 
-    def _predicted(self, call: Call, key: Key, candidates: Sequence[Config], verify: bool) -> Choice | None:
+    def _predicted(
+        self, call: TunedCall, key: TuningKey, candidates: Sequence[Config], verify: bool
+    ) -> Choice | None:
         """What the model says. To `verify`, it is timed here: None where the model was wrong."""
         if self._model is None:
             return None
@@ -389,7 +393,7 @@ class Tuned:
         if plain is not None:
             return plain
         key = self._key(call, candidates)
-        known = self._memory.get(self._place(key, candidates, default))
+        known = self._memory.get(self._choice_key(key, candidates, default))
         found = known or self._find(call, key, candidates, default, "use")
         return None if found.source == "first" and how != "use" else found
 
@@ -419,8 +423,8 @@ class Tuned:
             config.to_dict()
         found = self.search(*args, **kwargs)
         key = self._key(call, candidates)
-        identity = artifact.identity_of(self.artifact_name, key)
-        return artifact.emit(dir, identity, found, self._median(call, key, found))
+        identity = shipped.identity_of(self.artifact_name, key)
+        return shipped.emit(dir, identity, found, self._median(call, key, found))
 
 
 def _same(a: Any, b: Any) -> bool:

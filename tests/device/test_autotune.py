@@ -16,7 +16,7 @@ import pyarray as pa
 from pyarray import config
 from pyarray.tune import search as tune_search
 from pyarray.tune import store as tune_store
-from pyarray.tune.restore import Arguments
+from pyarray.tune.restore import SavedArguments
 
 
 @pytest.fixture(autouse=True)
@@ -123,13 +123,13 @@ def test_when_runs_need_nothing_between_them(device):
     how = {"out": "INOUT", "v": "IN"}
 
     def repeatable(write_only, out=out, zeroed=()):
-        return Arguments({"out": out, "v": v}, how, None, zeroed, write_only).repeatable
+        return SavedArguments({"out": out, "v": v}, how, None, zeroed, write_only).repeatable
 
     assert repeatable({"out"})
     assert not repeatable(())
     assert not repeatable({"out"}, out=v[1:])
     assert not repeatable({"out"}, zeroed=("out",))
-    assert Arguments({"out": out, "v": v}, how | {"out": "OUT"}, None, ()).repeatable
+    assert SavedArguments({"out": out, "v": v}, how | {"out": "OUT"}, None, ()).repeatable
 
 
 def test_an_array_that_is_written_in_part_keeps_the_rest(device):
@@ -481,7 +481,7 @@ def test_without_memory_for_a_copy_the_first_candidate_is_used(device, monkeypat
 
     t = tuned(grown, 1, 2)
     v, w = arrays(device)
-    monkeypatch.setattr("pyarray.tune.restore.Arguments.save", full)
+    monkeypatch.setattr("pyarray.tune.restore.SavedArguments.save", full)
     with pytest.warns(RuntimeWarning, match="no memory for a copy of 64 bytes"):
         t(v, w)
     np.testing.assert_array_equal(pa.asnumpy(v), np.arange(16))

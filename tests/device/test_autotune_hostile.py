@@ -18,7 +18,7 @@ from tune_tools import Clock, configs, tuned
 import pyarray as pa
 from pyarray.tune import search as tune_search
 from pyarray.tune import store as tune_store
-from pyarray.tune.restore import Arguments
+from pyarray.tune.restore import SavedArguments
 
 
 @pytest.fixture(autouse=True)
@@ -145,16 +145,16 @@ def test_an_override_doesn_t_spoil_what_it_forgets(device):
 def test_memory_that_two_arguments_share_is_saved_once(device):
     a = pa.arange(100, dtype=pa.float32, device=device)
     arrays = {"whole": a, "same": a[:], "part": a[10:20], "steps": a[::3], "other": pa.ones(5, device=device)}
-    saved = Arguments(arrays, dict.fromkeys(arrays, "INOUT"), None, ())
+    saved = SavedArguments(arrays, dict.fromkeys(arrays, "INOUT"), None, ())
     assert saved.saved_bytes == a.nbytes + arrays["other"].nbytes
-    view = Arguments({"part": a[10:20]}, {"part": "INOUT"}, None, ())
+    view = SavedArguments({"part": a[10:20]}, {"part": "INOUT"}, None, ())
     assert view.saved_bytes == 40
     for one in (saved, view):
         one.save()
     a[...] = -1
-    view.put_back()
+    view.restore_all()
     assert pa.asnumpy(a)[8:22].tolist() == [-1, -1, *range(10, 20), -1, -1]
-    saved.put_back()
+    saved.restore_all()
     assert pa.asnumpy(a).tolist() == list(range(100))
 
 

@@ -15,11 +15,11 @@ from tune_tools import Clock, configs, own_store, tuned  # noqa: F401  (a fixtur
 import pyarray as pa
 from pyarray import config
 from pyarray.lang.parse import function_from_text
-from pyarray.tune import artifact as tune_artifact
-from pyarray.tune import key as tune_key
+from pyarray.tune import shipped as tune_artifact
 from pyarray.tune import store as tune_store
 from pyarray.tune import timing as tune_time
-from pyarray.tune.search import Options, Prepared, Search, Task
+from pyarray.tune import tuning_key as tune_key
+from pyarray.tune.search import CompiledCandidate, Options, Search, Task
 
 
 @pa.kernel
@@ -163,8 +163,8 @@ def test_facts_of_the_device_are_in_the_key(device, monkeypatch, fact):
     t = tuned(scaled, 1, 2)
     args = pair(device)
     assert searched(t, *args) == 1
-    facts = tune_key.device_facts(pa.get_device(device))
-    monkeypatch.setattr(tune_key, "device_facts", lambda device: facts | {fact: "another"})
+    facts = tune_key.device_properties(pa.get_device(device))
+    monkeypatch.setattr(tune_key, "device_properties", lambda device: facts | {fact: "another"})
     t.forget()
     assert searched(t, *args) == 1
     monkeypatch.undo()
@@ -172,13 +172,13 @@ def test_facts_of_the_device_are_in_the_key(device, monkeypatch, fact):
 
 def test_a_key_without_a_compiler_equals_no_whole_one(monkeypatch):
     device = pa.get_device("cpu")
-    whole = tune_key.toolchain_facts(device)
+    whole = tune_key.toolchain_properties(device)
 
     def missing():
         raise pa.DeviceError("no compiler")
 
     monkeypatch.setattr(device.driver, "compiler", missing)
-    degraded = tune_key.toolchain_facts(device)
+    degraded = tune_key.toolchain_properties(device)
     assert degraded["compiler"] == tune_key.MISSING != whole["compiler"]
     assert tune_key.digest_of(degraded) != tune_key.digest_of(whole)
 
@@ -284,8 +284,8 @@ def test_defaults_are_a_part_of_what_an_artifact_is_for(device, tmp_path):
 @pytest.mark.parametrize("fact", ["kind", "model", "target", "threads"])
 def test_an_artifact_is_for_its_device(device, tmp_path, monkeypatch, fact):
     _, made = shipped(device, tmp_path, 1, 2, _1=2.0, _2=1.0)
-    facts = tune_key.device_facts(pa.get_device(device))
-    monkeypatch.setattr(tune_key, "device_facts", lambda device: facts | {fact: "another"})
+    facts = tune_key.device_properties(pa.get_device(device))
+    monkeypatch.setattr(tune_key, "device_properties", lambda device: facts | {fact: "another"})
     with pytest.warns(RuntimeWarning, match="no tuned choice was shipped"):
         assert searched(made(), *pair(device)) == 1
 
@@ -377,8 +377,8 @@ def test_tuples_and_unknown_devices_are_not_shipped(tmp_path, monkeypatch):
     t = pa.autotune(configs=[pa.Config(block=(1, 2)), pa.Config(block=(1, 3))], artifact_name="a")(shaped)
     with pytest.raises(ValueError, match="block is a tuple, which JSON would change"):
         t.emit(tmp_path / "shipped", out)
-    facts = tune_key.device_facts(out.device)
-    monkeypatch.setattr(tune_key, "device_facts", lambda device: facts | {"model": tune_key.MISSING})
+    facts = tune_key.device_properties(out.device)
+    monkeypatch.setattr(tune_key, "device_properties", lambda device: facts | {"model": tune_key.MISSING})
     with pytest.raises(ValueError, match="doesn't say its model"):
         tuned(scaled, 1, 2, artifact_name="b").emit(tmp_path / "shipped", *pair("cpu"))
     assert not (tmp_path / "shipped").exists()
@@ -461,7 +461,7 @@ def test_candidates_are_compiled_at_once_and_before_any_runs(monkeypatch):
     def prepare(c):
         both.wait()  # raises unless two are here
         order.append("compiled")
-        return Prepared(lambda: order.append("run"), None, {})
+        return CompiledCandidate(lambda: order.append("run"), None, {})
 
     search = Search(task(prepare, 1, 2, 3, 4), Options(warmup=0, rep=1), (), lambda results: None)
     assert [r.reason for r in search.run()] == [None] * 4
@@ -475,7 +475,7 @@ def test_a_compiler_that_hangs_ends_with_the_budget():
     def prepare(c):
         if c["block"] == 2:
             released.wait(60)
-        return Prepared(lambda: None, None, {})
+        return CompiledCandidate(lambda: None, None, {})
 
     search = Search(task(prepare, 1, 2), Options(warmup=0, rep=1, budget=0.2), (), lambda results: None)
     with contextlib.closing(contextlib.ExitStack()) as stack:

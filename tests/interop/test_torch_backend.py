@@ -14,7 +14,7 @@ nn, functional = torch.nn, torch.nn.functional
 import pyarray.torch.backend  # noqa: E402
 from pyarray.lang.emit_noalias import NO_ALIAS  # noqa: E402
 from pyarray.torch import fused_kernel, product_cost  # noqa: E402
-from pyarray.torch.backend import watching  # noqa: E402
+from pyarray.torch.backend import observing_backend  # noqa: E402
 
 SIZES = (6, 9, 1)
 
@@ -26,7 +26,7 @@ def afresh():
 
 
 def compiled(function, programs=None, dynamic=True):
-    backend = pyarray.torch.backend.pyarray if programs is None else watching(programs.append)
+    backend = pyarray.torch.backend.pyarray if programs is None else observing_backend(programs.append)
     return torch.compile(function, backend=backend, dynamic=dynamic)
 
 

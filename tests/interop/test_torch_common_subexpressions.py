@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
-from pyarray.torch.backend import watching  # noqa: E402
-from pyarray.torch.common_subexpressions import merge_equal  # noqa: E402
+from pyarray.torch.backend import observing_backend  # noqa: E402
+from pyarray.torch.common_subexpressions import eliminate_common_subexpressions  # noqa: E402
 
 aten = torch.ops.aten
 
@@ -23,7 +23,7 @@ def anew():
 def merged(function, *inputs):
     """How many nodes of each operator are left, by name."""
     module = make_fx(function, tracing_mode="symbolic")(*inputs)
-    merge_equal(module.graph)
+    eliminate_common_subexpressions(module.graph)
     module.graph.lint()
     module.recompile()
     want, got = function(*inputs), module(*inputs)
@@ -65,7 +65,7 @@ def test_other_arguments_are_other_nodes(a, b, name):
 
 def test_random_numbers_stay_apart():
     module = make_fx(lambda x: torch.rand_like(x) - torch.rand_like(x))(torch.randn(100))
-    merge_equal(module.graph)
+    eliminate_common_subexpressions(module.graph)
     module.recompile()
     assert module(torch.randn(100)).abs().min() > 0
 
@@ -87,7 +87,7 @@ def test_writes_stand_between():
         return before - x * 2
 
     module = make_fx(f)(torch.ones(4))
-    merge_equal(module.graph)
+    eliminate_common_subexpressions(module.graph)
     module.recompile()
     assert module(torch.ones(4)).tolist() == f(torch.ones(4)).tolist() == [-4.0] * 4
 
@@ -97,14 +97,16 @@ def test_sizes_that_depend_on_data_stay_apart():
         return torch.nonzero(x).sum() + torch.nonzero(x).sum()
 
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        call = torch.compile(f, backend=watching(None), dynamic=True, fullgraph=True)
+        call = torch.compile(f, backend=observing_backend(None), dynamic=True, fullgraph=True)
         for x in (torch.tensor([1, 0, 2]), torch.tensor([0, 0, 3, 1])):
             assert call(x) == f(x)
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_results_that_are_returned_have_memory_of_their_own(trained):
-    call = torch.compile(lambda x: (x.sin(), x.sin(), x.sin() + 1), backend=watching(None), dynamic=True)
+    call = torch.compile(
+        lambda x: (x.sin(), x.sin(), x.sin() + 1), backend=observing_backend(None), dynamic=True
+    )
     x = torch.randn(6, 7, requires_grad=trained)
     a, b, c = call(x)
     want = x.detach().sin()
@@ -119,7 +121,7 @@ def test_gradients_of_equal_nodes():
         return (torch.tanh(x) * 2).sum(1) + (torch.tanh(x) * 3).sum(1)
 
     programs = []
-    call = torch.compile(f, backend=watching(programs.append), dynamic=True)
+    call = torch.compile(f, backend=observing_backend(programs.append), dynamic=True)
     for n in (5, 1, 9):
         x = torch.randn(n, 4, requires_grad=True)
         want, got = (torch.autograd.grad(g(x).sum(), x) for g in (f, call))

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from torch._guards import TracingContext  # noqa: E402
 
-from pyarray.torch.backend import watching  # noqa: E402
+from pyarray.torch.backend import observing_backend  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,9 @@ def anew():
 @pytest.mark.parametrize("running", [True, False])
 def test_collections_go_on_if_they_ran(running):
     seen = []
-    call = torch.compile(lambda x: x.sin() + 1, backend=watching(lambda _: seen.append(gc.isenabled())))
+    call = torch.compile(
+        lambda x: x.sin() + 1, backend=observing_backend(lambda _: seen.append(gc.isenabled()))
+    )
     if not running:
         gc.disable()
     call(torch.ones(3, 4))
@@ -37,7 +39,7 @@ def test_collections_go_on_behind_an_error():
     def refused(program):
         raise ValueError("no program is wanted")
 
-    call = torch.compile(lambda x: x.sin() + 1, backend=watching(refused))
+    call = torch.compile(lambda x: x.sin() + 1, backend=observing_backend(refused))
     with pytest.raises(Exception, match="no program is wanted"):
         call(torch.ones(3, 4))
     assert gc.isenabled()
@@ -48,7 +50,7 @@ def test_results_are_noted_where_graphs_repeat_themselves(layers, kept):
     """And torch's setting is as before."""
     seen, modes = [], []
 
-    def watch(program):
+    def observer(program):
         modes.append(TracingContext.get().fake_mode)
         seen.append(modes[-1].cache_enabled)
 
@@ -57,7 +59,7 @@ def test_results_are_noted_where_graphs_repeat_themselves(layers, kept):
             x = torch.tanh(x * 2) - x.sigmoid()
         return x
 
-    call = torch.compile(f, backend=watching(watch), dynamic=True)
+    call = torch.compile(f, backend=observing_backend(observer), dynamic=True)
     x = torch.randn(5, 7)
     torch.testing.assert_close(call(x), f(x))
     assert seen == [kept]

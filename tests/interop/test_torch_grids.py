@@ -7,13 +7,13 @@ import pytest
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
-from pyarray.torch import group  # noqa: E402
-from pyarray.torch.backend import watching  # noqa: E402
+from pyarray.torch import fusion_group  # noqa: E402
+from pyarray.torch.backend import observing_backend  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def grids(monkeypatch):
-    monkeypatch.setattr(group, "_HOSTS", set())
+    monkeypatch.setattr(fusion_group, "_HOSTS", set())
     torch._dynamo.reset()
     torch.manual_seed(0)
 
@@ -21,7 +21,7 @@ def grids(monkeypatch):
 def forms(model, draw, sizes=(16, 3, 1)):
     """The forms of the kernels of a model that is trained, and compared with torch."""
     programs, parameters = [], list(model.parameters())
-    call = torch.compile(model, backend=watching(programs.append), dynamic=True)
+    call = torch.compile(model, backend=observing_backend(programs.append), dynamic=True)
     for n in sizes:
         x = draw(n).requires_grad_()
         model.zero_grad()
@@ -51,14 +51,14 @@ def test_many_rows_are_teams():
 def test_moments_lose_nothing():
     """Where the mean is far from 0, too."""
     x = torch.randn(300, 70) + 1000
-    call = torch.compile(lambda x: functional.layer_norm(x, (70,)), backend=watching(None))
+    call = torch.compile(lambda x: functional.layer_norm(x, (70,)), backend=observing_backend(None))
     want = functional.layer_norm(x.double(), (70,)).float()
     torch.testing.assert_close(call(x), want, rtol=1e-4, atol=2e-4)
 
 
 def test_constants_of_one_row():
     x = torch.full((300, 70), 3.25)
-    call = torch.compile(lambda x: torch.var_mean(x, 1), backend=watching(None))
+    call = torch.compile(lambda x: torch.var_mean(x, 1), backend=observing_backend(None))
     var, mean = call(x)
     assert (var == 0).all()
     assert (mean == 3.25).all()

@@ -14,8 +14,8 @@ nn, functional = torch.nn, torch.nn.functional
 import pyarray.torch  # noqa: E402
 from pyarray.kernels.matmul import gemm  # noqa: E402
 from pyarray.torch import product_cost  # noqa: E402
-from pyarray.torch.backend import watching  # noqa: E402
-from pyarray.torch.group import Product  # noqa: E402
+from pyarray.torch.backend import observing_backend  # noqa: E402
+from pyarray.torch.fusion_group import ProductGroup  # noqa: E402
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 4e-2, torch.float16: 4e-3}
@@ -33,7 +33,7 @@ def force(monkeypatch, ours):
 
 def compiled(function, dynamic=True):
     programs = []
-    return torch.compile(function, backend=watching(programs.append), dynamic=dynamic), programs
+    return torch.compile(function, backend=observing_backend(programs.append), dynamic=dynamic), programs
 
 
 def products(programs):
@@ -42,7 +42,7 @@ def products(programs):
         [n.target.name().partition("::")[2].partition(".")[0] for n in group.nodes]
         for program in programs
         for group in program.groups.values()
-        if isinstance(group, Product)
+        if isinstance(group, ProductGroup)
     ]
 
 
@@ -267,8 +267,8 @@ def test_explain(monkeypatch, ours):
 
 
 def predicted(kind, dtype, size, steps=0, threads=2):
-    facts = product_cost.ProductFacts(torch.device(kind), dtype, 1, size, size, size, steps, threads)
-    return product_cost.choose(facts)
+    problem = product_cost.ProductProblem(torch.device(kind), dtype, 1, size, size, size, steps, threads)
+    return product_cost.choose(problem)
 
 
 @pytest.mark.parametrize("amx", [False, True])

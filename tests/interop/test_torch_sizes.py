@@ -8,7 +8,7 @@ from kept import artifacts
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
-from pyarray.torch import backend, fused_kernel, size_one  # noqa: E402
+from pyarray.torch import backend, fused_kernel, graph_reuse  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -173,8 +173,10 @@ def test_a_graph_that_is_gone_is_compiled_again(compiled):
 def test_numbers_that_an_operator_makes_constants_are_none_of_the_first_graph(monkeypatch):
     """Which torch finds when all of it has been taken apart, and begins again; others stay inputs."""
     seen = []
-    compile_graph, traced = backend.compile_graph, size_one.compiled
-    monkeypatch.setattr(size_one, "compiled", lambda *args: seen.append("traced") or traced(*args))
+    compile_graph, traced = backend.compile_graph, graph_reuse.compile_size_oblivious
+    monkeypatch.setattr(
+        graph_reuse, "compile_size_oblivious", lambda *args: seen.append("traced") or traced(*args)
+    )
     monkeypatch.setattr(
         backend, "compile_graph", lambda *args, **kw: seen.append("compiled") or compile_graph(*args, **kw)
     )

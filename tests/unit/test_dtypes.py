@@ -11,7 +11,7 @@ import pyarray as pa
 from pyarray import dtypes
 from pyarray.dtypes import promote, promote_scalar, result_type
 from pyarray.lang.ir import static_key
-from pyarray.tune import key as tune_key
+from pyarray.tune import tuning_key as tune_key
 
 INTEGERS = [row for row in dtypes.ALL if row.kind in "iu"]
 FLOATING = [row for row in dtypes.ALL if row.kind in "fc" and row.name not in ("float16", "bfloat16")]
@@ -152,7 +152,7 @@ def test_a_type_is_one_constant_by_whichever_name(row, public):
     assert all(static_key(other) != key for _, other in PUBLIC if other is not public)
     assert static_key(row.name) != key  # a text
     assert dtypes.shown(public) == dtypes.shown(np.dtype(public)) == row.name
-    assert tune_key.plain(public) == tune_key.plain(np.dtype(public)) == ["dtype", row.name]
+    assert tune_key.plain_data(public) == tune_key.plain_data(np.dtype(public)) == ["dtype", row.name]
 
 
 def test_annotations_take_any_name_of_a_type():

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.debug import tuning
-from pyarray.tune import agreement as tune_check
 from pyarray.tune import cost as tune_model
-from pyarray.tune import key as tune_key
+from pyarray.tune import result_comparison as tune_check
 from pyarray.tune import store as tune_store
-from pyarray.tune.artifact import check_name
+from pyarray.tune import tuning_key as tune_key
 from pyarray.tune.search import Result
+from pyarray.tune.shipped import check_name
 
 TOLD_APART = {"int32", "bool", "float16", "bfloat16", "float32", "float64", "complex64"}
 PLAIN = st.one_of(st.booleans(), st.integers(), st.text(max_size=4), st.none(), st.floats(allow_nan=False))
@@ -190,7 +190,7 @@ def at(offset, shape, strides, dtype=np.uint8):
 @given(st.integers(0, 300), st.lists(st.sampled_from([-192, -128, -1, 0, 1, 32, 128, 192]), max_size=3))
 def test_layouts_are_patterns_and_alignments(offset, strides):
     a = at(offset, (3,) * len(strides), tuple(strides))
-    found = tune_key.layout(a)
+    found = tune_key.layout_class(a)
     assert found["base"] == (1 if offset % 16 else 16)
     named = {0: "0", 1: "1", -1: "-1"}
     assert found["steps"].split() == [named.get(s, "+" if s > 0 else "-") for s in strides]
@@ -202,10 +202,14 @@ def test_layouts_are_patterns_and_alignments(offset, strides):
 
 def test_declared_values_keep_their_types():
     values = [2, 2.0, "2", True, None, (2,), pa.float32, np.float32(2), np.int64(2), print, len]
-    told = [json.dumps(tune_key.plain(v)) for v in values]
+    told = [json.dumps(tune_key.plain_data(v)) for v in values]
     assert len(set(told)) == len(told)
-    assert tune_key.plain(pa.ones((2, 3))) == tune_key.plain(np.ones((2, 3), np.int8)) == ["shape", 2, 3]
-    assert tune_key.plain(pa.ones(())) == ["shape"]
+    assert (
+        tune_key.plain_data(pa.ones((2, 3)))
+        == tune_key.plain_data(np.ones((2, 3), np.int8))
+        == ["shape", 2, 3]
+    )
+    assert tune_key.plain_data(pa.ones(())) == ["shape"]
 
 
 # ---- on disk
@@ -445,7 +449,7 @@ def results(*values, dtype=np.float32):
 
 def test_the_largest_group_is_right():
     arrays = {"out": pa.zeros(3, dtype=pa.float32)}
-    votes = tune_check.Votes(arrays, None)
+    votes = tune_check.MajorityVote(arrays, None)
     for k, r in enumerate(
         [results(9, 9, 9), results(1, 2, np.nan), results(1, 2 + 1e-6, np.nan), results(1, 2, 3)]
     ):
@@ -453,11 +457,11 @@ def test_the_largest_group_is_right():
     wrong = votes.wrong()
     assert sorted(wrong) == [0, 3]
     assert "out[0] is 9.0, expected 1.0 (3 of 3 elements differ)" in wrong[0]
-    two = tune_check.Votes(arrays, None)
+    two = tune_check.MajorityVote(arrays, None)
     two.add(0, results(1, 2, 3))
     two.add(1, results(1, 2, 4))
     assert list(two.wrong()) == [1]
-    told = tune_check.Votes(arrays, results(1, 2, 4))
+    told = tune_check.MajorityVote(arrays, results(1, 2, 4))
     told.add(0, results(1, 2, 3))
     assert "the reference" in told.wrong()[0]
 

@@ -21,7 +21,7 @@ from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
 from ...memory.host_access import host_access
 from ...tune.config import Config
-from ...tune.key import digest_of
+from ...tune.tuning_key import digest_of
 from ..elementwise.elementwise import apart
 from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
 from .gemm_epilogue import Addends, Last, last_text, slots_of

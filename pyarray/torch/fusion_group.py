@@ -20,7 +20,7 @@ def is_gpu(device: torch.device) -> bool:
 
 
 @dataclass(eq=False)
-class Group:
+class FusionGroup:
     """The nodes of one kernel. `index` has the element that an iteration computes of each, `source` that
     which a reduction reads; `inner` are the digits of reductions. `canonical` is the index into an array of
     `shape`."""
@@ -70,7 +70,7 @@ class Group:
 
 
 @dataclass(eq=False)
-class Product(Group):
+class ProductGroup(FusionGroup):
     """A matrix product, the first of the nodes, and the pointwise nodes behind it, of which others need the
     last one alone. `reads` are the nodes whose memory is read, `why` says why it isn't torch's."""
 

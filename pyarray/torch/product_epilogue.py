@@ -9,12 +9,12 @@ from torch.fx import Node
 from ..kernels.matmul.gemm_epilogue import Steps
 from . import views
 from .fusion import Fusion
-from .group import Product
+from .fusion_group import ProductGroup
 from .index import Index, broadcast
-from .layout import Axis, Window, merged, stride_of
-from .operators import argument, row_of, tensor, wide
+from .kernel_writer import Array, KernelText, KernelWriter
+from .loop_collapse import ArrayLayout, Axis, collapse_loops, stride_of
+from .operators import argument, library_dtype, opmath_dtype, tensor
 from .sizes import expression, expressions
-from .writer import Array, KernelText, Writer
 
 MOST_ADDENDS = 2  # arrays that a last step reads
 
@@ -27,11 +27,11 @@ class ProductText(KernelText):
     last: Steps | None = None
 
 
-class Unfit(Exception):
+class NotAnEpilogue(Exception):
     """Why nodes are no last step."""
 
 
-class _LastStep(Writer):
+class _EpilogueWriter(KernelWriter):
     """Writes it: `acc` are the sums."""
 
     def inlines(self, node: Node) -> bool:
@@ -42,7 +42,7 @@ class _LastStep(Writer):
         key = node, index
         if key not in self.loads:
             if len(self.inputs) == MOST_ADDENDS:
-                raise Unfit(f"it reads more than {MOST_ADDENDS} arrays")
+                raise NotAnEpilogue(f"it reads more than {MOST_ADDENDS} arrays")
             self.loads[key] = self._array("de"[len(self.inputs)], node, index)
             self.inputs.append(self.loads[key])
         return f"{self.loads[key].name}[{{0}}]"
@@ -50,7 +50,7 @@ class _LastStep(Writer):
     def _computed(self, node: Node, index: Index) -> str:
         if node is not self.group.nodes[0]:
             return super()._computed(node, index)
-        computed, own = row_of(wide(tensor(node).dtype)), row_of(tensor(node).dtype)
+        computed, own = library_dtype(opmath_dtype(tensor(node).dtype)), library_dtype(tensor(node).dtype)
         assert computed is not None
         assert own is not None
         cast = self._type(computed.name)
@@ -79,20 +79,20 @@ def source_of(x: Node) -> Node:
     return x
 
 
-def product_text(fusion: Fusion, product: Product) -> ProductText:
-    """What a product is launched with. Raises `Unfit` where its nodes are no last step."""
+def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
+    """What a product is launched with. Raises `NotAnEpilogue` where its nodes are no last step."""
     first, end = product.nodes[0], product.nodes[-1]
-    w = _LastStep(fusion, product, [end], False)
+    w = _EpilogueWriter(fusion, product, [end], False)
     found, _ = w.value(end, product.index[end])
     w.locate()
     if w.numbers or w.written:
-        raise Unfit("it needs sizes or places")
+        raise NotAnEpilogue("it needs sizes or places")
     kind = w.outputs[0].kind
     if any(a.kind != kind for a in w.inputs):
-        raise Unfit("it reads another type")
+        raise NotAnEpilogue("it reads another type")
     arrays = [w.outputs[0], *w.inputs]
     _windows(product, arrays)
-    given = [Array(name, source_of(x), kind, window=_matrix(x))
+    given = [Array(name, source_of(x), kind, layout=_matrix(x))
              for name, x in zip("ab", operands_of(first), strict=True)]  # fmt: skip
     body = (*w.row.lines, f"out[{{0}}] = {found}")
     used = tuple((name, x) for name, x in w.scope.items() if any(name in line for line in body))
@@ -105,25 +105,27 @@ def product_text(fusion: Fusion, product: Product) -> ProductText:
     )
 
 
-def _windows(product: Product, arrays: list[Array]) -> None:
-    """The arrays along the product's axes. Raises `Unfit` where one isn't, since a reshape cut them."""
+def _windows(product: ProductGroup, arrays: list[Array]) -> None:
+    """The arrays along the product's axes. Raises `NotAnEpilogue` where one isn't, since a reshape cut them."""
     if any(a.flat is not None for a in arrays):
-        raise Unfit("its axes don't divide each other")
+        raise NotAnEpilogue("its axes don't divide each other")
     digits, axes = product.digits, list[Axis]()
     product.current()
     for x in product.canonical:
         order = [d for d in digits.sizes if d in x.free_symbols]
-        parts = merged(digits, order, [a.factors for a in arrays], set())
+        parts = collapse_loops(digits, order, [a.factors for a in arrays], set())
         if len(parts) != 1:
-            raise Unfit("an axis is cut")
+            raise NotAnEpilogue("an axis is cut")
         axes += parts
     for array in arrays:
         steps = tuple(stride_of(array.factors, axis, digits) for axis in axes)
-        array.window = Window(array.offset, tuple(range(len(axes))), views.shape_of(product.nodes[0]), steps)
+        array.layout = ArrayLayout(
+            array.offset, tuple(range(len(axes))), views.shape_of(product.nodes[0]), steps
+        )
 
 
-def _matrix(x: Node) -> Window:
+def _matrix(x: Node) -> ArrayLayout:
     value, base = tensor(x), tensor(source_of(x))
     offset = expression(value.storage_offset()) - expression(base.storage_offset())
     axes = tuple(range(value.dim()))
-    return Window(offset, axes, expressions(value.shape), expressions(value.stride()))
+    return ArrayLayout(offset, axes, expressions(value.shape), expressions(value.stride()))

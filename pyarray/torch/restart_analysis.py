@@ -22,7 +22,7 @@ _numbers: Any = getattr(symbolic_convert, "TensorifyState", None)  # which are c
 _Restart: Any = getattr(exc, "TensorifyScalarRestartAnalysis", None)  # the one that passes through a backend
 
 
-def trace_again() -> None:
+def restart_if_specialized() -> None:
     """To be called by a backend: Dynamo begins again if its graph has one symbol for several sizes, or inputs
     that are constants. Not for inputs that share memory: torch guards too little of where they begin, and
     equal sizes hide that."""

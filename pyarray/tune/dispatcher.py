@@ -42,7 +42,7 @@ class Chosen:
 CHOSEN = Chosen()
 
 
-def environment() -> tuple[Any, ...]:
+def setting_texts() -> tuple[Any, ...]:
     """The text of the settings, as it is now."""
     return tuple(map(_environment.get, _READ))
 
@@ -50,7 +50,7 @@ def environment() -> tuple[Any, ...]:
 ARRAY, NUMBERED, NUMBER, OTHER = "array", "array on one of several devices", "number", "other"
 
 
-def pattern_of(parameters: Sequence[Parameter], args: Mapping[str, Any]) -> tuple[str, ...]:
+def argument_kinds(parameters: Sequence[Parameter], args: Mapping[str, Any]) -> tuple[str, ...]:
     """What kind of thing each parameter got: what a generated call is written for."""
     return tuple(_kind(p, args[p.name]) for p in parameters if p.name in args)
 
@@ -66,7 +66,7 @@ def _kind(p: Parameter, value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class DispatcherSpec:
     """What the calls of one tuned kernel are written from: its parameters, and which of them are tuned, are
     looked up by size or value, and zeroed."""
 
@@ -78,7 +78,7 @@ class Written:
 
     @functools.cached_property
     def bind(self) -> Binder:
-        """Arguments by parameter, of a call."""
+        """SavedArguments by parameter, of a call."""
         return Binder(self.kernel.__name__, self.ordered)
 
     @property
@@ -112,7 +112,7 @@ class Written:
 
 
 def long_axes(shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Which axes have steps: all but those of size 1 and 0, as `key.layout` has it."""
+    """Which axes have steps: all but those of size 1 and 0, as `tuning_key.layout_class` has it."""
     return tuple([n > 1 for n in shape])
 
 
@@ -129,19 +129,19 @@ def _sizes(q: Parameter, p: str, named: bool) -> str:
     return f"(1 in {shape} or 0 in {shape}) and {p}long_axes({shape})"
 
 
-def make_call(
-    written: Written,
+def make_dispatcher(
+    written: DispatcherSpec,
     pattern: Sequence[str],
     captures: Sequence[Any],
     scope: dict[str, Any],
-    otherwise: Callable[..., Any],
+    fallback: Callable[..., Any],
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The call for one pattern, and the function of the arguments that gives the tuple. `scope` provides
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
-    What isn't found, and a value that doesn't fit, is for `otherwise`."""
+    What isn't found, and a value that doesn't fit, is for `fallback`."""
     p = unused_prefix(tuple(q.name for q in written.parameters))
     scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
-    scope |= dict[str, Any](otherwise=otherwise, struct_error=struct.error, long_axes=long_axes, int=int)
+    scope |= dict[str, Any](fallback=fallback, struct_error=struct.error, long_axes=long_axes, int=int)
     args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in written.ordered)
     every = "(" + "".join(f"{q.name}, " for q in written.ordered) + ")"
     tests = [f"{name} is {p}CHOSEN" for name in written.tuned]
@@ -164,12 +164,12 @@ def make_call(
         "    except (LookupError, AttributeError, TypeError, ValueError):\n"
         "        pass\n"  # and not the other call: its errors would drag this one along
         f"    if {p}found is None:\n"
-        f"        return {p}otherwise({args})\n"
+        f"        return {p}fallback({args})\n"
         f"    {', '.join([f'{p}launch', *constants.values()])}, = {p}found\n"
         f"    {p}tick()\n" + "".join(zero) + "    try:\n"
         f"        {p}failure = {p}launch({passed})\n"
         f"    except ({p}struct_error, TypeError, OverflowError):\n"
-        f"        return {p}otherwise({args})\n"
+        f"        return {p}fallback({args})\n"
         f"    if {p}failure:\n"
         f"        {p}report({p}failure, {p}launch)\n"
     )

@@ -15,13 +15,22 @@ from ..dtypes import BY_NAME
 from ..jit.bounded_cache import BoundedCache
 from ..lang.markers import kernel_math, ndrange, unordered
 from . import operators, views
-from .eligible import range_of
 from .fusion import Fusion
-from .group import Group
+from .fusion_group import FusionGroup
 from .index import Index, broadcast
-from .layout import Axis, Factors, Recipe, Window, adopted, merged, recipe_of, window
-from .operators import CREATIONS, POINTWISE, number_text, row_of, tensor
-from .sizes import ZERO, expression, expressions, python, steps
+from .loop_collapse import (
+    ArrayLayout,
+    Axis,
+    Factors,
+    LoopNest,
+    array_layout,
+    collapse_loops,
+    fit_loop_nest,
+    loop_nest_of,
+)
+from .operator_support import range_of
+from .operators import CREATIONS, POINTWISE, library_dtype, number_text, tensor
+from .sizes import ZERO, expression, expressions, nonempty_strides, python
 
 CHUNK = 2048  # elements of a sum in sixteen accumulators before they are added up
 COLUMNS = 1024  # of a block: their accumulators stay in the first-level cache
@@ -41,12 +50,12 @@ class Array:
     factors: Factors = field(default_factory=dict)
     offset: sympy.Expr = ZERO
     flat: sympy.Expr | None = None
-    window: Window | None = None
+    layout: ArrayLayout | None = None
     strided: bool | None = None  # the layout class that its artifact was compiled for
 
 
 # The forms of kernels by their statements, marks in the place of indices, and the types of their arrays.
-_recipes: BoundedCache[Any, list[Recipe]] = BoundedCache(1024)
+_loop_nests: BoundedCache[Any, list[LoopNest]] = BoundedCache(1024)
 
 
 @dataclass(eq=False)
@@ -77,10 +86,10 @@ class KernelText:
     early: bool = False  # an output is stored into before all inputs are read
 
 
-class Writer:
+class KernelWriter:
     """Writes the text of one group."""
 
-    def __init__(self, fusion: Fusion, group: Group, realized: Sequence[Node], grid: bool):
+    def __init__(self, fusion: Fusion, group: FusionGroup, realized: Sequence[Node], grid: bool):
         self.fusion, self.group, self.grid = fusion, group, grid
         self.realized = [n for n in group.nodes if n in realized]
         self.full = [n for n in self.realized if n not in group.rows]
@@ -116,7 +125,7 @@ class Writer:
     # ---- arrays
 
     def _array(self, name: str, node: Node, index: Index) -> Array:
-        kind = row_of(tensor(node).dtype)
+        kind = library_dtype(tensor(node).dtype)
         assert kind is not None
         return Array(name, node, kind.name, index)
 
@@ -125,7 +134,7 @@ class Writer:
         digits, node = self.group.digits, array.node
         assert node is not None
         sizes = expressions(tensor(node).shape)
-        strides = steps(tensor(node).shape, tensor(node).stride())
+        strides = nonempty_strides(tensor(node).shape, tensor(node).stride())
         index = digits.current(array.index)
         array.place = sympy.expand(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
         linear = digits.linear(array.place)
@@ -183,10 +192,10 @@ class Writer:
     def value(self, node: Node, index: Index) -> tuple[str, str]:
         """Variable and dtype of an element of a node."""
         while views.is_view(node):
-            index = views.pull(node, self.group.digits, index)
+            index = views.source_index(node, self.group.digits, index)
             node = views.source_of(node)
         index = self.group.digits.current(index)
-        kind = row_of(tensor(node).dtype)
+        kind = library_dtype(tensor(node).dtype)
         assert kind is not None, node
         mine = self.fusion.of.get(node) is self.group
         place = node if mine else (node, index)
@@ -236,15 +245,15 @@ class Writer:
         return f"{cast}({number_text(x)})"
 
     def _computed(self, node: Node, index: Index) -> str:
-        out = row_of(tensor(node).dtype)
+        out = library_dtype(tensor(node).dtype)
         assert out is not None
         cast = self._type(out.name)
         if node.target in CREATIONS:
             return f"{cast}({self._created(node, index)})"
         row = POINTWISE[node.target]
-        text = operators.text_of(node)
+        text = operators.pointwise_text(node)
         assert text is not None
-        kind = row_of(operators.computed_in(node, row))
+        kind = library_dtype(operators.compute_dtype(node, row))
         assert kind is not None
         given = {f"a{k}": x for k, x in enumerate(node.args)}
         low, high = operators.bounds(node)
@@ -294,12 +303,12 @@ class Writer:
             self._locate(array)
 
     def _settle(self, order: list[list[sympy.Symbol]]) -> list[list[Axis]]:
-        """Axes from the digits of each part of `order`; windows of all arrays along them."""
+        """Axes from the digits of each part of `order`; layouts of all arrays along them."""
         self.written = list(self.group.digits.current(self.written))
         for x in self.written:
             self.alone |= x.free_symbols & self.group.digits.sizes.keys()
         arrays = [a.factors for a in (*self.outputs, *self.inputs) if a.flat is None]
-        parts = [merged(self.group.digits, digits, arrays, self.alone) for digits in order]
+        parts = [collapse_loops(self.group.digits, digits, arrays, self.alone) for digits in order]
         self.arrange([axis for part in parts for axis in part])
         return parts
 
@@ -308,11 +317,11 @@ class Writer:
         self.axes = axes
         for array in (*self.outputs, *self.inputs):
             if array.flat is None:
-                array.window = window(array.factors, array.offset, self.axes, self.group.digits)
+                array.layout = array_layout(array.factors, array.offset, self.axes, self.group.digits)
             else:
-                array.window = Window(ZERO, (), (array.flat,), (sympy.Integer(1),))
+                array.layout = ArrayLayout(ZERO, (), (array.flat,), (sympy.Integer(1),))
 
-    def adopt(
+    def reuse_loop_nest(
         self, parts: list[list[Axis]], tiled: bool, lines: Sequence[str]
     ) -> tuple[list[list[Axis]], bool]:
         """The loops of a kernel that was written before with these lines, where ours fit them."""
@@ -320,25 +329,25 @@ class Writer:
         if self.alone or any(a.flat is not None for a in arrays):
             return parts, tiled
         key = (*lines, tuple(a.kind for a in arrays), self.grid, len(parts))
-        windows = [a.window for a in arrays if a.window is not None]
-        recipes = _recipes.get(key) or _recipes.add(key, [])
-        for recipe in recipes:
-            found = adopted(recipe, parts, windows)
+        layouts = [a.layout for a in arrays if a.layout is not None]
+        nests = _loop_nests.get(key) or _loop_nests.add(key, [])
+        for nest in nests:
+            found = fit_loop_nest(nest, parts, layouts)
             if found is not None:
-                for array, window in zip(arrays, found[1], strict=True):
-                    array.window = window
-                    array.strided = not recipe.contiguous[arrays.index(array)]
+                for array, layout in zip(arrays, found[1], strict=True):
+                    array.layout = layout
+                    array.strided = not nest.contiguous[arrays.index(array)]
                 self.axes = [axis for part in found[0] for axis in part]
-                return found[0], recipe.tiled
-        recipes.append(recipe_of(parts, windows, tiled))
+                return found[0], nest.tiled
+        nests.append(loop_nest_of(parts, layouts, tiled))
         return parts, tiled
 
     def _named(self, lines: Sequence[str], variables: Sequence[str]) -> list[str]:
         """Lines with indices in the place of marks."""
         marks = {}
         for array in (*self.outputs, *self.inputs):
-            assert array.window is not None
-            index = ", ".join(variables[k] for k in array.window.axes) or "()"
+            assert array.layout is not None
+            index = ", ".join(variables[k] for k in array.layout.axes) or "()"
             marks[f"<{array.name}>"] = index if array.flat is None else self._symbolic(array.place)
         marks |= {f"<e{k}>": self._symbolic(x) for k, x in enumerate(self.written)}
         for k, axis in enumerate(self.axes):
@@ -349,8 +358,8 @@ class Writer:
     def size(self, axis: int) -> str:
         """The number of steps of an axis, of an array that has it."""
         for array in (*self.outputs, *self.inputs):
-            if array.flat is None and array.window is not None and axis in array.window.axes:
-                return f"{array.name}.shape[{array.window.axes.index(axis)}]"
+            if array.flat is None and array.layout is not None and axis in array.layout.axes:
+                return f"{array.name}.shape[{array.layout.axes.index(axis)}]"
         return self.extent(axis, self.axes[axis].size)
 
     def _head(self, name: str, partials: Sequence[Array]) -> str:

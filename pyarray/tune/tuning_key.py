@@ -20,16 +20,18 @@ from ..errors import CompileError, DeviceError
 from ..jit import compile as compiler
 from ..jit.binding import BoundArguments
 from ..lang.ir import static_key
-from .restore import inside
+from .restore import is_part_of
 
 ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
-GRANTED = 16  # that every allocation has, NumPy's and torch's too: more than that is chance, and in no key
-_KEPT = 256
+GUARANTEED_ALIGNMENT = (
+    16  # that every allocation has, NumPy's and torch's too: more than that is chance, and in no key
+)
+_MAX_ENTRIES = 256
 MISSING = "missing"  # in the place of what can't be said: such a key equals no whole one
 
 
 @dataclass(frozen=True)
-class Key:
+class TuningKey:
     """`group` is all of the key but the values of the parameters that the tuner's `key` names: `sizes`. Both
     are plain data; `digest` names the whole, `group_digest` the group."""
 
@@ -51,7 +53,7 @@ def digest_of(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """A declared key argument: its shape if it has one, else the dtype, else the value with its type, so that
     2, 2.0, True and "2" differ."""
     shape = getattr(value, "shape", None)
@@ -64,14 +66,14 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return [str(value.dtype), repr(value.item())]
     if type(value) is tuple:
-        return ["tuple", *(plain(item) for item in value)]
+        return ["tuple", *(plain_data(item) for item in value)]
     if type(value) in (bool, int, float, complex, str, bytes, type(None)):
         return [type(value).__name__, repr(value)]
     return [type(value).__name__, f"{value.__module__}.{getattr(value, '__qualname__', '')}"]
 
 
-def layout(a: ndarray) -> dict[str, Any]:
-    """Of an array: dtype, stride pattern, alignment of its first element (up to `GRANTED`) and of its rows
+def layout_class(a: ndarray) -> dict[str, Any]:
+    """Of an array: dtype, stride pattern, alignment of its first element (up to `GUARANTEED_ALIGNMENT`) and of its rows
     (which follows from strides, so that it is no chance). Numbers in the pattern are elements: 0 and ±1,
     other steps are "+" and "-". Axes of size 1 have no steps."""
     steps = [
@@ -80,7 +82,11 @@ def layout(a: ndarray) -> dict[str, Any]:
     far = sorted(abs(s) for s, step in zip(a._strides, steps, strict=True) if step in "+-")
     inner = any(step in ("1", "-1") and n > 1 for n, step in zip(a._shape, steps, strict=True))
     pitch = math.gcd(*far[0 if inner else 1 :])  # the least step is between elements, the others between rows
-    found = {"dtype": str(a._dtype), "steps": " ".join(steps), "base": alignment(a._ptr % GRANTED or GRANTED)}
+    found = {
+        "dtype": str(a._dtype),
+        "steps": " ".join(steps),
+        "base": alignment(a._ptr % GUARANTEED_ALIGNMENT or GUARANTEED_ALIGNMENT),
+    }
     return found | {"rows": alignment(pitch)} if pitch else found
 
 
@@ -96,7 +102,7 @@ def alignment(number: int) -> int:
 
 # A device's model and driver don't change while a process runs.
 @functools.cache
-def device_facts(device: Device) -> dict[str, Any]:
+def device_properties(device: Device) -> dict[str, Any]:
     """The model: two devices of one model have equal facts. They don't change, and take time to read."""
     driver = device.driver
     return {
@@ -110,7 +116,7 @@ def device_facts(device: Device) -> dict[str, Any]:
     }
 
 
-def toolchain_facts(device: Device) -> dict[str, Any]:
+def toolchain_properties(device: Device) -> dict[str, Any]:
     """What compiles, and the settings that change what it makes, as they are now."""
     try:
         fingerprint = device.driver.compiler().fingerprint
@@ -123,7 +129,7 @@ def toolchain_facts(device: Device) -> dict[str, Any]:
     }
 
 
-class Texts:
+class TextHashes:
     """Hash of the text that a kernel is lowered to, per types of the arguments: the front end takes some
     milliseconds. What the text was made with is looked at each time."""
 
@@ -158,20 +164,20 @@ class Texts:
         if known is None or any(static_key(c.current_value()) != static_key(c.value) for c in known[1]):
             program = self._kernel._lowered(bound, checked)
             known = digest_of(program.text), program.captures
-            if len(self._known) >= _KEPT:
+            if len(self._known) >= _MAX_ENTRIES:
                 self._known = {}  # emptied: see `__init__`
             self._known[key] = known
-            self.captures = updated(self.captures, program.captures)
+            self.captures = merge_captures(self.captures, program.captures)
         return known[0]
 
 
-def updated(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+def merge_captures(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
     """Captures, with newer values in the place of older ones."""
     kept = (c for c in known if not any(c.owner is n.owner and c.name == n.name for n in new))
     return (*kept, *new)
 
 
-def _written(function: Callable[..., Any]) -> str:
+def _function_hash(function: Callable[..., Any]) -> str:
     """A function's name, and the hash of its text where that can be read; of an object, its class's call.
     What a `partial` holds belongs to it."""
     held = ""
@@ -195,22 +201,24 @@ def key_of(
     named: Sequence[str],
     bench: Callable[..., Any] | None,
     check: Any,
-) -> Key:
+) -> TuningKey:
     """The key of a call, with bounds checks or without. `source` is the hash of the function, `named` the
     tuner's `key`: of a structure all that is in it. `bench` and `check` are the tuner's: what was timed
     unchecked, or checked against another function, isn't believed."""
     values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
-    sizes = {path: plain(value) for name in named for path, value in values.items() if inside(name, path)}
+    sizes = {
+        path: plain_data(value) for name in named for path, value in values.items() if is_part_of(name, path)
+    }
     group = {
         "kernel": f"{kernel.__module__}.{kernel.__qualname__}",
         "source": source,
         "wraparound": kernel.wraparound,
         "flags": list(kernel.flags),
         "debug": checked,
-        "arrays": {name: layout(a) for name, a in values.items() if isinstance(a, ndarray)},
-        "device": device_facts(bound.device()),
-        "toolchain": toolchain_facts(bound.device()),
-        "bench": "" if bench is None else _written(bench),
-        "check": _written(check) if callable(check) else bool(check),
+        "arrays": {name: layout_class(a) for name, a in values.items() if isinstance(a, ndarray)},
+        "device": device_properties(bound.device()),
+        "toolchain": toolchain_properties(bound.device()),
+        "bench": "" if bench is None else _function_hash(bench),
+        "check": _function_hash(check) if callable(check) else bool(check),
     }
-    return Key(group, sizes)
+    return TuningKey(group, sizes)

@@ -10,7 +10,7 @@ import torch
 from torch.fx import Node
 
 from . import operators, views
-from .group import Group, is_gpu
+from .fusion_group import FusionGroup, is_gpu
 from .index import Index, Shape, broadcast, reshaped
 from .operators import REDUCTIONS, reduced_axes, tensor
 from .sizes import ZERO, expression, hint, product, same_shape
@@ -21,10 +21,10 @@ ROW_FITS = 1 << 16  # elements of a row that is read again after its reduction
 LONG, FEW = 1 << 11, 1 << 8
 
 
-class Owners(Protocol):
+class Grouping(Protocol):
     """What is decided so far: the groups of nodes, the graph's order, the sizes that were traced."""
 
-    of: dict[Node, Group]
+    of: dict[Node, FusionGroup]
     order: dict[Node, int]
     hints: dict[sympy.Symbol, int]
 
@@ -32,26 +32,26 @@ class Owners(Protocol):
         """What a chain of views shows."""
         ...
 
-    def depends(self, node: Node, group: Group) -> bool:
+    def depends(self, node: Node, group: FusionGroup) -> bool:
         """Whether `node` needs a result of `group`, through nodes outside of it."""
         ...
 
 
-def rows_of(group: Group, hints: Mapping[sympy.Symbol, int]) -> tuple[int, int]:
+def row_extents(group: FusionGroup, hints: Mapping[sympy.Symbol, int]) -> tuple[int, int]:
     """How many rows the group's reductions have, and of how many elements, in the call that was traced."""
     inner = set(group.inner or ())
     parts = [[n for d, n in group.digits.sizes.items() if (d in inner) == side] for side in (False, True)]
     return hint(product(parts[0]), hints), hint(product(parts[1]), hints)
 
 
-class Refused(Exception):
+class NotFusable(Exception):
     """Why a node doesn't join a group."""
 
 
-class Joining:
+class NodeFusion:
     """Whether `node` can join `group`, and what becomes of the group then."""
 
-    def __init__(self, fusion: Owners, group: Group, node: Node):
+    def __init__(self, fusion: Grouping, group: FusionGroup, node: Node):
         self.fusion, self.group, self.node = fusion, group, node
         self.why = ""
         self.index: Index | None = None
@@ -64,7 +64,7 @@ class Joining:
         before = self.group.state()
         try:
             self._try()
-        except Refused as reason:
+        except NotFusable as reason:
             self.why = str(reason)
             self.group.restore(before)
             return False
@@ -73,13 +73,13 @@ class Joining:
     def _try(self) -> None:
         group, node, fusion = self.group, self.node, self.fusion
         if len(group.nodes) >= MOST_NODES:
-            raise Refused("the kernel is long enough")
+            raise NotFusable("the kernel is long enough")
         if group.nodes and tensor(node).device != group.device:
-            raise Refused("another device")
+            raise NotFusable("another device")
         for x in node.all_input_nodes:
             base = fusion.base(x)
             if fusion.of.get(base) is not group and group.nodes and fusion.depends(base, group):
-                raise Refused("it needs a result of the kernel through another one")
+                raise NotFusable("it needs a result of the kernel through another one")
         if node.target in REDUCTIONS:
             self._reduction()
         else:
@@ -106,14 +106,14 @@ class Joining:
                 continue
             index: Index | None = group.digits.current(group.index[base])
             for view in reversed(chain):
-                index = views.push(view, group.digits, index) if index is not None else None
+                index = views.view_index(view, group.digits, index) if index is not None else None
             if index is not None and len(index) == len(shape) and self._whole(index, shape):
                 return group.digits.current(index)
         if same_shape(shape, group.shape):
             return group.digits.current(group.canonical)
         if product(shape) == product(group.shape):
             return reshaped(group.digits, group.canonical, group.shape, shape)
-        raise Refused("another number of elements")
+        raise NotFusable("another number of elements")
 
     def _whole(self, index: Index, shape: Shape) -> bool:
         # an operand of fewer elements, that is broadcast
@@ -139,7 +139,7 @@ class Joining:
         for chain, base in chains:
             index: Index | None = group.digits.current(group.index[base])
             for view in reversed(chain):
-                index = views.push(view, group.digits, index) if index is not None else None
+                index = views.view_index(view, group.digits, index) if index is not None else None
             if (
                 index is not None
                 and len(index) == len(shape)
@@ -159,17 +159,17 @@ class Joining:
         group = self.group
         group.current()
         if group.columns:
-            raise Refused("the reduction is by columns")
+            raise NotFusable("the reduction is by columns")
         if is_gpu(group.device) and not self._level():
             return
-        count, row = rows_of(group, self.fusion.hints)
+        count, row = row_extents(group, self.fusion.hints)
         if row > ROW_FITS:
-            raise Refused("a row doesn't fit in the cache")
+            raise NotFusable("a row doesn't fit in the cache")
         if is_gpu(group.device) and row > LONG and count < FEW:
-            raise Refused("a few long rows don't fill the device")
+            raise NotFusable("a few long rows don't fill the device")
 
     def _reads_here(self, index: Index, shape: Shape) -> None:
-        """Refused where an operand in the group is another iteration's."""
+        """NotFusable where an operand in the group is another iteration's."""
         group = self.group
         for chain, base in self._chains():
             if self.fusion.of.get(base) is not group:
@@ -177,11 +177,11 @@ class Joining:
             first = chain[0] if chain else base
             found = broadcast(index, shape, views.shape_of(first))
             for view in chain:
-                found = views.pull(view, group.digits, found)
+                found = views.source_index(view, group.digits, found)
             mine = group.digits.current(group.index[base])
             found = group.digits.current(found)
             if any(sympy.expand(a - b) != 0 for a, b in zip(found, mine, strict=True)):
-                raise Refused("it reads another iteration's element")
+                raise NotFusable("it reads another iteration's element")
 
     def _reduction(self) -> None:
         group, node = self.group, self.node
@@ -194,21 +194,21 @@ class Joining:
         inner = set().union(*(index[k].free_symbols for k in axes)) & group.digits.sizes.keys()
         outer = set().union(*(x.free_symbols for k, x in enumerate(index) if k not in axes))
         if inner & outer:
-            raise Refused("an iteration's axes are cut by the reduction")
+            raise NotFusable("an iteration's axes are cut by the reduction")
         if inner != set(group.digits.sizes) - outer:
-            raise Refused("other axes")
+            raise NotFusable("other axes")
         ordered = tuple(d for d in group.digits.sizes if d in inner)
         group.current()
         if group.inner is not None and set(group.inner) != inner:
-            raise Refused("another reduction")
+            raise NotFusable("another reduction")
         sides = bool(inner) and len(inner) < len(group.digits.sizes)  # axes without digits have one element
         by_columns = sides and self._by_columns(read, axes)
         if group.nodes and group.inner is not None and by_columns != group.columns:
-            raise Refused("another form of reduction")
+            raise NotFusable("another form of reduction")
         if by_columns:
             self._columns_fit()
         kept = [x if k not in axes else ZERO for k, x in enumerate(index)]
-        if not operators.keeps_axes(node):
+        if not operators.keeps_dims(node):
             kept = [x for k, x in enumerate(kept) if k not in axes]
         self.source, self.index, self.row, self.inner = index, tuple(kept), True, ordered
         self.columns = by_columns
@@ -218,11 +218,11 @@ class Joining:
         whose columns are walked row by row."""
         group = self.group
         if is_gpu(group.device) and any(n not in group.source and n not in group.rows for n in group.nodes):
-            raise Refused("elements would be stored by columns")
+            raise NotFusable("elements would be stored by columns")
         if any(base in group.rows for _, base in self._chains() if self.fusion.of.get(base) is group):
-            raise Refused("a reduction by columns of another")
+            raise NotFusable("a reduction by columns of another")
         if group.rows - group.source.keys() or any(group.level[n] for n in set(group.nodes) - group.rows):
-            raise Refused("the kernel needs the results of reductions for each element")
+            raise NotFusable("the kernel needs the results of reductions for each element")
 
     def _by_columns(self, read: Node, axes: tuple[int, ...]) -> bool:
         # of axes with equal strides, one of which has one element, the last is meant
@@ -252,10 +252,10 @@ class Joining:
         group.current()
 
 
-class Absorbing:
+class ProducerFusion:
     """Whether a kernel's reductions can compute what an elementwise group computes for them."""
 
-    def __init__(self, fusion: Owners, group: Group, other: Group):
+    def __init__(self, fusion: Grouping, group: FusionGroup, other: FusionGroup):
         self.fusion, self.group, self.other = fusion, group, other
         self.index: dict[Node, Index] = {}
 
@@ -287,7 +287,7 @@ class Absorbing:
                     continue
                 found = broadcast(group.digits.current(place), top, views.shape_of(x))
                 while views.is_view(x):
-                    found = views.pull(x, group.digits, found)
+                    found = views.source_index(x, group.digits, found)
                     x = views.source_of(x)
                 found, known = group.digits.current(found), self.index.get(x)
                 if known is not None and any(

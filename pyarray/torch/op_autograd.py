@@ -20,7 +20,7 @@ _any_requires_grad: Any = torch._C._any_requires_grad
 GRAD = "grad_"  # what names of gradients begin with
 
 
-def at_autograd(
+def autograd_kernel(
     op: str, overload: Any, runs: Sequence[Callable[..., Any]], backward: Any, setup_context: Any
 ) -> Callable[..., Any]:
     """What autograd's dispatch keys run. `runs` are for memory on the CPU and on GPUs: plain tensors go

@@ -7,14 +7,14 @@ import torch
 from torch.fx import Graph, Node
 
 from .fusion import Fusion
-from .group import Product
-from .sizes import expressions, product, same, same_shape, steps
-from .writer import KernelText
+from .fusion_group import ProductGroup
+from .kernel_writer import KernelText
+from .sizes import equal, expressions, nonempty_strides, product, same_shape
 
 _copy = torch.ops.aten.copy_.default
 
 
-def changed_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
+def mutated_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
     """Node of a kernel → the copy of it into an input, which the kernel may do."""
     output = next(n for n in graph.nodes if n.op == "output")
     kept = set(output.all_input_nodes)
@@ -22,35 +22,40 @@ def changed_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
     for copy in (n for n in graph.nodes if n.target is _copy):
         into, value = copy.args[:2]
         group = fusion.of.get(value)
-        if into.op != "placeholder" or group is None or isinstance(group, Product) or {into, value} & kept:
+        if (
+            into.op != "placeholder"
+            or group is None
+            or isinstance(group, ProductGroup)
+            or {into, value} & kept
+        ):
             continue
         readers = [n for n in into.users if n is not copy]
         if value in found or any(fusion.of.get(n) is not group or n in fusion.inlined for n in readers):
             continue
-        if alike(into, value):
+        if same_layout(into, value):
             found[value] = copy
     return found
 
 
-def alike(x: Node, y: Node) -> bool:
+def same_layout(x: Node, y: Node) -> bool:
     """Whether two tensors have the same dtype, device, sizes and strides."""
     a, b = x.meta["val"], y.meta["val"]
     similar = a.dtype == b.dtype and a.device == b.device
     return similar and _same(a.shape, b.shape) and _same(a.stride(), b.stride())
 
 
-def same_memory(x: Node, y: Node) -> bool:
+def fits_memory(x: Node, y: Node) -> bool:
     """Whether what holds one holds the other, with its own sizes and strides."""
     a, b = x.meta["val"], y.meta["val"]
     dense = a.dtype == b.dtype and a.device == b.device and _dense(a) and _dense(b)
-    return alike(x, y) or (dense and product(expressions(a.shape)) == product(expressions(b.shape)))
+    return same_layout(x, y) or (dense and product(expressions(a.shape)) == product(expressions(b.shape)))
 
 
 def _dense(x: torch.Tensor) -> bool:
     sizes = expressions(x.shape)
     return all(
-        n == 1 or same(s, product(sizes[k + 1 :]))
-        for k, (n, s) in enumerate(zip(sizes, steps(x.shape, x.stride()), strict=True))
+        n == 1 or equal(s, product(sizes[k + 1 :]))
+        for k, (n, s) in enumerate(zip(sizes, nonempty_strides(x.shape, x.stride()), strict=True))
     )
 
 
@@ -58,9 +63,9 @@ def _same(a: torch.Size | tuple[int, ...], b: torch.Size | tuple[int, ...]) -> b
     return same_shape(expressions(a), expressions(b))
 
 
-def reads_its_own(text: KernelText, value: Node, into: Node) -> bool:
+def reads_only_stored_element(text: KernelText, value: Node, into: Node) -> bool:
     """Whether an iteration reads no element of an array but the one that it stores of a node."""
     (out,) = (a for a in text.outputs if a.node is value)
     read = [a for a in text.inputs if a.node is into]
     early = text.early and bool(read)
-    return out.flat is None and not early and all(a.flat is None and a.window == out.window for a in read)
+    return out.flat is None and not early and all(a.flat is None and a.layout == out.layout for a in read)

@@ -18,12 +18,12 @@ def when_imported(name: str, call: Callable[[ModuleType], object]) -> None:
     """`call(module)` as soon as the module `name` has been imported: now, where it is already."""
     module = sys.modules.get(name)
     if module is None:
-        sys.meta_path.insert(0, _Waiting(name, call))
+        sys.meta_path.insert(0, _ImportHook(name, call))
     else:
         call(module)
 
 
-class _Waiting(MetaPathFinder):
+class _ImportHook(MetaPathFinder):
     """Finds one module as it would be found without it, and is gone."""
 
     def __init__(self, name: str, call: Callable[[ModuleType], object]):

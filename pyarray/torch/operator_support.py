@@ -12,24 +12,24 @@ from .operators import (
     POINTWISE,
     REDUCTIONS,
     argument,
-    computed_in,
+    compute_dtype,
+    library_dtype,
+    pointwise_text,
     reduced_axes,
-    row_of,
     tensor,
-    text_of,
 )  # fmt: skip
 from .sizes import expression
 
 CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default}
 
 
-def refusal(node: Node) -> str | None:
+def unsupported_reason(node: Node) -> str | None:
     """Why a node stays an operator of torch; None where a kernel of ours computes it."""
     value = tensor(node)
-    known = node.target in CREATIONS or node.target in REDUCTIONS or text_of(node) is not None
+    known = node.target in CREATIONS or node.target in REDUCTIONS or pointwise_text(node) is not None
     if not known:
         return "no kernel here computes it"
-    why = tensors_refusal(node)
+    why = unsupported_tensors(node)
     if why is not None:
         return why
     if node.target in REDUCTIONS:
@@ -48,7 +48,7 @@ def refusal(node: Node) -> str | None:
     return None
 
 
-def tensors_refusal(node: Node) -> str | None:
+def unsupported_tensors(node: Node) -> str | None:
     """Why kernels here can't have what a node reads and writes; None where they can."""
     value = tensor(node)
     operands = [x.meta["val"] for x in node.all_input_nodes]
@@ -57,7 +57,7 @@ def tensors_refusal(node: Node) -> str | None:
             continue
         if x.layout != torch.strided or x.is_sparse or x.is_quantized or x.is_neg() or x.is_conj():
             return f"a tensor is {x.layout}, quantized or lazily changed"
-        if row_of(x.dtype) is None:
+        if library_dtype(x.dtype) is None:
             return f"no kernel here computes with {x.dtype}"
         if x.device != value.device:
             return f"it reads from {x.device} and writes to {value.device}"
@@ -74,7 +74,7 @@ def _numbers_fit(node: Node) -> bool:
     if row is None:
         dtype, numbers = tensor(node).dtype, list(node.args[:2]) if node.target not in _RANGES else []
     else:
-        dtype, numbers = computed_in(node, row), [*node.args, *node.kwargs.values()]
+        dtype, numbers = compute_dtype(node, row), [*node.args, *node.kwargs.values()]
     if dtype.is_floating_point or dtype == torch.bool:
         return True
     limits = torch.iinfo(dtype)

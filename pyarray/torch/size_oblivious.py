@@ -24,7 +24,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental import _config
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from .sizes import environment
+from .sizes import shape_env_of
 
 _log = logging.getLogger("pyarray.torch")
 _PARTS = (
@@ -36,15 +36,15 @@ aten = torch.ops.aten
 Call = Callable[..., Any]
 
 
-def compiled(module: GraphModule, inputs: Sequence[Any], make: Call) -> tuple[Call, bool]:
+def compile_size_oblivious(module: GraphModule, inputs: Sequence[Any], make: Call) -> tuple[Call, bool]:
     """What `make` makes of a graph of Dynamo's, and whether nothing but its guards and Dynamo's part relies
     on 2 as the least size."""
-    env = environment(inputs)
+    env = shape_env_of(inputs)
     if not _can_relax(env):
         return make(module, inputs), False
     try:
         fakes = _faked(inputs)
-        with relaxed(env), _remembering(module):
+        with size_oblivious(env), _remembering(module):
             return make(module, fakes), True
     except TorchDynamoException:
         raise
@@ -97,7 +97,7 @@ def _faked(inputs: Sequence[Any]) -> list[Any]:
 
 
 @contextmanager
-def relaxed(env: Any) -> Iterator[None]:
+def size_oblivious(env: Any) -> Iterator[None]:
     """Sizes may be 1 in what is decided inside; no answer that was kept before is taken."""
     if not _has_parts(env):
         yield

@@ -10,23 +10,23 @@ from collections.abc import Sequence
 import sympy
 from torch.fx import Node
 
+from .can_fuse import FEW, ROW_FITS, row_extents
 from .index import Index
-from .joining import FEW, ROW_FITS, rows_of
-from .layout import Axis, ordered
-from .operators import COSTLY, REDUCTIONS, Reduction, row_of, tensor, wide
+from .kernel_writer import CHUNK, COLUMNS, Array, KernelText, KernelWriter, Section
+from .loop_collapse import Axis, by_stride
+from .operators import EXPENSIVE, REDUCTIONS, Reduction, library_dtype, opmath_dtype, tensor
 from .sizes import ONE, product
-from .writer import CHUNK, COLUMNS, Array, KernelText, Section, Writer
 
 TOGETHER = 32  # pieces of columns: of many sums, each in one accumulator
 SHORT = 512  # elements of a row that isn't worth a cut on a CPU
 
 
-def write(w: Writer) -> KernelText:
+def write(w: KernelWriter) -> KernelText:
     """The text of a group with reductions."""
     return _in_pieces(w) if w.group.columns or _cuts(w) else _rows(w)
 
 
-def _cuts(w: Writer) -> bool:
+def _cuts(w: KernelWriter) -> bool:
     """Whether rows are cut into pieces: where nothing is done with the results for each element, and rows
     aren't short for all sizes. A GPU has teams for rows that are many, and stores what a piece computes of
     each element on its way."""
@@ -36,21 +36,21 @@ def _cuts(w: Writer) -> bool:
     if not w.grid:
         row = product(n for d, n in group.digits.sizes.items() if d in w.inner)
         return not w.full and not (row.is_Integer and row <= SHORT)
-    count, row = rows_of(group, w.fusion.hints)
+    count, row = row_extents(group, w.fusion.hints)
     return (count < FEW or row > ROW_FITS) and not any(group.level[n] for n in w.full)
 
 
-def _accumulator(w: Writer, node: Node) -> tuple[Reduction, str, str]:
+def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
     """The reduction's row, the type of its accumulator, and what it starts with."""
     row = REDUCTIONS[node.target]
-    kind = row_of(wide(tensor(node).dtype))
+    kind = library_dtype(opmath_dtype(tensor(node).dtype))
     assert kind is not None
     name = "int32" if row.flag else kind.name
     start = row.start(kind)
     return row, name, f"{w._type(name)}({start})"
 
 
-def _element(w: Writer, node: Node, index: Index, kind: str, flag: bool) -> str:
+def _element(w: KernelWriter, node: Node, index: Index, kind: str, flag: bool) -> str:
     source = node.args[0]
     assert isinstance(source, Node)
     found, own = w.value(source, index)
@@ -59,21 +59,21 @@ def _element(w: Writer, node: Node, index: Index, kind: str, flag: bool) -> str:
     return found if own == kind else f"{w._type(kind)}({found})"
 
 
-def _finished(w: Writer, node: Node, acc: str, count: sympy.Expr) -> str:
+def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
     """The result from the accumulator."""
-    out = row_of(tensor(node).dtype)
+    out = library_dtype(tensor(node).dtype)
     assert out is not None
     row = REDUCTIONS[node.target]
     if row.flag:
         return f"{acc} != 0" if out.name == "bool" else f"{w._type(out.name)}({acc} != 0)"
     if row.mean:
-        kind = row_of(wide(tensor(node).dtype))
+        kind = library_dtype(opmath_dtype(tensor(node).dtype))
         assert kind is not None
         acc = f"{acc} / {w._type(kind.name)}({w.extent('count', count)})"
     return f"{w._type(out.name)}({acc})"
 
 
-def _orders(w: Writer) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
+def _orders(w: KernelWriter) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
     """Outer and inner digits, in the order of the arrays that have most of them."""
     group = w.group
     w.locate()
@@ -83,7 +83,7 @@ def _orders(w: Writer) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
     main = max(arrays, key=lambda a: sum(f != 0 for f in a.factors.values()), default=None)
     if main is None:
         return outer, inner
-    return ordered(outer, main.factors, w.fusion.hints), ordered(inner, main.factors, w.fusion.hints)
+    return by_stride(outer, main.factors, w.fusion.hints), by_stride(inner, main.factors, w.fusion.hints)
 
 
 def _indent(lines: Sequence[str], depth: int) -> str:
@@ -98,7 +98,7 @@ def _over(variables: Sequence[str], sizes: Sequence[str]) -> str:
     return f"for {', '.join(variables)} in ndrange({', '.join(sizes)}):"
 
 
-def _rows(w: Writer) -> KernelText:
+def _rows(w: KernelWriter) -> KernelText:
     group = w.group
     inside = w.inner
     count = product(group.digits.sizes[d] for d in inside)
@@ -130,7 +130,7 @@ def _rows(w: Writer) -> KernelText:
         for before, block, updates in parts
         for line in (*before, *(("<inner>", *block.lines) if block is not None else ()), *updates)
     ]  # with marks: what stands in a loop of one form may stand before it in another
-    (outer, inner), _ = w.adopt(w._settle(list(_orders(w))), False, [*raw, "<row>", *more])
+    (outer, inner), _ = w.reuse_loop_nest(w._settle(list(_orders(w))), False, [*raw, "<row>", *more])
     variables = [f"i{k}" for k in range(len(outer))] + [f"j{k}" for k in range(len(inner))]
     js = variables[len(outer) :]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate((*outer, *inner))]
@@ -159,7 +159,7 @@ def _rows(w: Writer) -> KernelText:
 Part = tuple[list[str], Section | None, list[str]]
 
 
-def _stored_early(w: Writer, parts: Sequence[Part], last: Section) -> tuple[Node, Array] | None:
+def _stored_early(w: KernelWriter, parts: Sequence[Part], last: Section) -> tuple[Node, Array] | None:
     """A value that takes long, which a reduction and what is stored of every element both need: the reduction
     stores it where the result will be, and it is read there. On GPUs a thread may lack others' elements."""
     if w.grid:
@@ -169,24 +169,24 @@ def _stored_early(w: Writer, parts: Sequence[Part], last: Section) -> tuple[Node
     for node in section.known.keys() & last.known.keys() & set(w.group.nodes):
         for array, result in zip(w.outputs, w.realized, strict=True):
             same = result in w.full and result is not node and array.kind == _kind(node)
-            if same and node.target in COSTLY and _index(w, node) == _index(w, result):
+            if same and node.target in EXPENSIVE and _index(w, node) == _index(w, result):
                 updates.append(f"{array.name}[<{array.name}>] = {section.known[node]}")
                 return node, array
     return None
 
 
 def _kind(node: Node) -> str:
-    row = row_of(tensor(node).dtype)
+    row = library_dtype(tensor(node).dtype)
     assert row is not None
     return row.name
 
 
-def _index(w: Writer, node: Node) -> Index:
+def _index(w: KernelWriter, node: Node) -> Index:
     return w.group.digits.current(w.group.index[node])
 
 
 def _row_stores(
-    w: Writer, node: Node | None = None, array: Array | None = None
+    w: KernelWriter, node: Node | None = None, array: Array | None = None
 ) -> tuple[Section, list[str], list[str]]:
     """What is stored of every element, with what that takes, and what is stored once per row. `array` has
     the values of `node` before."""
@@ -207,7 +207,7 @@ def _row_stores(
 
 
 def _inner(
-    w: Writer, variables: Sequence[str], sizes: Sequence[str], lines: Sequence[str], depth: int
+    w: KernelWriter, variables: Sequence[str], sizes: Sequence[str], lines: Sequence[str], depth: int
 ) -> str:
     """Loops over a row; the last one in any order, on a GPU all of them."""
     text = ""
@@ -221,7 +221,7 @@ def _inner(
     return text + _indent(lines, depth + 1)
 
 
-def _in_pieces(w: Writer) -> KernelText:
+def _in_pieces(w: KernelWriter) -> KernelText:
     group = w.group
     inside = w.inner
     count = product(group.digits.sizes[d] for d in inside)
@@ -259,10 +259,10 @@ def _in_pieces(w: Writer) -> KernelText:
     outer, inner = w._settle(list(_orders(w)))
     if group.columns:
         w.arrange([*outer[:-1], *inner, *outer[-1:]])
-        (first, inner, final), _ = w.adopt([outer[:-1], inner, outer[-1:]], True, raw)
+        (first, inner, final), _ = w.reuse_loop_nest([outer[:-1], inner, outer[-1:]], True, raw)
         outer = [*first, *final]
     else:
-        (outer, inner), _ = w.adopt([outer, inner], False, raw)
+        (outer, inner), _ = w.reuse_loop_nest([outer, inner], False, raw)
     form = _columns if group.columns else _row_pieces
     body = form(w, outer, inner, starts, block, updates, len(partials))
     variables = [f"i{k}" for k in range(len(outer))]
@@ -282,14 +282,16 @@ def _in_pieces(w: Writer) -> KernelText:
     )  # fmt: skip
 
 
-def _over_pieces(w: Writer, pieces: str, combined: list[str], starts: list[str], updates: list[str]) -> str:
+def _over_pieces(
+    w: KernelWriter, pieces: str, combined: list[str], starts: list[str], updates: list[str]
+) -> str:
     """The loop that adds up what pieces are."""
     if w.group.columns and not w.grid:
         return _chunked("piece", "0", pieces, combined, starts, updates, 2, TOGETHER)
     return _indent([f"for piece in unordered(range({pieces})):"], 2) + _indent(combined, 3)
 
 
-def _cut(w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> tuple[str, list[str]]:
+def _cut(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> tuple[str, list[str]]:
     """The step between pieces, and the bounds of one."""
     n = w.extent(len(outer), inner[0].size) if inner else "1"
     return f"step = ({n} + part0.shape[{lead}] - 1) // part0.shape[{lead}]", [
@@ -299,7 +301,7 @@ def _cut(w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> 
 
 
 def _row_pieces(
-    w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
+    w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
     updates: list[str], count: int,
 ) -> str:  # fmt: skip
     variables = [f"i{k}" for k in range(len(outer))]
@@ -361,7 +363,7 @@ def _join(name: str, update: str) -> str:
 
 
 def _columns(
-    w: Writer, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
+    w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
     updates: list[str], count: int,
 ) -> str:  # fmt: skip
     variables = [f"i{k}" for k in range(len(outer))]

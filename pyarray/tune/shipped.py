@@ -17,7 +17,7 @@ from typing import Any
 from ..jit.atomic_file import replace_file
 from ..jit.trust import Untrusted, read_trusted, trusted
 from .config import Config
-from .key import MISSING, Key, digest_of
+from .tuning_key import MISSING, TuningKey, digest_of
 
 FORMAT = "pyarray tuned choice"
 VERSION = 1
@@ -32,7 +32,7 @@ def check_name(name: Any) -> None:
         raise ValueError(f"artifact_name is 1 to 64 letters, digits, '.', '_' or '-', got {name!r}")
 
 
-def identity_of(name: str, key: Key) -> dict[str, Any]:
+def identity_of(name: str, key: TuningKey) -> dict[str, Any]:
     """What a choice is for: the name, the declared key, types and layouts, the model of the device."""
     device = key.group["device"]
     facts = {n: device[n] for n in ("kind", "model", "target", "threads")}
@@ -49,8 +49,8 @@ def shown_sizes(sizes: Mapping[str, Any]) -> str:
     parts = []
     for name, value in sizes.items():
         kind, *rest = value if isinstance(value, list) else [None, value]
-        told = f"({', '.join(map(str, rest))})" if kind == "shape" else ", ".join(map(str, rest))
-        parts.append(f"{name}={told}")
+        shown = f"({', '.join(map(str, rest))})" if kind == "shape" else ", ".join(map(str, rest))
+        parts.append(f"{name}={shown}")
     return ", ".join(parts)
 
 

@@ -3,7 +3,7 @@
 Dynamo takes a size of 1 for a constant and traces again. Where that gives the same operators on the same
 operands, with 1 in the place of a symbol, the new graph is the known one called with 1: nothing is compiled.
 It is the same program, whether or not its operators do something else with a size of 1: each known graph was
-compiled without relying on 2 as the least size (`relaxed.py`), and what else it relies on is checked.
+compiled without relying on 2 as the least size (`size_oblivious.py`), and what else it relies on is checked.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
 from ..jit.bounded_cache import BoundedCache
-from .relaxed import Call, compiled, conditions
-from .sizes import environment, expression
-from .trace_again import trace_again
+from .restart_analysis import restart_if_specialized
+from .size_oblivious import Call, compile_size_oblivious, conditions
+from .sizes import expression, shape_env_of
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -187,7 +187,7 @@ class General:
             return None
         match = Match()
         mine = self.description
-        if not match.same((mine.rows, mine.results), (other.rows, other.results)):
+        if not match.matches((mine.rows, mine.results), (other.rows, other.results)):
             return None
         values = match.values
         if mine.watched != other.watched or not any(x == 1 for x in values.values()):
@@ -220,13 +220,13 @@ class Match:
     def __init__(self) -> None:
         self.values: dict[sympy.Symbol, sympy.Expr] = {}
 
-    def same(self, a: Any, b: Any) -> bool:
+    def matches(self, a: Any, b: Any) -> bool:
         """Compare, and learn the values of symbols."""
         if isinstance(a, (tuple, list)):
-            alike = isinstance(b, (tuple, list)) and len(a) == len(b)
-            return alike and all(map(self.same, a, b))
+            same_layout = isinstance(b, (tuple, list)) and len(a) == len(b)
+            return same_layout and all(map(self.matches, a, b))
         if isinstance(a, Stride):
-            return isinstance(b, Stride) and (self.same(a.stride, b.stride) or b.size == 1)
+            return isinstance(b, Stride) and (self.matches(a.stride, b.stride) or b.size == 1)
         if isinstance(a, sympy.Expr):
             return self._equal(a, b)
         return type(a) is type(b) and bool(a == b)
@@ -248,19 +248,19 @@ class Match:
 _known: BoundedCache[Any, list[General]] = BoundedCache(256)
 
 
-def known_or_compiled(module: GraphModule, inputs: Sequence[Any], make: Call) -> Call:
+def reuse_or_compile(module: GraphModule, inputs: Sequence[Any], make: Call) -> Call:
     """A graph of Dynamo's as a function: a known graph with a size of 1, or else what `make` makes of it."""
     try:
         description = describe(module)
     except Unknown:
-        return compiled(module, inputs, make)[0]
-    env = environment(inputs)
+        return compile_size_oblivious(module, inputs, make)[0]
+    env = shape_env_of(inputs)
     for known in _known.get(description.kinds, ()):
         found = known.called_as(description, env)
         if found is not None:
             return found
-    trace_again()
-    made, general = compiled(module, inputs, make)
+    restart_if_specialized()
+    made, general = compile_size_oblivious(module, inputs, make)
     if general:
         table = _known.get(description.kinds) or _known.add(description.kinds, [])
         table[:] = [g for g in table if g.call() is not None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sympy
 
 from .index import Digits
-from .sizes import ONE, ZERO, hint, product, same
+from .sizes import ONE, ZERO, equal, hint, product
 
 Factors = Mapping[sympy.Symbol, sympy.Expr]
 
@@ -23,7 +23,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Window:
+class ArrayLayout:
     """An array as a kernel sees it: elements from its start to the first one, and the axes that it has with
     their strides in elements."""
 
@@ -39,13 +39,13 @@ class Window:
         for n, s in zip(reversed(self.sizes), reversed(self.strides), strict=True):
             if n == 1:
                 continue
-            if not same(s, step):
+            if not equal(s, step):
                 return False
             step = step * n
         return True
 
 
-def ordered(
+def by_stride(
     digits: Sequence[sympy.Symbol], factors: Factors, hints: Mapping[sympy.Symbol, int]
 ) -> list[sympy.Symbol]:
     """Digits in the order of an array's strides, longest first; those it lacks stay in front."""
@@ -57,7 +57,7 @@ def ordered(
     return sorted(digits, key=step)
 
 
-def merged(
+def collapse_loops(
     digits: Digits, order: Sequence[sympy.Symbol], arrays: Sequence[Factors], alone: set[sympy.Symbol]
 ) -> list[Axis]:
     """The fewest loops over `order`; those of `alone` stay as they are."""
@@ -79,7 +79,7 @@ def merged(
 def _joins(factors: Factors, axis: Axis, digit: sympy.Symbol, size: sympy.Expr, digits: Digits) -> bool:
     if axis.size == 1 or size == 1:  # a stride of one element's axis says nothing
         return True
-    return same(stride_of(factors, axis, digits), factors.get(digit, ZERO) * size)
+    return equal(stride_of(factors, axis, digits), factors.get(digit, ZERO) * size)
 
 
 def stride_of(factors: Factors, axis: Axis, digits: Digits) -> sympy.Expr:
@@ -90,15 +90,15 @@ def stride_of(factors: Factors, axis: Axis, digits: Digits) -> sympy.Expr:
     return factors.get(axis.digits[-1], ZERO)
 
 
-def window(factors: Factors, offset: sympy.Expr, axes: Sequence[Axis], digits: Digits) -> Window:
+def array_layout(factors: Factors, offset: sympy.Expr, axes: Sequence[Axis], digits: Digits) -> ArrayLayout:
     """An array along these axes."""
     steps = [stride_of(factors, axis, digits) for axis in axes]
     kept = tuple(k for k, s in enumerate(steps) if s != 0)
-    return Window(offset, kept, tuple(axes[k].size for k in kept), tuple(steps[k] for k in kept))
+    return ArrayLayout(offset, kept, tuple(axes[k].size for k in kept), tuple(steps[k] for k in kept))
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LoopNest:
     """The loops and arrays of a kernel that was written: how many loops each part has, the axes of each array
     and whether it is contiguous, and whether the loops are tiled."""
 
@@ -108,60 +108,60 @@ class Recipe:
     tiled: bool
 
 
-def recipe_of(parts: Sequence[Sequence[Axis]], windows: Sequence[Window], tiled: bool) -> Recipe:
+def loop_nest_of(parts: Sequence[Sequence[Axis]], layouts: Sequence[ArrayLayout], tiled: bool) -> LoopNest:
     """That of a kernel."""
-    return Recipe(
+    return LoopNest(
         tuple(map(len, parts)),
-        tuple(w.axes for w in windows),
-        tuple(w.contiguous for w in windows),
+        tuple(w.axes for w in layouts),
+        tuple(w.contiguous for w in layouts),
         tiled,
     )
 
 
-def adopted(
-    recipe: Recipe, parts: Sequence[Sequence[Axis]], windows: Sequence[Window]
-) -> tuple[list[list[Axis]], list[Window]] | None:
+def fit_loop_nest(
+    nest: LoopNest, parts: Sequence[Sequence[Axis]], layouts: Sequence[ArrayLayout]
+) -> tuple[list[list[Axis]], list[ArrayLayout]] | None:
     """The same loops and arrays in a known kernel's form, with loops of one step where it has more; None
     where they don't fit it. So a size of 1, with which axes merge that otherwise don't, needs no kernel of
     its own."""
     choices = [
         itertools.combinations(range(count), len(part))
-        for count, part in zip(recipe.counts, parts, strict=True)
+        for count, part in zip(nest.counts, parts, strict=True)
         if len(part) <= count
     ]
     if len(choices) < len(parts):
         return None
     for chosen in itertools.product(*choices):
-        found = _placed(recipe, parts, windows, chosen)
+        found = _placed(nest, parts, layouts, chosen)
         if found is not None:
             return found
     return None
 
 
 def _placed(
-    recipe: Recipe,
+    nest: LoopNest,
     parts: Sequence[Sequence[Axis]],
-    windows: Sequence[Window],
+    layouts: Sequence[ArrayLayout],
     chosen: Sequence[tuple[int, ...]],
-) -> tuple[list[list[Axis]], list[Window]] | None:
+) -> tuple[list[list[Axis]], list[ArrayLayout]] | None:
     target: list[int] = []  # the known kernel's axis of each of ours
     made: list[list[Axis]] = []
     first = 0
-    for places, count, part in zip(chosen, recipe.counts, parts, strict=True):
+    for places, count, part in zip(chosen, nest.counts, parts, strict=True):
         target += [first + k for k in places]
         by_place = dict(zip(places, part, strict=True))
         made.append([by_place.get(k, Axis((), ONE)) for k in range(count)])
         first += count
     sizes = [axis.size for part in made for axis in part]
-    result: list[Window] = []
-    for window_, pattern, contiguous in zip(windows, recipe.patterns, recipe.contiguous, strict=True):
-        steps = {target[k]: s for k, s in zip(window_.axes, window_.strides, strict=True)}
+    result: list[ArrayLayout] = []
+    for layout, pattern, contiguous in zip(layouts, nest.patterns, nest.contiguous, strict=True):
+        steps = {target[k]: s for k, s in zip(layout.axes, layout.strides, strict=True)}
         if any(k not in pattern and sizes[k] != 1 for k in steps):
             return None
         kept = tuple(sizes[k] for k in pattern)
         natural = [product(kept[n + 1 :]) for n in range(len(pattern))]
         strides = tuple(natural[n] if sizes[k] == 1 else steps.get(k, ZERO) for n, k in enumerate(pattern))
-        new = Window(window_.offset, pattern, kept, strides)
+        new = ArrayLayout(layout.offset, pattern, kept, strides)
         if contiguous and not new.contiguous:
             return None
         result.append(new)

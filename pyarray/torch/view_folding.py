@@ -15,7 +15,7 @@ from . import views
 from .fusion import Fusion
 from .sizes import expression, expressions, python, same_shape
 
-Place = tuple[tuple[sympy.Expr, ...], tuple[sympy.Expr, ...], sympy.Expr]
+StridedView = tuple[tuple[sympy.Expr, ...], tuple[sympy.Expr, ...], sympy.Expr]
 
 
 def _by_dispatch(x: torch.Tensor, sizes: Any, strides: Any, offset: int) -> torch.Tensor:
@@ -23,10 +23,10 @@ def _by_dispatch(x: torch.Tensor, sizes: Any, strides: Any, offset: int) -> torc
 
 
 # a tensor's memory with other sizes and strides, from so many elements after its first on
-reinterpreted: Callable[..., torch.Tensor] = getattr(guards, "_reinterpret_tensor", _by_dispatch)
+reinterpret_tensor: Callable[..., torch.Tensor] = getattr(guards, "_reinterpret_tensor", _by_dispatch)
 
 
-def fold(module: GraphModule, fusion: Fusion) -> None:
+def fold_views(module: GraphModule, fusion: Fusion) -> None:
     """Give users of views that are no kernels one view of the memory itself."""
     known: dict[Node, Node] = {}
     for user in list(module.graph.nodes):
@@ -43,7 +43,7 @@ def fold(module: GraphModule, fusion: Fusion) -> None:
             user.replace_input_with(x, base if same else known[x])
 
 
-def _is_all(place: Place, base: Node) -> bool:
+def _is_all(place: StridedView, base: Node) -> bool:
     """Whether a view is its base once more."""
     shape, strides, offset = place
     own = base.meta["val"]
@@ -54,16 +54,16 @@ def _is_all(place: Place, base: Node) -> bool:
     )
 
 
-def _node(module: GraphModule, fusion: Fusion, node: Node, place: Place) -> Node:
+def _node(module: GraphModule, fusion: Fusion, node: Node, place: StridedView) -> Node:
     """A node for the view that `node` is."""
     with module.graph.inserting_after(node):
-        made = module.graph.call_function(reinterpreted, (fusion.base(node),))
-    made.meta["val"], made.meta["place"] = node.meta["val"], place
+        made = module.graph.call_function(reinterpret_tensor, (fusion.base(node),))
+    made.meta["val"], made.meta["strided_view"] = node.meta["val"], place
     fusion.order[made] = fusion.order[node]
     return made
 
 
-def _place(node: Node, base: Node) -> Place | None:
+def _place(node: Node, base: Node) -> StridedView | None:
     """Sizes, strides and offset of a view in its base's memory."""
     mine, own = node.meta["val"], base.meta.get("val")
     if not isinstance(own, torch.Tensor) or own.layout != torch.strided or mine.dtype != own.dtype:
@@ -81,5 +81,5 @@ def _place(node: Node, base: Node) -> Place | None:
 
 def call_text(node: Node, base: str, text: Callable[[Any], str]) -> str:
     """The call that makes a folded view; `text` is that of sizes or strides."""
-    shape, strides, offset = node.meta["place"]
-    return f"reinterpreted({base}, {text(shape)}, {text(strides)}, {python(offset)})"
+    shape, strides, offset = node.meta["strided_view"]
+    return f"reinterpret_tensor({base}, {text(shape)}, {text(strides)}, {python(offset)})"

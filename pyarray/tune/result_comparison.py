@@ -15,7 +15,7 @@ from ..dtypes import DType
 Results = dict[str, "np.ndarray[Any, Any]"]
 
 
-def taken(arrays: Mapping[str, ndarray], names: Sequence[str]) -> Results:
+def copies_of(arrays: Mapping[str, ndarray], names: Sequence[str]) -> Results:
     """Copies of the arrays that were written."""
     return {name: np.array(asnumpy(arrays[name])) for name in names}
 
@@ -58,7 +58,7 @@ def _wrong(wanted: Any, got: Any, rtol: float) -> Any:
     return ~(same | (finite & close))
 
 
-class Votes:
+class MajorityVote:
     """Groups of candidates whose results agree. With a reference, its group is right from the start."""
 
     def __init__(self, arrays: Mapping[str, ndarray], reference: Results | None):

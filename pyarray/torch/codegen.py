@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from torch.fx import Node
 
 from ..kernels.elementwise.elementwise import nest
-from . import reduction_text
+from . import reduction_codegen
 from .fusion import Fusion
-from .group import Group
-from .layout import ordered
-from .writer import Array, KernelText, Writer
+from .fusion_group import FusionGroup
+from .kernel_writer import Array, KernelText, KernelWriter
+from .loop_collapse import by_stride
 
 
-def write(fusion: Fusion, group: Group, realized: Sequence[Node], grid: bool) -> KernelText:
+def write(fusion: Fusion, group: FusionGroup, realized: Sequence[Node], grid: bool) -> KernelText:
     """The kernel of a group, of which others need the nodes `realized`; `grid`: for a GPU."""
-    writer = Writer(fusion, group, realized, grid)
-    return reduction_text.write(writer) if group.reductions() else _elementwise(writer)
+    writer = KernelWriter(fusion, group, realized, grid)
+    return reduction_codegen.write(writer) if group.reductions() else _elementwise(writer)
 
 
-def _elementwise(w: Writer) -> KernelText:
+def _elementwise(w: KernelWriter) -> KernelText:
     group = w.group
     stores = []
     for array, node in zip(w.outputs, w.realized, strict=True):
         found, _ = w.value(node, group.index[node])
         stores.append(f"{array.name}[<{array.name}>] = {found}")
     w.locate()
-    order = ordered(list(group.digits.sizes), w.outputs[0].factors, w.fusion.hints)
+    order = by_stride(list(group.digits.sizes), w.outputs[0].factors, w.fusion.hints)
     w._settle([order])
     ndim = len(w.axes)
     tiled = ndim >= 2 and any(_walks_across(a, ndim) for a in w.inputs)
@@ -35,7 +35,7 @@ def _elementwise(w: Writer) -> KernelText:
         fast = next(k for a in w.inputs if _walks_across(a, ndim) for k in _unit(a))
         w.arrange([*(x for k, x in enumerate(w.axes[:-1]) if k != fast), w.axes[fast], w.axes[-1]])
     raw = [*w.row.lines, *stores]
-    (w.axes,), tiled = w.adopt([w.axes], tiled, raw)
+    (w.axes,), tiled = w.reuse_loop_nest([w.axes], tiled, raw)
     ndim = len(w.axes)
     lines = w._named([*w.row.lines, *stores], [f"i{k}" for k in range(ndim)])
     name = w.name()
@@ -49,8 +49,8 @@ def _elementwise(w: Writer) -> KernelText:
 
 
 def _unit(array: Array) -> list[int]:
-    assert array.window is not None
-    pairs = zip(array.window.axes, array.window.strides, strict=False)
+    assert array.layout is not None
+    pairs = zip(array.layout.axes, array.layout.strides, strict=False)
     return [k for k, s in pairs if s == 1] if array.flat is None else []
 
 
@@ -58,5 +58,5 @@ def _walks_across(array: Array, ndim: int) -> bool:
     """Whether an operand's nearest elements are another loop's than the innermost one's."""
     found = _unit(array)
     return (
-        bool(found) and found[-1] != ndim - 1 and array.window is not None and ndim - 1 in array.window.axes
+        bool(found) and found[-1] != ndim - 1 and array.layout is not None and ndim - 1 in array.layout.axes
     )

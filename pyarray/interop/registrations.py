@@ -6,10 +6,10 @@ import importlib
 from functools import partial
 from types import ModuleType
 
-from .imports import when_imported
+from .import_hooks import when_imported
 
 _ROWS = (
-    ("torch._dynamo.trace_rules", "torch_compile", "leave_untraced"),
+    ("torch._dynamo.trace_rules", "torch_compile", "skip_tracing"),
     ("dask.sizeof", "dask_sizeof", "register"),
     ("dask.array.backends", "dask_array", "register"),
     ("distributed.protocol", "dask_distributed", "register"),

@@ -18,28 +18,30 @@ from ..jit.signature import as_argument
 from ..jit.variants import Variant
 from ..lang.ir import static_key
 from ..locks import new_lock
-from .call import CHOSEN, Written, environment, long_axes
 from .choice import offline
 from .config import Config
-from .restore import inside, zero
-from .search import Prepared
+from .dispatcher import CHOSEN, DispatcherSpec, long_axes, setting_texts
+from .restore import is_part_of, zero
+from .search import CompiledCandidate
 
 # A checked twin runs once: with arrays of few bytes, compiling it for speed takes longer than it saves.
-HASTY, FEW_BYTES = ("-O1",), 1 << 18
+QUICK_FLAGS, SMALL_BYTES = ("-O1",), 1 << 18
 
 
-class Call:
+class TunedCall:
     """`args` are the arguments by parameter, defaults too, without the tuned ones; `given` are tuned ones
     that the caller has set. Raises `TypeError` for a call that the kernel doesn't take."""
 
-    def __init__(self, kernel: Kernel, written: Written, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
+    def __init__(
+        self, kernel: Kernel, written: DispatcherSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ):
         self.kernel, self._tuned, self._named = kernel, written.tuned, written.named
         given = written.bind(args, kwargs)
-        self.given = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
+        self.overrides = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
         self.args = {p.name: given[p.name] for p in written.free}
         self._parameters = written.parameters
-        self.mode = launch_state.key  # of this thread; another may change it at any time
-        in_debug = launch_state.debug if self.mode is OBSERVED else self.mode
+        self.launch_key = launch_state.key  # of this thread; another may change it at any time
+        in_debug = launch_state.debug if self.launch_key is OBSERVED else self.launch_key
         self.checked: bool = in_debug if kernel.debug is None else kernel.debug
 
     @property
@@ -50,24 +52,24 @@ class Call:
     def keywords(self) -> dict[str, Any]:
         return {p.name: self.args[p.name] for p in self._parameters if p.name in self.args and p.keyword_only}
 
-    def agrees(self, config: Config) -> bool:
+    def is_compatible(self, config: Config) -> bool:
         """Whether a candidate sets nothing that the caller has set to something else."""
         values = config.values
         return all(
-            type(values[n]) is type(v) and values[n] == v for n, v in self.given.items() if n in values
+            type(values[n]) is type(v) and values[n] == v for n, v in self.overrides.items() if n in values
         )
 
     def complete(self, config: Config) -> bool:
         """Whether every tuned parameter has a value with it."""
         return all(
-            p.name in config.values or p.name in self.given or p.default is not inspect.Parameter.empty
+            p.name in config.values or p.name in self.overrides or p.default is not inspect.Parameter.empty
             for p in self._parameters
             if p.name in self._tuned
         )
 
     def value(self, name: str, config: Config) -> Any:
         """What a parameter gets: the caller's value, the candidate's, the default."""
-        for source in (self.args, self.given, config.values):
+        for source in (self.args, self.overrides, config.values):
             if name in source:
                 return source[name]
         (p,) = (p for p in self._parameters if p.name == name)
@@ -92,7 +94,7 @@ class Call:
     def bound(self) -> BoundArguments:
         """The leaves, without the tuned constants. Other libraries' arrays are taken once, for all
         candidates."""
-        given = self.args | self.given
+        given = self.args | self.overrides
         return self.kernel.bind(tuple(given.get(p.name) for p in self._parameters))
 
     def with_config(self, config: Config) -> BoundArguments:
@@ -101,19 +103,19 @@ class Call:
         pairs = zip(self.bound.pytree.leaves, self.bound.values, strict=True)
         return replace(self.bound, values=tuple(constants.get(p.name, v) for p, v in pairs))
 
-    def place(self, captured: Any) -> Any:
+    def lookup_key(self, captured: Any) -> Any:
         """What a choice is looked up by where a generated call doesn't do it; None where it can't be."""
         layouts = (
             (a._ptr & 15, a._strides, long_axes(a._shape), a._buffer.device.code)
             for a in self.bound.values
             if isinstance(a, ndarray)
         )
-        parts = ((p.name, a) for p, a in self.bound.pairs if any(inside(n, p.name) for n in self._named))
+        parts = ((p.name, a) for p, a in self.bound.pairs if any(is_part_of(n, p.name) for n in self._named))
         values = ((path, *_size(value)) for path, value in parts)
-        given = (static_key(value) for value in self.given.items())
+        given = (static_key(value) for value in self.overrides.items())
         try:
             found = (
-                *environment(),
+                *setting_texts(),
                 offline.on,
                 captured,
                 self.bound.key(self.checked, *self.bound.values),
@@ -168,7 +170,7 @@ class Call:
 def _is_small(bound: BoundArguments) -> bool:
     """Whether a CPU has little to do."""
     arrays = [a for _, a in bound.pairs if isinstance(a, ndarray)]
-    return sum(a.nbytes for a in arrays) <= FEW_BYTES and not any(a.device.driver.grid for a in arrays)
+    return sum(a.nbytes for a in arrays) <= SMALL_BYTES and not any(a.device.driver.grid for a in arrays)
 
 
 def _size(value: Any) -> tuple[Any, ...]:
@@ -176,7 +178,7 @@ def _size(value: Any) -> tuple[Any, ...]:
     return (static_key(value),) if shape is None else (tuple(shape),)
 
 
-class Compiler:
+class CandidateCompiler:
     """Compiles candidates, in any thread. Their artifacts are the kernel's own."""
 
     def __init__(self, kernel: Kernel, check: Any):
@@ -200,11 +202,11 @@ class Compiler:
                 self._others[flags, debug] = made
         return made
 
-    def variant(self, call: Call, config: Config) -> Variant:
+    def variant(self, call: TunedCall, config: Config) -> Variant:
         """What a call with this candidate launches. Raises `CompileError`, `DeviceError`."""
         return self.kernel(config.flags)._variant(call.with_config(config), call.checked)
 
-    def prepare(self, call: Call, config: Config) -> Prepared:
+    def prepare(self, call: TunedCall, config: Config) -> CompiledCandidate:
         """The candidate, twice where it is to be checked."""
         bound = call.with_config(config)
         debug = call.checked
@@ -212,11 +214,11 @@ class Compiler:
         run, program = self._run(variant, bound), variant.program
         checked = run if self._check else None
         if self._check and not debug:
-            hasty = HASTY if _is_small(bound) else ()
-            checked = self._run(self.kernel((*config.flags, *hasty), True)._compile(bound, True), bound)
+            quick = QUICK_FLAGS if _is_small(bound) else ()
+            checked = self._run(self.kernel((*config.flags, *quick), True)._compile(bound, True), bound)
         arrays = {p.name for p, a in bound.pairs if isinstance(a, ndarray)}
         directions = {n: how for n, how in program.directions.items() if n in arrays}
-        return Prepared(run, checked, directions, program.write_only)
+        return CompiledCandidate(run, checked, directions, program.write_only)
 
     def _run(self, variant: Variant, bound: BoundArguments) -> Callable[[], Any]:
         slots, launch, sites = tuple(bound.slots()), variant.launch, variant.program.sites
