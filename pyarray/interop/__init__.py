@@ -1,1 +1,1 @@
-"""What other libraries are to know of pyarray. What imports one of them is imported when that one is."""
+"""Plug-ins for other libraries, each imported when its library is."""

@@ -1,4 +1,4 @@
-"""dask.array with chunks of ours: what dask looks up by a chunk's type, and the backend `"pyarray"`, which
+"""dask.array with pyarray chunks: dispatch by chunk type, and the backend `"pyarray"`, which
 `dask.config.set({"array.backend": "pyarray"})` finds by the entry point `dask.array.backends`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How distributed sends arrays between processes and spills them to disk: the bytes of their elements.
+"""Serialization of arrays for `distributed`, between processes and to disk.
 
 The family "dask" takes them through host memory; "cuda", which transports between GPUs use, hands over the
 memory of arrays on CUDA devices as it is.

@@ -1,4 +1,4 @@
-"""How many bytes dask counts for an array: by them it schedules, and spills to disk."""
+"""`dask.sizeof` of arrays, by which dask schedules and spills to disk."""
 
 from __future__ import annotations
 

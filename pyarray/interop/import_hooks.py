@@ -1,4 +1,4 @@
-"""Calls that wait until another library is imported, so that `import pyarray` imports none of them.
+"""Import hooks: calls that run when another library is imported, so that `import pyarray` imports none.
 
 An entry point of the other library would do where it has one, and would cost all who import that library the
 import of pyarray, too.

@@ -1,4 +1,4 @@
-"""Which module of ours is imported when which of another library is, and what of it is called then."""
+"""Registers the plug-ins: which one is imported and called when which library's module is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Functions under `torch.compile`: Dynamo, which traces Python into graphs, ends its graph where pyarray is
-called, and runs the call as it is.
+"""Keeps Dynamo from tracing pyarray: under `torch.compile` a call of it is a graph break.
 
 A mark on functions wouldn't do: Dynamo would still trace what they call. It has a table of files that it
 doesn't trace, in a module that is loaded with the first compile.

@@ -1,5 +1,4 @@
-"""Memory that a kernel stores into though it reads it: of inputs that a graph changes, where nothing else
-reads the old values, and of operands that nothing needs after it."""
+"""Buffer reuse: kernels that store into memory they read, of mutated inputs and of operands that die there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a node fits the kernel of a group."""
+"""Fusion rules: whether a node, or a producer group, can be fused into a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group of nodes → the text of one kernel."""
+"""Code generation: from a fusion group to the text of one kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concatenations whose operands are stored where they belong in the result: no operator copies them."""
+"""Concatenation without copies: kernels store its operands directly in the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled function becomes: kernels, and the operators that stay torch's."""
+"""`explain`: a report of the kernels and the torch operators that a compiled function consists of."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What is called in the place of torch's operators and of its allocation: functions that take less time to
-find the kernel."""
+"""Functions of torch that dispatch faster than its operators, for the same operators and for allocation."""
 
 from __future__ import annotations
 

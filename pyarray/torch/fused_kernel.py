@@ -1,4 +1,4 @@
-"""A kernel of a graph at run time: one artifact, launched for any values of the size symbols."""
+"""Launches a fused kernel: one artifact for all values of the size symbols."""
 
 from __future__ import annotations
 

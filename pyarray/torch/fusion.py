@@ -1,4 +1,4 @@
-"""Which nodes of a graph one kernel computes.
+"""Operator fusion: which nodes of a graph one kernel computes.
 
 Nodes come in the graph's order. A node joins the group of an operand where every element that it reads there
 is the one that the same iteration computes, and where no operand from outside the group needs the group's

@@ -1,4 +1,4 @@
-"""The nodes that one kernel computes, and the element of each that an iteration has to do with."""
+"""A fusion group: the nodes that one kernel computes, and the index of each in an iteration."""
 
 from __future__ import annotations
 

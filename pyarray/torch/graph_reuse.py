@@ -1,4 +1,4 @@
-"""A graph that Dynamo traced for a size of 1 runs as the one that was compiled for all sizes.
+"""Reuses the graph that was compiled for all sizes when Dynamo traces it again for a size of 1.
 
 Dynamo takes a size of 1 for a constant and traces again. Where that gives the same operators on the same
 operands, with 1 in the place of a symbol, the new graph is the known one called with 1: nothing is compiled.

@@ -1,4 +1,4 @@
-"""Indices as expressions of loop indices: what a view reads, what a reshape becomes.
+"""Symbolic indexing: indices as expressions of loop indices, through views and reshapes.
 
 A loop over an axis is one *digit* at first. An index that a reshape merges from several axes, or cuts in
 several, stays a sum of digits times factors as long as the factors fit: a digit is split where a factor of

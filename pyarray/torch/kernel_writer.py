@@ -1,5 +1,4 @@
-"""The values of a kernel as statements of the kernel language, and the arrays and numbers that it is launched
-with."""
+"""Writes the statements of a fused kernel, and collects the arrays and numbers of its launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arrays of a kernel along its loops: neighbouring loops become one where every array allows it."""
+"""Loop collapse: neighbouring loops become one where the strides of every array allow it."""
 
 from __future__ import annotations
 

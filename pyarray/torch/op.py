@@ -1,4 +1,4 @@
-"""Kernels as operators of torch."""
+"""`pa.torch.op`: registers a kernel as a custom operator of torch."""
 
 from __future__ import annotations
 

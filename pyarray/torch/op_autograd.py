@@ -1,4 +1,4 @@
-"""Gradients through operators: what runs where autograd looks, and a backward that is a kernel."""
+"""Autograd for operators: the kernel at the Autograd dispatch key, and a backward that is a kernel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What an operator runs: straight-line code that makes the results, hands the tensors' memory to the kernel
-and launches it; and the same without the launch, for tensors without memory.
-"""
+"""The generated implementations of an operator: one that launches the kernel, and one for fake tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of an operator: what a kernel's parameters are to torch. Types come from annotations, or from
+"""The schema of an operator, derived from a kernel's parameters. Types come from annotations, or from
 arguments given as examples; who writes what comes from the kernel's directions, for these types.
 """
 

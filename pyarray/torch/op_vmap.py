@@ -1,4 +1,4 @@
-"""Operators under torch.vmap: one call for each element of the batch."""
+"""The default batching rule of an operator under `torch.vmap`: a loop over the batch."""
 
 from __future__ import annotations
 

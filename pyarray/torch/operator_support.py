@@ -1,4 +1,4 @@
-"""Which operators kernels here compute, and why the others stay torch's."""
+"""Which ATen operators are compiled to kernels, and why the others stay torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which matrix products of a graph are kernels here, each with the pointwise nodes behind it."""
+"""Matrix products of a graph that are computed here, each with its epilogue of pointwise nodes."""
 
 from __future__ import annotations
 

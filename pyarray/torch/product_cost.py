@@ -1,4 +1,4 @@
-"""Whether a matrix product is ours or torch's: the one place where their times are predicted."""
+"""Cost model of matrix products: predicts whether this library or torch is faster."""
 
 from __future__ import annotations
 

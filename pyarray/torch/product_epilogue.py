@@ -1,4 +1,4 @@
-"""The last step of a matrix product in a graph: what pointwise nodes make of the sums."""
+"""The epilogue of a matrix product: the pointwise nodes behind it, as text."""
 
 from __future__ import annotations
 

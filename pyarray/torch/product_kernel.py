@@ -1,4 +1,4 @@
-"""A matrix product of a graph at run time."""
+"""Launches a matrix product of a graph, with its epilogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph as a Python function: allocations, launches of fused kernels, and calls of torch's operators."""
+"""Generates the Python function of a graph: allocations, kernel launches and calls of torch's operators."""
 
 from __future__ import annotations
 

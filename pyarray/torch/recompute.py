@@ -1,4 +1,4 @@
-"""Which nodes of a kernel others compute anew, instead of reading them from memory.
+"""Rematerialization: nodes that several kernels compute anew instead of reading them from memory.
 
 A pointwise node that several kernels need would be stored by one and read by the others. Where these can
 compute it from what they read anyway, or from no more bytes than are saved, nobody stores it.

@@ -1,4 +1,4 @@
-"""Kernels that reduce. A *row* kernel runs through a row once for each reduction that follows another, and
+"""Code generation for reductions. A *row* kernel runs through a row once for each reduction that follows another, and
 once more for what it stores of every element. Reductions alone are cut into pieces, whose results a second
 loop of the same kernel puts together; *columns* are those whose neighbours in memory belong to different
 results."""

@@ -1,4 +1,4 @@
-"""What Dynamo's first trace decides by chance, or for nothing: it traces again, once for all of it.
+"""Restarts Dynamo's trace where it specialized sizes that are equal by chance, or numbers.
 
 With `dynamic=True`, Dynamo takes equal sizes of inputs for one symbol. A batch that is as large as the number
 of channels, say, becomes the constant that the weights make of these, and kernels with that constant are of

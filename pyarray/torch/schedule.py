@@ -1,4 +1,4 @@
-"""The order of a graph's kernels and of the operators that stay torch's, and which nodes need memory."""
+"""Schedules kernels and torch's operators in topological order, and finds the nodes that need memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that hold for a size of 1, though Dynamo guards that their sizes are at least 2.
+"""Size-oblivious tracing: graphs that hold for a size of 1, though Dynamo assumes sizes of at least 2.
 
 Dynamo takes sizes of 0 and 1 for constants, and lets what it traces with any other size rely on 2 as the
 least. What comes behind Dynamo, torch's decompositions and the kernels here, needn't: torch can take the

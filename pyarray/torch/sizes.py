@@ -1,4 +1,4 @@
-"""Sizes, strides and offsets as expressions of a graph's size symbols."""
+"""Symbolic sizes: sizes, strides and offsets as SymPy expressions of a graph's size symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads of torch's operators, for the kernels of compiled graphs on the CPU.
+"""Runs the CPU kernels of compiled graphs on torch's OpenMP threads.
 
 OpenMP's threads look for work for milliseconds after each operator of torch's. In a graph, where operators
 and kernels alternate, a team of our own would find the processors taken by them, and take theirs in turn.

@@ -1,5 +1,4 @@
-"""Views that torch's operators and the caller get: one call for a chain of them, of a function without
-dispatch, where the view's place in memory is known."""
+"""View folding: a chain of views that torch's operators or the caller get becomes one `reinterpret_tensor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch's view operators as maps of indices: `pull` from the view's index to its source's, `push` back."""
+"""View operators as index maps: `source_index` from the view's index to its source's, `view_index` back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""New results that torch traced with strides of 0, as if their elements shared memory: they get contiguous
-strides, and what was traced of their views follows."""
+"""Gives contiguous strides to new results that torch traced with strides of 0, and to their views."""
 
 from __future__ import annotations
 

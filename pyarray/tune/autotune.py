@@ -1,4 +1,4 @@
-"""`autotune`: a kernel whose constants are chosen by timing them on the first call's arguments."""
+"""The `autotune` decorator: chooses a kernel's constants by timing candidates on the first call."""
 
 from __future__ import annotations
 

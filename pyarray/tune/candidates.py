@@ -1,4 +1,4 @@
-"""Which candidates a call has, and its default: what the decorator was given, asked with live arguments."""
+"""The candidate configs of a call, and its default."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is known of a tuner's keys, in memory and on disk, and the search for what isn't: once, by one thread
-of one process."""
+"""The results of a tuner in memory and on disk; what is missing is searched once, by one thread of one
+process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Config`: one candidate of a tuned kernel, and what its names and values must be."""
+"""`Config`, one candidate of a tuned kernel, and the checks of its names and values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The cost model: cost(n) = launch + tiles(n) · tile, in milliseconds, fitted to a candidate's timings at
-three or more sizes, for sizes that were never tuned and aren't far from those."""
+"""The cost model: cost(n) = launch + tiles(n) · tile, in milliseconds, fitted to timings at three or more
+sizes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The call of a tuned kernel: generated straight-line code that looks the choice up by what is quickly read
-off the live arguments, and runs the kernel's launcher with constants in place.
+"""The generated dispatcher of a tuned kernel: looks the config up by the live arguments and launches.
 
 Many such tuples are one key of the tuner: addresses are taken modulo 16, strides as they are. What a tuple
 doesn't find is for the slow way, which makes the key.

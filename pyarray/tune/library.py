@@ -1,5 +1,5 @@
-"""The tuner for the library's own kernels: the same key, store, search and artifacts, for whatever a function
-from `Config` to a launch says. A call never waits for a search: that is for `PYARRAY_AUTOTUNE=force` and
+"""Autotuning of the library's own kernels: the same key, store, search and shipped configs, for a function
+from `Config` to a launch. A call never waits for a search: that is for `PYARRAY_AUTOTUNE=force` and
 `python -m pyarray tune`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a search changes of a call's arguments, and how it is put back.
+"""Saves and restores the arguments that a search overwrites.
 
 What some candidate reads and writes is saved; so is what it only writes where that shares memory with another
 argument. Only the view is saved. What is only written is filled, so that no candidate passes with another's

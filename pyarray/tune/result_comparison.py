@@ -1,5 +1,5 @@
-"""Do candidates compute the same? Results are compared on the host, within a tolerance of the element type;
-where they differ, the largest group that agrees is right."""
+"""Compares the results of candidates, within a tolerance of the element type; where they differ, the
+largest group that agrees is right."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A search: compile the candidates, check them, time them. It knows no kernels: a `Task` says what a
-candidate is compiled to."""
+"""Compiles, checks and times candidates. It knows no kernels: a `Task` compiles them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices that ship with an application: one file per name, key and model of device.
+"""Tuned configs that ship with an application: one file per name, tuning key and device model.
 
 A file says which of the candidates to take and nothing else: flags and values that no candidate has are
 refused, so that a file never brings anything to a compiler's command line.

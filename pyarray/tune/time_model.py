@@ -1,4 +1,4 @@
-"""Times of a kernel at sizes that it never ran with, from its counted cost and a few times."""
+"""`TimeModel`: predicts a kernel's time at new sizes from its counted cost and a few measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Milliseconds of a launch, by events of the current stream; on the CPU they are wall clock."""
+"""Times launches by events of the current stream; on the CPU by wall clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel whose constants are chosen by timing, as a callable."""
+"""`Tuned`: a kernel whose constants are chosen by timing, as a callable."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Tuned:
         self._chooser = Chooser(name, digest_of(name), options)
         self._compiler = CandidateCompiler(kernel, options.check)
         self._texts = TextHashes(kernel)
-        # By what `DispatcherSpec.key` and `TunedCall.lookup_key` list; choices by the whole key.
+        # By `DispatcherSpec.key` and `TunedCall.lookup_key`; choices by the whole key.
         self._table: dict[Any, Any] = {}
         self._memory: dict[Any, Choice] = {}
         self._slow: dict[Any, Config] = {}

@@ -1,4 +1,4 @@
-"""The arguments of one call of a tuned kernel, and what compiles candidates for them."""
+"""One call of a tuned kernel: its bound arguments, and the compiler of candidates for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the best constants depend on, as plain data read off the live arguments: never an identity, an address
-or a device's number."""
+"""The tuning key: what the best config depends on, as plain data; never an identity, address or device
+number."""
 
 from __future__ import annotations
 
