@@ -1,5 +1,6 @@
 """The caches: keys, publication, damage, places that can't be trusted, size, many processes, keys by axis."""
 
+import dataclasses
 import gc
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pyarray as pa
 from pyarray import __main__ as command
 from pyarray import config
 from pyarray.array_convert import asarray
-from pyarray.driver import cc
+from pyarray.driver import cc, get_device
 from pyarray.jit import atomic_file, cache
 from pyarray.jit import compile as compiler
 from pyarray.jit.kernel import kernel
@@ -612,6 +613,19 @@ def test_headers_are_in_the_key(place, monkeypatch):
     monkeypatch.setattr(compiler, "headers", lambda: "those of another release")
     assert launched() == (1, 0)
     assert len(list(place.iterdir())) == 2
+
+
+def test_the_compiler_is_in_the_key(place):
+    """Another version of it may make another binary of the same text."""
+    device = get_device("cpu")
+    first = compiler.key_of("text", (), device, ())
+    found = cc.toolchain()
+    with pytest.MonkeyPatch.context() as patch:
+        newer = dataclasses.replace(found, fingerprint=f"{found.fingerprint} of another version")
+        patch.setattr(cc, "toolchain", lambda: newer)
+        assert device.driver.compiler().fingerprint == newer.fingerprint
+        assert compiler.key_of("text", (), device, ()) != first
+    assert compiler.key_of("text", (), device, ()) == first
 
 
 # ---- memory

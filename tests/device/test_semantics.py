@@ -120,7 +120,7 @@ def test_operators_of_complex(device, row):
     expressions = [*uses, "abs(x)", "k.conj(x)", "x.real", "-x"]
     lines = ["x, y = a[i], b[i]", *(f"o{n}[i] = {e}" for n, e in enumerate(expressions))]
     names = ", ".join(f"o{n}" for n in range(len(expressions)))
-    made = _kernel(lines, f"a, b, {names}", {"k": markers.known})
+    made = _kernel(lines, f"a, b, {names}", {"k": markers.kernel_math})
     results = launch(made, device, a, b, *(np.zeros_like(e) for e in expected))[2:]
     finite = (b != 0) & np.isfinite(expected[3])
     for expression, got, want in zip(expressions, results, expected, strict=True):
