@@ -36,6 +36,11 @@ class DType:
         """By which NumPy takes a row wherever it takes a dtype."""
         return self.numpy
 
+    @property
+    def infinity_bits(self) -> int:
+        """Infinity of a floating type as an unsigned integer: without their signs, NaNs alone are above it."""
+        return int(np.array(np.inf, self.numpy).view(f"u{self.itemsize}"))
+
     def __call__(self, value: Any = 0) -> Any:
         """The NumPy scalar; in the library's own kernels, a cast."""
         return self.numpy.type(value)

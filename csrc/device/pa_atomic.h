@@ -1,5 +1,6 @@
-/* pa_atomic.h: pa_atomic_<operation>_<suffix>(pointer, value) returns the old value. Relaxed order: a kernel's other accesses are
-   ordered by the end of the launch. Signed arithmetic wraps; float min and max propagate NaN, as pa_min_ and pa_max_ do. */
+/* pa_atomic.h: pa_atomic_<operation>_<suffix>(pointer, value) returns the old value. Relaxed order: a kernel's other
+   accesses are ordered by the end of the launch. Signed arithmetic wraps; float min and max propagate NaN, as pa_min_
+   and pa_max_ do. */
 #ifndef PA_ATOMIC_H
 #define PA_ATOMIC_H
 #include "pa_base.h"
@@ -15,7 +16,8 @@ PA_FN uint64_t pa_cas_64(uint64_t *p, uint64_t expected, uint64_t desired)
 {
     return atomicCAS((unsigned long long *)p, (unsigned long long)expected, (unsigned long long)desired);
 }
-/* GPUs swap 32 bits at least: the element is replaced inside its aligned word, and a change of its neighbour is tried again */
+/* GPUs swap 32 bits at least: the element is replaced inside its aligned word, and a change of its neighbour is tried
+   again */
 #define PA_CAS_NARROW(N)                                                                                               \
     PA_FN uint##N##_t pa_cas_##N(uint##N##_t *p, uint##N##_t expected, uint##N##_t desired)                            \
     {                                                                                                                  \

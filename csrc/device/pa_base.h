@@ -15,8 +15,8 @@
 #endif
 
 #if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
-/* The run-time compilers have no system headers. The types are spelt as the 64-bit ABIs spell them, and as hiprtc, which has its
-   own, spells them: to define the same type again is no error. */
+/* The run-time compilers have no system headers. The types are spelt as the 64-bit ABIs spell them, and as hiprtc,
+   which has its own, spells them: to define the same type again is no error. */
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -43,8 +43,8 @@ typedef unsigned long uint64_t;
 #if PA_GPU
 #define PA_FN __device__ static inline
 #define PA_COLD __device__ static __noinline__
-/* The same failure record as on the CPU, in memory of the host. The gate before it is in the device's, where 100 000 threads
-   that all fail cost microseconds: the lowest (loop, tid) that failed so far, and a lock. See pa_check.h. */
+/* The same failure record as on the CPU, in memory of the host. The gate before it is in the device's, where 100 000
+   threads that all fail cost microseconds: the lowest (loop, tid) that failed so far, and a lock. */
 typedef struct pa_frame { const struct pa_frame *up; int32_t site; } pa_frame;
 typedef struct pa_failure {
     int32_t set, kind, loop, site;
@@ -66,7 +66,7 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 #define PA_NO_ALIAS 0 /* 1: who launches knows that what is written shares no memory with the rest */
 #endif
 
-/* Storage of the dtypes that C lacks; their functions are in pa_half.h and pa_complex.h. */
+/* Storage of the dtypes that C lacks; their functions are in headers of their own. */
 typedef struct pa_f16 { uint16_t bits; } pa_f16;
 typedef struct pa_bf16 { uint16_t bits; } pa_bf16;
 typedef struct pa_c64 { float re, im; } pa_c64;
@@ -80,7 +80,8 @@ typedef struct pa_c128 { double re, im; } pa_c128;
     X(u8, uint8_t, uint8_t, uint32_t, 8) X(u16, uint16_t, uint16_t, uint32_t, 16)                                      \
     X(u32, uint32_t, uint32_t, uint32_t, 32) X(u64, uint64_t, uint64_t, uint64_t, 64)
 
-/* Bits of a float and back. A union, since memcpy is not declared by every run-time compiler and no target reads it as aliasing. */
+/* Bits of a float and back. A union, since memcpy is not declared by every run-time compiler and no target reads it as
+   aliasing. */
 PA_FN uint32_t pa_bits_f32(float x) { union { float f; uint32_t u; } v; v.f = x; return v.u; }
 PA_FN uint64_t pa_bits_f64(double x) { union { double f; uint64_t u; } v; v.f = x; return v.u; }
 PA_FN float pa_f32_bits(uint32_t x) { union { float f; uint32_t u; } v; v.u = x; return v.f; }
@@ -99,8 +100,9 @@ PA_FN bool pa_not(bool a) { union { bool b; uint8_t u; } v; v.b = a; return v.u 
 #define PA_INF_F64 pa_f64_bits(0x7ff0000000000000ull)
 #define PA_NAN_F64 pa_f64_bits(0x7ff8000000000000ull)
 
-/* len(range(start, stop, step)) for every int64. Differences are taken unsigned, where they cannot overflow; the one length that
-   does not fit (more than INT64_MAX) saturates, where Python raises OverflowError. Step 0 gives 0, and the host has refused it. */
+/* len(range(start, stop, step)) for every int64. Differences are taken unsigned, where they cannot overflow; the one
+   length that does not fit (more than INT64_MAX) saturates, where Python raises OverflowError. Step 0 gives 0, and the
+   host has refused it. */
 PA_FN int64_t pa_range_len(int64_t start, int64_t stop, int64_t step)
 {
     uint64_t span, stride, count;

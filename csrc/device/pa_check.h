@@ -1,6 +1,6 @@
-/* pa_check.h: bounds checks of debug kernels and Python's slice rules.
-   A check stands inside the access it guards: on failure it records and the access takes a scrap element, so that no thread
-   leaves early, misses a barrier, or touches memory outside the view. All arithmetic is 64-bit and free of overflow. */
+/* pa_check.h: bounds checks of debug kernels and Python's slice rules. A check stands inside the access it guards: on
+   failure it records and the access takes a scrap element, so that no thread leaves early, misses a barrier, or touches
+   memory outside the view. All arithmetic is 64-bit and free of overflow. */
 #ifndef PA_CHECK_H
 #define PA_CHECK_H
 #include "pa_base.h"
@@ -11,8 +11,8 @@
 #define PA_FAIL_STEP0 4   /* slice or range with step 0 */
 #define PA_FAIL_SHAPE 5   /* index: elements of the shape asked for, -1 of one that no array has; extent: of the view */
 
-/* Where a failed access lands. On a GPU that is memory of the device: a choice between a thread's own memory and the device's
-   would make each access an undecided one, and slower. */
+/* Where a failed access lands. On a GPU that is memory of the device: a choice between a thread's own memory and the
+   device's would make each access an undecided one, and slower. */
 #if PA_GPU
 __device__ static pa_c128 pa_scrap;
 #define PA_SCRAP(at) (&pa_scrap)
@@ -116,8 +116,8 @@ PA_FN bool pa_check_step(pa_runtime *rt, const pa_frame *up, int32_t site, int32
     return false;
 }
 
-/* slice(i, ...).indices(n) for n >= 0 and any i (CPython: PySlice_AdjustIndices). i + n cannot overflow, since i < 0 <= n there.
-   With a negative step the walk starts at n - 1 at most and may stop before 0, at -1. */
+/* slice(i, ...).indices(n) for n >= 0 and any i (CPython: PySlice_AdjustIndices). i + n cannot overflow, since i < 0 <=
+   n there. With a negative step the walk starts at n - 1 at most and may stop before 0, at -1. */
 PA_FN int64_t pa_slice_clamp(int64_t i, int64_t n, int64_t step)
 {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
@@ -135,8 +135,8 @@ PA_FN int64_t pa_slice_stop_none(int64_t n, int64_t step) { return step < 0 ? -1
 /* elements of a clamped slice; step 0 gives 0 */
 PA_FN int64_t pa_slice_len(int64_t start, int64_t stop, int64_t step) { return pa_range_len(start, stop, step); }
 
-/* Bounds of what a block of iterations computes, taken before it. Where one overflows, the iterations themselves may wrap, and
-   nothing is known: `fits` is cleared. */
+/* Bounds of what a block of iterations computes, taken before it. Where one overflows, the iterations themselves may
+   wrap, and nothing is known: `fits` is cleared. */
 PA_FN int64_t pa_bound_add(int64_t a, int64_t b, bool *fits)
 {
     int64_t r = (int64_t)((uint64_t)a + (uint64_t)b);

@@ -1,16 +1,18 @@
-/* pa_compact_gpu.h: what isn't zero, what differs from the element before, and bins, on a grid. Included once per kernel, with one of
-   PA_COUNT, PA_COMPACT and PA_BINS as 1, PA_T (elements) and the macros that kernels/scan/scan_gpu.py writes for it:
-     PA_COUNT    PA_TRUE(x), or PA_DIFFER(x, y) of neighbours: the first element is taken, too
+/* pa_compact_gpu.h: stream compaction (elements that aren't zero, or differ from the one before) and histograms, on a
+   grid. Included once per kernel, with one of PA_COUNT, PA_COMPACT and PA_BINS as 1, PA_T (elements) and the macros
+   that kernels/scan/scan_gpu.py writes for it:
+     PA_COUNT    PA_NONZERO(x), or PA_DIFFER(x, y) of neighbours: the first element is taken, too
      PA_COMPACT  the same, PA_RANK (positions in an array of so many axes; 0: elements), PA_U (results)
-     PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_FORM, PA_COUNTERS (in shared memory, 0: none)
-   Elements are cut into segments of whole tiles, a block for each; how many come before a segment was computed before. */
+     PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_BINNING, PA_COUNTERS (in shared memory, 0: none)
+   Elements are cut into segments of whole tiles, a block for each; the number of selected elements before each was
+   scanned before. */
 #ifndef PA_COMPACT_GPU_H
 #define PA_COMPACT_GPU_H
 #include "pa_half.h"
 
 #define PA_ACC int
-#define PA_JOIN(a, b) ((a) + (b))
-#define PA_START 0
+#define PA_COMBINE(a, b) ((a) + (b))
+#define PA_IDENTITY 0
 #define PA_TEAM 256
 #include "pa_team_gpu.h"
 
@@ -20,26 +22,26 @@
 #endif
 enum { PA_PART = 16, PA_TILE = PA_BLOCK * PA_PART };
 typedef struct pa_compact {
-    pa_place x, counts, values, out; /* counts: of each segment; for PA_COMPACT, up to its end */
+    pa_operand x, counts, values, out; /* counts: of each segment; for PA_COMPACT, up to its end */
     int64_t n, length, total, sizes[PA_RANK + 1];
 } pa_compact;
 
-/* Bits of those of this thread's elements that are taken. */
-PA_FN unsigned pa_taken(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
+/* A bit for each of this thread's elements: whether it is selected. */
+PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
 {
-    const int64_t mine = first + (int64_t)threadIdx.x * PA_PART;
-    const pa_row<PA_T, PA_PART> x = pa_get<PA_T, PA_PART>(&s->x, rt, tile, mine, end - mine, sizeof(PA_T));
+    const int64_t first_of_thread = first + (int64_t)threadIdx.x * PA_PART;
+    const pa_row<PA_T, PA_PART> x = pa_load_row<PA_T, PA_PART>(&s->x, rt, tile, first_of_thread, end - first_of_thread, sizeof(PA_T));
     unsigned bits = 0;
 #ifdef PA_DIFFER
-    if (mine >= end) return 0;
-    const char *before = s->x.at + (mine - 1) * (int64_t)sizeof(PA_T);
-    if (mine == 0) bits = 1;
+    if (first_of_thread >= end) return 0;
+    const char *before = s->x.at + (first_of_thread - 1) * (int64_t)sizeof(PA_T);
+    if (first_of_thread == 0) bits = 1;
     else if (PA_INSIDE(s->x, before, sizeof(PA_T))) bits = (unsigned)(PA_DIFFER(*(const PA_T *)before, x.v[0]));
 #pragma unroll
-    for (int j = 1; j < PA_PART; ++j) bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - mine) << j;
+    for (int j = 1; j < PA_PART; ++j) bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - first_of_thread) << j;
 #else
 #pragma unroll
-    for (int j = 0; j < PA_PART; ++j) bits |= (unsigned)(PA_TRUE(x.v[j])) << j;
+    for (int j = 0; j < PA_PART; ++j) bits |= (unsigned)(PA_NONZERO(x.v[j])) << j;
 #endif
     return bits;
 }
@@ -51,32 +53,32 @@ PA_FN void pa_count_all(const pa_count *s, pa_runtime *rt)
     for (int64_t tile = blockIdx.x; tile * s->length < s->n; tile += gridDim.x) {
         const int64_t first = tile * s->length, end = first + s->length < s->n ? first + s->length : s->n;
         int count = 0, all;
-        for (int64_t t = first; t < end; t += PA_TILE) count += __popc(pa_taken(s, rt, tile, t, end));
-        pa_before(count, &all);
-        pa_warps_before(all, &count);
-        if (threadIdx.x == 0) pa_put<int64_t>(&s->counts, rt, tile, tile, count);
+        for (int64_t t = first; t < end; t += PA_TILE) count += __popc(pa_selected(s, rt, tile, t, end));
+        pa_warp_exclusive_scan(count, &all);
+        pa_team_exclusive_scan(all, &count);
+        if (threadIdx.x == 0) pa_store_element<int64_t>(&s->counts, rt, tile, tile, count);
     }
 }
 #endif
 #if PA_COMPACT
 #if PA_RANK
-/* Index i in the order of all elements, as one index per axis; the first axis' length is not needed. */
-PA_FN void pa_deliver(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t place, int64_t i)
+/* Writes a position: the linear index i, delinearized; the first axis' length is not needed. */
+PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t place, int64_t i)
 {
 #pragma unroll
     for (int k = PA_RANK - 1; k > 0; --k) {
         const bool small = s->n <= 0x7fffffff;
         const int64_t rest = small ? (int64_t)((uint32_t)i / (uint32_t)s->sizes[k]) : i / s->sizes[k];
-        pa_put<int64_t>(&s->out, rt, tile, k * s->total + place, i - rest * s->sizes[k]);
+        pa_store_element<int64_t>(&s->out, rt, tile, k * s->total + place, i - rest * s->sizes[k]);
         i = rest;
     }
-    pa_put<int64_t>(&s->out, rt, tile, place, i);
+    pa_store_element<int64_t>(&s->out, rt, tile, place, i);
 }
 #else
-PA_FN void pa_deliver(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t place, int64_t i)
+PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t place, int64_t i)
 {
     const char *at = s->values.at + i * (int64_t)sizeof(PA_U);
-    if (PA_INSIDE(s->values, at, sizeof(PA_U))) pa_put<PA_U>(&s->out, rt, tile, place, *(const PA_U *)at);
+    if (PA_INSIDE(s->values, at, sizeof(PA_U))) pa_store_element<PA_U>(&s->out, rt, tile, place, *(const PA_U *)at);
 }
 #endif
 PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
@@ -87,14 +89,14 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
         int64_t place = 0;
         if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8)) place = ((const int64_t *)s->counts.at)[tile - 1];
         for (int64_t t = first; t < end; t += PA_TILE) {
-            const unsigned bits = pa_taken(s, rt, tile, t, end);
-            int all, count, spot = pa_before(__popc(bits), &all);
-            spot += pa_warps_before(all, &count); /* behind its barriers, `chosen` is free */
+            const unsigned bits = pa_selected(s, rt, tile, t, end);
+            int all, count, spot = pa_warp_exclusive_scan(__popc(bits), &all);
+            spot += pa_team_exclusive_scan(all, &count); /* behind its barriers, `chosen` is free */
 #pragma unroll
             for (int j = 0; j < PA_PART; ++j)
                 if (bits >> j & 1) chosen[spot++] = (uint16_t)(threadIdx.x * PA_PART + j);
             __syncthreads();
-            for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK) pa_deliver(s, rt, tile, place + k, t + chosen[k]);
+            for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK) pa_write_selected(s, rt, tile, place + k, t + chosen[k]);
             place += count;
         }
     }
@@ -102,9 +104,9 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
 #endif
 
 #if PA_BINS
-enum { PA_HELD = 4 };
+enum { PA_IN_FLIGHT = 4 };
 typedef struct pa_bins {
-    pa_place x, edges, out;
+    pa_operand x, edges, out;
     int64_t n, bins;
     double scale;
 } pa_bins;
@@ -113,11 +115,11 @@ typedef struct pa_bins {
 PA_FN int64_t pa_bin(const pa_bins *s, const PA_KIND *edges, PA_KIND low, PA_KIND high, PA_KIND v)
 {
     const int64_t bins = s->bins;
-#if PA_FORM == 0
+#if PA_BINNING == 0
     return (int64_t)v;
 #else
     if (!(v >= low && v <= high)) return -1;
-#if PA_FORM == 1 /* the division may round to a neighbour of the bin whose edges say that it is the one */
+#if PA_BINNING == 1 /* the division may round to a neighbour of the bin whose edges say that it is the one */
     int64_t place = (int64_t)((double)(v - low) * s->scale);
     place = place < 0 ? 0 : place > bins - 1 ? bins - 1 : place;
     if (v < edges[place]) return place - 1;
@@ -139,9 +141,9 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
     const PA_KIND *edges = (const PA_KIND *)s->edges.at;
     PA_KIND low = 0, high = 0;
     unsigned long long *out = (unsigned long long *)s->out.at;
-    if (PA_FORM && !PA_INSIDE(s->edges, (const char *)(edges + bins), sizeof(PA_KIND))) return;
+    if (PA_BINNING && !PA_INSIDE(s->edges, (const char *)(edges + bins), sizeof(PA_KIND))) return;
     if (!PA_INSIDE(s->out, (const char *)(out + bins - 1), 8)) return;
-    if (PA_FORM) low = edges[0], high = edges[bins];
+    if (PA_BINNING) low = edges[0], high = edges[bins];
 #if PA_COUNTERS
     __shared__ unsigned counters[PA_COUNTERS];
     const int copies = PA_COUNTERS / (int)bins < PA_BLOCK_WARPS ? PA_COUNTERS / (int)bins : PA_BLOCK_WARPS;
@@ -149,15 +151,15 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
     __syncthreads();
     unsigned *own = counters + threadIdx.x / 32 % copies * bins;
 #endif
-    for (int64_t t = tile * PA_BLOCK * PA_HELD; t < s->n; t += threads * PA_HELD) {
-        PA_T x[PA_HELD];
+    for (int64_t t = tile * PA_BLOCK * PA_IN_FLIGHT; t < s->n; t += threads * PA_IN_FLIGHT) {
+        PA_T x[PA_IN_FLIGHT];
 #pragma unroll
-        for (int j = 0; j < PA_HELD; ++j) {
+        for (int j = 0; j < PA_IN_FLIGHT; ++j) {
             const int64_t i = t + j * PA_BLOCK + threadIdx.x;
             x[j] = i < s->n && PA_INSIDE(s->x, s->x.at + i * (int64_t)sizeof(PA_T), sizeof(PA_T)) ? ((const PA_T *)s->x.at)[i] : pa_zero<PA_T>();
         }
 #pragma unroll
-        for (int j = 0; j < PA_HELD; ++j) {
+        for (int j = 0; j < PA_IN_FLIGHT; ++j) {
             const int64_t place = pa_bin(s, edges, low, high, (PA_KIND)PA_LOAD(x[j]));
             if (t + j * PA_BLOCK + threadIdx.x < s->n && (uint64_t)place < (uint64_t)bins) {
 #if PA_COUNTERS

@@ -1,6 +1,6 @@
-/* pa_complex.h: complex64 and complex128. pa_<function>_<c64|c128>. Special values are those of the Array API standard, which are
-   C99 Annex G's but for the few noted. The CPU calls libm's complex functions; GPUs, which have none, pa_complex_own.h.
-   Not constructed from I: (re + im * I) turns an infinite im into a NaN re. */
+/* pa_complex.h: complex64 and complex128. pa_<function>_<c64|c128>. Special values are those of the Array API standard,
+   which are C99 Annex G's but for the few noted. The CPU calls libm's complex functions; GPUs, which have none,
+   pa_complex_own.h. Not constructed from I: (re + im * I) turns an infinite im into a NaN re. */
 #ifndef PA_COMPLEX_H
 #define PA_COMPLEX_H
 #include "pa_real.h"
@@ -161,8 +161,8 @@ PA_FN pa_c128 pa_log10_c128(pa_c128 z)
     return pa_make_c128(w.re * 0.43429448190325182765, w.im * 0.43429448190325182765);
 }
 
-/* npy_cpow: z**0 = 1; 0**w is 0 for Re w > 0 and NaN otherwise; small integer powers by multiplication, which is exact where
-   exp(w log z) is not: (1j)**2 = -1. */
+/* npy_cpow: z**0 = 1; 0**w is 0 for Re w > 0 and NaN otherwise; small integer powers by multiplication, which is exact
+   where exp(w log z) is not: (1j)**2 = -1. */
 PA_FN pa_c128 pa_pow_c128(pa_c128 z, pa_c128 w)
 {
     pa_c128 r = pa_make_c128(1, 0), p = z;

@@ -1,6 +1,7 @@
-/* pa_complex_own.h: complex functions for targets without <complex.h>, included by pa_complex.h. Sources: the identities by parts;
-   W. Kahan, "Branch cuts for complex elementary functions", 1987, for square roots and inverses; special values as in C11 Annex G.
-   PA_COMPLEX_OWN puts them on the CPU, where the tests compare them with libm. complex64 goes through them in double. */
+/* pa_complex_own.h: complex functions for targets without <complex.h>. Sources: the identities by parts; W. Kahan,
+   "Branch cuts for complex elementary functions", 1987, for square roots and inverses; special values as in C11 Annex
+   G. PA_COMPLEX_OWN puts them on the CPU, where the tests compare them with libm. complex64 goes through them in
+   double. */
 #ifndef PA_COMPLEX_OWN_H
 #define PA_COMPLEX_OWN_H
 
@@ -135,7 +136,8 @@ PA_FN bool pa_own_far(pa_c128 z)
     return fabs(z.re) > 1e15 || fabs(z.im) > 1e15;
 }
 
-/* Kahan's inverses: with u = sqrt(1 - z), v = sqrt(1 + z) no step cancels, and the branch cuts follow the signs of zeros */
+/* Kahan's inverses: with u = sqrt(1 - z), v = sqrt(1 + z) no step cancels, and the branch cuts follow the signs of
+   zeros */
 PA_FN pa_c128 pa_asinh_c128(pa_c128 z)
 {
     pa_c128 u, v;

@@ -1,5 +1,5 @@
-/* pa_cpp.h: what kernels written in C++ find beside the language: float16, bfloat16 and complex<T> with operators, min and max, and on
-   CPUs the words of CUDA and HIP for functions and atomics. C++17; all else is in the C headers, over which this is sugar. */
+/* pa_cpp.h: declarations for kernels in C++17: float16, bfloat16 and complex<T> with operators, min and max, and on
+   CPUs CUDA's and HIP's keywords and atomics. Wrappers over the C headers. */
 #ifndef PA_CPP_H
 #define PA_CPP_H
 #include "pa_base.h"

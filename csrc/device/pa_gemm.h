@@ -7,11 +7,11 @@
                                            overflow wraps instead of being undefined)
        #define PA_ACC float                element while computing
        #define PA_KIND PA_GEMM_REAL        or _INT, _BOOL (or of ands), _COMPLEX (PA_T has .re and .im of type PA_ACC)
-       #define PA_WIDE                     where PA_ACC is an integer of 64 bits: faster
-       #define PA_BFLOAT                   where PA_T is a bfloat16: faster on some machines
+       #define PA_INT64                    where PA_ACC is an integer of 64 bits: faster
+       #define PA_BFLOAT16                 where PA_T is a bfloat16: by pairs on some processors
        #define PA_LOAD(x), PA_STORE(x)     PA_T -> PA_ACC and back; leave both out when the types are the same
        #define PA_C uint32_t               element of C, where that isn't PA_T; PA_STORE makes it
-       #define PA_EPILOGUE(args, n, acc, d, e, out)    optional: the last step. It makes n elements `out` (PA_C) from sums `acc`
+       #define PA_EPILOGUE(args, n, acc, d, e, out)    optional: it makes n elements `out` (PA_C) from sums `acc`
                                            (PA_ACC, but what C holds where that is complex, bool or an integer) and the elements
                                            d and e of what is added (pa_gemm_args; of PA_C, undefined where it is NULL)
        #include "pa_gemm.h"
@@ -25,18 +25,19 @@
    | complex64, 128    | pa_c64..   | float..  | PA_GEMM_COMPLEX |                           |                        |
    | float16, bfloat16 | pa_f16..   | float    | PA_GEMM_REAL    | pa_f32_from_f16(x) ..     | pa_f16_from_f32(x) ..  |
 
-   int8 computes in 16 bits, for there is no byte multiplication on the usual machines, and the low byte comes out the same.
-   These definitions end with the inclusion. Without PA_NAME the inclusion gives the types of the arguments only. The blocking
-   may be set with -D or #define and then holds for the whole text: PA_VBYTES (bytes of a vector), PA_MR (rows of the
-   micro-kernel), PA_NR (its columns, in vectors), PA_KC (depth of a panel), PA_MC and PA_NC (at most so many rows and columns of
-   C make one task), PA_BLOCK (rows and columns that are copied at a time). It needs -O3 and -ffp-contract=fast.
+   int8 computes in 16 bits, for there is no byte multiplication on the usual machines, and the low byte comes out the
+   same. These definitions end with the inclusion. Without PA_NAME the inclusion gives the types of the arguments only.
+   The blocking may be set with -D or #define and then holds for the whole text: PA_VBYTES (bytes of a vector), PA_MR
+   (rows of the micro-kernel), PA_NR (its columns, in vectors), PA_KC (depth of a panel), PA_MC and PA_NC (at most so
+   many rows and columns of C make one task), PA_BLOCK (rows and columns that are copied at a time). It needs -O3 and
+   -ffp-contract=fast.
 
-   The way of the computation (as BLIS does it): pa_gemm_panels.h copies A into panels of PA_MR rows and B into panels of PA_NR
-   vectors, by tasks; then each task computes one tile of C over the whole depth (pa_gemm_core.h). What is read too seldom to pay
-   for the copy is read in place. All tasks come from parallel_for, so nobody waits for a thread that sleeps. The order of summation
-   depends on sizes and strides alone, never on the threads. pa_gemm_vector.h is for few rows or columns, which are bound by memory,
-   pa_gemm_small.h for what one thread does at once, pa_gemm_pieces.h for a small C and a long way. Nothing is rounded to PA_T before
-   the last step. */
+   The algorithm is BLIS's: A is packed into panels of PA_MR rows and B into panels of PA_NR vectors (pa_gemm_panels.h);
+   then each task computes one tile of C over the whole depth (pa_gemm_core.h). Operands that are read too seldom to pay
+   for packing are read in place. The order of summation depends on sizes and strides alone, never on threads. Other
+   algorithms: pa_gemm_vector.h for few rows or columns, which are bound by bandwidth, pa_gemm_small.h for products of
+   one thread, pa_gemm_splitk.h for a small C and a large depth. Nothing is rounded to PA_T before the epilogue.
+   Thresholds between them: pa_gemm_thresholds.h. */
 #include "pa_gemm_types.h"
 
 #ifdef PA_NAME
@@ -51,23 +52,23 @@
 #else
 #define PA_G_VBYTES 16
 #endif
-#if defined(PA_WIDE) && defined(__AVX2__) && !defined(__AVX512F__) && !defined(PA_VBYTES)
+#if defined(PA_INT64) && defined(__AVX2__) && !defined(__AVX512F__) && !defined(PA_VBYTES)
 #define PA_G_HALVES 1
 #else
 #define PA_G_HALVES 0
 #endif
-#if defined(PA_WIDE) && defined(__AVX2__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
-#define PA_G_NARROW 1 /* pa_gemm_narrow.h: only there is a signed product of halves, and debug mode reads nothing unchecked */
+#if defined(PA_INT64) && defined(__AVX2__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
+#define PA_G_INT32 1 /* pa_gemm_narrow.h: only there is a signed product of halves, and debug mode reads nothing unchecked */
 #else
-#define PA_G_NARROW 0
+#define PA_G_INT32 0
 #endif
-/* Processors that have AMX take twice as long for pairs as for two float32. */
-#if defined(PA_BFLOAT) && defined(__AVX512BF16__) && !defined(__AMX_BF16__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
+/* On processors with AMX, a product of pairs takes twice as long as two of float32. */
+#if defined(PA_BFLOAT16) && defined(__AVX512BF16__) && !defined(__AMX_BF16__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
 #define PA_G_PAIRS 1
-#define PA_G_DEEP 2 /* elements along the depth in one of a panel */
+#define PA_G_K_PER_WORD 2 /* elements along the depth in one of a panel */
 #else
 #define PA_G_PAIRS 0
-#define PA_G_DEEP 1
+#define PA_G_K_PER_WORD 1
 #endif
 #ifdef PA_NR
 #define PA_G_NRV PA_NR
@@ -81,7 +82,7 @@
 #ifdef PA_MR
 #define PA_G_MR PA_MR
 #elif defined(__AVX512F__)
-#define PA_G_MR 8 /* rows of A a power of 2 apart fight for as many lines of L1 */
+#define PA_G_MR 8 /* more rows of A a power of 2 apart conflict in L1 */
 #elif defined(__ARM_NEON) && !defined(PA_VBYTES)
 #define PA_G_MR 8
 #else
@@ -91,7 +92,7 @@
 #ifndef PA_C
 #define PA_C PA_T
 #endif
-#define PA_G(part) PA_GEMM_CAT(PA_NAME, part)
+#define PA_G(name) PA_GEMM_CAT(PA_NAME, name)
 /* PLAIN: an element is one PA_ACC, so that the matrices themselves may be read and added to. */
 #if defined(PA_LOAD) || PA_KIND == PA_GEMM_COMPLEX
 #define PA_G_PLAIN 0
@@ -108,9 +109,9 @@
 #endif
 /* HOLDS: C can hold sums that go on. */
 #ifdef PA_EPILOGUE
-#define PA_G_HOLDS 0
+#define PA_G_SUMS_IN_C 0
 #else
-#define PA_G_HOLDS PA_G_PLAIN
+#define PA_G_SUMS_IN_C PA_G_PLAIN
 #endif
 /* Integers are multiplied as unsigned int at least: promotion of uint16_t to int would make the overflow undefined. */
 #if PA_KIND == PA_GEMM_BOOL
@@ -130,22 +131,22 @@
 typedef PA_ACC PA_G(v) __attribute__((vector_size(PA_G_VBYTES)));
 typedef PA_ACC PA_G(vu) __attribute__((vector_size(PA_G_VBYTES), aligned(PA_G_PAIRS ? 2 : sizeof(PA_ACC)), may_alias));
 #if PA_G_HALVES
-typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
+typedef uint32_t PA_G(words) __attribute__((vector_size(PA_G_VBYTES)));
 #endif
 #define PA_G_V PA_G(v)
 #define PA_G_VU PA_G(vu)
 #define PA_G_L ((int)(PA_G_VBYTES / sizeof(PA_ACC)))
 #define PA_G_NR (PA_G_NRV * PA_G_L)
-#define PA_G_WIDE (PA_GEMM_WIDE * PA_G_L / (PA_G_HALVES ? 4 : 1)) /* the same in products of reals */
-/* pa_gemm_vector.h takes up to so many rows when B lies in rows, and when it lies in columns */
-#define PA_G_FEW 8
-#define PA_G_FEW_DOTS (PA_G_HALVES ? 2 : 4)
+#define PA_G_PARALLEL_WORK (PA_GEMM_PARALLEL_WORK * PA_G_L / (PA_G_HALVES ? 4 : 1)) /* the same in products of reals */
+/* rows, at most, of pa_gemm_vector.h where B lies in rows, and in columns */
+#define PA_G_FEW_AXPY PA_GEMM_FEW_AXPY
+#define PA_G_FEW_DOTS (PA_G_HALVES ? PA_GEMM_FEW_DOTS_HALVES : PA_GEMM_FEW_DOTS)
 #ifdef PA_DEBUG_CHECKS
 #define PA_G_SMALL 0
 #else
-#define PA_G_SMALL PA_G_HOLDS
+#define PA_G_SMALL PA_G_SUMS_IN_C
 #endif
-#define PA_G_LOW ((2 * PA_G_MR + 2) / 3) /* rows of the lower micro-kernel, for what is left */
+#define PA_G_MR_LOW ((2 * PA_G_MR + 2) / 3) /* rows of the lower micro-kernel, for what is left */
 #define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX) /* products with few rows need no copy */
 #define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
 #define PA_G_ES ((int64_t)sizeof(PA_T))
@@ -155,35 +156,36 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #ifdef PA_KC
 #define PA_G_KC ((int64_t)(PA_KC))
 #elif defined(__AVX512F__)
-#define PA_G_KC ((int64_t)512)
+#define PA_G_KC ((int64_t)PA_GEMM_KC_AVX512)
 #else
-#define PA_G_KC ((int64_t)(32768 / (PA_G_NR * PA_G_WORD) < 128 ? 128 : 32768 / (PA_G_NR * PA_G_WORD)))
+#define PA_G_PANEL_KC (PA_GEMM_PANEL_BYTES / (PA_G_NR * PA_G_WORD))
+#define PA_G_KC ((int64_t)(PA_G_PANEL_KC < PA_GEMM_MIN_KC ? PA_GEMM_MIN_KC : PA_G_PANEL_KC))
 #endif
 #if defined(__AVX512F__) && !defined(PA_KC) && !(PA_KIND == PA_GEMM_REAL && PA_G_PLAIN)
-#define PA_G_DEPTH (PA_G_KC / 2)
+#define PA_G_KC_DEFAULT (PA_G_KC / 2)
 #else
-#define PA_G_DEPTH PA_G_KC
+#define PA_G_KC_DEFAULT PA_G_KC
 #endif
-#define PA_G_MOST ((PA_G_KC + PA_G_KC / 32 + 3) / 4 * 4) /* slightly more, where that makes one panel less */
+#define PA_G_KC_MAX ((PA_G_KC + PA_G_KC / 32 + 3) / 4 * 4) /* slightly more, where that makes one panel less */
 #ifdef PA_MC
 #define PA_G_MC (pa_gemm_ceil(PA_MC, PA_G_MR) * PA_G_MR)
 #elif defined(__AVX512F__)
-#define PA_G_MC ((int64_t)(PA_G_DEPTH == PA_G_KC ? 192 : 256)) /* such processors have 1 MiB of L2 */
+#define PA_G_MC ((int64_t)(PA_G_KC_DEFAULT == PA_G_KC ? PA_GEMM_MC_AVX512 : PA_GEMM_MC_AVX512_HALF))
 #else
-#define PA_G_MC (147456 / (PA_G_KC * PA_G_WORD * PA_G_MR) * PA_G_MR)
+#define PA_G_MC (PA_GEMM_TILE_BYTES / (PA_G_KC * PA_G_WORD * PA_G_MR) * PA_G_MR)
 #endif
 #ifdef PA_NC
 #define PA_G_NC (pa_gemm_ceil(PA_NC, PA_G_NR) * PA_G_NR)
 #else
-#define PA_G_NC ((int64_t)(256 / PA_G_NR * PA_G_NR))
+#define PA_G_NC ((int64_t)(PA_GEMM_NC / PA_G_NR * PA_G_NR))
 #endif
 #ifdef PA_BLOCK
 #define PA_G_BLOCK ((int64_t)(PA_BLOCK))
 #else
-#define PA_G_BLOCK ((int64_t)2048)
+#define PA_G_BLOCK ((int64_t)PA_GEMM_BLOCK)
 #endif
 
-#if PA_G_NARROW
+#if PA_G_INT32
 #include "pa_gemm_narrow.h"
 #endif
 #include "pa_gemm_panels.h"
@@ -194,25 +196,25 @@ typedef uint32_t PA_G(w) __attribute__((vector_size(PA_G_VBYTES)));
 #include "pa_gemm_blocks.h"
 #ifndef PA_DEBUG_CHECKS
 #include "pa_gemm_vector.h"
-#include "pa_gemm_pieces.h"
+#include "pa_gemm_splitk.h"
 #endif
 
-/* C = A @ B for one job; `wide`: may use other threads. */
-PA_GEMM_PLAN void PA_G(one)(pa_gemm_job *job, int wide)
+/* C = A @ B for one job; `parallel`: may use other threads. */
+PA_GEMM_PLAN void PA_G(product)(pa_gemm_job *job, int parallel)
 {
 #ifndef PA_DEBUG_CHECKS
-    if (job->by_vector && PA_G(vector)(job, wide)) return;
-#if PA_G_NARROW
-    job->narrow = pa_gemm_min(job->m, job->n) >= 8; /* else a look takes as long as it saves */
-    PA_G(run)(job, PA_G(look), 2 * PA_G_LOOKS, wide && (job->m + job->n) * job->k * PA_G_ES >= 1 << 19);
+    if (job->by_vector && PA_G(few_rows)(job, parallel)) return;
+#if PA_G_INT32
+    job->fits32 = pa_gemm_min(job->m, job->n) >= PA_GEMM_INT32_SIDE;
+    PA_G(run_tasks)(job, PA_G(check_int32), 2 * PA_G_INT32_TASKS, parallel && (job->m + job->n) * job->k * PA_G_ES >= PA_GEMM_PARALLEL_BYTES);
 #endif
-    if (wide && PA_G(pieces)(job)) return;
+    if (parallel && PA_G(splitk)(job)) return;
 #endif
-    PA_G(blocks)(job, wide);
+    PA_G(run_blocks)(job, parallel);
 }
 
 /* Product number `index` of the batch. */
-PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
+PA_GEMM_PLAN void PA_G(batch_product)(const pa_gemm_batch *all, int64_t index, int parallel)
 {
     pa_gemm_job job;
     const pa_gemm_args *g = all->args;
@@ -244,22 +246,22 @@ PA_GEMM_PLAN void PA_G(pick)(const pa_gemm_batch *all, int64_t index, int wide)
     for (q = 0; q < 2; q++) job.d[q] = job.d[q] ? job.d[q] + e[q] : job.d[q];
 #endif
     if (job.k <= 0) {
-        PA_G(nothing)(&job);
+        PA_G(store_zeros)(&job);
         return;
     }
 #if !defined(PA_EPILOGUE) && !defined(PA_DEBUG_CHECKS)
-    if (pa_gemm_work(job.m, job.n, g->k, 1) <= 256) {
+    if (pa_gemm_work(job.m, job.n, g->k, 1) <= PA_GEMM_TINY_WORK) {
         PA_G(tiny)(&job);
         return;
     }
 #endif
-    PA_G(one)(&job, wide);
+    PA_G(product)(&job, parallel);
 }
 
-PA_GEMM_PLAN void PA_G(products)(void *context, int64_t begin, int64_t end)
+PA_GEMM_PLAN void PA_G(batch_products)(void *context, int64_t begin, int64_t end)
 {
     int64_t i;
-    for (i = begin; i < end; i++) PA_G(pick)((const pa_gemm_batch *)context, i, 0);
+    for (i = begin; i < end; i++) PA_G(batch_product)((const pa_gemm_batch *)context, i, 0);
 }
 
 PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
@@ -281,10 +283,10 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     if (rows <= 0 || g->n <= 0 || count <= 0) return;
     /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs then. */
     few = pa_gemm_min(rows, g->n);
-    limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW : PA_G_FEW_DOTS;
-    job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= 1 << 17);
+    limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW_AXPY : PA_G_FEW_DOTS;
+    job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= PA_GEMM_FEW_BYTES);
     job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_CS && g->rcs == PA_G_CS;
-    job.k = pa_gemm_ceil(g->k, PA_G_DEEP);
+    job.k = pa_gemm_ceil(g->k, PA_G_K_PER_WORD);
     job.args = g;
     job.rt = rt;
     job.c = (char *)g->c;
@@ -305,18 +307,18 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
         job.rds[d] = job.swapped ? g->cds[d] : g->rds[d], job.cds[d] = job.swapped ? g->rds[d] : g->cds[d];
     }
 #endif
-    if (job.k > 0) PA_G(choose)(&job);
-    if (job.k > 0 && !job.small) PA_G(plan)(&job);
+    if (job.k > 0) PA_G(choose_in_place)(&job);
+    if (job.k > 0 && !job.small) PA_G(plan_blocks)(&job);
     all.job = &job;
     all.args = g;
     double work = pa_gemm_work(job.m, job.n, job.k, PA_G_PLANES);
-    if (count == 1 || work >= PA_GEMM_BIG) {
-        for (d = 0; d < count; d++) PA_G(pick)(&all, d, 1);
+    if (count == 1 || work >= PA_GEMM_SPLIT_BATCH_WORK) {
+        for (d = 0; d < count; d++) PA_G(batch_product)(&all, d, 1);
     } else {
-        int64_t grain = (int64_t)(PA_G_WIDE / 4 / (work + 1)) + 1;
-        if (work * (double)count < PA_G_WIDE) grain = count;
+        int64_t grain = (int64_t)(PA_G_PARALLEL_WORK / 4 / (work + 1)) + 1;
+        if (work * (double)count < PA_G_PARALLEL_WORK) grain = count;
         else grain = pa_gemm_cut(count, grain, 1);
-        rt->parallel_for(rt, PA_G(products), &all, count, grain);
+        rt->parallel_for(rt, PA_G(batch_products), &all, count, grain);
     }
 }
 
@@ -341,32 +343,33 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_VU
 #undef PA_G_L
 #undef PA_G_NR
-#undef PA_G_WIDE
+#undef PA_G_PARALLEL_WORK
 #undef PA_G_PLANES
 #undef PA_G_ES
 #undef PA_G_WORD
 #undef PA_G_KC
-#undef PA_G_MOST
-#undef PA_G_DEPTH
+#undef PA_G_PANEL_KC
+#undef PA_G_KC_MAX
+#undef PA_G_KC_DEFAULT
 #undef PA_G_MC
 #undef PA_G_NC
 #undef PA_G_BLOCK
-#undef PA_G_FEW
+#undef PA_G_FEW_AXPY
 #undef PA_G_FEW_DOTS
-#undef PA_G_LOW
-#undef PA_G_PUT
-#undef PA_G_PART
-#undef PA_G_COPY
-#undef PA_G_GET
+#undef PA_G_MR_LOW
+#undef PA_G_LOAD_ELEMENT
+#undef PA_G_CONVERTED_RUN
+#undef PA_G_LOAD_RUN
+#undef PA_G_STORE_ELEMENT
 #undef PA_G_PLAIN
-#undef PA_G_HOLDS
+#undef PA_G_SUMS_IN_C
 #undef PA_G_INPLACE
 #undef PA_G_HALVES
-#undef PA_G_NARROW
+#undef PA_G_INT32
 #undef PA_G_PAIRS
-#undef PA_G_DEEP
-#undef PA_BFLOAT
-#undef PA_G_LOOKS
-#undef PA_WIDE
+#undef PA_G_K_PER_WORD
+#undef PA_BFLOAT16
+#undef PA_G_INT32_TASKS
+#undef PA_INT64
 #undef PA_G_SMALL
 #endif /* PA_NAME */

@@ -1,18 +1,18 @@
-/* pa_gemm.h's part for matrices: micro-kernel, last step, tiles. Only pa_gemm.h includes it. */
+/* Micro-kernel, epilogue and tiles of the matrix product on CPUs. */
 
-/* ---- the micro-kernel --------------------------------------------------------------------------------------------------- */
+/* ---- the micro-kernel -------------------------------------------------------------------------------------------- */
 
-typedef struct PA_G(sums) {
+typedef struct PA_G(accumulators) {
     PA_G_V re[PA_G_MR][PA_G_NRV];
 #if PA_KIND == PA_GEMM_COMPLEX
     PA_G_V im[PA_G_MR][PA_G_NRV];
 #endif
-} PA_G(sums);
+} PA_G(accumulators);
 
 #if PA_G_HALVES
-/* The products of the low halves, for no AVX2 instruction multiplies 64 bits. What the high halves add is in the high half, so that
-   32 bits are enough for it. */
-PA_GEMM_INLINE PA_G_V PA_G(low)(PA_G_V x, PA_G_V y)
+/* AVX2 has no 64-bit multiplication: products of the low halves, to which the cross products add 32 bits in the high
+   half. */
+PA_GEMM_INLINE PA_G_V PA_G(mul_low)(PA_G_V x, PA_G_V y)
 {
 #ifdef __clang__
     return (x & 0xffffffffu) * (y & 0xffffffffu);
@@ -21,22 +21,23 @@ PA_GEMM_INLINE PA_G_V PA_G(low)(PA_G_V x, PA_G_V y)
     return (PA_G_V)__builtin_ia32_pmuludq256((halves)x, (halves)y);
 #endif
 }
-PA_GEMM_INLINE PA_G(w) PA_G(turned)(PA_G_V x)
+PA_GEMM_INLINE PA_G(words) PA_G(swap_halves)(PA_G_V x)
 {
 #ifdef __clang__
-    return __builtin_shufflevector((PA_G(w))x, (PA_G(w))x, 1, 0, 3, 2, 5, 4, 7, 6);
+    return __builtin_shufflevector((PA_G(words))x, (PA_G(words))x, 1, 0, 3, 2, 5, 4, 7, 6);
 #else
-    return __builtin_shuffle((PA_G(w))x, (PA_G(w)){1, 0, 3, 2, 5, 4, 7, 6});
+    return __builtin_shuffle((PA_G(words))x, (PA_G(words)){1, 0, 3, 2, 5, 4, 7, 6});
 #endif
 }
 #endif
 
-/* sums = `rows` rows of A (PA_MR at most) times `across` vectors of columns of B (PA_NR at most). Rows of A are `sai` bytes apart and columns `sak`, rows of B `sbk`:
-   a panel or the matrix itself. In complex panels the imaginary parts follow at a distance of one group. `other`: integers of 64 bits
-   that fit 32, complex numbers of A from the matrix itself. Meanwhile what `soon` says
-   is fetched into L2, `pace` bytes for each step of the depth: the caches learn of a new panel too late by themselves. */
-PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
-                                   int64_t pace, PA_G(sums) *out, const int rows, const int across, const int other)
+/* sums = `rows` rows of A (PA_MR at most) times `across` vectors of columns of B (PA_NR at most). Rows of A are `sai`
+   bytes apart and columns `sak`, rows of B `sbk`: a panel or the matrix itself. In complex panels the imaginary parts
+   follow at a distance of one group. `other`: integers of 64 bits that fit 32, complex numbers of A from the matrix
+   itself. Meanwhile `prefetched` is prefetched into L2, `prefetch_step` bytes per step of the depth: hardware
+   prefetches a new panel too late. */
+PA_GEMM_INLINE void PA_G(micro_kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *prefetched,
+                                   int64_t prefetch_step, PA_G(accumulators) *out, const int rows, const int across, const int other)
 {
     PA_G_V re[PA_G_MR][PA_G_NRV], zero = {0};
     int64_t p;
@@ -45,19 +46,19 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
 #if PA_KIND == PA_GEMM_COMPLEX
     PA_G_V im[PA_G_MR][PA_G_NRV];
 #elif PA_G_HALVES
-    PA_G(w) cross[PA_G_MR][PA_G_NRV];
+    PA_G(words) cross[PA_G_MR][PA_G_NRV];
 #endif
     PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < across; j++) {
         re[i][j] = zero;
 #if PA_G_HALVES
-        cross[i][j] = (PA_G(w))zero;
+        cross[i][j] = (PA_G(words))zero;
 #endif
 #if PA_KIND == PA_GEMM_COMPLEX
         im[i][j] = zero;
 #endif
     }
-    for (p = 0; p < kc; p++, a += sak, b += sbk, soon += pace) {
-        __builtin_prefetch(soon, 0, 2);
+    for (p = 0; p < kc; p++, a += sak, b += sbk, prefetched += prefetch_step) {
+        __builtin_prefetch(prefetched, 0, 2);
         PA_G_V br[PA_G_NRV];
         PA_GEMM_UNROLL for (j = 0; j < across; j++) br[j] = ((const PA_G_VU *)b)[j];
 #if PA_KIND == PA_GEMM_COMPLEX
@@ -75,18 +76,18 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
             const PA_ACC y = *(const PA_ACC *)(a + i * sai + (other ? 1 : PA_G_MR) * (int64_t)sizeof(PA_ACC));
 #endif
             PA_GEMM_UNROLL for (j = 0; j < across; j++) {
-#if PA_G_NARROW
+#if PA_G_INT32
                 if (other) {
-                    re[i][j] += PA_G(low_signed)(zero + x, br[j]);
+                    re[i][j] += PA_G(mul_int32)(zero + x, br[j]);
                     continue;
                 }
 #endif
 #if PA_G_HALVES
                 const PA_G_V xs = zero + x;
-                re[i][j] += PA_G(low)(xs, br[j]);
-                cross[i][j] += (PA_G(w))xs * PA_G(turned)(br[j]);
+                re[i][j] += PA_G(mul_low)(xs, br[j]);
+                cross[i][j] += (PA_G(words))xs * PA_G(swap_halves)(br[j]);
 #elif PA_G_PAIRS
-                re[i][j] = PA_G(pairs)(re[i][j], br[j], PA_G(all)(x));
+                re[i][j] = PA_G(dot_pairs)(re[i][j], br[j], PA_G(broadcast_pair)(x));
 #else
                 re[i][j] = PA_G_VMAC(re[i][j], br[j], x);
 #endif
@@ -109,29 +110,29 @@ PA_GEMM_INLINE void PA_G(multiply)(int64_t kc, const char *a, int64_t sai, int64
 #endif
     }
 }
-PA_GEMM_INLINE void PA_G(kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *soon,
-                                 int64_t pace, PA_G(sums) *out, const int rows, const int across, int other)
+PA_GEMM_INLINE void PA_G(micro_kernel_of)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *prefetched,
+                                 int64_t prefetch_step, PA_G(accumulators) *out, const int rows, const int across, int other)
 {
-    if ((PA_G_NARROW || PA_KIND == PA_GEMM_COMPLEX) && other) PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 1);
-    else PA_G(multiply)(kc, a, sai, sak, b, sbk, soon, pace, out, rows, across, 0);
+    if ((PA_G_INT32 || PA_KIND == PA_GEMM_COMPLEX) && other) PA_G(micro_kernel)(kc, a, sai, sak, b, sbk, prefetched, prefetch_step, out, rows, across, 1);
+    else PA_G(micro_kernel)(kc, a, sai, sak, b, sbk, prefetched, prefetch_step, out, rows, across, 0);
 }
 
 #if PA_G_PAIRS
-/* Adds what the last elements of an odd depth give, where A is read in place: what follows them is not of their rows. */
-PA_GEMM_INLINE void PA_G(half_pair)(const char *a, int64_t sai, const char *b, PA_G(sums) *s, const int rows, const int across)
+/* Adds the last product of an odd depth, where A is read in place: the next element is of another row. */
+PA_GEMM_INLINE void PA_G(odd_depth)(const char *a, int64_t sai, const char *b, PA_G(accumulators) *s, const int rows, const int across)
 {
     int i, j;
     PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
         PA_ACC pair = 0;
         __builtin_memcpy(&pair, a + i * sai, sizeof(PA_T));
         PA_GEMM_UNROLL for (j = 0; j < across; j++)
-            s->re[i][j] = PA_G(pairs)(s->re[i][j], ((const PA_G_VU *)b)[j], PA_G(all)(pair));
+            s->re[i][j] = PA_G(dot_pairs)(s->re[i][j], ((const PA_G_VU *)b)[j], PA_G(broadcast_pair)(pair));
     }
 }
 #endif
 
 /* A memcpy of n elements; of a whole row of a panel without a call. */
-PA_GEMM_INLINE void PA_G(row)(void *to, const void *from, int64_t n, int64_t size)
+PA_GEMM_INLINE void PA_G(copy_row)(void *to, const void *from, int64_t n, int64_t size)
 {
     if (n == PA_G_NR) __builtin_memcpy(to, from, (size_t)(PA_G_NR * size));
     else if (n * size <= 64) pa_gemm_bytes(to, from, n * size);
@@ -139,15 +140,15 @@ PA_GEMM_INLINE void PA_G(row)(void *to, const void *from, int64_t n, int64_t siz
 }
 
 #ifdef PA_EPILOGUE
-/* n elements of what is added, from (i, j) on in a row. */
-PA_GEMM_HOT void PA_G(added)(const pa_gemm_job *job, int which, int64_t i, int64_t j, int64_t n, PA_C *to)
+/* n elements of an addend, from (i, j) on in a row. */
+PA_GEMM_HOT void PA_G(load_addend)(const pa_gemm_job *job, int which, int64_t i, int64_t j, int64_t n, PA_C *to)
 {
     const int64_t step = job->cds[which];
     const char *from = job->d[which] + i * job->rds[which] + j * step;
     int64_t q;
 #ifndef PA_DEBUG_CHECKS
     if (step == PA_G_CS) {
-        PA_G(row)(to, from, n, PA_G_CS);
+        PA_G(copy_row)(to, from, n, PA_G_CS);
         return;
     }
 #endif
@@ -163,9 +164,9 @@ PA_GEMM_HOT void PA_G(added)(const pa_gemm_job *job, int which, int64_t i, int64
     }
 }
 
-/* The last step on rows i .. i + rows of C, columns j .. j + cols, and the writing of them. A row of sums is `apart` from the
-   next, an imaginary part `im` from its real part. */
-PA_GEMM_HOT void PA_G(apply)(const pa_gemm_job *job, const PA_ACC *sum, int64_t apart, int64_t im, int64_t i, int64_t j, int64_t rows,
+/* The epilogue on rows i .. i + rows of C, columns j .. j + cols, and the writing of them. A row of sums is `apart`
+   from the next, an imaginary part `im` from its real part. */
+PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum, int64_t apart, int64_t im, int64_t i, int64_t j, int64_t rows,
                              int64_t cols)
 {
     PA_G_E acc[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
@@ -175,23 +176,23 @@ PA_GEMM_HOT void PA_G(apply)(const pa_gemm_job *job, const PA_ACC *sum, int64_t 
     const int64_t most = rows == 1 ? PA_G_MR * PA_G_NR : PA_G_NR;
     int64_t r, q, n = 0;
     (void)im;
-    for (; cols > most; cols -= most, sum += most, j += most) PA_G(apply)(job, sum, apart, im, i, j, rows, most);
+    for (; cols > most; cols -= most, sum += most, j += most) PA_G(apply_epilogue)(job, sum, apart, im, i, j, rows, most);
     for (r = 0; r < rows; r++, n += cols) {
 #if PA_KIND == PA_GEMM_REAL
         if (rows == 1 || apart == cols) all = sum;
-        else PA_G(row)(acc + n, sum + r * apart, cols, (int64_t)sizeof(PA_ACC));
+        else PA_G(copy_row)(acc + n, sum + r * apart, cols, (int64_t)sizeof(PA_ACC));
 #else
-        for (q = 0; q < cols; q++) { PA_GEMM_SCALAR(); PA_G_GET(acc[n + q], sum, r * apart + q, im); }
+        for (q = 0; q < cols; q++) { PA_GEMM_SCALAR(); PA_G_STORE_ELEMENT(acc[n + q], sum, r * apart + q, im); }
 #endif
-        if (job->d[0]) PA_G(added)(job, 0, i + r, j, cols, d + n);
-        if (job->d[1]) PA_G(added)(job, 1, i + r, j, cols, e + n);
+        if (job->d[0]) PA_G(load_addend)(job, 0, i + r, j, cols, d + n);
+        if (job->d[1]) PA_G(load_addend)(job, 1, i + r, j, cols, e + n);
     }
     PA_EPILOGUE(job->args, n, all, d, e, out);
     for (r = 0; r < rows; r++) {
         char *row = job->c + (i + r) * job->rcs + j * job->ccs;
 #ifndef PA_DEBUG_CHECKS
         if (job->ccs == PA_G_CS) {
-            PA_G(row)(row, out + r * cols, cols, PA_G_CS);
+            PA_G(copy_row)(row, out + r * cols, cols, PA_G_CS);
             continue;
         }
 #endif
@@ -208,8 +209,9 @@ PA_GEMM_HOT void PA_G(apply)(const pa_gemm_job *job, const PA_ACC *sum, int64_t 
 }
 #endif
 
-/* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in plain rows. */
-PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1,
+/* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in
+   plain rows. */
+PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(accumulators) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1,
                              int first)
 {
     const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
@@ -220,7 +222,7 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
     (void)first;
 #ifdef PA_EPILOGUE
     if (!job->partial) {
-        PA_G(apply)(job, sum + c0, PA_G_NR, PA_G_MR * PA_G_NR, i0 + r0, j0 + c0, r1 - r0, c1 - c0);
+        PA_G(apply_epilogue)(job, sum + c0, PA_G_NR, PA_G_MR * PA_G_NR, i0 + r0, j0 + c0, r1 - r0, c1 - c0);
         return;
     }
 #endif
@@ -233,16 +235,16 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
             for (; j + PA_G_L <= c1; j += PA_G_L) {
                 PA_G_VU *to = (PA_G_VU *)((PA_T *)row + j);
                 PA_G_V v = *(const PA_G_VU *)(sum + j);
-                if (PA_G_HOLDS && !first) v = PA_G_ADD(v, *to);
+                if (PA_G_SUMS_IN_C && !first) v = PA_G_ADD(v, *to);
                 *to = v;
             }
 #elif PA_KIND == PA_GEMM_COMPLEX
-            PA_G(narrow)(c1 - c0, sum + c0, (PA_C *)row + c0, PA_G_MR * PA_G_NR);
+            PA_G(store_converted)(c1 - c0, sum + c0, (PA_C *)row + c0, PA_G_MR * PA_G_NR);
             continue;
 #else
             /* all at once, and whole vectors: what is left of one would take longer */
-            if (i == r0) PA_G(narrow)((r1 - r0) * PA_G_NR, sum, all, PA_G_MR * PA_G_NR);
-            PA_G(row)((PA_C *)row + c0, all + (i - r0) * PA_G_NR + c0, c1 - c0, PA_G_CS);
+            if (i == r0) PA_G(store_converted)((r1 - r0) * PA_G_NR, sum, all, PA_G_MR * PA_G_NR);
+            PA_G(copy_row)((PA_C *)row + c0, all + (i - r0) * PA_G_NR + c0, c1 - c0, PA_G_CS);
             continue;
 #endif
         }
@@ -251,12 +253,12 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
             char *to = row + j * job->ccs;
             PA_C x;
             PA_GEMM_SCALAR();
-            PA_G_GET(x, sum, j, PA_G_MR * PA_G_NR);
+            PA_G_STORE_ELEMENT(x, sum, j, PA_G_MR * PA_G_NR);
 #ifdef PA_DEBUG_CHECKS
             PA_C scrap = x;
             to = (char *)pa_gemm_at(job, PA_GEMM_SITE_C, i0 + i, j0 + j, to, PA_G_CS, &scrap);
 #endif
-#if PA_G_HOLDS
+#if PA_G_SUMS_IN_C
             if (!first) x = (PA_C)PA_G_ADD(*(PA_C *)to, x);
 #endif
             *(PA_C *)to = x;
@@ -264,10 +266,10 @@ PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(sums) *s, int64_
     }
 }
 
-/* C is m x n zeros: there is nothing to add up. */
-PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
+/* The depth is 0: C is m x n zeros. */
+PA_GEMM_PLAN void PA_G(store_zeros)(const pa_gemm_job *job)
 {
-    PA_G(sums) s;
+    PA_G(accumulators) s;
     int64_t i, j;
     __builtin_memset(&s, 0, sizeof s);
     for (i = 0; i < job->m; i += PA_G_MR)
@@ -275,19 +277,19 @@ PA_GEMM_PLAN void PA_G(nothing)(const pa_gemm_job *job)
             PA_G(store)(job, &s, i, j, 0, (int)pa_gemm_min(PA_G_MR, job->m - i), 0, (int)pa_gemm_min(PA_G_NR, job->n - j), 1);
 }
 
-/* ---- tiles -------------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
-#define PA_G_FIRST 1 /* nothing is in C yet */
-#define PA_G_LAST 2
-#define PA_G_WITHIN_I 4 /* not the first panel of the tile: what lies before belongs to this tile, too */
-#define PA_G_WITHIN_J 8
+#define PA_G_FIRST_SLICE 1 /* nothing is in C yet */
+#define PA_G_LAST_SLICE 2
+#define PA_G_INNER_ROW 4 /* not the first panel of the tile: what lies before belongs to this tile, too */
+#define PA_G_INNER_COLUMN 8
 
-/* Adds what the slices before found and keeps the sums, when C cannot hold them without rounding them (or cutting them off). */
-PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0, int64_t j0, int first, const int height,
+/* Accumulates a slice in a workspace, if C can't hold the sums without rounding or truncation. */
+PA_GEMM_INLINE void PA_G(accumulate_partial)(const pa_gemm_job *job, PA_G(accumulators) *s, int64_t i0, int64_t j0, int first, const int height,
                                const int across)
 {
     int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
-    PA_G(sums) *kept = (PA_G(sums) *)job->acc + panel;
+    PA_G(accumulators) *kept = (PA_G(accumulators) *)job->acc + panel;
     const int64_t at = across == PA_G_NRV ? 0 : (j0 - job->j0) % PA_G_NR / PA_G_L;
     int r, q;
     PA_GEMM_UNROLL for (r = 0; r < height; r++) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
@@ -300,8 +302,8 @@ PA_GEMM_INLINE void PA_G(keep)(const pa_gemm_job *job, PA_G(sums) *s, int64_t i0
     }
 }
 
-/* Writes `height` rows of sums to C or adds them to it, from registers. */
-PA_GEMM_INLINE void PA_G(put)(char *c, int64_t rcs, const PA_G(sums) *s, int first, const int height, const int across)
+/* Stores `height` rows of sums to C or adds them to it, from registers. */
+PA_GEMM_INLINE void PA_G(store_registers)(char *c, int64_t rcs, const PA_G(accumulators) *s, int first, const int height, const int across)
 {
     int r, q;
     PA_GEMM_UNROLL for (r = 0; r < height; r++, c += rcs) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
@@ -313,35 +315,35 @@ PA_GEMM_INLINE void PA_G(put)(char *c, int64_t rcs, const PA_G(sums) *s, int fir
 
 /* Rows i0 .. i0 + height of C, columns j0 .. j0 + across vectors, in one slice. */
 PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
-                                const char *soon, int64_t pace, const int height, const int across)
+                                const char *prefetched, int64_t prefetch_step, const int height, const int across)
 {
-    PA_G(sums) s, spilled;
+    PA_G(accumulators) s, spilled;
     const int width = across * PA_G_L;
     int rows = (int)pa_gemm_min(height, job->m - i0), cols = (int)pa_gemm_min(width, job->n - j0);
-    int r0 = 0, c0 = 0, first = flags & PA_G_FIRST;
+    int r0 = 0, c0 = 0, first = flags & PA_G_FIRST_SLICE;
 #if PA_G_INPLACE || PA_G_PAIRS
     /* An edge of a matrix that is not copied: the panel is moved back to lie inside. */
     if (job->a_direct && rows < height) r0 = height - rows, i0 -= r0, a -= r0 * job->ras;
     if (job->b_direct && cols < width) c0 = width - cols, j0 -= c0, b -= c0 * PA_G_ES;
 #endif
 #if PA_G_PAIRS
-    const int odd = job->a_direct && flags & PA_G_LAST && job->args->k % 2;
-    PA_G(kernel)(kc - odd, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, 0);
-    if (odd) PA_G(half_pair)(a + (kc - 1) * job->sak, job->sai, b + (kc - 1) * job->sbk, &s, height, across);
+    const int odd = job->a_direct && flags & PA_G_LAST_SLICE && job->args->k % 2;
+    PA_G(micro_kernel_of)(kc - odd, a, job->sai, job->sak, b, job->sbk, prefetched, prefetch_step, &s, height, across, 0);
+    if (odd) PA_G(odd_depth)(a + (kc - 1) * job->sak, job->sai, b + (kc - 1) * job->sbk, &s, height, across);
 #else
-    PA_G(kernel)(kc, a, job->sai, job->sak, b, job->sbk, soon, pace, &s, height, across, PA_KIND == PA_GEMM_COMPLEX ? job->a_direct : job->narrow);
+    PA_G(micro_kernel_of)(kc, a, job->sai, job->sak, b, job->sbk, prefetched, prefetch_step, &s, height, across, PA_KIND == PA_GEMM_COMPLEX ? job->a_direct : job->fits32);
 #endif
-#if !PA_G_HOLDS
+#if !PA_G_SUMS_IN_C
     if ((flags & 3) != 3) {
-        PA_G(keep)(job, &s, i0 + r0, j0 + c0, first, height, across);
-        if (!(flags & PA_G_LAST)) return;
+        PA_G(accumulate_partial)(job, &s, i0 + r0, j0 + c0, first, height, across);
+        if (!(flags & PA_G_LAST_SLICE)) return;
     }
 #endif
 #if PA_G_SMALL
     /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of this
        tile; those of another tile may be in the making on another thread. */
     if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) && (cols == width || (c0 && (flags & 11) == 11))) {
-        PA_G(put)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, across);
+        PA_G(store_registers)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, across);
         return;
     }
 #endif
@@ -349,60 +351,60 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     PA_G(store)(job, &spilled, i0, j0, r0, r0 + rows, c0, c0 + cols, first);
 }
 
-PA_GEMM_HOT void PA_G(step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
-                            const char *soon, int64_t pace)
+PA_GEMM_HOT void PA_G(panel_step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
+                            const char *prefetched, int64_t prefetch_step)
 {
     const int64_t left = pa_gemm_ceil(job->n - j0, PA_G_L); /* vectors of C */
     if (2 * left <= PA_G_NRV) {
         int64_t j;
-        for (j = 0; j < left; j++, b += PA_G_VBYTES, flags |= PA_G_WITHIN_J)
-            PA_G(panel)(job, a, b, kc, i0, j0 + j * PA_G_L, flags, soon, pace, PA_G_MR, 1);
-    } else if (job->m - i0 <= PA_G_LOW) PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_LOW, PA_G_NRV);
-    else PA_G(panel)(job, a, b, kc, i0, j0, flags, soon, pace, PA_G_MR, PA_G_NRV);
+        for (j = 0; j < left; j++, b += PA_G_VBYTES, flags |= PA_G_INNER_COLUMN)
+            PA_G(panel)(job, a, b, kc, i0, j0 + j * PA_G_L, flags, prefetched, prefetch_step, PA_G_MR, 1);
+    } else if (job->m - i0 <= PA_G_MR_LOW) PA_G(panel)(job, a, b, kc, i0, j0, flags, prefetched, prefetch_step, PA_G_MR_LOW, PA_G_NRV);
+    else PA_G(panel)(job, a, b, kc, i0, j0, flags, prefetched, prefetch_step, PA_G_MR, PA_G_NRV);
 }
 
-/* Each task computes one tile of C over the depth of the block: a panel of B stays in L1 while the tile's rows of A, which
-   stay in L2, pass by. */
-PA_GEMM_PLAN void PA_G(tiles)(void *context, int64_t begin, int64_t end)
+/* Each task computes one tile of C over the depth of the block: a panel of B stays in L1 while the tile's rows of A,
+   which stay in L2, pass by. */
+PA_GEMM_PLAN void PA_G(compute_tiles)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc);
     int64_t t, slice, i, j;
-    PA_ACC own[PA_G_SIDE * PA_G_MOST * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
+    PA_ACC own[PA_G_SIDE_PANELS * PA_G_KC_MAX * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
     for (t = begin; t < end; t++) {
         int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc);
         int64_t j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
         for (slice = 0; slice * job->kc < job->kb; slice++) {
             int64_t p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0), pnext = PA_G_MR * kc * PA_G_WORD;
-            int flags = (job->p0 + p0 == 0 ? PA_G_FIRST : 0) | (job->p0 + p0 + kc == job->k ? PA_G_LAST : 0);
-            const char *first = job->pa + PA_G(place)(job, slice, i0 / PA_G_MR, pa, PA_G_MR);
+            int flags = (job->p0 + p0 == 0 ? PA_G_FIRST_SLICE : 0) | (job->p0 + p0 + kc == job->k ? PA_G_LAST_SLICE : 0);
+            const char *first = job->pa + PA_G(panel_offset)(job, slice, i0 / PA_G_MR, pa, PA_G_MR);
             if (job->a_direct) first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->sak, pnext = PA_G_MR * job->ras;
             for (j = j0; j < j1; j += PA_G_NR) {
-                const int64_t side = (j - j0) / PA_G_NR % PA_G_SIDE;
+                const int64_t side = (j - j0) / PA_G_NR % PA_G_SIDE_PANELS;
                 const char *a = first, *b = (const char *)(own + side * kc * PA_G_NR * PA_G_PLANES);
                 if (job->b_direct) b = job->b + (job->p0 + p0) * job->rbs + (job->j0 + j) * PA_G_ES;
-                else if (!job->b_own) b = job->pb + PA_G(place)(job, slice, j / PA_G_NR, pb, PA_G_NR);
-                else if (!side) PA_G(fetch)(job, PA_GEMM_SITE_B, j, j1, p0, kc, own);
-                const char *soon = b;
-                int64_t pace = 0;
-                if (!job->b_direct && !job->b_own && j + PA_G_NR < j1) {
-                    pace = PA_G_NR * PA_G_WORD / pa_gemm_ceil(i1 - i0, PA_G_MR);
-                    soon = b + kc * PA_G_NR * PA_G_WORD;
+                else if (!job->b_private) b = job->pb + PA_G(panel_offset)(job, slice, j / PA_G_NR, pb, PA_G_NR);
+                else if (!side) PA_G(pack_panels)(job, PA_GEMM_SITE_B, j, j1, p0, kc, own);
+                const char *prefetched = b;
+                int64_t prefetch_step = 0;
+                if (!job->b_direct && !job->b_private && j + PA_G_NR < j1) {
+                    prefetch_step = PA_G_NR * PA_G_WORD / pa_gemm_ceil(i1 - i0, PA_G_MR);
+                    prefetched = b + kc * PA_G_NR * PA_G_WORD;
                 } else if (job->b_direct) {
-                    pace = job->sbk;
-                    soon = b + PA_G_AHEAD * job->sbk;
+                    prefetch_step = job->sbk;
+                    prefetched = b + PA_G_PREFETCH_ROWS * job->sbk;
                 }
-                for (i = i0; i < i1; i += PA_G_MR, a += pnext, soon = job->b_direct ? b : soon + pace * kc)
-                    PA_G(step)(job, a, b, kc, job->i0 + i, job->j0 + j,
-                               flags | (i > i0 ? PA_G_WITHIN_I : 0) | (j > j0 ? PA_G_WITHIN_J : 0), soon, pace);
+                for (i = i0; i < i1; i += PA_G_MR, a += pnext, prefetched = job->b_direct ? b : prefetched + prefetch_step * kc)
+                    PA_G(panel_step)(job, a, b, kc, job->i0 + i, job->j0 + j,
+                               flags | (i > i0 ? PA_G_INNER_ROW : 0) | (j > j0 ? PA_G_INNER_COLUMN : 0), prefetched, prefetch_step);
             }
         }
     }
 }
 
-#undef PA_G_SIDE
-#undef PA_G_AHEAD
-#undef PA_G_FIRST
-#undef PA_G_LAST
-#undef PA_G_WITHIN_I
-#undef PA_G_WITHIN_J
+#undef PA_G_SIDE_PANELS
+#undef PA_G_PREFETCH_ROWS
+#undef PA_G_FIRST_SLICE
+#undef PA_G_LAST_SLICE
+#undef PA_G_INNER_ROW
+#undef PA_G_INNER_COLUMN

@@ -1,10 +1,9 @@
-/* pa_gemm_gpu.h: C = A B on a grid, for any strides, batches and tails. Included once per type, with the macros of pa_gemm.h:
-   PA_T, PA_ACC, PA_KIND, and PA_LOAD and PA_STORE where memory and computing differ.
-   A block computes a tile of C, slice after slice of A and B, which go through shared memory: several slices are on their way
-   while one is in use. Each thread keeps a rectangle of C in registers, made of parts of 16 bytes. Tiles are numbered through
-   all batches, and the grid strides over them.
-   Slices are fetched in vectors of four elements where an operand lies so, else in single elements, neighbours in memory by
-   neighbouring threads. Nothing but the walk of a thread over its elements differs between row-major, transposed, strided and
+/* pa_gemm_gpu.h: C = A B on a grid, for any strides, batches and tails. Included once per type, with the macros PA_T
+   (in memory), PA_ACC (while computing), PA_KIND, and PA_LOAD and PA_STORE where these types differ. A block computes a
+   tile of C, slice by slice of A and B through shared memory: several stages are in flight while one is in use. Each
+   thread accumulates a rectangle of C in registers, in fragments of 16 bytes. Tiles are numbered through all batches,
+   and the grid strides over them. Slices are loaded by vectors of four elements where operands are aligned and
+   contiguous, else by single, coalesced elements. Only the loader differs between row-major, transposed, strided and
    misaligned operands. */
 #ifndef PA_GEMM_GPU_H
 #define PA_GEMM_GPU_H
@@ -18,21 +17,21 @@
 #define PA_GEMM_BOOL 2
 #define PA_GEMM_COMPLEX 3
 
-PA_FN float pa_fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-PA_FN double pa_fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+PA_FN float pa_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+PA_FN double pa_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 
 /* One element of the computing type from memory, 0 outside the matrix. */
 #if PA_KIND == PA_GEMM_COMPLEX
 #define PA_G_ELEMENT PA_T
 #define PA_G_ZERO(x) ((x).re = 0, (x).im = 0)
 #define PA_G_MAC(c, a, b)                                                                                              \
-    ((c).re = pa_fused(-(a).im, (b).im, pa_fused((a).re, (b).re, (c).re)),                                             \
-     (c).im = pa_fused((a).im, (b).re, pa_fused((a).re, (b).im, (c).im)))
+    ((c).re = pa_fma(-(a).im, (b).im, pa_fma((a).re, (b).re, (c).re)),                                             \
+     (c).im = pa_fma((a).im, (b).re, pa_fma((a).re, (b).im, (c).im)))
 #else
 #define PA_G_ELEMENT PA_ACC
 #define PA_G_ZERO(x) ((x) = 0)
 #if PA_KIND == PA_GEMM_REAL
-#define PA_G_MAC(c, a, b) ((c) = pa_fused(a, b, c))
+#define PA_G_MAC(c, a, b) ((c) = pa_fma(a, b, c))
 #elif PA_KIND == PA_GEMM_INT
 #define PA_G_MAC(c, a, b) ((c) = (PA_ACC)((c) + (a) * (b)))
 #else
@@ -55,10 +54,10 @@ PA_FN double pa_fused(double a, double b, double c) { return __fma_rn(a, b, c); 
 #endif
 #endif
 
-/* PA_G_SMALL: tiles of 64 x 64, for matrices of which there would be too few to go round. Others are 256 x 128, with PA_G_WIDE
-   128 x 256; 128 x 128 for types of 8 bytes.
-   The rectangle of a thread: PA_G_TM x PA_G_TN. 32 threads in PA_G_LANES rows make a warp's; PA_G_DOWN of these below each other
-   and as many side by side as there are threads make the tile. */
+/* PA_G_SMALL: tiles of 64 x 64, for matrices of which there would be too few to go round. Others are 256 x 128, with
+   PA_G_WIDE 128 x 256; 128 x 128 for types of 8 bytes. The rectangle of a thread: PA_G_TM x PA_G_TN. 32 threads in
+   PA_G_LANES rows make a warp's; PA_G_DOWN of these below each other and as many side by side as there are threads make
+   the tile. */
 enum {
     PA_G_SIZE = sizeof(PA_G_ELEMENT),
     PA_G_PART = PA_G_SIZE > 8 ? 1 : PA_G_SIZE > 4 ? 2 : 4, /* neighbours that a thread has */
@@ -80,7 +79,7 @@ enum {
     PA_G_VECTOR = PA_G_SIZE > 8 ? 1 : 4 /* elements fetched at once */
 };
 
-struct alignas(PA_G_SIZE * PA_G_PART < 16 ? PA_G_SIZE * PA_G_PART : 16) pa_gemm_part {
+struct alignas(PA_G_SIZE * PA_G_PART < 16 ? PA_G_SIZE * PA_G_PART : 16) pa_gemm_fragment {
     PA_G_ELEMENT v[PA_G_PART];
 };
 struct alignas(sizeof(PA_T) * PA_G_PART < 16 ? sizeof(PA_T) * PA_G_PART : 16) pa_gemm_stored {
@@ -102,85 +101,85 @@ PA_FN bool pa_gemm_inside(const pa_gemm_grid *g, pa_runtime *rt, int which, cons
 }
 #define PA_G_INSIDE(which, p) pa_gemm_inside(g, rt, which, p, tile)
 /* Whether an operand's tile is inside its buffer as a whole, so that no element needs to ask. */
-PA_FN bool pa_gemm_sure(const pa_gemm_grid *g, int which, const char *first, int64_t rows, int64_t rs, int64_t depths, int64_t cs)
+PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *first, int64_t rows, int64_t rs, int64_t depths, int64_t cs)
 {
     const int64_t down = (rows - 1) * rs, along = (depths - 1) * cs;
     const char *low = first + (down < 0 ? down : 0) + (along < 0 ? along : 0);
     const char *high = first + (down < 0 ? 0 : down) + (along < 0 ? 0 : along) + sizeof(PA_T);
     return low >= g->range[which][0] && high <= g->range[which][1];
 }
-#define PA_G_SURE(which, first, rows, rs, depths, cs) pa_gemm_sure(g, which, first, rows, rs, depths, cs)
+#define PA_G_ALL_INSIDE(which, first, rows, rs, depths, cs) pa_gemm_all_inside(g, which, first, rows, rs, depths, cs)
 #else
 #define PA_G_INSIDE(which, p) true
-#define PA_G_SURE(which, first, rows, rs, depths, cs) true
+#define PA_G_ALL_INSIDE(which, first, rows, rs, depths, cs) true
 #endif
 
 #if PA_G_ASYNC
 /* Copies that nothing waits for; `go` is a predicate, so that no branch cuts the arithmetic around it into pieces. */
-template <int N> PA_FN void pa_copy_async(unsigned to, const char *from, bool go)
+template <int N> PA_FN void pa_cp_async(unsigned to, const char *from, bool go)
 {
     if (N == 16) asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(to), "l"(from), "r"((int)go));
     else asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], %3; }" ::"r"(to), "l"(from), "r"((int)go), "n"(N));
 }
-template <int N> PA_FN void pa_copy_or_zero(unsigned to, const char *from, bool inside)
+template <int N> PA_FN void pa_cp_async_or_zero(unsigned to, const char *from, bool inside)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(inside ? N : 0), "n"(N));
 }
 #endif
 
-/* How a thread walks over the slices of an operand, of which a tile has `ROWS` rows (columns, for B): ELEMENTS in each, in vectors
-   where `wide`. `deep`: neighbours in memory lie along the depth. */
-template <int ROWS> struct pa_gemm_walk {
+/* A thread's loads of the slices of an operand, of which a tile has `ROWS` rows (columns, for B): ELEMENTS in each, by
+   vectors if `vectorized`. `k_major`: contiguous along the depth. */
+template <int ROWS> struct pa_gemm_loader {
     enum { ELEMENTS = PA_G_DEPTH * ROWS / PA_G_THREADS, LINE = ROWS + PA_G_PAD };
     const char *at;    /* element 0 in the next slice */
     int64_t next, far; /* bytes to the next slice, and to the next element or vector */
-    int spot, apart;   /* elements in shared memory: of element 0, and to the next element or vector */
-    bool wide, deep, whole;
+    int shared_index, apart;   /* elements in shared memory: of element 0, and to the next element or vector */
+    bool vectorized, k_major, whole;
 
     __device__ inline void start(const char *base, int64_t rows, int64_t rs, int64_t cs, bool along)
     {
         const uint64_t mask = alignof(pa_gemm_vector) - 1;
-        deep = along;
-        wide = (along ? cs : rs) == (int64_t)sizeof(PA_T) && (((uint64_t)base | (uint64_t)(along ? rs : cs)) & mask) == 0 &&
-               !(PA_G_ASYNC && deep);
+        k_major = along;
+        vectorized = (along ? cs : rs) == (int64_t)sizeof(PA_T) && (((uint64_t)base | (uint64_t)(along ? rs : cs)) & mask) == 0 &&
+               !(PA_G_ASYNC && k_major);
         whole = rows >= ROWS;
-        const int step = wide ? PA_G_VECTOR : 1, row = row_of(0), depth = depth_of(0);
-        spot = depth * LINE + row;
+        const int step = vectorized ? PA_G_VECTOR : 1, row = row_of(0), depth = depth_of(0);
+        shared_index = depth * LINE + row;
         apart = (depth_of(step) - depth) * LINE + row_of(step) - row;
         far = (depth_of(step) - depth) * cs + (row_of(step) - row) * rs;
         next = PA_G_DEPTH * cs;
         at = base + row * rs + depth * cs;
     }
     /* Places of element e in the slice along the axis of neighbours and along the other one. The numbers are powers of two. */
-    __device__ inline int group() const { return (deep ? (int)PA_G_DEPTH : ROWS) / (wide ? (int)PA_G_VECTOR : 1); }
-    __device__ inline int quick(int e) const
+    __device__ inline int group() const { return (k_major ? (int)PA_G_DEPTH : ROWS) / (vectorized ? (int)PA_G_VECTOR : 1); }
+    __device__ inline int fast_index(int e) const
     {
         const int t = (int)threadIdx.x & (group() - 1);
-        return wide ? t * PA_G_VECTOR + e % PA_G_VECTOR : t;
+        return vectorized ? t * PA_G_VECTOR + e % PA_G_VECTOR : t;
     }
-    __device__ inline int slow(int e) const
+    __device__ inline int slow_index(int e) const
     {
         const int shift = 31 - __clz(group());
-        return ((int)threadIdx.x >> shift) + (wide ? e / PA_G_VECTOR : e) * (PA_G_THREADS >> shift);
+        return ((int)threadIdx.x >> shift) + (vectorized ? e / PA_G_VECTOR : e) * (PA_G_THREADS >> shift);
     }
-    __device__ inline int row_of(int e) const { return deep ? slow(e) : quick(e); }
-    __device__ inline int depth_of(int e) const { return deep ? quick(e) : slow(e); }
+    __device__ inline int row_of(int e) const { return k_major ? slow_index(e) : fast_index(e); }
+    __device__ inline int depth_of(int e) const { return k_major ? fast_index(e) : slow_index(e); }
 };
 
 /* The next slice where some of it may be outside the matrix, of which `rows` and `depths` are left: zeros there. */
 template <int ROWS>
-PA_FN void pa_gemm_rest(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_t tile, const pa_gemm_walk<ROWS> *w, int64_t rows,
+PA_FN void pa_gemm_load_edge(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_t tile, const pa_gemm_loader<ROWS> *w, int64_t rows,
                         int64_t depths, int64_t rs, int64_t cs, PA_G_ELEMENT *to)
 {
 #pragma unroll 1
-    for (int e = 0; e < pa_gemm_walk<ROWS>::ELEMENTS; ++e) {
+    for (int e = 0; e < pa_gemm_loader<ROWS>::ELEMENTS; ++e) {
         const int row = w->row_of(e), depth = w->depth_of(e);
         const char *p = w->at + (row - w->row_of(0)) * rs + (depth - w->depth_of(0)) * cs;
         bool inside = false;
         if (row < rows && depth < depths) inside = PA_G_INSIDE(which, p);
-        PA_G_ELEMENT *place = to + depth * pa_gemm_walk<ROWS>::LINE + row;
+        PA_G_ELEMENT *place = to + depth * pa_gemm_loader<ROWS>::LINE + row;
 #if PA_G_ASYNC
-        pa_copy_or_zero<PA_G_SIZE>((unsigned)__cvta_generic_to_shared(place), p, inside);
+        pa_cp_async_or_zero<PA_G_SIZE>((unsigned)__cvta_generic_to_shared(place), p, inside);
 #else
         if (inside) *place = PA_LOAD(*(const PA_T *)p);
         else PA_G_ZERO(*place);
@@ -189,25 +188,26 @@ PA_FN void pa_gemm_rest(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_
 }
 
 #if PA_G_ASYNC
-/* What is sent of the next slice, `go` if all of it is inside, beside step `d` of the arithmetic; `to` as cp.async names it. */
-template <int ROWS> PA_FN void pa_gemm_send(const pa_gemm_walk<ROWS> *w, int d, bool go, unsigned to)
+/* What is sent of the next slice, `go` if all of it is inside, beside step `d` of the arithmetic; `to` as cp.async
+   names it. */
+template <int ROWS> PA_FN void pa_gemm_load_async(const pa_gemm_loader<ROWS> *w, int d, bool go, unsigned to)
 {
-    typedef pa_gemm_walk<ROWS> walk;
+    typedef pa_gemm_loader<ROWS> walk;
 #pragma unroll
     for (int e = 0; e < walk::ELEMENTS; ++e)
         if (e * (PA_G_DEPTH - 1) / walk::ELEMENTS == d) {
-            pa_copy_async<PA_G_SIZE>(to + (w->spot + e * w->apart) * PA_G_SIZE, w->at + e * w->far, go && !w->wide);
+            pa_cp_async<PA_G_SIZE>(to + (w->shared_index + e * w->apart) * PA_G_SIZE, w->at + e * w->far, go && !w->vectorized);
             if (e % PA_G_VECTOR == 0)
-                pa_copy_async<16>(to + (w->spot + e / PA_G_VECTOR * w->apart) * PA_G_SIZE, w->at + e / PA_G_VECTOR * w->far,
-                                  go && w->wide);
+                pa_cp_async<16>(to + (w->shared_index + e / PA_G_VECTOR * w->apart) * PA_G_SIZE, w->at + e / PA_G_VECTOR * w->far,
+                                  go && w->vectorized);
         }
 }
 #else
 /* The next slice into registers: all of it is inside. */
-template <int ROWS> PA_FN void pa_gemm_fetch(const pa_gemm_walk<ROWS> *w, PA_G_ELEMENT *to)
+template <int ROWS> PA_FN void pa_gemm_load(const pa_gemm_loader<ROWS> *w, PA_G_ELEMENT *to)
 {
-    typedef pa_gemm_walk<ROWS> walk;
-    if (w->wide) {
+    typedef pa_gemm_loader<ROWS> walk;
+    if (w->vectorized) {
 #pragma unroll
         for (int e = 0; e < walk::ELEMENTS; e += PA_G_VECTOR) {
             const pa_gemm_vector x = *(const pa_gemm_vector *)(w->at + e / PA_G_VECTOR * w->far);
@@ -221,15 +221,15 @@ template <int ROWS> PA_FN void pa_gemm_fetch(const pa_gemm_walk<ROWS> *w, PA_G_E
 }
 
 /* What was fetched, into shared memory. */
-template <int ROWS> PA_FN void pa_gemm_keep(const pa_gemm_walk<ROWS> *w, const PA_G_ELEMENT *from, PA_G_ELEMENT *to)
+template <int ROWS> PA_FN void pa_gemm_store_shared(const pa_gemm_loader<ROWS> *w, const PA_G_ELEMENT *from, PA_G_ELEMENT *to)
 {
-    typedef pa_gemm_walk<ROWS> walk;
-    to += w->spot;
-    if (w->wide && !w->deep) {
+    typedef pa_gemm_loader<ROWS> walk;
+    to += w->shared_index;
+    if (w->vectorized && !w->k_major) {
 #pragma unroll
         for (int e = 0; e < walk::ELEMENTS; e += PA_G_PART)
-            *(pa_gemm_part *)(to + e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR) = *(const pa_gemm_part *)(from + e);
-    } else if (w->wide) {
+            *(pa_gemm_fragment *)(to + e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR) = *(const pa_gemm_fragment *)(from + e);
+    } else if (w->vectorized) {
 #pragma unroll
         for (int e = 0; e < walk::ELEMENTS; ++e) to[e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR * walk::LINE] = from[e];
     } else {
@@ -239,21 +239,21 @@ template <int ROWS> PA_FN void pa_gemm_keep(const pa_gemm_walk<ROWS> *w, const P
 }
 #endif
 
-struct pa_gemm_sums { PA_G_ELEMENT v[PA_G_TM][PA_G_TN]; };
+struct pa_gemm_accumulators { PA_G_ELEMENT v[PA_G_TM][PA_G_TN]; };
 
 /* What a step of the depth needs of a slice; `a` and `b` are this thread's first elements. */
-struct pa_gemm_parts {
-    pa_gemm_part x[PA_G_TM / PA_G_PART], y[PA_G_TN / PA_G_PART];
+struct pa_gemm_fragments {
+    pa_gemm_fragment x[PA_G_TM / PA_G_PART], y[PA_G_TN / PA_G_PART];
 
     __device__ inline void read(const PA_G_ELEMENT *a, const PA_G_ELEMENT *b, int d)
     {
         enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
 #pragma unroll
-        for (int i = 0; i < PA_G_TM / PA_G_PART; ++i) x[i] = *(const pa_gemm_part *)(a + d * (PA_G_ROWS + PA_G_PAD) + i * ABOVE);
+        for (int i = 0; i < PA_G_TM / PA_G_PART; ++i) x[i] = *(const pa_gemm_fragment *)(a + d * (PA_G_ROWS + PA_G_PAD) + i * ABOVE);
 #pragma unroll
-        for (int j = 0; j < PA_G_TN / PA_G_PART; ++j) y[j] = *(const pa_gemm_part *)(b + d * (PA_G_COLUMNS + PA_G_PAD) + j * ASIDE);
+        for (int j = 0; j < PA_G_TN / PA_G_PART; ++j) y[j] = *(const pa_gemm_fragment *)(b + d * (PA_G_COLUMNS + PA_G_PAD) + j * ASIDE);
     }
-    __device__ inline void multiply(pa_gemm_sums *sum) const
+    __device__ inline void multiply(pa_gemm_accumulators *sum) const
     {
 #pragma unroll
         for (int i = 0; i < PA_G_TM; ++i)
@@ -264,11 +264,11 @@ struct pa_gemm_parts {
 };
 
 /* The sums to C; (row, col) is this thread's first element. */
-PA_FN void pa_gemm_finish(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col, bool sure,
-                          const pa_gemm_sums *sum)
+PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col, bool all_inside,
+                          const pa_gemm_accumulators *sum)
 {
     enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
-    const bool wide = sure && g->ccs == (int64_t)sizeof(PA_T) &&
+    const bool vectorized = all_inside && g->ccs == (int64_t)sizeof(PA_T) &&
                       (((uint64_t)(c + col * g->ccs) | (uint64_t)g->rcs) & (alignof(pa_gemm_stored) - 1)) == 0;
 #pragma unroll
     for (int i = 0; i < PA_G_TM; ++i) {
@@ -278,7 +278,7 @@ PA_FN void pa_gemm_finish(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, c
 #pragma unroll
             for (int j = 0; j < PA_G_TN; j += PA_G_PART) {
                 const int64_t s = col + j / PA_G_PART * ASIDE;
-                if (wide && s + PA_G_PART <= g->n) {
+                if (vectorized && s + PA_G_PART <= g->n) {
                     pa_gemm_stored x;
 #pragma unroll
                     for (int e = 0; e < PA_G_PART; ++e) x.v[e] = PA_STORE(sum->v[i][j + e]);
@@ -287,7 +287,7 @@ PA_FN void pa_gemm_finish(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, c
 #pragma unroll
                     for (int e = 0; e < PA_G_PART; ++e) {
                         char *p = line + (s + e) * g->ccs;
-                        if (s + e < g->n && (sure || PA_G_INSIDE(2, p))) *(PA_T *)p = PA_STORE(sum->v[i][j + e]);
+                        if (s + e < g->n && (all_inside || PA_G_INSIDE(2, p))) *(PA_T *)p = PA_STORE(sum->v[i][j + e]);
                     }
                 }
             }
@@ -299,87 +299,87 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
 {
     enum { LINE_A = PA_G_ROWS + PA_G_PAD, LINE_B = PA_G_COLUMNS + PA_G_PAD };
     __shared__ __align__(16) PA_G_ELEMENT sa[PA_G_STAGES][PA_G_DEPTH * LINE_A], sb[PA_G_STAGES][PA_G_DEPTH * LINE_B];
-    const pa_gemm_spot at = pa_gemm_find<PA_G_ROWS, PA_G_COLUMNS>(g, tile);
+    const pa_gemm_tile_origin at = pa_gemm_origin_of<PA_G_ROWS, PA_G_COLUMNS>(g, tile);
     const char *a = at.a, *b = at.b;
     char *c = at.c;
     int64_t row0 = at.row, col0 = at.col;
     /* the last ones move inwards and compute some elements once more, which is faster than to ask where the matrix ends */
     if (g->m >= PA_G_ROWS && row0 > g->m - PA_G_ROWS) row0 = g->m - PA_G_ROWS;
     if (g->n >= PA_G_COLUMNS && col0 > g->n - PA_G_COLUMNS) col0 = g->n - PA_G_COLUMNS;
-    pa_gemm_walk<PA_G_ROWS> wa;
-    pa_gemm_walk<PA_G_COLUMNS> wb;
+    pa_gemm_loader<PA_G_ROWS> wa;
+    pa_gemm_loader<PA_G_COLUMNS> wb;
     const char *first_a = a + row0 * g->ras, *first_b = b + col0 * g->cbs;
     wa.start(first_a, g->m - row0, g->ras, g->cas, g->cas <= g->ras && g->cas >= -g->ras);
     wb.start(first_b, g->n - col0, g->cbs, g->rbs, g->rbs < g->cbs);
-    const bool whole = wa.whole && wb.whole && PA_G_SURE(0, first_a, PA_G_ROWS, g->ras, g->k, g->cas) &&
-                       PA_G_SURE(1, first_b, PA_G_COLUMNS, g->cbs, g->k, g->rbs);
-    const bool sure = PA_G_SURE(2, c, g->m, g->rcs, g->n, g->ccs);
+    const bool whole = wa.whole && wb.whole && PA_G_ALL_INSIDE(0, first_a, PA_G_ROWS, g->ras, g->k, g->cas) &&
+                       PA_G_ALL_INSIDE(1, first_b, PA_G_COLUMNS, g->cbs, g->k, g->rbs);
+    const bool all_inside = PA_G_ALL_INSIDE(2, c, g->m, g->rcs, g->n, g->ccs);
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int first_row = warp % PA_G_DOWN * PA_G_LANES * PA_G_TM + lane / (32 / PA_G_LANES) * PA_G_PART;
     const int first_col = warp / PA_G_DOWN * (32 / PA_G_LANES) * PA_G_TN + lane % (32 / PA_G_LANES) * PA_G_PART;
-    pa_gemm_sums sum;
+    pa_gemm_accumulators sum;
 #pragma unroll
     for (int i = 0; i < PA_G_TM; ++i)
 #pragma unroll
         for (int j = 0; j < PA_G_TN; ++j) PA_G_ZERO(sum.v[i][j]);
     int64_t ahead = g->k; /* depths that are not on their way yet */
-    int stage = 0, sending = 0;
-    pa_gemm_parts parts[2];
+    int stage = 0, fill_stage = 0;
+    pa_gemm_fragments parts[2];
 #if PA_G_ASYNC
     const unsigned to_a = (unsigned)__cvta_generic_to_shared(sa), to_b = (unsigned)__cvta_generic_to_shared(sb);
 #pragma unroll
-    for (; sending < PA_G_STAGES - 1; ++sending) {
+    for (; fill_stage < PA_G_STAGES - 1; ++fill_stage) {
         const bool go = whole && ahead >= PA_G_DEPTH;
         if (!go && ahead > 0) {
-            pa_gemm_rest(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[sending]);
-            pa_gemm_rest(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[sending]);
+            pa_gemm_load_edge(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[fill_stage]);
+            pa_gemm_load_edge(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[fill_stage]);
         }
 #pragma unroll
         for (int d = 0; d < PA_G_DEPTH; ++d) {
-            pa_gemm_send(&wa, d, go, to_a + sending * sizeof(sa[0]));
-            pa_gemm_send(&wb, d, go, to_b + sending * sizeof(sb[0]));
+            pa_gemm_load_async(&wa, d, go, to_a + fill_stage * sizeof(sa[0]));
+            pa_gemm_load_async(&wb, d, go, to_b + fill_stage * sizeof(sb[0]));
         }
-        pa_copies_close();
+        pa_cp_async_commit();
         wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH;
     }
-    pa_copies_wait<PA_G_STAGES - 2>();
+    pa_cp_async_wait<PA_G_STAGES - 2>();
     __syncthreads();
     parts[0].read(sa[0] + first_row, sb[0] + first_col, 0);
     for (int64_t left = g->k; left > 0; left -= PA_G_DEPTH) {
         const bool go = whole && ahead >= PA_G_DEPTH;
         if (!go && ahead > 0) {
-            pa_gemm_rest(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[sending]);
-            pa_gemm_rest(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[sending]);
+            pa_gemm_load_edge(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[fill_stage]);
+            pa_gemm_load_edge(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[fill_stage]);
         }
-        const unsigned slice_a = to_a + sending * sizeof(sa[0]), slice_b = to_b + sending * sizeof(sb[0]);
+        const unsigned slice_a = to_a + fill_stage * sizeof(sa[0]), slice_b = to_b + fill_stage * sizeof(sb[0]);
         const PA_G_ELEMENT *at_a = sa[stage] + first_row, *at_b = sb[stage] + first_col;
-        stage = stage == PA_G_STAGES - 1 ? 0 : stage + 1, sending = sending == PA_G_STAGES - 1 ? 0 : sending + 1;
+        stage = stage == PA_G_STAGES - 1 ? 0 : stage + 1, fill_stage = fill_stage == PA_G_STAGES - 1 ? 0 : fill_stage + 1;
 #pragma unroll
         for (int d = 0; d < PA_G_DEPTH; ++d) {
             if (d < PA_G_DEPTH - 1) {
                 parts[(d + 1) % 2].read(at_a, at_b, d + 1);
             } else { /* the next slice: its first step is read while the last one of this is computed */
-                pa_copies_close();
-                pa_copies_wait<PA_G_STAGES - 2>();
+                pa_cp_async_commit();
+                pa_cp_async_wait<PA_G_STAGES - 2>();
                 __syncthreads();
                 parts[0].read(sa[stage] + first_row, sb[stage] + first_col, 0);
             }
-            pa_gemm_send(&wa, d, go, slice_a);
-            pa_gemm_send(&wb, d, go, slice_b);
+            pa_gemm_load_async(&wa, d, go, slice_a);
+            pa_gemm_load_async(&wb, d, go, slice_b);
             parts[d % 2].multiply(&sum);
         }
         wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH;
     }
 #else
-    PA_G_ELEMENT next_a[pa_gemm_walk<PA_G_ROWS>::ELEMENTS], next_b[pa_gemm_walk<PA_G_COLUMNS>::ELEMENTS];
+    PA_G_ELEMENT next_a[pa_gemm_loader<PA_G_ROWS>::ELEMENTS], next_b[pa_gemm_loader<PA_G_COLUMNS>::ELEMENTS];
     for (int64_t left = g->k + PA_G_DEPTH; left > 0; left -= PA_G_DEPTH) {
         const bool go = whole && ahead >= PA_G_DEPTH;
         if (go) {
-            pa_gemm_fetch(&wa, next_a);
-            pa_gemm_fetch(&wb, next_b);
+            pa_gemm_load(&wa, next_a);
+            pa_gemm_load(&wb, next_b);
         } else if (ahead > 0) {
-            pa_gemm_rest(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[sending]);
-            pa_gemm_rest(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[sending]);
+            pa_gemm_load_edge(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[fill_stage]);
+            pa_gemm_load_edge(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[fill_stage]);
         }
         if (left <= g->k) {
 #pragma unroll
@@ -390,16 +390,16 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
             stage ^= 1;
         }
         if (go) {
-            pa_gemm_keep(&wa, next_a, sa[sending]);
-            pa_gemm_keep(&wb, next_b, sb[sending]);
+            pa_gemm_store_shared(&wa, next_a, sa[fill_stage]);
+            pa_gemm_store_shared(&wb, next_b, sb[fill_stage]);
         }
         __syncthreads();
         parts[0].read(sa[stage] + first_row, sb[stage] + first_col, 0);
         if (left <= g->k) parts[1].multiply(&sum);
-        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH, sending ^= 1;
+        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH, fill_stage ^= 1;
     }
 #endif
-    pa_gemm_finish(g, rt, tile, c, row0 + first_row, col0 + first_col, sure, &sum);
+    pa_gemm_store(g, rt, tile, c, row0 + first_row, col0 + first_col, all_inside, &sum);
     __syncthreads(); /* before the next tile overwrites the slices */
 }
 

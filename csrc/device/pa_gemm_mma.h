@@ -1,14 +1,14 @@
-/* pa_gemm_mma.h: C = A B on the tensor cores of NVIDIA GPUs from sm_80 on, for any strides, batches and tails: float16 and bfloat16
-   with sums in float32, and float64. Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros.
-   Included with PA_MMA ("f16", "bf16", "f64") and the tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each with PA_M_WARP_ROWS x
-   PA_M_WARP_COLUMNS of them; slices of PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared memory.
-   Slices lie there as in memory, so that chunks of 16 bytes are fetched by cp.async: in lines along the depth ("deep"), or along
-   the rows, of which a tile has panels of 128 bytes. Chunks trade places within 128 bytes (`twist`), which keeps those that
-   are read together in different banks. What doesn't lie in aligned chunks is fetched in elements, into the same places, so
-   that an element of C doesn't depend on strides.
-   Warps as wide as a tile of halves multiply by wgmma where sm_90a has it: four warps read the operands from shared memory, whose
-   lines are as it wants them, while the threads go on. Else fragments come through registers (PTX ISA, "Matrix fragments for
-   mma.m16n8k16", "Asynchronous warpgroup level matrix instructions"), those of the next instructions ahead of their use. */
+/* pa_gemm_mma.h: C = A B on the tensor cores of NVIDIA GPUs from sm_80 on, for any strides, batches and tails: float16
+   and bfloat16 with sums in float32, and float64. Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of
+   pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16", "bf16", "f64") and the tile: PA_M_ROWS x PA_M_COLUMNS of C
+   by 8 warps, each with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of PA_M_DEPTH, of which PA_M_STAGES are in
+   (dynamic) shared memory. Slices have the layout of memory, so that chunks of 16 bytes are copied by cp.async: in
+   lines along the depth (k-major), or along the rows, of which a tile has panels of 128 bytes. Chunks are swizzled
+   within 128 bytes, so that those read together are in different banks. Unaligned operands are loaded by elements into
+   the same layout, so an element of C doesn't depend on strides. Warps as wide as a tile of halves multiply by wgmma
+   where sm_90a has it: four warps read the operands from shared memory, whose lines are as it wants them, while the
+   threads go on. Else fragments come through registers (PTX ISA, "Matrix fragments for mma.m16n8k16", "Asynchronous
+   warpgroup level matrix instructions"), those of the next instructions ahead of their use. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
 #include "pa_base.h"
@@ -43,9 +43,9 @@ static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_THREAD
 
 /* 16 rows (or columns) by the depth of an instruction, as mma takes them. */
 #if PA_BYTES == 2
-struct pa_mma_part { uint32_t v[4]; };
+struct pa_mma_fragment { uint32_t v[4]; };
 #else
-struct pa_mma_part { double v[4]; };
+struct pa_mma_fragment { double v[4]; };
 #endif
 
 /* 16 bytes to shared memory, of which those past `inside` are zeros. */
@@ -55,63 +55,63 @@ PA_FN void pa_mma_copy(unsigned to, const char *from, int inside)
 }
 
 /* A tile's slices of an operand, of which it has ROWS rows (columns, for B). */
-template <int ROWS, bool DEEP> struct pa_mma_operand {
+template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     enum {
-        LINE = DEEP ? PA_M_DEPTH * PA_M_SIZE : 128,
-        ALONG = (DEEP ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
+        LINE = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128,
+        ALONG = (K_MAJOR ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
         APART = PA_M_THREADS / ALONG,                    /* lines between a thread's chunks */
         SHARE = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_THREADS
     };
     const char *at;          /* the thread's first chunk of the next slice */
     int64_t far, next, step; /* bytes to the next chunk, the next slice, the next element of a chunk */
     int line, chunk, rows;   /* place of the first chunk, and how many rows are inside */
-    unsigned spot, first;    /* bytes in a slice: of the first chunk, and of what this lane reads first */
-    bool quick;
+    unsigned offset, first;    /* bytes in a slice: of the first chunk, and of what this lane reads first */
+    bool aligned;
 
-    __device__ static inline unsigned twist(int line)
+    __device__ static inline unsigned swizzle(int line)
     {
 #if PA_BYTES == 2
-        return DEEP && LINE == 64 ? line >> 1 & 3 : line & 7;
+        return K_MAJOR && LINE == 64 ? line >> 1 & 3 : line & 7;
 #else
         return (line & 3) << 1;
 #endif
     }
     __device__ static inline unsigned place(int line, int chunk)
     {
-        const unsigned panel = DEEP ? 0 : chunk / 8 * PA_M_PANEL;
-        return panel + line * LINE + (((DEEP ? chunk : chunk % 8) ^ twist(line)) << 4);
+        const unsigned panel = K_MAJOR ? 0 : chunk / 8 * PA_M_PANEL;
+        return panel + line * LINE + (((K_MAJOR ? chunk : chunk % 8) ^ swizzle(line)) << 4);
     }
     __device__ inline void start(const char *base, int64_t left, int64_t rs, int64_t cs, int warp)
     {
         const int lane = (int)threadIdx.x % 32;
         line = (int)threadIdx.x / ALONG, chunk = (int)threadIdx.x % ALONG;
         rows = left < ROWS ? (int)left : ROWS;
-        spot = place(line, chunk);
-        step = DEEP ? cs : rs, far = APART * (DEEP ? rs : cs), next = PA_M_DEPTH * cs;
-        at = base + line * (DEEP ? rs : cs) + chunk * PA_M_CHUNK * step;
-        quick = step == PA_M_SIZE && (((uint64_t)base | (uint64_t)(DEEP ? rs : cs)) & 15) == 0;
+        offset = place(line, chunk);
+        step = K_MAJOR ? cs : rs, far = APART * (K_MAJOR ? rs : cs), next = PA_M_DEPTH * cs;
+        at = base + line * (K_MAJOR ? rs : cs) + chunk * PA_M_CHUNK * step;
+        aligned = step == PA_M_SIZE && (((uint64_t)base | (uint64_t)(K_MAJOR ? rs : cs)) & 15) == 0;
 #if PA_BYTES == 2 /* each lane names the line of 16 bytes that ldmatrix is to read */
-        if (DEEP) first = place(warp + lane % 16, lane / 16);
+        if (K_MAJOR) first = place(warp + lane % 16, lane / 16);
         else first = place(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
 #else
-        if (DEEP) first = place(warp + lane / 4, lane % 4 / 2) + lane % 2 * 8;
+        if (K_MAJOR) first = place(warp + lane / 4, lane % 4 / 2) + lane % 2 * 8;
         else first = place(lane % 4, (warp + lane / 4) / 2) + lane / 4 % 2 * 8;
 #endif
     }
     /* Elements that a chunk along the depth has inside, or whether a line across it is. */
     __device__ inline int inside(int i, int depths) const
     {
-        const int n = (DEEP ? depths : rows) - chunk * PA_M_CHUNK;
-        return line + i * APART < (DEEP ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
+        const int n = (K_MAJOR ? depths : rows) - chunk * PA_M_CHUNK;
+        return line + i * APART < (K_MAJOR ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
     }
     /* The next slice, of which `ahead` depths are inside, on its way. */
-    __device__ inline void send(unsigned to, unsigned char *memory, int64_t ahead)
+    __device__ inline void load_async(unsigned to, unsigned char *memory, int64_t ahead)
     {
         const int depths = ahead < PA_M_DEPTH ? (int)ahead : PA_M_DEPTH;
-        if (quick) {
+        if (aligned) {
 #pragma unroll
             for (int i = 0; i < SHARE; ++i)
-                pa_mma_copy(to + spot + i * APART * LINE, at + i * far, inside(i, depths) * PA_M_SIZE);
+                pa_mma_copy(to + offset + i * APART * LINE, at + i * far, inside(i, depths) * PA_M_SIZE);
         } else {
 #pragma unroll 1
             for (int i = 0; i < SHARE; ++i) {
@@ -122,18 +122,18 @@ template <int ROWS, bool DEEP> struct pa_mma_operand {
 #pragma unroll
                 for (int e = 0; e < PA_M_CHUNK; ++e)
                     if (e < n) x.v[e] = *(const PA_T *)(from + e * step);
-                *(uint4 *)(memory + spot + i * APART * LINE) = x.all;
+                *(uint4 *)(memory + offset + i * APART * LINE) = x.all;
             }
         }
         at += next;
     }
     /* Part i of what the warp needs for step d of the depth. */
-    __device__ inline pa_mma_part read(unsigned slice, const unsigned char *memory, int d, int i) const
+    __device__ inline pa_mma_fragment read(unsigned slice, const unsigned char *memory, int d, int i) const
     {
-        pa_mma_part x;
+        pa_mma_fragment x;
 #if PA_BYTES == 2
-        const unsigned p = slice + (DEEP ? (first ^ d * 32) + i * 16 * LINE : (first ^ i * 32) + d * 16 * LINE);
-        if (DEEP)
+        const unsigned p = slice + (K_MAJOR ? (first ^ d * 32) + i * 16 * LINE : (first ^ i * 32) + d * 16 * LINE);
+        if (K_MAJOR)
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                          : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
         else
@@ -143,9 +143,9 @@ template <int ROWS, bool DEEP> struct pa_mma_operand {
 #pragma unroll
         for (int e = 0; e < 4; e += 2) {
             const unsigned p =
-                DEEP ? (first ^ d * 64 ^ e * 16) + i * 16 * LINE : first + i * PA_M_PANEL + (d * 8 + e * 2) * LINE;
+                K_MAJOR ? (first ^ d * 64 ^ e * 16) + i * 16 * LINE : first + i * PA_M_PANEL + (d * 8 + e * 2) * LINE;
             x.v[e] = *(const double *)(memory + p);
-            x.v[e + 1] = *(const double *)(memory + (DEEP ? p + 8 * LINE : p - first + (first ^ 64)));
+            x.v[e + 1] = *(const double *)(memory + (K_MAJOR ? p + 8 * LINE : p - first + (first ^ 64)));
         }
 #endif
         return x;
@@ -153,7 +153,7 @@ template <int ROWS, bool DEEP> struct pa_mma_operand {
 };
 
 /* A part of C, 16 x 8, += a times half of b. */
-PA_FN void pa_mma(PA_ACC *c, const pa_mma_part &a, const pa_mma_part &b, int half)
+PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b, int half)
 {
 #if PA_BYTES == 2
     asm("mma.sync.aligned.m16n8k16.row.col.f32." PA_MMA "." PA_MMA ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -171,12 +171,12 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_part &a, const pa_mma_part &b, int hal
 #endif
 }
 
-struct pa_mma_sums { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
+struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
 #if PA_BYTES == 2
-/* The warp's sums to C by way of shared memory, so that neighbours are stored together; `c` is where the rectangle begins, of
-   which rows x columns are inside C. */
-PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_sums &sum,
+/* The warp's sums to C by way of shared memory, so that neighbours are stored together; `c` is where the rectangle
+   begins, of which rows x columns are inside C. */
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
                          unsigned char *memory)
 {
     enum { LINE = PA_M_WARP_COLUMNS * 2, CHUNKS = LINE / 16 };
@@ -193,9 +193,9 @@ PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t c
                 *(uint32_t *)(memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4) = low | high << 16;
             }
     __syncwarp();
-    const bool wide = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
+    const bool vectorized = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
     const int high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
-    if (wide) {
+    if (vectorized) {
 #pragma unroll 4
         for (int row = lane / CHUNKS; row < high; row += 32 / CHUNKS) {
             const unsigned char *from = memory + row * LINE + ((lane % CHUNKS ^ row) & CHUNKS - 1) * 16;
@@ -216,10 +216,10 @@ PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t c
                     *(const uint16_t *)(memory + row * LINE + ((col / 8 ^ row) & CHUNKS - 1) * 16 + col % 8 * 2);
 }
 #else
-PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_sums &sum, unsigned char *)
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum, unsigned char *)
 {
     const int lane = (int)threadIdx.x % 32;
-    const bool wide = g->ccs == 8 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
+    const bool vectorized = g->ccs == 8 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
 #pragma unroll
     for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
 #pragma unroll
@@ -230,7 +230,7 @@ PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t c
                 char *p = c + row * g->rcs + col * g->ccs;
                 const double low = sum.v[i][j][2 * h], high = sum.v[i][j][2 * h + 1];
                 if (row >= rows) continue;
-                if (wide && col + 1 < columns) {
+                if (vectorized && col + 1 < columns) {
                     *(double2 *)p = make_double2(low, high);
                     continue;
                 }
@@ -241,38 +241,38 @@ PA_FN void pa_mma_finish(const pa_gemm_grid *g, char *c, int64_t rows, int64_t c
 #endif
 
 /* What the sums need of both operands: the rectangle that begins at `row` and `col` of the tile. */
-template <bool DEEP_A, bool DEEP_B> struct pa_mma_operands {
-    pa_mma_operand<PA_M_ROWS, DEEP_A> a;
-    pa_mma_operand<PA_M_COLUMNS, DEEP_B> b;
+template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
+    pa_mma_operand<PA_M_ROWS, K_MAJOR_A> a;
+    pa_mma_operand<PA_M_COLUMNS, K_MAJOR_B> b;
     unsigned char *memory;
     unsigned base; /* the same as cp.async names it */
     int64_t ahead; /* depths that are not on their way yet */
 
-    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigned char *shared, int row, int col)
+    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col)
     {
         memory = shared, base = (unsigned)__cvta_generic_to_shared(shared), ahead = g->k;
         a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
         b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
     }
-    __device__ inline void send(unsigned slice)
+    __device__ inline void load_async(unsigned slice)
     {
-        a.send(base + slice, memory + slice, ahead);
-        b.send(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
-        pa_copies_close();
+        a.load_async(base + slice, memory + slice, ahead);
+        b.load_async(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
+        pa_cp_async_commit();
         ahead -= PA_M_DEPTH;
     }
-    __device__ inline pa_mma_part left(unsigned slice, int d, int i) const
+    __device__ inline pa_mma_fragment left(unsigned slice, int d, int i) const
     {
         return a.read(base + slice, memory + slice, d, i);
     }
-    __device__ inline void right(unsigned slice, int d, pa_mma_part *y) const
+    __device__ inline void right(unsigned slice, int d, pa_mma_fragment *y) const
     {
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 16; ++j)
             y[j] = b.read(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, d, j);
     }
 };
-PA_FN unsigned pa_mma_next(unsigned slice) { return slice == (PA_M_STAGES - 1) * PA_M_SLICE ? 0 : slice + PA_M_SLICE; }
+PA_FN unsigned pa_mma_next_stage(unsigned slice) { return slice == (PA_M_STAGES - 1) * PA_M_SLICE ? 0 : slice + PA_M_SLICE; }
 
 #if PA_M_WGMMA
 /* On sm_90, four warps at once: 64 x N of C += what the descriptors name in shared memory. */
@@ -293,8 +293,8 @@ PA_FN unsigned pa_mma_next(unsigned slice) { return slice == (PA_M_STAGES - 1) *
 #define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA     \
                  "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
-                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!DEEP_A), "n"(!DEEP_B))
-template <bool DEEP_A, bool DEEP_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
+template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
 {
 #if PA_M_COLUMNS == 64
     PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
@@ -306,34 +306,35 @@ template <bool DEEP_A, bool DEEP_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t 
 #endif
 }
 
-/* A descriptor of lines whose chunks are twisted: bytes between groups of 8 lines, and between panels across the depth. */
-template <bool DEEP> PA_FN uint64_t pa_wgmma_at(unsigned address)
+/* A descriptor of lines whose chunks are swizzled: bytes between groups of 8 lines, and between panels across the
+   depth. */
+template <bool K_MAJOR> PA_FN uint64_t pa_wgmma_descriptor(unsigned address)
 {
-    const uint64_t line = DEEP ? PA_M_DEPTH * PA_M_SIZE : 128, kind = line == 128 ? 1 : 2;
+    const uint64_t line = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128, kind = line == 128 ? 1 : 2;
     return kind << 62 | line * 8 >> 4 << 32 | (uint64_t)(PA_M_PANEL >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
-template <bool DEEP_A, bool DEEP_B>
-PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigned char *shared, int row, int col, pa_mma_sums &sum)
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col, pa_mma_accumulators &sum)
 {
-    pa_mma_operands<DEEP_A, DEEP_B> o(g, t, shared, row, col);
-    enum { NEXT_A = (DEEP_A ? 32 : 2048) >> 4, NEXT_B = (DEEP_B ? 32 : 2048) >> 4 };
+    pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
+    enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
     const unsigned half = threadIdx.x / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
-    unsigned stage = 0, sending = 0;
+    unsigned stage = 0, fill_stage = 0;
 #pragma unroll 1
-    for (int s = 0; s < PA_M_STAGES - 2; ++s, sending += PA_M_SLICE) o.send(sending);
+    for (int s = 0; s < PA_M_STAGES - 2; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
 #pragma unroll 1
     for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
-        pa_copies_wait<PA_M_STAGES - 3>();
+        pa_cp_async_wait<PA_M_STAGES - 3>();
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads(); /* the slice is there, and the one before the last is read by all */
-        const uint64_t a = pa_wgmma_at<DEEP_A>(o.base + stage + half), b = pa_wgmma_at<DEEP_B>(o.base + stage + PA_M_SLICE_A);
+        const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + stage + half), b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage + PA_M_SLICE_A);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<DEEP_A, DEEP_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
+        for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        o.send(sending);
-        stage = pa_mma_next(stage), sending = pa_mma_next(sending);
+        o.load_async(fill_stage);
+        stage = pa_mma_next_stage(stage), fill_stage = pa_mma_next_stage(fill_stage);
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -343,17 +344,17 @@ PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigne
         for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
 }
 #else
-template <bool DEEP_A, bool DEEP_B>
-PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigned char *shared, int row, int col, pa_mma_sums &sum)
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col, pa_mma_accumulators &sum)
 {
-    pa_mma_operands<DEEP_A, DEEP_B> o(g, t, shared, row, col);
-    unsigned stage = 0, sending = 0;
+    pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
+    unsigned stage = 0, fill_stage = 0;
 #pragma unroll 1
-    for (int s = 0; s < PA_M_STAGES - 1; ++s, sending += PA_M_SLICE) o.send(sending);
-    pa_copies_wait<PA_M_STAGES - 2>();
+    for (int s = 0; s < PA_M_STAGES - 1; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
+    pa_cp_async_wait<PA_M_STAGES - 2>();
     __syncthreads();
     enum { PARTS = PA_M_WARP_ROWS / 16 };
-    pa_mma_part x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
+    pa_mma_fragment x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
     x[0] = o.left(0, 0, 0), o.right(0, 0, y[0]);
 #pragma unroll 1
     for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
@@ -363,15 +364,15 @@ PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigne
             for (int i = 0; i < PARTS; ++i) {
                 const int next = i == PARTS - 1 ? (d + 1) % PA_M_STEPS : d;
                 if (i == PARTS - 1 && d == PA_M_STEPS - 1) {
-                    stage = pa_mma_next(stage);
-                    pa_copies_wait<PA_M_STAGES - 2>();
+                    stage = pa_mma_next_stage(stage);
+                    pa_cp_async_wait<PA_M_STAGES - 2>();
                     __syncthreads();
                 }
                 if (i == PARTS - 1) o.right(stage, next, y[(d + 1) % 2]);
                 x[(d * PARTS + i + 1) % 2] = o.left(stage, next, (i + 1) % PARTS);
                 if (i == 0 && d == 0) {
-                    o.send(sending);
-                    sending = pa_mma_next(sending);
+                    o.load_async(fill_stage);
+                    fill_stage = pa_mma_next_stage(fill_stage);
                 }
 #pragma unroll
                 for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
@@ -381,32 +382,32 @@ PA_FN void pa_mma_multiply(const pa_gemm_grid *g, const pa_gemm_spot &t, unsigne
 }
 #endif
 
-PA_FN bool pa_mma_deep(int64_t rs, int64_t cs)
+PA_FN bool pa_mma_k_major(int64_t rs, int64_t cs)
 {
     if (cs == PA_M_SIZE || rs == PA_M_SIZE) return cs == PA_M_SIZE;
     return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
 }
 
-PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_spot &t)
+PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
     const int warp = (int)threadIdx.x / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS, col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
-    pa_mma_sums sum;
+    pa_mma_accumulators sum;
 #pragma unroll
     for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
-    const bool deep_a = pa_mma_deep(g->ras, g->cas), deep_b = pa_mma_deep(g->cbs, g->rbs);
-    if (deep_a && deep_b) pa_mma_multiply<true, true>(g, t, pa_mma_memory, row, col, sum);
-    else if (deep_a) pa_mma_multiply<true, false>(g, t, pa_mma_memory, row, col, sum);
-    else if (deep_b) pa_mma_multiply<false, true>(g, t, pa_mma_memory, row, col, sum);
-    else pa_mma_multiply<false, false>(g, t, pa_mma_memory, row, col, sum);
-    pa_copies_wait<0>();
+    const bool k_major_a = pa_mma_k_major(g->ras, g->cas), k_major_b = pa_mma_k_major(g->cbs, g->rbs);
+    if (k_major_a && k_major_b) pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
+    else if (k_major_a) pa_mma_mainloop<true, false>(g, t, pa_mma_memory, row, col, sum);
+    else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
+    else pa_mma_mainloop<false, false>(g, t, pa_mma_memory, row, col, sum);
+    pa_cp_async_wait<0>();
     __syncthreads(); /* nothing is on its way to the slices, or read from them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
-    pa_mma_finish(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
+    pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
     __syncthreads(); /* before the next tile overwrites them */
 }
 
@@ -414,7 +415,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
 {
     const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-        pa_mma_tile(g, pa_gemm_find<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
+        pa_mma_tile(g, pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
 }
 #endif
 #endif

@@ -1,8 +1,8 @@
-/* pa_gemm.h's part for integers of 64 bits that would fit 32, as most do: int64 is what NumPy makes of a list. Their product is one
-   instruction instead of four or three, so that a look at the operands pays. Only pa_gemm.h includes it. */
+/* Products of 64-bit integers whose values fit 32 bits, as most do: int64 is NumPy's default. Such a product is one
+   instruction instead of three or four, so checking the operands pays. */
 
 /* The products of the low halves, as signed numbers. */
-PA_GEMM_INLINE PA_G_V PA_G(low_signed)(PA_G_V x, PA_G_V y)
+PA_GEMM_INLINE PA_G_V PA_G(mul_int32)(PA_G_V x, PA_G_V y)
 {
 #if defined(__clang__)
     typedef int64_t whole __attribute__((vector_size(PA_G_VBYTES)));
@@ -17,9 +17,9 @@ PA_GEMM_INLINE PA_G_V PA_G(low_signed)(PA_G_V x, PA_G_V y)
 #endif
 }
 
-/* Whether every element of these `rows` rows is at least -2^31 and less than 2^31. False where neither rows nor columns are runs,
-   for looking would take too long. */
-PA_GEMM_HOT int PA_G(fits)(const char *x, int64_t rows, int64_t cols, int64_t rs, int64_t cs)
+/* Whether every element of these `rows` rows is at least -2^31 and less than 2^31. False where neither rows nor columns
+   are runs, for looking would take too long. */
+PA_GEMM_HOT int PA_G(fits_int32)(const char *x, int64_t rows, int64_t cols, int64_t rs, int64_t cs)
 {
     const PA_ACC bias = (PA_ACC)1 << 31;
     const PA_G_V biases = bias - (PA_G_V){0};
@@ -40,18 +40,18 @@ PA_GEMM_HOT int PA_G(fits)(const char *x, int64_t rows, int64_t cols, int64_t rs
 }
 
 /* Each task looks at a part of the rows of A or of the columns of B, until one has found an element that doesn't fit. */
-#define PA_G_LOOKS 8
-PA_GEMM_PLAN void PA_G(look)(void *context, int64_t begin, int64_t end)
+#define PA_G_INT32_TASKS 8
+PA_GEMM_PLAN void PA_G(check_int32)(void *context, int64_t begin, int64_t end)
 {
     pa_gemm_job *job = (pa_gemm_job *)context;
     int64_t t;
-    for (t = begin; t < end && __atomic_load_n(&job->narrow, __ATOMIC_RELAXED); t++) {
-        const int of_a = t < PA_G_LOOKS;
-        const int64_t all = of_a ? job->m : job->k, from = all * (t % PA_G_LOOKS) / PA_G_LOOKS;
-        const int64_t count = all * (t % PA_G_LOOKS + 1) / PA_G_LOOKS - from;
-        if (of_a ? PA_G(fits)(job->a + from * job->ras, count, job->k, job->ras, job->cas)
-                 : PA_G(fits)(job->b + from * job->rbs, count, job->n, job->rbs, job->cbs))
+    for (t = begin; t < end && __atomic_load_n(&job->fits32, __ATOMIC_RELAXED); t++) {
+        const int of_a = t < PA_G_INT32_TASKS;
+        const int64_t all = of_a ? job->m : job->k, from = all * (t % PA_G_INT32_TASKS) / PA_G_INT32_TASKS;
+        const int64_t count = all * (t % PA_G_INT32_TASKS + 1) / PA_G_INT32_TASKS - from;
+        if (of_a ? PA_G(fits_int32)(job->a + from * job->ras, count, job->k, job->ras, job->cas)
+                 : PA_G(fits_int32)(job->b + from * job->rbs, count, job->n, job->rbs, job->cbs))
             continue;
-        __atomic_store_n(&job->narrow, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&job->fits32, 0, __ATOMIC_RELAXED);
     }
 }

@@ -1,9 +1,8 @@
-/* pa_gemm.h's part for bfloat16 where one instruction adds two products to a sum (AVX-512's BF16): an element of a panel is a pair
-   of elements that follow each other along the depth, so that a job's depth counts pairs. What is smaller than the smallest normal
-   float32 counts as 0 there. Only pa_gemm.h includes it. */
+/* Products of bfloat16 by AVX-512's vdpbf16ps, which adds two products to a sum: an element of a panel is a pair of
+   elements adjacent along the depth, so a job's depth counts pairs. The instruction takes subnormal float32 for 0. */
 
 /* A vector of the pair x. */
-PA_GEMM_INLINE PA_G_V PA_G(all)(PA_ACC x)
+PA_GEMM_INLINE PA_G_V PA_G(broadcast_pair)(PA_ACC x)
 {
     typedef uint32_t words __attribute__((vector_size(PA_G_VBYTES)));
     uint32_t pair;
@@ -12,14 +11,14 @@ PA_GEMM_INLINE PA_G_V PA_G(all)(PA_ACC x)
 }
 
 /* s + b * x: each pair of b with its pair of x. */
-PA_GEMM_INLINE PA_G_V PA_G(pairs)(PA_G_V s, PA_G_V b, PA_G_V x)
+PA_GEMM_INLINE PA_G_V PA_G(dot_pairs)(PA_G_V s, PA_G_V b, PA_G_V x)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(s) : "v"(b), "v"(x));
     return s;
 }
 
 /* The same for one pair. */
-PA_GEMM_INLINE PA_ACC PA_G(pair)(PA_ACC s, PA_ACC b, PA_ACC x)
+PA_GEMM_INLINE PA_ACC PA_G(dot_pair)(PA_ACC s, PA_ACC b, PA_ACC x)
 {
     PA_T of_b[2], of_x[2];
     __builtin_memcpy(of_b, &b, sizeof b);
@@ -28,7 +27,7 @@ PA_GEMM_INLINE PA_ACC PA_G(pair)(PA_ACC s, PA_ACC b, PA_ACC x)
 }
 
 /* n pairs of the elements of two rows. */
-PA_GEMM_INLINE void PA_G(zip)(int64_t n, const uint16_t *x, const uint16_t *y, uint32_t *to)
+PA_GEMM_INLINE void PA_G(interleave)(int64_t n, const uint16_t *x, const uint16_t *y, uint32_t *to)
 {
     typedef uint16_t halves __attribute__((vector_size(PA_G_VBYTES / 2), aligned(2), may_alias));
     typedef uint32_t words __attribute__((vector_size(PA_G_VBYTES), aligned(4), may_alias));
@@ -46,8 +45,8 @@ PA_GEMM_INLINE void PA_G(zip)(int64_t n, const uint16_t *x, const uint16_t *y, u
     }
 }
 
-/* As pa_gemm_panels.h has it, for any strides. */
-PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
+/* A panel from any strides. */
+PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
                              int64_t kc)
 {
     const int of_a = which == PA_GEMM_SITE_A;
@@ -65,85 +64,86 @@ PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int
 }
 
 /* The groups of `there` neighbours in rows `sk` apart, of which `deep` are left, `group` pairs from one to the next. */
-PA_GEMM_INLINE void PA_G(groups)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int64_t there, int64_t group)
+PA_GEMM_INLINE void PA_G(pack_groups)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int64_t there, int64_t group)
 {
     static const uint16_t none[PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR];
     int64_t p;
     for (p = 0; p < kc; p++, src += 2 * sk, dst += group) {
-        __builtin_prefetch(src + PA_G_AHEAD * sk, 0, 2);
-        __builtin_prefetch(src + (PA_G_AHEAD + 1) * sk, 0, 2);
-        PA_G(zip)(there, (const uint16_t *)src, 2 * p + 1 < deep ? (const uint16_t *)(src + sk) : none, (uint32_t *)dst);
+        __builtin_prefetch(src + PA_G_PREFETCH_ROWS * sk, 0, 2);
+        __builtin_prefetch(src + (PA_G_PREFETCH_ROWS + 1) * sk, 0, 2);
+        PA_G(interleave)(there, (const uint16_t *)src, 2 * p + 1 < deep ? (const uint16_t *)(src + sk) : none, (uint32_t *)dst);
     }
 }
 
-PA_GEMM_HOT void PA_G(part)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
+PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
 {
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    PA_G(groups)(src, sk, kc, deep, dst, there, width);
+    PA_G(pack_groups)(src, sk, kc, deep, dst, there, width);
 }
 
-PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width,
+PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width,
                                  int count)
 {
-    PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_PART];
+    PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN];
     int64_t p, n, i;
     for (; count > 0; count--, src += width * sw, dst += kc * width) {
         if (sw == PA_G_ES) {
-            PA_G(groups)(src, sk, kc, deep, dst, width, width);
+            PA_G(pack_groups)(src, sk, kc, deep, dst, width, width);
             continue;
         }
         p = pa_gemm_min(kc, deep / 2) / 4 * 4;
-        PA_G(turn)(p, src, sw, dst, width, width);
-        for (; p < kc; p += PA_G_PART) {
-            n = pa_gemm_min(PA_G_PART, kc - p);
+        PA_G(transpose)(p, src, sw, dst, width, width);
+        for (; p < kc; p += PA_G_CONVERTED_RUN) {
+            n = pa_gemm_min(PA_G_CONVERTED_RUN, kc - p);
             for (i = 0; i < width; i++) {
-                if (2 * (p + n) > deep) room[i * PA_G_PART + n - 1] = 0;
-                __builtin_memcpy(room + i * PA_G_PART, src + i * sw + 2 * p * sk, (size_t)(pa_gemm_min(2 * n, deep - 2 * p) * PA_G_ES));
+                if (2 * (p + n) > deep) room[i * PA_G_CONVERTED_RUN + n - 1] = 0;
+                __builtin_memcpy(room + i * PA_G_CONVERTED_RUN, src + i * sw + 2 * p * sk, (size_t)(pa_gemm_min(2 * n, deep - 2 * p) * PA_G_ES));
             }
-            PA_G(turn)(n, (const char *)room, PA_G_PART * (int64_t)sizeof(PA_ACC), dst + p * width, width, width);
+            PA_G(transpose)(n, (const char *)room, PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * width, width, width);
         }
     }
 }
 
-/* For pa_gemm_vector.h, where B lies in rows: of 2 * PA_G_BELOW rows PA_G_BESIDE columns at a time, all of them in registers. */
-#define PA_G_BELOW 4
-#define PA_G_BESIDE (2 * PA_G_L)
-typedef uint16_t PA_G(h) __attribute__((vector_size(PA_G_VBYTES), aligned(2), may_alias));
+/* Few rows, where B lies in rows: of 2 * PA_G_PAIR_ROWS rows PA_G_PAIR_COLUMNS columns at a time, all of them in
+   registers. */
+#define PA_G_PAIR_ROWS 4
+#define PA_G_PAIR_COLUMNS (2 * PA_G_L)
+typedef uint16_t PA_G(halves) __attribute__((vector_size(PA_G_VBYTES), aligned(2), may_alias));
 
 /* The first n elements at p and then zeros. */
-PA_GEMM_INLINE PA_G(h) PA_G(begin)(const char *p, int64_t n)
+PA_GEMM_INLINE PA_G(halves) PA_G(load_masked)(const char *p, int64_t n)
 {
-    PA_G(h) v;
-    if (n >= PA_G_BESIDE) return *(const PA_G(h) *)p;
-    __asm__("vmovdqu16 %1, %0%{%2%}%{z%}" : "=v"(v) : "m"(*(const PA_G(h) *)p), "Yk"((1u << n) - 1));
+    PA_G(halves) v;
+    if (n >= PA_G_PAIR_COLUMNS) return *(const PA_G(halves) *)p;
+    __asm__("vmovdqu16 %1, %0%{%2%}%{z%}" : "=v"(v) : "m"(*(const PA_G(halves) *)p), "Yk"((1u << n) - 1));
     return v;
 }
 
-/* sums[r][j] += the pairs x[r][q] times the pairs that B has in its columns j .. j + n from pair p on, where zeros stand for rows
-   that B has not. Sums are in an order that PA_G(order) undoes. */
-PA_GEMM_HOT void PA_G(rows)(const pa_gemm_job *job, int64_t n, int64_t j, int64_t p, PA_ACC *sums, const PA_ACC *x)
+/* sums[r][j] += the pairs x[r][q] times the pairs that B has in its columns j .. j + n from pair p on, where zeros
+   stand for rows that B has not. Sums are in an order that PA_G(restore_order) undoes. */
+PA_GEMM_HOT void PA_G(axpy_pairs)(const pa_gemm_job *job, int64_t n, int64_t j, int64_t p, PA_ACC *sums, const PA_ACC *x)
 {
     const int64_t deep = job->args->k - 2 * p, all = job->rbs, nx = job->sai / (int64_t)sizeof(PA_ACC);
     const char *b = job->b + 2 * p * all + j * PA_G_ES;
-    PA_G_V low[PA_G_BELOW], high[PA_G_BELOW];
+    PA_G_V low[PA_G_PAIR_ROWS], high[PA_G_PAIR_ROWS];
     int64_t r;
     int q;
     n = pa_gemm_min(n, job->n - j);
-    for (j = 0; j < n; j += PA_G_BESIDE, b += PA_G_VBYTES, sums += PA_G_BESIDE) {
-        PA_GEMM_UNROLL for (q = 0; q < PA_G_BELOW; q++) {
-            PA_G(h) x0 = {0}, x1 = {0};
-            if (2 * q < deep) x0 = PA_G(begin)(b + 2 * q * all, n - j);
-            if (2 * q + 1 < deep) x1 = PA_G(begin)(b + (2 * q + 1) * all, n - j);
+    for (j = 0; j < n; j += PA_G_PAIR_COLUMNS, b += PA_G_VBYTES, sums += PA_G_PAIR_COLUMNS) {
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_PAIR_ROWS; q++) {
+            PA_G(halves) x0 = {0}, x1 = {0};
+            if (2 * q < deep) x0 = PA_G(load_masked)(b + 2 * q * all, n - j);
+            if (2 * q + 1 < deep) x1 = PA_G(load_masked)(b + (2 * q + 1) * all, n - j);
             __asm__("vpunpcklwd %2, %1, %0" : "=v"(low[q]) : "v"(x0), "v"(x1));
             __asm__("vpunpckhwd %2, %1, %0" : "=v"(high[q]) : "v"(x0), "v"(x1));
         }
         for (r = 0; r < job->m; r++) {
             PA_ACC *to = sums + r * job->nb;
             PA_G_V s = ((PA_G_VU *)to)[0], t = ((PA_G_VU *)to)[1];
-            PA_GEMM_UNROLL for (q = 0; q < PA_G_BELOW; q++) {
-                const PA_G_V v = PA_G(all)(x[r * nx + q]);
-                s = PA_G(pairs)(s, low[q], v);
-                t = PA_G(pairs)(t, high[q], v);
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_PAIR_ROWS; q++) {
+                const PA_G_V v = PA_G(broadcast_pair)(x[r * nx + q]);
+                s = PA_G(dot_pairs)(s, low[q], v);
+                t = PA_G(dot_pairs)(t, high[q], v);
             }
             ((PA_G_VU *)to)[0] = s, ((PA_G_VU *)to)[1] = t;
         }
@@ -151,11 +151,11 @@ PA_GEMM_HOT void PA_G(rows)(const pa_gemm_job *job, int64_t n, int64_t j, int64_
 }
 
 /* Unpacking takes four elements of the one half of a run and four of the other in turn. */
-PA_GEMM_HOT void PA_G(order)(int64_t n, PA_ACC *sums)
+PA_GEMM_HOT void PA_G(restore_order)(int64_t n, PA_ACC *sums)
 {
     typedef uint32_t words __attribute__((vector_size(PA_G_VBYTES)));
     const words first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23}, second = first + 8;
-    for (; n > 0; n -= PA_G_BESIDE, sums += PA_G_BESIDE) {
+    for (; n > 0; n -= PA_G_PAIR_COLUMNS, sums += PA_G_PAIR_COLUMNS) {
         const PA_G_V s = ((PA_G_VU *)sums)[0], t = ((PA_G_VU *)sums)[1];
         PA_G_V x = s, y = s;
         __asm__("vpermt2ps %2, %1, %0" : "+v"(x) : "v"(first), "v"(t));
@@ -164,8 +164,9 @@ PA_GEMM_HOT void PA_G(order)(int64_t n, PA_ACC *sums)
     }
 }
 
-/* Adds to columns j0 .. j1 what the last elements of an odd depth give, which are in no pair where columns are read in place. */
-PA_GEMM_HOT void PA_G(last)(const pa_gemm_job *job, int64_t j0, int64_t j1, PA_ACC *sums)
+/* Adds to columns j0 .. j1 what the last elements of an odd depth give, which are in no pair where columns are read in
+   place. */
+PA_GEMM_HOT void PA_G(add_odd_depth)(const pa_gemm_job *job, int64_t j0, int64_t j1, PA_ACC *sums)
 {
     const int64_t k = job->args->k - 1;
     const char *b = job->b + k * job->rbs;

@@ -1,48 +1,48 @@
-/* pa_gemm.h's part that copies matrices into panels. Only pa_gemm.h includes it. */
+/* Packs matrices into the panels that the micro-kernel reads. */
 
-#define PA_G_AHEAD 16 /* rows of B that are fetched into L2 ahead of time */
+#define PA_G_PREFETCH_ROWS PA_GEMM_PREFETCH_ROWS
 
 /* An element into runs of PA_ACC and back. `apart`: from a real part to its imaginary part. */
 #if PA_KIND == PA_GEMM_COMPLEX
-#define PA_G_PUT(to, i, apart, from) ((to)[i] = (from).re, (to)[(apart) + (i)] = (from).im)
-#define PA_G_GET(to, from, i, apart) ((to).re = (from)[i], (to).im = (from)[(apart) + (i)])
+#define PA_G_LOAD_ELEMENT(to, i, apart, from) ((to)[i] = (from).re, (to)[(apart) + (i)] = (from).im)
+#define PA_G_STORE_ELEMENT(to, from, i, apart) ((to).re = (from)[i], (to).im = (from)[(apart) + (i)])
 #else
-#define PA_G_PUT(to, i, apart, from) ((to)[i] = (PA_ACC)PA_LOAD(from))
-#define PA_G_GET(to, from, i, apart) ((to) = (PA_C)PA_STORE((from)[i]))
+#define PA_G_LOAD_ELEMENT(to, i, apart, from) ((to)[i] = (PA_ACC)PA_LOAD(from))
+#define PA_G_STORE_ELEMENT(to, from, i, apart) ((to) = (PA_C)PA_STORE((from)[i]))
 #endif
 
 #if PA_G_PLAIN
-#define PA_G_COPY(n, from, to, apart) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
+#define PA_G_LOAD_RUN(n, from, to, apart) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
 #else
-#define PA_G_COPY(n, from, to, apart) PA_G(widen)(n, (const PA_T *)(from), to, apart)
-PA_GEMM_LOOP void PA_G(widen)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
+#define PA_G_LOAD_RUN(n, from, to, apart) PA_G(load_converted)(n, (const PA_T *)(from), to, apart)
+PA_GEMM_LOOP void PA_G(load_converted)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
 {
     int64_t i;
     (void)apart;
-    for (i = 0; i < n; i++) PA_G_PUT(to, i, apart, from[i]);
+    for (i = 0; i < n; i++) PA_G_LOAD_ELEMENT(to, i, apart, from[i]);
 }
-PA_GEMM_LOOP void PA_G(narrow)(int64_t n, const PA_ACC *__restrict__ from, PA_C *__restrict__ to, int64_t apart)
+PA_GEMM_LOOP void PA_G(store_converted)(int64_t n, const PA_ACC *__restrict__ from, PA_C *__restrict__ to, int64_t apart)
 {
     int64_t i;
     (void)apart;
-    for (i = 0; i < n; i++) PA_G_GET(to[i], from, i, apart);
+    for (i = 0; i < n; i++) PA_G_STORE_ELEMENT(to[i], from, i, apart);
 }
 #endif
 
-#define PA_G_PART 64 /* elements of a row that are widened at a time */
+#define PA_G_CONVERTED_RUN PA_GEMM_CONVERTED_RUN
 typedef PA_ACC PA_G(four) __attribute__((vector_size(4 * sizeof(PA_ACC))));
 typedef PA_ACC PA_G(fouru) __attribute__((vector_size(4 * sizeof(PA_ACC)), aligned(PA_G_PAIRS ? 2 : sizeof(PA_ACC))));
 #if defined(__clang__) || __GNUC__ >= 12
-#define PA_G_MIX __builtin_shufflevector
+#define PA_G_SHUFFLE __builtin_shufflevector
 #endif
 
-/* `width` rows of n elements, `apart` bytes from one to the next, into n groups of `width`, `group` elements apart: by squares of
-   four (where the compiler has them), the last of which is moved back where `width` has no more and writes some elements twice. */
-PA_GEMM_INLINE void PA_G(turn)(int64_t n, const char *from, int64_t apart, PA_ACC *to, int64_t group, const int width)
+/* `width` rows of n elements, `apart` bytes from one to the next, into n groups of `width`, `group` elements apart: by
+   4 x 4 transposes (where the compiler has shuffles); the last one of a `width` overlaps the one before. */
+PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, PA_ACC *to, int64_t group, const int width)
 {
     int64_t most = 0, q;
     int i;
-#ifdef PA_G_MIX
+#ifdef PA_G_SHUFFLE
     int64_t p;
     most = width >= 4 ? n / 4 * 4 : 0;
     for (p = 0; p < most; p += 16) /* a line of a row at a time: rows may fight for the same few lines of the cache */
@@ -53,12 +53,12 @@ PA_GEMM_INLINE void PA_G(turn)(int64_t n, const char *from, int64_t apart, PA_AC
                 PA_ACC *y = to + q * group + at;
                 const PA_G(four) r0 = *(const PA_G(fouru) *)x, r1 = *(const PA_G(fouru) *)(x + apart);
                 const PA_G(four) r2 = *(const PA_G(fouru) *)(x + 2 * apart), r3 = *(const PA_G(fouru) *)(x + 3 * apart);
-                const PA_G(four) s0 = PA_G_MIX(r0, r1, 0, 4, 1, 5), s1 = PA_G_MIX(r2, r3, 0, 4, 1, 5);
-                const PA_G(four) s2 = PA_G_MIX(r0, r1, 2, 6, 3, 7), s3 = PA_G_MIX(r2, r3, 2, 6, 3, 7);
-                *(PA_G(fouru) *)y = PA_G_MIX(s0, s1, 0, 1, 4, 5);
-                *(PA_G(fouru) *)(y + group) = PA_G_MIX(s0, s1, 2, 3, 6, 7);
-                *(PA_G(fouru) *)(y + 2 * group) = PA_G_MIX(s2, s3, 0, 1, 4, 5);
-                *(PA_G(fouru) *)(y + 3 * group) = PA_G_MIX(s2, s3, 2, 3, 6, 7);
+                const PA_G(four) s0 = PA_G_SHUFFLE(r0, r1, 0, 4, 1, 5), s1 = PA_G_SHUFFLE(r2, r3, 0, 4, 1, 5);
+                const PA_G(four) s2 = PA_G_SHUFFLE(r0, r1, 2, 6, 3, 7), s3 = PA_G_SHUFFLE(r2, r3, 2, 6, 3, 7);
+                *(PA_G(fouru) *)y = PA_G_SHUFFLE(s0, s1, 0, 1, 4, 5);
+                *(PA_G(fouru) *)(y + group) = PA_G_SHUFFLE(s0, s1, 2, 3, 6, 7);
+                *(PA_G(fouru) *)(y + 2 * group) = PA_G_SHUFFLE(s2, s3, 0, 1, 4, 5);
+                *(PA_G(fouru) *)(y + 3 * group) = PA_G_SHUFFLE(s2, s3, 2, 3, 6, 7);
             }
         }
 #endif
@@ -68,14 +68,15 @@ PA_GEMM_INLINE void PA_G(turn)(int64_t n, const char *from, int64_t apart, PA_AC
     }
 }
 
-#undef PA_G_MIX
+#undef PA_G_SHUFFLE
 
 #if PA_G_PAIRS
 #include "pa_gemm_pairs.h"
 #else
-/* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width` elements; complex
-   numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros stand for the others. */
-PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
+/* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width`
+   elements; complex numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros
+   stand for the others. */
+PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
                              int64_t kc)
 {
     int64_t p;
@@ -93,13 +94,14 @@ PA_GEMM_PLAN void PA_G(edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int
             at = (const char *)(which == PA_GEMM_SITE_A ? pa_gemm_at(job, which, w0 + i, p, at, PA_G_ES, &scrap)
                                                         : pa_gemm_at(job, which, p, w0 + i, at, PA_G_ES, &scrap));
 #endif
-            PA_G_PUT(dst, i, width, *(const PA_T *)at);
+            PA_G_LOAD_ELEMENT(dst, i, width, *(const PA_T *)at);
         }
 }
 
-/* The same for `count` whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side by side are read
-   together, since longer runs come faster from memory. Elements that need widening lie in a run in one direction. */
-PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width, int count)
+/* The same for `count` whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side
+   by side are read together, since longer runs come faster from memory. Elements that need widening lie in a run in one
+   direction. */
+PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width, int count)
 {
     const int64_t group = width * PA_G_PLANES;
     int64_t p;
@@ -108,16 +110,16 @@ PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_
     if (sw == PA_G_ES) {
         for (p = 0; p < kc; p++, src += sk, dst += group)
             for (g = 0; g < count; g++) {
-                /* Rows far apart are beyond the hardware's prefetching; into L2, for in L1 they may fight for the same lines. */
-                __builtin_prefetch(src + PA_G_AHEAD * sk + g * width * PA_G_ES, 0, 2);
-                PA_G_COPY(width, src + g * width * PA_G_ES, dst + g * kc * group, width);
+                /* The hardware doesn't prefetch distant rows; into L2, since in L1 they may conflict. */
+                __builtin_prefetch(src + PA_G_PREFETCH_ROWS * sk + g * width * PA_G_ES, 0, 2);
+                PA_G_LOAD_RUN(width, src + g * width * PA_G_ES, dst + g * kc * group, width);
             }
         return;
     }
     for (g = 0; g < count; g++, src += width * sw, dst += kc * group) {
 #if PA_G_PLAIN
         if (sk == PA_G_ES) {
-            PA_G(turn)(kc, src, sw, dst, width, width);
+            PA_G(transpose)(kc, src, sw, dst, width, width);
             continue;
         }
         for (p = 0; p < kc; p++) {
@@ -125,13 +127,13 @@ PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_
             PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[p * width + i] = *(const PA_ACC *)at;
         }
 #else
-        PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_PART * PA_G_PLANES];
-        for (p = 0; p < kc; p += PA_G_PART) {
-            int64_t n = pa_gemm_min(PA_G_PART, kc - p);
+        PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN * PA_G_PLANES];
+        for (p = 0; p < kc; p += PA_G_CONVERTED_RUN) {
+            int64_t n = pa_gemm_min(PA_G_CONVERTED_RUN, kc - p);
             for (i = 0; i < width; i++)
-                PA_G(widen)(n, (const PA_T *)(src + i * sw) + p, room + i * PA_G_PART, width * PA_G_PART);
+                PA_G(load_converted)(n, (const PA_T *)(src + i * sw) + p, room + i * PA_G_CONVERTED_RUN, width * PA_G_CONVERTED_RUN);
             for (i = 0; i < PA_G_PLANES; i++)
-                PA_G(turn)(n, (const char *)(room + i * width * PA_G_PART), PA_G_PART * (int64_t)sizeof(PA_ACC),
+                PA_G(transpose)(n, (const char *)(room + i * width * PA_G_CONVERTED_RUN), PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC),
                            dst + p * group + i * width, group, width);
         }
 #endif
@@ -139,47 +141,48 @@ PA_GEMM_INLINE void PA_G(panels)(const char *src, int64_t sw, int64_t sk, int64_
 }
 
 /* A panel of which only `there` rows (or columns) are left, which lie in runs: zeros stand for the others. */
-PA_GEMM_HOT void PA_G(part)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
+PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
 {
     int64_t p;
     (void)deep;
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) PA_G_COPY(there, src, dst, width);
+    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) PA_G_LOAD_RUN(there, src, dst, width);
 }
 #endif /* PA_G_PAIRS */
 
 /* Where a panel of the block starts: slices of kc after each other, `panels` panels in each. */
-PA_GEMM_INLINE int64_t PA_G(place)(const pa_gemm_job *job, int64_t slice, int64_t panel, int64_t panels, int width)
+PA_GEMM_INLINE int64_t PA_G(panel_offset)(const pa_gemm_job *job, int64_t slice, int64_t panel, int64_t panels, int width)
 {
     int64_t depth = pa_gemm_min(job->kc, job->kb - slice * job->kc);
     return (slice * job->kc * panels + panel * depth) * width * PA_G_WORD;
 }
 
-/* The panels of rows (or columns) w to `end` of the block, PA_G_SIDE at most, in the slice that starts at depth p of it. */
-#define PA_G_SIDE 4
-PA_GEMM_HOT void PA_G(fetch)(const pa_gemm_job *job, int which, int64_t w, int64_t end, int64_t p, int64_t kc, PA_ACC *dst)
+/* The panels of rows (or columns) w to `end` of the block, PA_G_SIDE_PANELS at most, in the slice that starts at depth
+   p of it. */
+#define PA_G_SIDE_PANELS 4
+PA_GEMM_HOT void PA_G(pack_panels)(const pa_gemm_job *job, int which, int64_t w, int64_t end, int64_t p, int64_t kc, PA_ACC *dst)
 {
     const int width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
-    int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0), there = pa_gemm_min(end - w, PA_G_SIDE * width);
+    int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0), there = pa_gemm_min(end - w, PA_G_SIDE_PANELS * width);
 #ifndef PA_DEBUG_CHECKS
     int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
-    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * PA_G_DEEP * sk;
-    const int64_t deep = job->args->k - (job->p0 + p) * PA_G_DEEP;
+    const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * PA_G_K_PER_WORD * sk;
+    const int64_t deep = job->args->k - (job->p0 + p) * PA_G_K_PER_WORD;
     int whole = PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES ? (int)(there / width) : 0;
-    if (which == PA_GEMM_SITE_A) PA_G(panels)(src, sw, sk, kc, deep, dst, PA_G_MR, whole);
-    else PA_G(panels)(src, sw, sk, kc, deep, dst, PA_G_NR, whole);
+    if (which == PA_GEMM_SITE_A) PA_G(pack_whole)(src, sw, sk, kc, deep, dst, PA_G_MR, whole);
+    else PA_G(pack_whole)(src, sw, sk, kc, deep, dst, PA_G_NR, whole);
     w0 += whole * width, there -= whole * width, dst += kc * whole * width * PA_G_PLANES;
     if (there > 0 && sw == PA_G_ES) {
-        PA_G(part)(src + whole * width * sw, sk, kc, deep, dst, width, (int)pa_gemm_min(there, width));
+        PA_G(pack_partial)(src + whole * width * sw, sk, kc, deep, dst, width, (int)pa_gemm_min(there, width));
         return;
     }
 #endif
     for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES)
-        PA_G(edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
+        PA_G(pack_edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
 }
 
 /* Each task copies the panels of some rows (or of one tile's columns) in one slice. */
-PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
+PA_GEMM_PLAN void PA_G(pack)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, w;
@@ -190,8 +193,8 @@ PA_GEMM_PLAN void PA_G(copy)(void *context, int64_t begin, int64_t end)
         int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->ma : job->nc;
         int64_t first = at / slices * step, last = pa_gemm_min(all, first + step);
         char *to = which == PA_GEMM_SITE_A ? job->pa : job->pb;
-        to += PA_G(place)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);
-        for (w = first; w < last; w += PA_G_SIDE * width)
-            PA_G(fetch)(job, which, w, last, p, kc, (PA_ACC *)(to + (w - first) * kc * PA_G_WORD));
+        to += PA_G(panel_offset)(job, at % slices, first / width, pa_gemm_ceil(all, width), width);
+        for (w = first; w < last; w += PA_G_SIDE_PANELS * width)
+            PA_G(pack_panels)(job, which, w, last, p, kc, (PA_ACC *)(to + (w - first) * kc * PA_G_WORD));
     }
 }

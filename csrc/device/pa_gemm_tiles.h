@@ -1,5 +1,4 @@
-/* pa_gemm_tiles.h: what the products on grids have in common: their arguments, where the tiles of C are, and copies to shared
-   memory. */
+/* pa_gemm_tiles.h: common to the matrix products on grids: arguments, the order of tiles, asynchronous copies. */
 #ifndef PA_GEMM_TILES_H
 #define PA_GEMM_TILES_H
 #include "pa_base.h"
@@ -17,7 +16,7 @@ typedef struct pa_gemm_grid {
     const char *range[3][2];
 } pa_gemm_grid;
 
-/* How many tiles all batches have, and where one is: the matrices of its batch, its first row and column. */
+/* The number of tiles of all batches; and a tile's origin: the matrices of its batch, its first row and column. */
 template <int ROWS, int COLUMNS> PA_FN int64_t pa_gemm_tiles(const pa_gemm_grid *g)
 {
     int64_t tiles = ((g->n + COLUMNS - 1) / COLUMNS) * ((g->m + ROWS - 1) / ROWS);
@@ -25,16 +24,16 @@ template <int ROWS, int COLUMNS> PA_FN int64_t pa_gemm_tiles(const pa_gemm_grid 
     for (int d = 0; d < PA_GEMM_BATCHES; ++d) tiles *= g->batch[d];
     return tiles;
 }
-struct pa_gemm_spot {
+struct pa_gemm_tile_origin {
     const char *a, *b;
     char *c;
     int64_t row, col;
 };
-template <int ROWS, int COLUMNS> PA_FN pa_gemm_spot pa_gemm_find(const pa_gemm_grid *g, int64_t tile)
+template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, int64_t tile)
 {
     const int64_t across = (g->n + COLUMNS - 1) / COLUMNS, down = (g->m + ROWS - 1) / ROWS;
     int64_t rest = tile / (across * down), place = tile % (across * down);
-    pa_gemm_spot at = {g->a, g->b, g->c, 0, 0};
+    pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0};
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
         const int64_t i = rest % g->batch[d];
@@ -48,10 +47,10 @@ template <int ROWS, int COLUMNS> PA_FN pa_gemm_spot pa_gemm_find(const pa_gemm_g
     return at;
 }
 
-/* Copies that nothing waits for come in groups: their end, and waiting for all but the last N. */
+/* cp.async groups: commit one, and wait for all but the last N. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-PA_FN void pa_copies_close(void) { asm volatile("cp.async.commit_group;" ::); }
-template <int N> PA_FN void pa_copies_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
+PA_FN void pa_cp_async_commit(void) { asm volatile("cp.async.commit_group;" ::); }
+template <int N> PA_FN void pa_cp_async_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
 #endif
 
 #endif

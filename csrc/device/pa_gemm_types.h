@@ -1,7 +1,8 @@
-/* Types and helpers that all inclusions of pa_gemm.h share. */
+/* Types and helpers of the matrix product on CPUs, shared by all element types. */
 #ifndef PA_GEMM_TYPES
 #define PA_GEMM_TYPES
 #include "pa_base.h"
+#include "pa_gemm_thresholds.h"
 
 #define PA_GEMM_REAL 0
 #define PA_GEMM_INT 1
@@ -13,19 +14,8 @@
 #define PA_GEMM_SITE_C 2
 #define PA_GEMM_SITE_D 3
 
-/* Multiplications of vectors that pay for waking other threads. Of those of 64 bytes, many processors do half as many at a time. */
-#ifdef PA_GEMM_WIDE
-#elif defined(__AVX512F__)
-#define PA_GEMM_WIDE 16000.0
-#else
-#define PA_GEMM_WIDE 70000.0
-#endif
-#ifndef PA_GEMM_BIG
-#define PA_GEMM_BIG (384.0 * 384 * 384) /* from here on each product of a batch is cut, below the batch is */
-#endif
-
-/* A is m x k, B is k x n, C is m x n. Strides are bytes and may be anything for A and B; C must not overlap itself, A or B.
-   The batch has nb dimensions; the strides of A and B may be 0 there. Elements are aligned to their own size. */
+/* A is m x k, B is k x n, C is m x n. Strides are bytes and may be anything for A and B; C must not overlap itself, A
+   or B. The batch has nb dimensions; the strides of A and B may be 0 there. Elements are aligned to their own size. */
 typedef struct pa_gemm_args {
     int64_t m, n, k;
     const void *a, *b;
@@ -53,8 +43,8 @@ typedef struct pa_gemm_job {
     const char *d[2];           /* of the epilogue */
     int64_t rds[2], cds[2];
     int swapped;                /* this is the transposed problem: a is the B of the caller, and C is written transposed */
-    int a_direct, b_direct;     /* not copied: the micro-kernel reads the matrix itself */
-    int b_own;                  /* each task copies its own panels of B: nobody else needs them */
+    int a_direct, b_direct;     /* read in place by the micro-kernel, not packed */
+    int b_private;              /* each task packs its own panels of B, which no other task reads */
     int64_t index;              /* in the batch */
     int64_t i0, j0, p0;         /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
     int64_t mb, nb, kb;
@@ -64,14 +54,14 @@ typedef struct pa_gemm_job {
     int64_t pack_a;             /* tasks that copy A, the others copy B */
     int64_t rows, cols, depth;  /* of a block */
     int64_t bytes_a, bytes_b, bytes; /* of memory for copied panels, and in all */
-    char *memory;               /* NULL: scratch */
-    int partial;                /* one piece of the depth: no epilogue yet */
-    int by_vector;              /* pa_gemm_vector.h does it */
-    int narrow;                 /* integers of 64 bits all fit 32 */
+    char *workspace;            /* NULL: allocated by run_blocks */
+    int partial;                /* a slice of split-k: no epilogue yet */
+    int by_vector;              /* few rows, without panels */
+    int fits32;                 /* all 64-bit integers fit 32 bits */
     int small;                  /* in place, in one go: PA_G(small) */
-    int64_t high;               /* of its steps, so many have PA_MR rows; the others are lower */
-    char *pa, *pb, *acc;        /* copied panels; sums between two slices when C cannot hold them */
-    int64_t cchunk, kchunk;     /* of pa_gemm_vector.h */
+    int64_t high_steps;         /* the steps of PA_MR rows; the others have PA_G_MR_LOW */
+    char *pa, *pb, *acc;        /* packed panels; sums between two slices if C can't hold them */
+    int64_t cchunk, kchunk;     /* columns and depth of a task, for few rows */
     int by_rows;
     const pa_gemm_args *args;
     pa_runtime *rt;
@@ -85,9 +75,8 @@ typedef struct pa_gemm_batch {
 
 #define PA_GEMM_CAT2(a, b) a##_##b
 #define PA_GEMM_CAT(a, b) PA_GEMM_CAT2(a, b)
-/* Compilers spend their time where nothing is to be gained, unless told otherwise. PLAN decides, and calls what computes. HOT
-   computes, on vectors that are written out; it says so, for what only cold functions call counts as cold itself. LOOP is
-   for the compiler to vectorise. */
+/* Attributes that save compile time. PLAN: control code, cold. HOT: computes with explicit vectors; without `hot`,
+   functions that only cold ones call would count as cold. LOOP: left to the compiler's vectoriser. */
 #if defined(__clang__)
 #define PA_GEMM_PLAN __attribute__((unused, cold, noinline)) static
 #define PA_GEMM_HOT __attribute__((unused, hot, noinline)) static
@@ -105,7 +94,7 @@ typedef struct pa_gemm_batch {
 #define PA_GEMM_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-/* In loops over edges: keeps the compiler from spending its time on vectorising them. */
+/* In loops over edges: keeps the compiler from vectorising them, which takes compile time only. */
 #define PA_GEMM_SCALAR() __asm__ volatile("")
 
 PA_GEMM_INLINE int64_t pa_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -1,69 +1,71 @@
-/* pa_gemm.h's part for up to PA_G_FEW rows (or, transposed, columns): memory is the limit, so the big matrix B is read once,
-   in place and in the order it lies. Rows in a run are added up with factors (axpy), columns in a run are dot products.
-   Only pa_gemm.h includes it.
+/* Matrix products on CPUs with up to PA_G_FEW_AXPY rows (or, transposed, columns): bandwidth is the limit, so the big
+   matrix B is read once, in place and in memory order. Contiguous rows of B are added with factors (axpy), contiguous
+   columns are dot products.
 
-   All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time. Bfloat16 by pairs
-   is not: a column is a run of pairs, and pa_gemm_pairs.h makes pairs of rows in registers. Complex numbers are not taken apart: in
-   runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a row of A multiply as two rows;
-   in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and (im, re, ..). */
+   All arithmetic is on runs of PA_ACC. Halves, bools and bytes are widened first, a piece that fits L1 at a time.
+   Bfloat16 by pairs is not: a column is a run of pairs, and pairs of rows are made in registers. Complex numbers are
+   not taken apart: in runs of rows, B is a real matrix of twice the width, which the real and the imaginary parts of a
+   row of A multiply as two rows; in runs of columns, one of twice the depth, and the two rows are (re, -im, ..) and
+   (im, re, ..). */
 
-#define PA_G_RUN ((int64_t)(4096 / sizeof(PA_ACC))) /* elements widened at a time */
-/* rows of B that are added up at a time, each twice where A has two rows: as many as the registers hold with their factors */
+#define PA_G_VECTOR_RUN ((int64_t)(PA_GEMM_FEW_RUN_BYTES / sizeof(PA_ACC))) /* elements converted at a time */
+/* rows of B that are added up at a time, each twice where A has two rows: as many as the registers hold with their
+   factors */
 #if defined(__AVX512F__) && PA_G_INPLACE
-#define PA_G_ROWS 8
+#define PA_G_AXPY_ROWS 8
 #else
-#define PA_G_ROWS 4
+#define PA_G_AXPY_ROWS 4
 #endif
-#define PA_G_DOTS 6 /* rows of B in place that one or two rows of A are multiplied with at a time */
-#define PA_G_COLUMNS (PA_G_INPLACE || PA_G_PAIRS) /* columns of B are read in place */
+#define PA_G_DOT_COLUMNS 6 /* rows of B in place that one or two rows of A are multiplied with at a time */
+#define PA_G_COLUMNS_IN_PLACE (PA_G_INPLACE || PA_G_PAIRS) /* columns of B are read in place */
 #if PA_G_PAIRS
-#define PA_G_TAKE(s, b, x) PA_G(pair)(s, b, x)
+#define PA_G_MAC_WORD(s, b, x) PA_G(dot_pair)(s, b, x)
 #else
-#define PA_G_TAKE(s, b, x) PA_G_MAC(s, b, x)
+#define PA_G_MAC_WORD(s, b, x) PA_G_MAC(s, b, x)
 #endif
 
 /* A vector of sums of products. */
 #if PA_G_HALVES
-typedef struct PA_G(total) {
+typedef struct PA_G(vsum) {
     PA_G_V low;
-    PA_G(w) cross;
-} PA_G(total);
-PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
+    PA_G(words) cross;
+} PA_G(vsum);
+PA_GEMM_INLINE PA_G(vsum) PA_G(vsum_from)(PA_G_V v)
 {
-    const PA_G(total) s = {v, {0}};
+    const PA_G(vsum) s = {v, {0}};
     return s;
 }
-PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
+PA_GEMM_INLINE PA_G(vsum) PA_G(vsum_mac)(PA_G(vsum) s, PA_G_V x, PA_G_V y)
 {
     __asm__("" : "+x"(x)); /* loaded once, not by either instruction: it may lie across two lines */
-    s.low += PA_G(low)(x, y);
-    s.cross += (PA_G(w))x * PA_G(turned)(y); /* y is used again, so is this */
+    s.low += PA_G(mul_low)(x, y);
+    s.cross += (PA_G(words))x * PA_G(swap_halves)(y); /* y is used again, so is this */
     return s;
 }
-PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32); }
+PA_GEMM_INLINE PA_G_V PA_G(vsum_value)(PA_G(vsum) s) { return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32); }
 #else
-typedef struct PA_G(total) {
+typedef struct PA_G(vsum) {
     PA_G_V low;
-} PA_G(total);
-PA_GEMM_INLINE PA_G(total) PA_G(from)(PA_G_V v)
+} PA_G(vsum);
+PA_GEMM_INLINE PA_G(vsum) PA_G(vsum_from)(PA_G_V v)
 {
-    const PA_G(total) s = {v};
+    const PA_G(vsum) s = {v};
     return s;
 }
-PA_GEMM_INLINE PA_G(total) PA_G(more)(PA_G(total) s, PA_G_V x, PA_G_V y)
+PA_GEMM_INLINE PA_G(vsum) PA_G(vsum_mac)(PA_G(vsum) s, PA_G_V x, PA_G_V y)
 {
 #if PA_G_PAIRS
-    s.low = PA_G(pairs)(s.low, x, y);
+    s.low = PA_G(dot_pairs)(s.low, x, y);
 #else
     s.low = PA_G_VMAC(s.low, x, y);
 #endif
     return s;
 }
-PA_GEMM_INLINE PA_G_V PA_G(whole)(PA_G(total) s) { return s.low; }
+PA_GEMM_INLINE PA_G_V PA_G(vsum_value)(PA_G(vsum) s) { return s.low; }
 #endif
 
 /* The sum of a vector's elements, by halves. */
-PA_GEMM_INLINE PA_ACC PA_G(across)(PA_G_V v)
+PA_GEMM_INLINE PA_ACC PA_G(horizontal_sum)(PA_G_V v)
 {
     typedef PA_ACC quarter __attribute__((vector_size(16), may_alias));
     const quarter *part = (const quarter *)&v;
@@ -83,36 +85,36 @@ PA_GEMM_INLINE PA_ACC PA_G(across)(PA_G_V v)
 }
 
 #if !PA_G_PAIRS
-/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers: for the
-   imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
+/* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers:
+   for the imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
 PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count,
                                const int rows)
 {
     const PA_G_V zero = {0};
     int64_t j = 0, at, i;
     int q;
-    if (count == PA_G_ROWS) {
-        const PA_ACC *row[PA_G_ROWS]; /* what is stored may not change these, as it might b */
-        PA_G_V f[PA_G_ROWS], g[PA_G_ROWS];
-        PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) row[q] = b[q], f[q] = x[q] - zero, g[q] = x[(rows - 1) * nx + q] - zero;
+    if (count == PA_G_AXPY_ROWS) {
+        const PA_ACC *row[PA_G_AXPY_ROWS]; /* what is stored may not change these, as it might b */
+        PA_G_V f[PA_G_AXPY_ROWS], g[PA_G_AXPY_ROWS];
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) row[q] = b[q], f[q] = x[q] - zero, g[q] = x[(rows - 1) * nx + q] - zero;
         for (; j + PA_G_L <= n; j += PA_G_L) {
-            PA_G(total) s = PA_G(from)(*(PA_G_VU *)(y + j));
-            PA_G_V v[PA_G_ROWS]; /* loads ahead of the sums: memory is asked for all of them at once */
-            PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) v[q] = *(const PA_G_VU *)(row[q] + j);
-            PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) s = PA_G(more)(s, v[q], f[q]);
-            *(PA_G_VU *)(y + j) = PA_G(whole)(s);
+            PA_G(vsum) s = PA_G(vsum_from)(*(PA_G_VU *)(y + j));
+            PA_G_V v[PA_G_AXPY_ROWS]; /* loads ahead of the sums: memory is asked for all of them at once */
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) v[q] = *(const PA_G_VU *)(row[q] + j);
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) s = PA_G(vsum_mac)(s, v[q], f[q]);
+            *(PA_G_VU *)(y + j) = PA_G(vsum_value)(s);
             if (rows == 1) continue;
-            s = PA_G(from)(*(PA_G_VU *)(y + ny + j));
-            PA_GEMM_UNROLL for (q = 0; q < PA_G_ROWS; q++) s = PA_G(more)(s, v[q], g[q]);
-            *(PA_G_VU *)(y + ny + j) = PA_G(whole)(s);
+            s = PA_G(vsum_from)(*(PA_G_VU *)(y + ny + j));
+            PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) s = PA_G(vsum_mac)(s, v[q], g[q]);
+            *(PA_G_VU *)(y + ny + j) = PA_G(vsum_value)(s);
         }
     }
     for (q = 0; q < count; q++) {
         for (at = j; at + PA_G_L <= n; at += PA_G_L) {
             const PA_G_V v = *(const PA_G_VU *)(b[q] + at);
             PA_G_VU *to = (PA_G_VU *)(y + at), *next = (PA_G_VU *)(y + ny + at);
-            *to = PA_G(whole)(PA_G(more)(PA_G(from)(*to), v, x[q] - zero));
-            if (rows == 2) *next = PA_G(whole)(PA_G(more)(PA_G(from)(*next), v, x[nx + q] - zero));
+            *to = PA_G(vsum_value)(PA_G(vsum_mac)(PA_G(vsum_from)(*to), v, x[q] - zero));
+            if (rows == 2) *next = PA_G(vsum_value)(PA_G(vsum_mac)(PA_G(vsum_from)(*next), v, x[nx + q] - zero));
         }
         for (i = at; i < n; i++) {
             PA_GEMM_SCALAR();
@@ -132,41 +134,41 @@ PA_GEMM_HOT void PA_G(axpy1)(int64_t n, PA_ACC *y, const PA_ACC *x, const PA_ACC
 }
 #endif
 
-/* out[q] = sum of x[q * apart + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx` further. A single
-   row has two sums on the way, that no sum waits for the one before. */
+/* out[q] = sum of x[q * apart + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx`
+   further. A single row has two sums on the way, that no sum waits for the one before. */
 PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t nx, const PA_ACC *const *b, PA_ACC *out,
                               const int rows)
 {
     const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], *z = x + (rows - 1) * nx;
     const int sums = rows == 1 && PA_G_HALVES ? 4 : 8; /* there are no more registers */
     const int64_t step = rows == 1 ? sums / 4 * PA_G_L : PA_G_L, more = step - PA_G_L;
-    PA_G(total) t[8];
+    PA_G(vsum) t[8];
     int64_t j, i;
     int q;
-    PA_GEMM_UNROLL for (q = 0; q < 8; q++) t[q] = PA_G(from)((PA_G_V){0});
+    PA_GEMM_UNROLL for (q = 0; q < 8; q++) t[q] = PA_G(vsum_from)((PA_G_V){0});
     for (j = 0; j + step <= n; j += step) {
         const PA_G_V x0 = *(const PA_G_VU *)(x + j), x1 = *(const PA_G_VU *)(x + apart + j);
         const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * apart + j), x3 = *(const PA_G_VU *)(x + 3 * apart + j);
-        t[0] = PA_G(more)(t[0], *(const PA_G_VU *)(b0 + j), x0);
-        t[1] = PA_G(more)(t[1], *(const PA_G_VU *)(b1 + j), x1);
-        t[2] = PA_G(more)(t[2], *(const PA_G_VU *)(b2 + j), x2);
-        t[3] = PA_G(more)(t[3], *(const PA_G_VU *)(b3 + j), x3);
+        t[0] = PA_G(vsum_mac)(t[0], *(const PA_G_VU *)(b0 + j), x0);
+        t[1] = PA_G(vsum_mac)(t[1], *(const PA_G_VU *)(b1 + j), x1);
+        t[2] = PA_G(vsum_mac)(t[2], *(const PA_G_VU *)(b2 + j), x2);
+        t[3] = PA_G(vsum_mac)(t[3], *(const PA_G_VU *)(b3 + j), x3);
         if (sums == 4) continue;
         const PA_G_V z0 = *(const PA_G_VU *)(z + more + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
         const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * apart + more + j), z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
-        t[4] = PA_G(more)(t[4], *(const PA_G_VU *)(b0 + more + j), z0);
-        t[5] = PA_G(more)(t[5], *(const PA_G_VU *)(b1 + more + j), z1);
-        t[6] = PA_G(more)(t[6], *(const PA_G_VU *)(b2 + more + j), z2);
-        t[7] = PA_G(more)(t[7], *(const PA_G_VU *)(b3 + more + j), z3);
+        t[4] = PA_G(vsum_mac)(t[4], *(const PA_G_VU *)(b0 + more + j), z0);
+        t[5] = PA_G(vsum_mac)(t[5], *(const PA_G_VU *)(b1 + more + j), z1);
+        t[6] = PA_G(vsum_mac)(t[6], *(const PA_G_VU *)(b2 + more + j), z2);
+        t[7] = PA_G(vsum_mac)(t[7], *(const PA_G_VU *)(b3 + more + j), z3);
     }
     PA_GEMM_UNROLL for (q = 0; q < 4 * rows; q++) {
-        PA_G_V s = PA_G(whole)(t[q]);
+        PA_G_V s = PA_G(vsum_value)(t[q]);
         PA_ACC sum;
-        if (rows == 1 && sums == 8) s = PA_G_ADD(s, PA_G(whole)(t[4 + q]));
-        sum = PA_G(across)(s);
+        if (rows == 1 && sums == 8) s = PA_G_ADD(s, PA_G(vsum_value)(t[4 + q]));
+        sum = PA_G(horizontal_sum)(s);
         for (i = j; i < n; i++) {
             PA_GEMM_SCALAR();
-            sum = PA_G_TAKE(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
+            sum = PA_G_MAC_WORD(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
         }
         out[q] = sum;
     }
@@ -196,85 +198,85 @@ PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
     int64_t i;
     PA_G(dot)(part, x, part, 0, parts, s, 1);
     for (i = 0; i < 4; i++) sum = (PA_ACC)PA_G_ADD(sum, s[i]);
-    for (i = 4 * part; i < n; i++) sum = PA_G_TAKE(sum, b[i], x[i]);
+    for (i = 4 * part; i < n; i++) sum = PA_G_MAC_WORD(sum, b[i], x[i]);
     return sum;
 }
 #endif
 
-#if PA_G_COLUMNS
-/* y[q] += sum of x[j] * b[q][j] for PA_G_DOTS rows of B that are `apart` bytes from one to the next, and for a second row of A the
-   same `ny` and `nx` further. The more rows are read at a time, the better the caches see them coming; six are what the sums (of
-   two rows, or of halves) leave registers for. */
-PA_GEMM_INLINE void PA_G(dots)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny,
+#if PA_G_COLUMNS_IN_PLACE
+/* y[q] += sum of x[j] * b[q][j] for PA_G_DOT_COLUMNS rows of B that are `apart` bytes from one to the next, and for a
+   second row of A the same `ny` and `nx` further. The more rows are read at a time, the better the caches see them
+   coming; six are what the sums (of two rows, or of halves) leave registers for. */
+PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny,
                                const int rows)
 {
-    PA_G(total) t[2 * PA_G_DOTS];
-    const PA_ACC *b[PA_G_DOTS];
+    PA_G(vsum) t[2 * PA_G_DOT_COLUMNS];
+    const PA_ACC *b[PA_G_DOT_COLUMNS];
     int64_t j, i;
     int q, r;
-    PA_GEMM_UNROLL for (q = 0; q < rows * PA_G_DOTS; q++) t[q] = PA_G(from)((PA_G_V){0});
-    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) b[q] = (const PA_ACC *)(from + q * apart);
+    PA_GEMM_UNROLL for (q = 0; q < rows * PA_G_DOT_COLUMNS; q++) t[q] = PA_G(vsum_from)((PA_G_V){0});
+    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOT_COLUMNS; q++) b[q] = (const PA_ACC *)(from + q * apart);
     for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
         const PA_G_V v = *(const PA_G_VU *)(x + j), w = *(const PA_G_VU *)(x + (rows - 1) * nx + j);
-        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOT_COLUMNS; q++) {
             const PA_G_V z = *(const PA_G_VU *)(b[q] + j);
-            t[q] = PA_G(more)(t[q], z, v);
-            if (rows == 2) t[PA_G_DOTS + q] = PA_G(more)(t[PA_G_DOTS + q], z, w);
+            t[q] = PA_G(vsum_mac)(t[q], z, v);
+            if (rows == 2) t[PA_G_DOT_COLUMNS + q] = PA_G(vsum_mac)(t[PA_G_DOT_COLUMNS + q], z, w);
         }
     }
     for (r = 0; r < rows; r++, x += nx, y += ny)
-        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOTS; q++) {
-            PA_ACC sum = PA_G(across)(PA_G(whole)(t[r * PA_G_DOTS + q]));
-            for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_TAKE(sum, b[q][i], x[i]); }
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_DOT_COLUMNS; q++) {
+            PA_ACC sum = PA_G(horizontal_sum)(PA_G(vsum_value)(t[r * PA_G_DOT_COLUMNS + q]));
+            for (i = j; i < n; i++) { PA_GEMM_SCALAR(); sum = PA_G_MAC_WORD(sum, b[q][i], x[i]); }
             y[q] = (PA_ACC)PA_G_ADD(y[q], sum);
         }
 }
-PA_GEMM_HOT void PA_G(dots1)(int64_t n, const PA_ACC *x, const char *from, int64_t apart, PA_ACC *y)
+PA_GEMM_HOT void PA_G(dot_columns1)(int64_t n, const PA_ACC *x, const char *from, int64_t apart, PA_ACC *y)
 {
-    PA_G(dots)(n, x, 0, from, apart, y, 0, 1);
+    PA_G(dot_columns)(n, x, 0, from, apart, y, 0, 1);
 }
-PA_GEMM_HOT void PA_G(dots2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny)
+PA_GEMM_HOT void PA_G(dot_columns2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny)
 {
 #if PA_G_HALVES
-    PA_G(dots)(n, x, 0, from, apart, y, 0, 1);
-    PA_G(dots)(n, x + nx, 0, from, apart, y + ny, 0, 1);
+    PA_G(dot_columns)(n, x, 0, from, apart, y, 0, 1);
+    PA_G(dot_columns)(n, x + nx, 0, from, apart, y + ny, 0, 1);
 #else
-    PA_G(dots)(n, x, nx, from, apart, y, ny, 2);
+    PA_G(dot_columns)(n, x, nx, from, apart, y, ny, 2);
 #endif
 }
 #endif
 
-/* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond `count` the last
-   is repeated. */
-PA_GEMM_HOT void PA_G(runs)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room, const PA_ACC **b)
+/* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond
+   `count` the last is repeated. */
+PA_GEMM_HOT void PA_G(row_pointers)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room, const PA_ACC **b)
 {
     int q;
     (void)n, (void)room;
-    for (q = 0; q < PA_G_ROWS; q++) {
+    for (q = 0; q < PA_G_AXPY_ROWS; q++) {
         int at = q < count ? q : count - 1;
-#if PA_G_COLUMNS
+#if PA_G_COLUMNS_IN_PLACE
         b[q] = (const PA_ACC *)(from + at * apart);
 #else
-        b[q] = room + at * PA_G_RUN;
-        if (q == at) PA_G(widen)(n, (const PA_T *)(from + q * apart), room + q * PA_G_RUN, 0);
+        b[q] = room + at * PA_G_VECTOR_RUN;
+        if (q == at) PA_G(load_converted)(n, (const PA_T *)(from + q * apart), room + q * PA_G_VECTOR_RUN, 0);
 #endif
     }
 }
 
 /* Row r of A, and the sums of a row: part[piece of the depth][row][column]. */
-PA_GEMM_INLINE const PA_ACC *PA_G(x_at)(const pa_gemm_job *job, int64_t r) { return (const PA_ACC *)(job->pa + r * job->sai); }
-PA_GEMM_INLINE PA_ACC *PA_G(sum_at)(const pa_gemm_job *job, int64_t piece, int64_t r)
+PA_GEMM_INLINE const PA_ACC *PA_G(row_of_a)(const pa_gemm_job *job, int64_t r) { return (const PA_ACC *)(job->pa + r * job->sai); }
+PA_GEMM_INLINE PA_ACC *PA_G(row_of_sums)(const pa_gemm_job *job, int64_t piece, int64_t r)
 {
     return (PA_ACC *)job->acc + (piece * job->mb + r) * job->nb;
 }
 
 /* Adds up the pieces of columns j0 .. j1 and writes them to C. */
-PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
+PA_GEMM_PLAN void PA_G(reduce_slices)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 {
     int64_t pieces = pa_gemm_ceil(job->kb, job->kchunk), r, j, q;
     for (r = 0; r < job->mb; r++)
         for (q = 1; q < pieces; q++) {
-            PA_ACC *sum = PA_G(sum_at)(job, 0, r), *more = PA_G(sum_at)(job, q, r);
+            PA_ACC *sum = PA_G(row_of_sums)(job, 0, r), *more = PA_G(row_of_sums)(job, q, r);
             for (j = j0; j + PA_G_L <= j1; j += PA_G_L) {
                 PA_G_VU *to = (PA_G_VU *)(sum + j);
                 *to = PA_G_ADD(*to, *(const PA_G_VU *)(more + j));
@@ -286,9 +288,9 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 #endif
     j1 = pa_gemm_min(j1, job->n);
     for (r = 0; r < job->m; r++) {
-        const PA_ACC *sum = PA_G(sum_at)(job, 0, r * PA_G_PLANES);
+        const PA_ACC *sum = PA_G(row_of_sums)(job, 0, r * PA_G_PLANES);
 #if defined(PA_EPILOGUE) && PA_KIND != PA_GEMM_COMPLEX
-        PA_G(apply)(job, sum + j0, 0, 0, r, j0, 1, j1 - j0);
+        PA_G(apply_epilogue)(job, sum + j0, 0, 0, r, j0, 1, j1 - j0);
 #else
         char *c = job->c + r * job->rcs + j0 * job->ccs;
         for (j = j0; j < j1; j++, c += job->ccs) {
@@ -298,7 +300,7 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
             if (job->by_rows) x.re = sum[2 * j] - sum[job->nb + 2 * j + 1], x.im = sum[2 * j + 1] + sum[job->nb + 2 * j];
             else x.re = sum[j], x.im = sum[job->nb + j];
 #ifdef PA_EPILOGUE
-            PA_G(apply)(job, &x.re, 0, 1, r, j, 1, 1);
+            PA_G(apply_epilogue)(job, &x.re, 0, 1, r, j, 1, 1);
             continue;
 #endif
 #else
@@ -311,59 +313,59 @@ PA_GEMM_PLAN void PA_G(finish)(const pa_gemm_job *job, int64_t j0, int64_t j1)
 }
 
 /* Each task takes a chunk of columns and a piece of the depth. */
-PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
+PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_COLUMNS ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
+    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_COLUMNS_IN_PLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
     int64_t t, r, j, p, n, at, nx = job->sai / (int64_t)sizeof(PA_ACC);
-    PA_ACC room[PA_G_COLUMNS ? 1 : PA_G_ROWS * PA_G_RUN] __attribute__((aligned(64))), s[8];
-    const PA_ACC *b[PA_G_ROWS];
+    PA_ACC room[PA_G_COLUMNS_IN_PLACE ? 1 : PA_G_AXPY_ROWS * PA_G_VECTOR_RUN] __attribute__((aligned(64))), s[8];
+    const PA_ACC *b[PA_G_AXPY_ROWS];
     int q, count, rows;
     for (t = begin; t < end; t++) {
         int64_t piece = t / across, j0 = t % across * job->cchunk, j1 = pa_gemm_min(job->nb, j0 + job->cchunk);
-        int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->kb, p0 + job->kchunk), run = PA_G_RUN;
-        for (r = 0; r < job->mb; r++) __builtin_memset(PA_G(sum_at)(job, piece, r) + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
+        int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->kb, p0 + job->kchunk), run = PA_G_VECTOR_RUN;
+        for (r = 0; r < job->mb; r++) __builtin_memset(PA_G(row_of_sums)(job, piece, r) + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
         if (job->by_rows) {
 #if PA_G_PAIRS
-            run = 4 * PA_G_RUN / job->m / PA_G_BESIDE * PA_G_BESIDE;
+            run = 4 * PA_G_VECTOR_RUN / job->m / PA_G_PAIR_COLUMNS * PA_G_PAIR_COLUMNS;
             for (j = j0; j < j1; j += run)
-                for (p = p0; p < p1; p += PA_G_BELOW)
-                    PA_G(rows)(job, pa_gemm_min(j + run, j1) - j, j, p, PA_G(sum_at)(job, piece, 0) + j, PA_G(x_at)(job, 0) + p);
-            for (r = 0; r < job->m; r++) PA_G(order)(j1 - j0, PA_G(sum_at)(job, piece, r) + j0);
+                for (p = p0; p < p1; p += PA_G_PAIR_ROWS)
+                    PA_G(axpy_pairs)(job, pa_gemm_min(j + run, j1) - j, j, p, PA_G(row_of_sums)(job, piece, 0) + j, PA_G(row_of_a)(job, 0) + p);
+            for (r = 0; r < job->m; r++) PA_G(restore_order)(j1 - j0, PA_G(row_of_sums)(job, piece, r) + j0);
 #else
             if (PA_G_INPLACE && job->m == 1) run = j1 - j0;
             for (j = j0; j < j1; j += run)
-                for (p = p0; p < p1; p += PA_G_ROWS) {
-                    count = (int)pa_gemm_min(PA_G_ROWS, p1 - p), n = pa_gemm_min(run, j1 - j);
-                    PA_G(runs)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
+                for (p = p0; p < p1; p += PA_G_AXPY_ROWS) {
+                    count = (int)pa_gemm_min(PA_G_AXPY_ROWS, p1 - p), n = pa_gemm_min(run, j1 - j);
+                    PA_G(row_pointers)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
                     for (r = 0; r + 1 < job->mb; r += 2)
-                        PA_G(axpy2)(n, PA_G(sum_at)(job, piece, r) + j, job->nb, PA_G(x_at)(job, r) + p, nx, b, count);
+                        PA_G(axpy2)(n, PA_G(row_of_sums)(job, piece, r) + j, job->nb, PA_G(row_of_a)(job, r) + p, nx, b, count);
 #if PA_KIND != PA_GEMM_COMPLEX
                     if (r < job->mb)
-                        PA_G(axpy1)(n, PA_G(sum_at)(job, piece, r) + j, PA_G(x_at)(job, r) + p, b, count);
+                        PA_G(axpy1)(n, PA_G(row_of_sums)(job, piece, r) + j, PA_G(row_of_a)(job, r) + p, b, count);
 #endif
                 }
 #endif
         } else {
             j = j0;
-            if (PA_G_COLUMNS && job->m == 1) run = p1 - p0;
-#if PA_G_COLUMNS
-            for (; j + PA_G_DOTS <= j1; j += PA_G_DOTS)
+            if (PA_G_COLUMNS_IN_PLACE && job->m == 1) run = p1 - p0;
+#if PA_G_COLUMNS_IN_PLACE
+            for (; j + PA_G_DOT_COLUMNS <= j1; j += PA_G_DOT_COLUMNS)
                 for (at = p0; at < p1; at += run) {
                     const char *from = job->b + at * size + j * job->cbs;
                     n = pa_gemm_min(run, p1 - at);
                     for (r = 0; r + 1 < job->mb; r += 2)
-                        PA_G(dots2)(n, PA_G(x_at)(job, r) + at, nx, from, job->cbs, PA_G(sum_at)(job, piece, r) + j, job->nb);
-                    if (r < job->mb) PA_G(dots1)(n, PA_G(x_at)(job, r) + at, from, job->cbs, PA_G(sum_at)(job, piece, r) + j);
+                        PA_G(dot_columns2)(n, PA_G(row_of_a)(job, r) + at, nx, from, job->cbs, PA_G(row_of_sums)(job, piece, r) + j, job->nb);
+                    if (r < job->mb) PA_G(dot_columns1)(n, PA_G(row_of_a)(job, r) + at, from, job->cbs, PA_G(row_of_sums)(job, piece, r) + j);
                 }
 #endif
             for (; j < j1; j += 4)
                 for (at = p0; at < p1; at += run) {
                     count = (int)pa_gemm_min(4, j1 - j), n = pa_gemm_min(run, p1 - at);
-                    PA_G(runs)(n, job->b + at * size + j * job->cbs, job->cbs, count, room, b);
+                    PA_G(row_pointers)(n, job->b + at * size + j * job->cbs, job->cbs, count, room, b);
                     for (r = 0; r < job->mb; r += rows) {
-                        PA_ACC *y = PA_G(sum_at)(job, piece, r) + j;
-                        const PA_ACC *x = PA_G(x_at)(job, r) + at;
+                        PA_ACC *y = PA_G(row_of_sums)(job, piece, r) + j;
+                        const PA_ACC *x = PA_G(row_of_a)(job, r) + at;
                         rows = r + 1 < job->mb ? 2 : 1;
 #if PA_KIND != PA_GEMM_COMPLEX
                         if (rows == 1 && count == 1) s[0] = PA_G(dot0)(n, x, b[0]);
@@ -378,17 +380,17 @@ PA_GEMM_PLAN void PA_G(sweep)(void *context, int64_t begin, int64_t end)
                     }
                 }
 #if PA_G_PAIRS
-            if (2 * p1 + 1 == job->args->k) PA_G(last)(job, j0, j1, PA_G(sum_at)(job, piece, 0));
+            if (2 * p1 + 1 == job->args->k) PA_G(add_odd_depth)(job, j0, j1, PA_G(row_of_sums)(job, piece, 0));
 #endif
         }
-        if (job->kchunk >= job->kb) PA_G(finish)(job, j0, j1);
+        if (job->kchunk >= job->kb) PA_G(reduce_slices)(job, j0, j1);
     }
 }
 
-/* True when it was done. */
-PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
+/* False where it doesn't apply. */
+PA_GEMM_PLAN int PA_G(few_rows)(pa_gemm_job *job, int parallel)
 {
-    const int64_t unit = PA_G_COLUMNS ? PA_G_DOTS : 4;
+    const int64_t unit = PA_G_COLUMNS_IN_PLACE ? PA_G_DOT_COLUMNS : 4;
     const int64_t k = job->args->k;
     int64_t bytes = job->n * k * PA_G_ES, pieces, r, p, words;
     job->by_rows = job->cbs == PA_G_ES && job->n > 1;
@@ -398,12 +400,12 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
     job->kb = k * (job->by_rows ? 1 : PA_G_PLANES);
 #if PA_G_PAIRS
     job->kb = k / 2;
-    if (job->by_rows) job->kb = pa_gemm_ceil(job->k, PA_G_BELOW) * PA_G_BELOW, job->nb = pa_gemm_ceil(job->n, PA_G_BESIDE) * PA_G_BESIDE;
+    if (job->by_rows) job->kb = pa_gemm_ceil(job->k, PA_G_PAIR_ROWS) * PA_G_PAIR_ROWS, job->nb = pa_gemm_ceil(job->n, PA_G_PAIR_COLUMNS) * PA_G_PAIR_COLUMNS;
 #endif
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
-    job->cchunk = job->by_rows ? 16384 / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, 8), unit) * unit;
+    job->cchunk = job->by_rows ? PA_GEMM_FEW_SUM_BYTES / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, PA_GEMM_FEW_TASKS), unit) * unit;
     if (job->cchunk > job->nb) job->cchunk = job->nb;
-    pieces = pa_gemm_min(8 / pa_gemm_ceil(job->nb, job->cchunk), bytes >> 16);
+    pieces = pa_gemm_min(PA_GEMM_FEW_TASKS / pa_gemm_ceil(job->nb, job->cchunk), bytes >> PA_GEMM_FEW_SLICE_BYTES);
     job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->kb, pieces), 64) * 64 : job->kb;
     pieces = pa_gemm_ceil(job->kb, job->kchunk);
     words = PA_G_PLAIN && job->cas == PA_G_ES ? 0 : job->mb * job->kb;
@@ -434,13 +436,13 @@ PA_GEMM_PLAN int PA_G(vector)(pa_gemm_job *job, int wide)
         }
     }
     if (!words) job->pa = (char *)job->a, job->sai = job->ras;
-    PA_G(run)(job, PA_G(sweep), pa_gemm_ceil(job->nb, job->cchunk) * pieces, wide && bytes >= 1 << 19);
-    if (pieces > 1) PA_G(finish)(job, 0, job->nb);
+    PA_G(run_tasks)(job, PA_G(sweep_b), pa_gemm_ceil(job->nb, job->cchunk) * pieces, parallel && bytes >= PA_GEMM_PARALLEL_BYTES);
+    if (pieces > 1) PA_G(reduce_slices)(job, 0, job->nb);
     return 1;
 }
 
-#undef PA_G_RUN
-#undef PA_G_ROWS
-#undef PA_G_DOTS
-#undef PA_G_COLUMNS
-#undef PA_G_TAKE
+#undef PA_G_VECTOR_RUN
+#undef PA_G_AXPY_ROWS
+#undef PA_G_DOT_COLUMNS
+#undef PA_G_COLUMNS_IN_PLACE
+#undef PA_G_MAC_WORD

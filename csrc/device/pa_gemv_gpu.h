@@ -1,10 +1,10 @@
-/* pa_gemv_gpu.h: y = M x on a grid, for any strides, batches and tails: a product with a matrix of one row or one column. Included
-   once per type, with the macros of pa_gemm_gpu.h. M is read once, which is all the time that it takes, so the matrix' own layout
-   decides the form:
+/* pa_gemv_gpu.h: y = M x on a grid, for any strides, batches and tails: a product with a matrix of one row or one
+   column. Included once per type, with the macros of pa_gemm_gpu.h. M is read once, which is all the time that it
+   takes, so the layout of the matrix decides the schedule:
      along   neighbours in memory are along the depth: a warp for each row of M, whose sum its lanes share
      across  neighbours are in different rows: a thread for PA_V_N rows, the warps of a block share the depth
-   Elements come in vectors of 16 bytes where M lies so, else neighbours in memory to neighbouring threads. The depth is cut into
-   parts where rows are too few for all processors; pa_gemv_total adds up what the parts come to, in their order. */
+   Elements come in vectors of 16 bytes where M lies so, else neighbours in memory to neighbouring threads. The depth is
+   cut into parts where rows are too few for all processors; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
 #include "pa_gemm_gpu.h"
@@ -22,8 +22,8 @@ enum {
     PA_V_WARPS = PA_V_THREADS / 32,
     PA_V_N = sizeof(PA_T) < 16 ? 16 / (int)sizeof(PA_T) : 1,
     PA_V_ROWS = 32 * PA_V_N, /* of a block, across */
-    PA_V_HELD = 4,           /* vectors on their way to a thread, along */
-    PA_V_DEEP = PA_V_N > 8 ? 4 : 8 /* and across */
+    PA_V_IN_FLIGHT = 4,           /* vectors on their way to a thread, along */
+    PA_V_IN_FLIGHT_ACROSS = PA_V_N > 8 ? 4 : 8 /* and across */
 };
 struct alignas(16) pa_gemv_vector { PA_T v[PA_V_N]; };
 
@@ -46,7 +46,7 @@ PA_FN int64_t pa_gemv_batches(const pa_gemv_grid *g)
     for (int d = 0; d < PA_GEMM_BATCHES; ++d) count *= g->batch[d];
     return count;
 }
-PA_FN void pa_gemv_move(pa_gemv_grid *g, int64_t number)
+PA_FN void pa_gemv_select_matrix(pa_gemv_grid *g, int64_t number)
 {
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
@@ -60,20 +60,20 @@ PA_FN void pa_gemv_move(pa_gemv_grid *g, int64_t number)
 template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int64_t row, int64_t first, int64_t end)
 {
     const char *m = g->m + row * g->rs, *x = g->x;
-    PA_G_ELEMENT sum[PA_V_HELD];
+    PA_G_ELEMENT sum[PA_V_IN_FLIGHT];
 #pragma unroll
-    for (int j = 0; j < PA_V_HELD; ++j) PA_G_ZERO(sum[j]);
+    for (int j = 0; j < PA_V_IN_FLIGHT; ++j) PA_G_ZERO(sum[j]);
     const int64_t each = WIDE ? PA_V_N : 1, step = 32 * each;
     int64_t k = first + threadIdx.x % 32 * each;
     if (WIDE) {
-        for (; k + (PA_V_HELD - 1) * step + each <= end; k += PA_V_HELD * step) {
-            pa_gemv_vector a[PA_V_HELD], b[PA_V_HELD];
+        for (; k + (PA_V_IN_FLIGHT - 1) * step + each <= end; k += PA_V_IN_FLIGHT * step) {
+            pa_gemv_vector a[PA_V_IN_FLIGHT], b[PA_V_IN_FLIGHT];
 #pragma unroll
-            for (int j = 0; j < PA_V_HELD; ++j) a[j] = *(const pa_gemv_vector *)(m + (k + j * step) * (int64_t)sizeof(PA_T));
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j) a[j] = *(const pa_gemv_vector *)(m + (k + j * step) * (int64_t)sizeof(PA_T));
 #pragma unroll
-            for (int j = 0; j < PA_V_HELD; ++j) b[j] = *(const pa_gemv_vector *)(x + (k + j * step) * (int64_t)sizeof(PA_T));
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j) b[j] = *(const pa_gemv_vector *)(x + (k + j * step) * (int64_t)sizeof(PA_T));
 #pragma unroll
-            for (int j = 0; j < PA_V_HELD; ++j)
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
 #pragma unroll
                 for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
         }
@@ -88,14 +88,14 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
             PA_G_MAC(sum[0], a, b);
         }
     } else {
-        for (; k + (2 * PA_V_HELD - 1) * step < end; k += 2 * PA_V_HELD * step) {
-            PA_G_ELEMENT a[2 * PA_V_HELD], b[2 * PA_V_HELD];
+        for (; k + (2 * PA_V_IN_FLIGHT - 1) * step < end; k += 2 * PA_V_IN_FLIGHT * step) {
+            PA_G_ELEMENT a[2 * PA_V_IN_FLIGHT], b[2 * PA_V_IN_FLIGHT];
 #pragma unroll
-            for (int j = 0; j < 2 * PA_V_HELD; ++j) a[j] = pa_gemv_at(m + (k + j * step) * g->cs);
+            for (int j = 0; j < 2 * PA_V_IN_FLIGHT; ++j) a[j] = pa_gemv_at(m + (k + j * step) * g->cs);
 #pragma unroll
-            for (int j = 0; j < 2 * PA_V_HELD; ++j) b[j] = pa_gemv_at(x + (k + j * step) * g->xs);
+            for (int j = 0; j < 2 * PA_V_IN_FLIGHT; ++j) b[j] = pa_gemv_at(x + (k + j * step) * g->xs);
 #pragma unroll
-            for (int j = 0; j < 2 * PA_V_HELD; ++j) PA_G_MAC(sum[j % PA_V_HELD], a[j], b[j]);
+            for (int j = 0; j < 2 * PA_V_IN_FLIGHT; ++j) PA_G_MAC(sum[j % PA_V_IN_FLIGHT], a[j], b[j]);
         }
         for (; k < end; k += step) {
             const PA_G_ELEMENT a = pa_gemv_at(m + k * g->cs), b = pa_gemv_at(x + k * g->xs);
@@ -103,11 +103,12 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
         }
     }
 #pragma unroll
-    for (int j = 1; j < PA_V_HELD; ++j) PA_V_ADD(sum[0], sum[j]);
+    for (int j = 1; j < PA_V_IN_FLIGHT; ++j) PA_V_ADD(sum[0], sum[j]);
     return sum[0];
 }
 
-/* This thread's share of the sums of PA_V_N rows, of which the block's first is `row`: neighbours with WIDE, else 32 apart. */
+/* This thread's share of the sums of PA_V_N rows, of which the block's first is `row`: neighbours with WIDE, else 32
+   apart. */
 template <bool WIDE> PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int64_t end, PA_G_ELEMENT *sum)
 {
     const int lane = (int)threadIdx.x % 32;
@@ -118,15 +119,15 @@ template <bool WIDE> PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t ro
     for (int i = 0; i < PA_V_N; ++i) PA_G_ZERO(sum[i]);
     if (WIDE) {
         if (row + lane * PA_V_N >= g->rows) return;
-        for (; k + (PA_V_DEEP - 1) * PA_V_WARPS < end; k += PA_V_DEEP * PA_V_WARPS) {
-            pa_gemv_vector a[PA_V_DEEP];
-            PA_G_ELEMENT b[PA_V_DEEP];
+        for (; k + (PA_V_IN_FLIGHT_ACROSS - 1) * PA_V_WARPS < end; k += PA_V_IN_FLIGHT_ACROSS * PA_V_WARPS) {
+            pa_gemv_vector a[PA_V_IN_FLIGHT_ACROSS];
+            PA_G_ELEMENT b[PA_V_IN_FLIGHT_ACROSS];
 #pragma unroll
-            for (int j = 0; j < PA_V_DEEP; ++j) a[j] = *(const pa_gemv_vector *)(m + (k + j * PA_V_WARPS) * g->cs);
+            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j) a[j] = *(const pa_gemv_vector *)(m + (k + j * PA_V_WARPS) * g->cs);
 #pragma unroll
-            for (int j = 0; j < PA_V_DEEP; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
+            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
 #pragma unroll
-            for (int j = 0; j < PA_V_DEEP; ++j)
+            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j)
 #pragma unroll
                 for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), b[j]);
         }
@@ -181,7 +182,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *given)
     const int64_t group = g.across ? PA_V_ROWS : PA_V_WARPS, groups = (g.rows + group - 1) / group;
     const int64_t part = blockIdx.x / groups % g.parts, number = blockIdx.x / groups / g.parts, row = blockIdx.x % groups * group;
     const int64_t first = part * g.share, end = first + g.share < g.depth ? first + g.share : g.depth;
-    pa_gemv_move(&g, number);
+    pa_gemv_select_matrix(&g, number);
     const bool unit = (g.across ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
     const bool even = (((uint64_t)g.m | (uint64_t)(g.across ? g.cs : g.rs)) & 15) == 0;
     if (g.across) {
@@ -223,7 +224,7 @@ PA_FN void pa_gemv_total(const pa_gemv_grid *given)
     PA_G_ELEMENT sum = *part;
 #pragma unroll 8
     for (int64_t k = 1; k < g.parts; ++k) PA_V_ADD(sum, part[k * g.rows]);
-    pa_gemv_move(&g, number);
+    pa_gemv_select_matrix(&g, number);
     *(PA_T *)(g.y + row * g.ys) = PA_STORE(sum);
 }
 

@@ -1,21 +1,22 @@
-/* pa_grid_cpu.h: CUDA and HIP C++ kernels on a CPU. Included before everything else, it makes the kernel's text plain C++17 without
-   system headers; behind the text stands one line per kernel that is to be called:
+/* pa_grid_cpu.h: CUDA and HIP C++ kernels on a CPU. Included before everything else, it makes the kernel's text plain
+   C++17 without system headers; behind the text stands one line per kernel that is to be called:
 
        #include "pa_grid_cpu.h"
        extern "C" __global__ void scale(float *v, float f, int n) { ... }
        PA_GRID_ENTRY(scale, scale)        // PA_GRID_ENTRY(any_symbol, any<template, kernel>) works, too
        PA_GRID_DYNAMIC(buffer)            // only where the text says: extern __shared__ T buffer[];
 
-   (`c++ -x c++ -std=c++17 -O1 -fPIC -shared -fno-exceptions -fno-rtti -ffp-contract=off -fno-strict-aliasing -Wl,-Bsymbolic
-   -w`), which defines
+   (`c++ -x c++ -std=c++17 -O1 -fPIC -shared -fno-exceptions -fno-rtti -ffp-contract=off -fno-strict-aliasing
+   -Wl,-Bsymbolic -w`), which defines
 
        extern "C" int pa_grid_scale(pa_grid_launch *launch);     // 0, or 1 with launch->error set
 
-   It runs blocks [first, first + count) of the launch on the calling thread; several threads may run ranges of one launch at the same
-   time, each with a pa_grid_launch of its own. A block's threads run one after another on one stack; a thread that comes to a barrier
-   or a shuffle stays on its stack, and the rest go on on further ones. A barrier that some threads never reach, that threads wait at in
-   two places, or lanes missing from a mask end the launch with an error. Lanes of a warp meet by source line, as if in lockstep.
-   Not there: textures, cooperative groups, inline PTX, half types, dynamic parallelism. */
+   It runs blocks [first, first + count) of the launch on the calling thread; several threads may run ranges of one
+   launch at the same time, each with a pa_grid_launch of its own. A block's threads run one after another on one stack;
+   a thread that comes to a barrier or a shuffle stays on its stack, and the rest go on on further ones. A barrier that
+   some threads never reach, that threads wait at in two places, or lanes missing from a mask end the launch with an
+   error. Lanes of a warp meet by source line, as if in lockstep. Not there: textures, cooperative groups, inline PTX,
+   half types, dynamic parallelism. */
 #ifndef PA_GRID_CPU_H
 #define PA_GRID_CPU_H
 #define PA_GRID_CPU 1
@@ -31,7 +32,7 @@ typedef __INT32_TYPE__ int32_t;
 typedef __UINT8_TYPE__ uint8_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __UINT32_TYPE__ uint32_t;
-#if defined(__HIPCC_RTC__) /* as hiprtc's own, so that pa_base.h says the same again */
+#if defined(__HIPCC_RTC__) /* as hiprtc's own, which are declared again later */
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
 #else
@@ -123,7 +124,8 @@ struct pa_grid_now {
 #define warpSize pa_grid.warp
 #endif
 
-/* The scheduler stands in the kernel's own text, or once in a library of the caller's, which then runs one block at a time. */
+/* The scheduler stands in the kernel's own text, or once in a library of the caller's, which then runs one block at a
+   time. */
 #ifdef PA_GRID_RUNTIME
 extern "C" pa_grid_now pa_grid;
 extern "C" void pa_grid_wait(int state, int line, uint64_t mask, uint64_t value);

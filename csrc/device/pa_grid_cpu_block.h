@@ -1,5 +1,5 @@
-/* pa_grid_cpu_block.h: what runs a block's threads, for pa_grid_cpu.h. Compiled once for many kernels with PA_GRID_STATE and PA_GRID_FN,
-   which say how its variable and its functions are linked. */
+/* pa_grid_cpu_block.h: runs the threads of a block on a CPU, one after another. Compiled once for many kernels with
+   PA_GRID_STATE and PA_GRID_FN, which say how its variable and its functions are linked. */
 #ifndef PA_GRID_CPU_BLOCK_H
 #define PA_GRID_CPU_BLOCK_H
 #ifndef PA_GRID_FN
@@ -121,8 +121,8 @@ static uint64_t pa_grid_group(int low, int lanes, int line)
     }
     return wanted & live & ~group ? 0 : group;
 }
-/* Lets lanes of a warp go that have met; nothing in it runs. Of several groups the one that stands first in the text goes first:
-   those behind a loop wait for those that are still in it. */
+/* Lets lanes of a warp go that have met; nothing in it runs. Of several groups the one that stands first in the text
+   goes first: those behind a loop wait for those that are still in it. */
 static bool pa_grid_meet(int low, int lanes)
 {
     pa_grid_space *space = pa_grid.space;

@@ -1,5 +1,5 @@
-/* pa_grid_cpu_math.h: the atomics, numeric functions and bit tricks that CUDA and HIP kernels find without an include, for
-   pa_grid_cpu.h. Functions named as in C are those of pa_math.h; fast-math versions are the plain ones. */
+/* pa_grid_cpu_math.h: the atomics, numeric functions and bit tricks that CUDA and HIP kernels find without an include,
+   on a CPU. Functions named as in C are those of pa_math.h; fast-math versions are the plain ones. */
 #ifndef PA_GRID_CPU_MATH_H
 #define PA_GRID_CPU_MATH_H
 

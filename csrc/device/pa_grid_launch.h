@@ -1,4 +1,4 @@
-/* pa_grid_launch.h: what runs a kernel that was compiled with pa_grid_cpu.h. Plain C. */
+/* pa_grid_launch.h: the launch of a CUDA or HIP kernel on a CPU. Plain C. */
 #ifndef PA_GRID_LAUNCH_H
 #define PA_GRID_LAUNCH_H
 #ifndef PA_GRID_CPU
@@ -6,9 +6,10 @@
 #include <stdint.h>
 #endif
 
-/* What a caller passes. Arguments: `params`, an address per argument, or NULL and `buffer` with `size` bytes, each argument at its
-   natural alignment. `stacks`: a word that belongs to the calling thread, NULL at first, where stacks are kept for its next launch, of
-   any module; a NULL pointer: they are made and freed here. Those of a caller that jumps out of a launch stay usable. */
+/* What a caller passes. Arguments: `params`, an address per argument, or NULL and `buffer` with `size` bytes, each
+   argument at its natural alignment. `stacks`: a word that belongs to the calling thread, NULL at first, where stacks
+   are kept for its next launch, of any module; a NULL pointer: they are made and freed here. Those of a caller that
+   jumps out of a launch stay usable. */
 typedef struct pa_grid_launch {
     uint32_t grid[3], block[3];
     uint32_t shared;    /* bytes of dynamic shared memory */

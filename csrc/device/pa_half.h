@@ -1,11 +1,12 @@
-/* pa_half.h: float16 and bfloat16. Arithmetic is done in float32 and rounded after each operation, so there are only conversions:
-   round to nearest even, NaN stays NaN, subnormals are kept. */
+/* pa_half.h: float16 and bfloat16. Arithmetic is done in float32 and rounded after each operation, so there are only
+   conversions: round to nearest even, NaN stays NaN, subnormals are kept. */
 #ifndef PA_HALF_H
 #define PA_HALF_H
 #include "pa_base.h"
 
 /* The formulas below are branch-free integer code that vectorises. They follow F. Giesen, "half <-> float conversion"
-   (gist 2156668, half_to_float_fast and float_to_half_fast3_rtne). Used where the compiler has no better, and tested everywhere. */
+   (gist 2156668, half_to_float_fast and float_to_half_fast3_rtne). Used where the compiler has no better, and tested
+   everywhere. */
 PA_FN float pa_soft_f32_from_f16(pa_f16 x)
 {
     uint32_t h = x.bits, m = (h & 0x7fffu) << 13, e = m & 0x0f800000u, sign = (h & 0x8000u) << 16;
@@ -25,8 +26,8 @@ PA_FN pa_f16 pa_soft_f16_from_f32(float x)
     return h;
 }
 
-/* float64 -> float32 rounded to odd: the last bit is set when anything was lost, so that a second rounding to at least two bits
-   fewer is as good as one (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
+/* float64 -> float32 rounded to odd: the last bit is set when anything was lost, so that a second rounding to at least
+   two bits fewer is as good as one (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
 PA_FN float pa_f32_odd_f64(double x)
 {
     float f = (float)x;
@@ -62,7 +63,8 @@ PA_FN pa_bf16 pa_bf16_from_f32(float x)
     return h;
 }
 #endif
-/* Neighbours differ by one in their bits, read as a sign and a magnitude; only zero has two (IEEE 754, nextUp and nextDown). */
+/* Neighbours differ by one in their bits, read as a sign and a magnitude; only zero has two (IEEE 754, nextUp and
+   nextDown). */
 #define PA_HALF_NEXTAFTER(S)                                                                                           \
     PA_FN pa_##S pa_nextafter_##S(pa_##S a, pa_##S b)                                                                  \
     {                                                                                                                  \

@@ -4,10 +4,10 @@
 #define PA_INT_H
 #include "pa_base.h"
 
-/* Truncating quotients for a divisor that is neither 0 nor -1.
-   No CPU divides integer vectors, but the float quotient truncates to the exact answer: when a, b are exact in the float type,
-   a/b below an integer n is at most n - 1/b, and that rounds up to n only if n*b exceeds 2^(precision), which a does not.
-   A constant divisor stays an integer division, which compilers turn into a multiplication. GPUs divide integers directly. */
+/* Truncating quotients for a divisor that is neither 0 nor -1. No CPU divides integer vectors, but the float quotient
+   truncates to the exact answer: when a, b are exact in the float type, a/b below an integer n is at most n - 1/b, and
+   that rounds up to n only if n*b exceeds 2^(precision), which a does not. A constant divisor stays an integer
+   division, which compilers turn into a multiplication. GPUs divide integers directly. */
 #if PA_GPU
 #define PA_QUOTIENT(a, d, T, F) ((T)((a) / (d)))
 #else
@@ -56,9 +56,9 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
         return (T)r;                                                                                                   \
     }
 
-/* Python's floor division: the quotient goes down by one where the remainder is not zero and has not the divisor's sign.
-   Divisors 0 and -1 are replaced by 1, so nothing traps; x // 0 is then 0 and x // -1 the
-   wrapping -x, and both remainders are 0. */
+/* Python's floor division: the quotient goes down by one where the remainder is not zero and has not the divisor's
+   sign. Divisors 0 and -1 are replaced by 1, so nothing traps; x // 0 is then 0 and x // -1 the wrapping -x, and both
+   remainders are 0. */
 #define PA_INT_SIGNED(S, T, U, W, N)                                                                                   \
     PA_FN T pa_floordiv_##S(T a, T b)                                                                                  \
     {                                                                                                                  \

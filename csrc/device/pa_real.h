@@ -1,12 +1,13 @@
-/* pa_real.h: float32 and float64 functions. pa_<function>_<f32|f64>, one name for each on every target, and float -> int casts.
-   Link with -lm. (glibc's libm.so is a linker script that brings libmvec in where it is needed; nothing else is to be added.) */
+/* pa_real.h: float32 and float64 functions. pa_<function>_<f32|f64>, one name for each on every target, and float ->
+   int casts. Link with -lm. (glibc's libm.so is a linker script that brings libmvec in where it is needed; nothing else
+   is to be added.) */
 #ifndef PA_REAL_H
 #define PA_REAL_H
 #include "pa_base.h"
 
-/* libmvec: glibc's vector versions of libm functions. The attribute tells GCC's vectoriser that they exist; the declarations of
-   math.h say so only under -ffast-math, which would take inf and NaN away from everything else.
-   On are those whose special values were found right and whose error stays below 4 ULP (tests/unit/test_device_headers.py). */
+/* libmvec: glibc's vector versions of libm functions. The attribute tells GCC's vectoriser that they exist; the
+   declarations of math.h say so only under -ffast-math, which would take inf and NaN away from everything else. On are
+   those whose special values were found right and whose error stays below 4 ULP (tests/unit/test_device_headers.py). */
 #if !PA_GPU && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(PA_NO_LIBMVEC)
 #define PA_SIMD __attribute__((simd("notinbranch")))
 #ifdef __cplusplus
@@ -41,8 +42,8 @@ PA_REAL1(exp2, exp2) PA_REAL1(expm1, expm1)
 #if PA_GPU
 PA_REAL1(exp, exp)
 #else
-/* libmvec takes what becomes 0 one by one, several times slower, and masked scores (-inf) are such. By bits: of choices gcc
-   makes branches, and then the exponential of x again. */
+/* libmvec takes what becomes 0 one by one, several times slower, and masked scores (-inf) are such. By bits: of choices
+   gcc makes branches, and then the exponential of x again. */
 #define PA_EXP(S, exp, T, LEAST)                                                                                        \
     const T keep = (T)(x < LEAST) - 1;                                                                                  \
     return pa_##S##_bits(pa_bits_##S(exp(pa_##S##_bits(pa_bits_##S(x) & keep))) & keep);
@@ -63,9 +64,10 @@ PA_REAL1(rint, rint) PA_REAL1(round, rint) PA_REAL1(fabs, fabs) PA_REAL1(abs, fa
 PA_REAL1(erf, erf) PA_REAL1(erfc, erfc) PA_REAL1(lgamma, lgamma) PA_REAL1(tgamma, tgamma)
 PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysign, copysign) PA_REAL2(nextafter, nextafter)
 
-/* Remainder of truncating division, exact. Below 2^mantissa the float quotient truncates to the right integer or, by rounding up,
-   to one more, and a - q*b is exact in one fused step: it is a multiple of the smaller last place and no larger than b.
-   libm's fmod, one bit of quotient at a time, is left for the rest (huge or non-finite quotients, no FMA). */
+/* Remainder of truncating division, exact. Below 2^mantissa the float quotient truncates to the right integer or, by
+   rounding up, to one more, and a - q*b is exact in one fused step: it is a multiple of the smaller last place and no
+   larger than b. libm's fmod, one bit of quotient at a time, is left for the rest (huge or non-finite quotients, no
+   FMA). */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, limit)                                                         \
     q = a / b;                                                                                                         \
@@ -80,8 +82,8 @@ PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysi
 PA_FN float pa_fmod_f32(float a, float b) { float q, r; PA_FMOD(a, b, fmodf, fmaf, truncf, fabsf, copysignf, 8388608.0f) }
 PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, 4503599627370496.0) }
 
-/* Truncation of floats. What is out of range, and NaN, becomes the least integer, as x86-64 has it, and with it NumPy; other CPUs
-   do what they do. GPUs saturate by themselves, and to their compilers such a conversion is undefined. */
+/* Truncation of floats. What is out of range, and NaN, becomes the least integer, as x86-64 has it, and with it NumPy;
+   other CPUs do what they do. GPUs saturate by themselves, and to their compilers such a conversion is undefined. */
 #if PA_GPU
 #define PA_TO_I32(x, F) (fabs##F(x) < 2147483648.0##F ? (int32_t)(x) : (int32_t)0x80000000u)
 #define PA_TO_I64(x, F) (fabs##F(x) < 9223372036854775808.0##F ? (int64_t)(x) : (int64_t)0x8000000000000000ull)

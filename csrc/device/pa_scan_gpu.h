@@ -1,31 +1,31 @@
-/* pa_scan_gpu.h: running sums and products on a grid. Included once per kernel, with the macros that kernels/scan/scan_gpu.py writes:
-     PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_JOIN(a, b), PA_START, PA_TEAM,
-     PA_LEAD (axes of lines), PA_TOTALS (1: what segments come to, and no results)
-   A line is cut into segments of whole tiles, each of which belongs to a team; what is before a segment was computed before. Each
-   thread of a warp has PA_PART neighbours of a tile, of which a warp takes several rows one after the other. The results are the
-   same each time. */
+/* pa_scan_gpu.h: scans (running sums and products) on a grid. Included once per kernel, with the macros that
+   kernels/scan/scan_gpu.py writes:
+     PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_COMBINE(a, b), PA_IDENTITY, PA_TEAM,
+     PA_LEAD (axes of lines), PA_TOTALS (1: reduce the segments only)
+   A line is cut into segments of whole tiles, each scanned by a team; the sums before each segment were computed
+   before. A thread has PA_PART adjacent elements of each of a tile's PA_ROWS rows. Results are deterministic. */
 #ifndef PA_SCAN_GPU_H
 #define PA_SCAN_GPU_H
 #include "pa_complex.h"
 #include "pa_half.h"
 
-/* Products of floats: m * 2^(512 e), with m between 2^-256 and 2^256. Parts of a product may leave the range that the product of
-   all from left to right stays in, or the other way round, and 0 times infinity would be the answer. */
+/* Products of floats: m * 2^(512 e), with m between 2^-256 and 2^256. Partial products may overflow where the product
+   from left to right doesn't, and 0 times infinity would be NaN. */
 typedef struct pa_scaled { double m; int64_t e; } pa_scaled;
-PA_FN pa_scaled pa_steady(double m, int64_t e)
+PA_FN pa_scaled pa_scaled_normalize(double m, int64_t e)
 {
     const double size = fabs(m);
     const bool big = size > 0x1p+256, small = size < 0x1p-256 && size > 0;
     pa_scaled x = {m * (big ? 0x1p-512 : small ? 0x1p+512 : 1.0), e + (big ? 1 : small ? -1 : 0)};
     return x;
 }
-PA_FN pa_scaled pa_scale(double m)
+PA_FN pa_scaled pa_scaled_from(double m)
 {
-    const pa_scaled x = pa_steady(m, 0);
-    return pa_steady(x.m, x.e);
+    const pa_scaled x = pa_scaled_normalize(m, 0);
+    return pa_scaled_normalize(x.m, x.e);
 }
-PA_FN pa_scaled pa_times(pa_scaled a, pa_scaled b) { return pa_steady(a.m * b.m, a.e + b.e); }
-PA_FN double pa_unscaled(pa_scaled x)
+PA_FN pa_scaled pa_scaled_mul(pa_scaled a, pa_scaled b) { return pa_scaled_normalize(a.m * b.m, a.e + b.e); }
+PA_FN double pa_scaled_value(pa_scaled x)
 {
     int e = x.e > 3 ? 3 : x.e < -3 ? -3 : (int)x.e;
     for (; e > 0; --e) x.m *= 0x1p+512;
@@ -41,7 +41,7 @@ enum {
     PA_TILE = PA_TEAM * PA_PART * PA_ROWS
 };
 typedef struct pa_scan {
-    pa_place out, x, carry; /* carry: sums up to the end of each segment */
+    pa_operand out, x, carry; /* carry: inclusive scan of the segments' sums */
     int64_t n, out_step, x_step, segments, length, lines;
     int64_t lead[PA_LEAD + 1], out_lead[PA_LEAD + 1], x_lead[PA_LEAD + 1];
 } pa_scan;
@@ -49,20 +49,20 @@ typedef struct pa_scan {
 /* A thread's part of a tile, whose first element in the line is `first`; `end` is that of the segment. */
 struct pa_scan_part {
     pa_row<PA_T, PA_PART> x[PA_ROWS];
-    int64_t mine;
+    int64_t first_of_thread;
 
     __device__ inline void read(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
     {
-        mine = first + (threadIdx.x % PA_TEAM / 32 * PA_ROWS * 32 + threadIdx.x % 32) * PA_PART;
+        first_of_thread = first + (threadIdx.x % PA_TEAM / 32 * PA_ROWS * 32 + threadIdx.x % 32) * PA_PART;
 #pragma unroll
         for (int r = 0; r < PA_ROWS; ++r) {
-            const int64_t place = mine + r * 32 * PA_PART;
-            x[r] = pa_get<PA_T, PA_PART>(&s->x, rt, tile, place, end - place, s->x_step);
+            const int64_t place = first_of_thread + r * 32 * PA_PART;
+            x[r] = pa_load_row<PA_T, PA_PART>(&s->x, rt, tile, place, end - place, s->x_step);
         }
     }
 };
 #if PA_TOTALS
-PA_FN PA_ACC pa_total_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC sum)
+PA_FN PA_ACC pa_reduce_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC sum)
 {
     pa_scan_part p;
     p.read(s, rt, tile, first, end);
@@ -70,39 +70,39 @@ PA_FN PA_ACC pa_total_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64
     for (int r = 0; r < PA_ROWS; ++r)
 #pragma unroll
         for (int j = 0; j < PA_PART; ++j)
-            if (p.mine + r * 32 * PA_PART + j < end) sum = PA_JOIN(sum, PA_LOAD(p.x[r].v[j]));
+            if (p.first_of_thread + r * 32 * PA_PART + j < end) sum = PA_COMBINE(sum, PA_LOAD(p.x[r].v[j]));
     return sum;
 }
 #else
-/* The sum goes on from `*sum`. */
+/* Scans a tile; `*sum` is the carry before it, and then after it. */
 PA_FN void pa_scan_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC *sum)
 {
     pa_scan_part p;
-    PA_ACC before[PA_ROWS], run = PA_START, all;
+    PA_ACC before[PA_ROWS], run = PA_IDENTITY, all;
     p.read(s, rt, tile, first, end);
 #pragma unroll
     for (int r = 0; r < PA_ROWS; ++r) {
         PA_ACC own = PA_LOAD(p.x[r].v[0]);
 #pragma unroll
-        for (int j = 1; j < PA_PART; ++j) own = PA_JOIN(own, PA_LOAD(p.x[r].v[j]));
-        own = pa_before(own, &all);
-        before[r] = PA_JOIN(run, own);
-        run = PA_JOIN(run, all);
+        for (int j = 1; j < PA_PART; ++j) own = PA_COMBINE(own, PA_LOAD(p.x[r].v[j]));
+        own = pa_warp_exclusive_scan(own, &all);
+        before[r] = PA_COMBINE(run, own);
+        run = PA_COMBINE(run, all);
     }
-    const PA_ACC ahead = pa_warps_before(run, &all), base = PA_JOIN(*sum, ahead);
-    *sum = PA_JOIN(*sum, all);
+    const PA_ACC ahead = pa_team_exclusive_scan(run, &all), base = PA_COMBINE(*sum, ahead);
+    *sum = PA_COMBINE(*sum, all);
 #pragma unroll
     for (int r = 0; r < PA_ROWS; ++r) {
-        PA_ACC acc = PA_JOIN(base, before[r]);
+        PA_ACC acc = PA_COMBINE(base, before[r]);
         pa_row<PA_U, PA_PART> y;
 #pragma unroll
         for (int j = 0; j < PA_PART; ++j) {
-            acc = PA_JOIN(acc, PA_LOAD(p.x[r].v[j]));
+            acc = PA_COMBINE(acc, PA_LOAD(p.x[r].v[j]));
             y.v[j] = PA_STORE(acc);
         }
-        const int64_t place = p.mine + r * 32 * PA_PART;
+        const int64_t place = p.first_of_thread + r * 32 * PA_PART;
         char *to = s->out.at + place * s->out_step;
-        if (s->out_step == (int64_t)sizeof(PA_U) && end - place >= PA_PART && PA_WIDE(to, sizeof y)) {
+        if (s->out_step == (int64_t)sizeof(PA_U) && end - place >= PA_PART && PA_ALIGNED(to, sizeof y)) {
             *(pa_row<PA_U, PA_PART> *)to = y;
         } else {
 #pragma unroll
@@ -118,7 +118,7 @@ PA_FN void pa_scan_all(const pa_scan *all, pa_runtime *rt)
     for (int64_t tile = (int64_t)blockIdx.x * (PA_BLOCK / PA_TEAM) + threadIdx.x / PA_TEAM; tile < all->lines * all->segments; tile += teams) {
         pa_scan s = *all;
         int64_t rest = tile / s.segments, segment = tile % s.segments;
-        PA_ACC sum = PA_START;
+        PA_ACC sum = PA_IDENTITY;
         if (!PA_TOTALS && segment && PA_INSIDE(s.carry, s.carry.at + (tile - 1) * (int64_t)sizeof(PA_ACC), sizeof(PA_ACC))) sum = ((const PA_ACC *)s.carry.at)[tile - 1];
 #pragma unroll
         for (int d = PA_LEAD - 1; d >= 0; --d) {
@@ -129,10 +129,10 @@ PA_FN void pa_scan_all(const pa_scan *all, pa_runtime *rt)
         const int64_t first = segment * s.length, end = first + s.length < s.n ? first + s.length : s.n;
 #if PA_TOTALS
         PA_ACC all;
-        for (int64_t t = first; t < end; t += PA_TILE) sum = pa_total_tile(&s, rt, tile, t, end, sum);
-        pa_before(sum, &all);
-        pa_warps_before(all, &sum);
-        if (threadIdx.x % PA_TEAM == 0) pa_put<PA_ACC>(&s.carry, rt, tile, tile, sum);
+        for (int64_t t = first; t < end; t += PA_TILE) sum = pa_reduce_tile(&s, rt, tile, t, end, sum);
+        pa_warp_exclusive_scan(sum, &all);
+        pa_team_exclusive_scan(all, &sum);
+        if (threadIdx.x % PA_TEAM == 0) pa_store_element<PA_ACC>(&s.carry, rt, tile, tile, sum);
 #else
         for (int64_t t = first; t < end; t += PA_TILE) pa_scan_tile(&s, rt, tile, t, end, &sum);
 #endif

@@ -1,4 +1,4 @@
-/* pa_shape.h: reshaped views, and indices taken apart. */
+/* pa_shape.h: reshaped views, and delinearization of indices. */
 
 #ifndef PA_SHAPE_H
 #define PA_SHAPE_H
@@ -12,8 +12,8 @@ PA_FN int64_t pa_shape_over(int64_t a, int64_t b)
     return (a | b) >> 31 ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
 }
 
-/* Whether a view of `all` elements has a shape of `count` sizes m; the size `missing` is found first, if that isn't -1. If it
-   hasn't, all sizes become 0, and `asked` is how many elements the shape has, -1 where no array has it. */
+/* Whether a view of `all` elements has a shape of `count` sizes m; the size `missing` is found first, if that isn't -1.
+   If it hasn't, all sizes become 0, and `asked` is how many elements the shape has, -1 where no array has it. */
 PA_FN bool pa_shape_fits(int64_t *m, int count, int missing, int64_t all, int64_t *asked)
 {
     bool fits = true;
@@ -31,8 +31,8 @@ PA_FN bool pa_shape_fits(int64_t *m, int count, int missing, int64_t all, int64_
     return false;
 }
 
-/* Strides t for sizes m of the elements, in C order, of a view with `axes` sizes n and strides s, both of which are overwritten.
-   False where that would take a copy. */
+/* Strides t for sizes m of the elements, in C order, of a view with `axes` sizes n and strides s, both of which are
+   overwritten. False where that would take a copy. */
 PA_FN bool pa_shape_strides(int64_t *n, int64_t *s, int axes, const int64_t *m, int64_t *t, int count)
 {
     int kept = 0;

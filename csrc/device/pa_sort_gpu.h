@@ -1,13 +1,13 @@
-/* pa_sort_gpu.h: stable sorts on a grid, of keys or of positions by keys. Included once per type, with these macros:
-   PA_S_KEY, unsigned; PA_S_ALSO ... PA_S_LEVEL, how an element's bits become a key (`Order` in kernels/sort/sort.py); PA_S_ITEMS, elements
-   per thread; PA_S_POSITIONS, whether positions are asked for; PA_S_WIDE, whether places need 64 bits; PA_S_ROWS, whether rows are
-   sorted by a block, and PA_S_CARRY, whether that needs to know where elements were; PA_S_MATCH, whether lanes find those with the
-   same digit by a word of bits for each digit in shared memory, for which there must be room, or by ballots.
-   Digits have 8 bits, and a block as many threads as a digit has values. Within a warp, that tells each lane how many lanes
-   before it have its digit; counts per warp and digit in shared memory do the rest. Elements leave through shared memory, so that
-   those of one digit are written side by side. Atomics of lanes with the same digit wait for each other, so the digits that a tile
-   has very often are told by ballots.
-   Long rows are in pa_sort_passes_gpu.h. */
+/* pa_sort_gpu.h: stable radix sorts and argsorts on a grid. Included once per type, with these macros: PA_S_KEY,
+   unsigned; PA_S_SIGN_FLIP ... PA_S_ZERO_KEY, how an element's bits become a key (`KeyTransform` in
+   kernels/sort/sort.py); PA_S_ITEMS, elements per thread; PA_S_POSITIONS, whether positions are asked for; PA_S_WIDE,
+   whether places need 64 bits; PA_S_ROWS, whether rows are sorted by a block, and PA_S_CARRY, whether that needs to
+   know where elements were; PA_S_MATCH, whether lanes find those with the same digit by a word of bits for each digit
+   in shared memory, for which there must be room, or by ballots. Digits have 8 bits, and a block as many threads as a
+   digit has values. Within a warp, that tells each lane how many lanes before it have its digit; counts per warp and
+   digit in shared memory do the rest. Elements leave through shared memory, so that those of one digit are written side
+   by side. Atomics of lanes with the same digit wait for each other, so the digits that are frequent in a tile are
+   matched by ballots. Long rows are in pa_sort_passes_gpu.h. */
 #ifndef PA_SORT_GPU_H
 #define PA_SORT_GPU_H
 #include "pa_base.h"
@@ -21,10 +21,10 @@ enum {
     PA_S_PASSES = sizeof(PA_S_KEY),
     PA_S_WARPS = 8,                              /* at most */
     PA_S_PARTS = sizeof(PA_S_KEY) > 4 ? 4 : 8,   /* counters of a digit, so that lanes meet seldom */
-    PA_S_AHEAD = 8,                              /* elements that a thread reads at once to count them */
-    PA_S_LOOK = 4,                               /* tiles that are looked at at once */
-    PA_S_OFTEN = 2,                              /* digits told by ballots, of those that an eighth of a tile has */
-    PA_S_OWN = 1, PA_S_ALL = 2                   /* marks of a tile's counts */
+    PA_S_IN_FLIGHT = 8,                              /* elements that a thread reads at once to count them */
+    PA_S_LOOK_BACK = 4,                               /* tiles that are looked at at once */
+    PA_S_FREQUENT = 2,                              /* digits told by ballots, of those that an eighth of a tile has */
+    PA_S_AGGREGATE = 1, PA_S_PREFIX = 2                   /* marks of a tile's counts */
 };
 #if PA_S_WIDE
 typedef unsigned long long pa_sort_word;
@@ -47,19 +47,19 @@ typedef unsigned long long pa_lanes;
 #define PA_LANES warpSize
 PA_FN pa_lanes pa_ballot(bool x) { return __ballot(x); }
 PA_FN void pa_lanes_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
-PA_FN int pa_ones(pa_lanes x) { return __popcll(x); }
+PA_FN int pa_popcount(pa_lanes x) { return __popcll(x); }
 PA_FN int pa_last_lane(pa_lanes x) { return 63 - __clzll((long long)x); }
-PA_FN unsigned pa_lane_of(unsigned x, int lane) { return (unsigned)__shfl((int)x, lane); }
-template <typename T> PA_FN T pa_lane_below(T x, int d) { return __shfl_up(x, d); }
+PA_FN unsigned pa_shfl(unsigned x, int lane) { return (unsigned)__shfl((int)x, lane); }
+template <typename T> PA_FN T pa_shfl_up(T x, int d) { return __shfl_up(x, d); }
 #else
 typedef unsigned pa_lanes;
 #define PA_LANES 32 /* warpSize is no constant there */
 PA_FN pa_lanes pa_ballot(bool x) { return __ballot_sync(0xffffffffu, x); }
 PA_FN void pa_lanes_sync(void) { __syncwarp(); }
-PA_FN int pa_ones(pa_lanes x) { return __popc(x); }
+PA_FN int pa_popcount(pa_lanes x) { return __popc(x); }
 PA_FN int pa_last_lane(pa_lanes x) { return 31 - __clz((int)x); }
-PA_FN unsigned pa_lane_of(unsigned x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
-template <typename T> PA_FN T pa_lane_below(T x, int d) { return __shfl_up_sync(0xffffffffu, x, d); }
+PA_FN unsigned pa_shfl(unsigned x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
+template <typename T> PA_FN T pa_shfl_up(T x, int d) { return __shfl_up_sync(0xffffffffu, x, d); }
 #endif
 
 /* An array of the arguments. In debug mode an index outside is reported, and lands in scrap memory. */
@@ -81,8 +81,9 @@ template <typename T> struct pa_sort_array {
 #endif
 };
 
-/* `keys` and `places` are two arrays each, between which passes go to and fro. `work` has, after 256 words of which the first one
-   numbers the tiles of all passes: what each row does in each pass, counts of the digits, and tiles' counts. All are 0 at first. */
+/* `keys` and `places` are two arrays each, between which passes go to and fro. `work` has, after 256 words of which the
+   first one numbers the tiles of all passes: what each row does in each pass, counts of the digits, and tiles' counts.
+   All are 0 at first. */
 typedef struct pa_sort_grid {
     int64_t rows, n, tiles, parts; /* tiles and parts of a row; in pa_sort_rows tiles are rows of a block */
     pa_sort_array<pa_sort_out> out;
@@ -102,16 +103,16 @@ typedef struct pa_sort_grid {
 
 PA_FN PA_S_KEY pa_sort_key(PA_S_KEY v)
 {
-    if ((v & PA_S_ALSO) > PA_S_LIMIT) v = PA_S_NAN;
-    return (PA_S_KEY)(v ^ (((PA_S_KEY)(0 - (v >> (8 * sizeof v - 1))) & PA_S_ALSO) ^ PA_S_FLIP));
+    if ((v & PA_S_SIGN_FLIP) > PA_S_LIMIT) v = PA_S_NAN;
+    return (PA_S_KEY)(v ^ (((PA_S_KEY)(0 - (v >> (8 * sizeof v - 1))) & PA_S_SIGN_FLIP) ^ PA_S_FLIP));
 }
 PA_FN PA_S_KEY pa_sort_value(PA_S_KEY v)
 {
-    return (PA_S_KEY)(v ^ (((PA_S_KEY)(0 - ((PA_S_KEY)(v ^ PA_S_FLIP) >> (8 * sizeof v - 1))) & PA_S_ALSO) ^ PA_S_FLIP));
+    return (PA_S_KEY)(v ^ (((PA_S_KEY)(0 - ((PA_S_KEY)(v ^ PA_S_FLIP) >> (8 * sizeof v - 1))) & PA_S_SIGN_FLIP) ^ PA_S_FLIP));
 }
 PA_FN unsigned pa_sort_digit(PA_S_KEY key, int pass)
 {
-    if (key == PA_S_MINUS) key = PA_S_LEVEL; /* -0.0 is equal to 0.0, and stays what it is */
+    if (key == PA_S_NEG_ZERO_KEY) key = PA_S_ZERO_KEY; /* -0.0 is equal to 0.0, and stays what it is */
     return (unsigned)(key >> 8 * pass) & 255;
 }
 
@@ -123,7 +124,7 @@ struct pa_sort_shared {
     unsigned counts[PA_S_WARPS][PA_S_THREADS];
 #if PA_S_MATCH
     pa_lanes lanes[PA_S_WARPS][PA_S_THREADS]; /* of a warp, those with a digit */
-    unsigned often[PA_S_OFTEN], found;
+    unsigned frequent[PA_S_FREQUENT], found;
 #endif
     pa_sort_word sums[PA_S_WARPS], before[PA_S_THREADS];
     int64_t tile, row;
@@ -131,12 +132,12 @@ struct pa_sort_shared {
 };
 
 /* The sum of `x` of all threads before this one. */
-template <typename T> PA_FN T pa_sort_before(T x, pa_sort_word *sums)
+template <typename T> PA_FN T pa_sort_exclusive_scan(T x, pa_sort_word *sums)
 {
     const int lane = (int)threadIdx.x % PA_LANES, warp = (int)threadIdx.x / PA_LANES;
     T all = x;
     for (int d = 1; d < PA_LANES; d *= 2) {
-        const T below = pa_lane_below(all, d);
+        const T below = pa_shfl_up(all, d);
         if (lane >= d) all += below;
     }
     if (lane == PA_LANES - 1) sums[warp] = all;
@@ -147,14 +148,14 @@ template <typename T> PA_FN T pa_sort_before(T x, pa_sort_word *sums)
 }
 
 /* Where an item of this thread is in its tile: a warp has neighbours. */
-PA_FN int pa_sort_spot(int item)
+PA_FN int pa_sort_item_index(int item)
 {
     const int lane = (int)threadIdx.x % PA_LANES;
     return ((int)threadIdx.x - lane) * PA_S_ITEMS + item * PA_LANES + lane;
 }
 
-/* How often the tile has the digit that is the thread's number; `digit(i)` is that of the thread's item. */
-template <typename Digit> PA_FN unsigned pa_sort_total(pa_sort_shared *s, Digit digit)
+/* Counts of the tile's digits, one per thread; `digit(i)` is the digit of the thread's item. */
+template <typename Digit> PA_FN unsigned pa_sort_histogram(pa_sort_shared *s, Digit digit)
 {
     const int tid = (int)threadIdx.x, warps = PA_S_THREADS / PA_LANES;
     for (int w = 0; w < warps; ++w) {
@@ -164,7 +165,7 @@ template <typename Digit> PA_FN unsigned pa_sort_total(pa_sort_shared *s, Digit 
 #endif
     }
 #if PA_S_MATCH
-    if (tid < PA_S_OFTEN) s->often[tid] = PA_S_THREADS; /* no digit */
+    if (tid < PA_S_FREQUENT) s->frequent[tid] = PA_S_THREADS; /* no digit */
     s->found = 0;
 #endif
     __syncthreads();
@@ -180,38 +181,38 @@ template <typename Digit> PA_FN unsigned pa_sort_total(pa_sort_shared *s, Digit 
 #if PA_S_MATCH
     if (total > PA_S_TILE / 8) {
         const unsigned k = atomicAdd(&s->found, 1u);
-        if (k < PA_S_OFTEN) s->often[k] = (unsigned)tid;
+        if (k < PA_S_FREQUENT) s->frequent[k] = (unsigned)tid;
     }
 #endif
     return total;
 }
 
-/* Keys go to their places in the tile, which are kept in `at` where positions follow; answers where the thread's digit begins. The
-   last of the lanes with a digit counts for all. A key is stored at once, so that its register is free. */
+/* Ranks keys by their digit and stores them in shared memory; `at` are their ranks. Returns where the thread's digit
+   begins. The last of the lanes with a digit counts for all. A key is stored at once, which frees its register. */
 template <typename Digit>
-PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, Digit digit, const PA_S_KEY (&key)[PA_S_ITEMS], unsigned (&at)[PA_S_ITEMS])
+PA_FN unsigned pa_sort_rank_and_store(pa_sort_shared *s, unsigned total, Digit digit, const PA_S_KEY (&key)[PA_S_ITEMS], unsigned (&at)[PA_S_ITEMS])
 {
     const int tid = (int)threadIdx.x, lane = tid % PA_LANES;
     const pa_lanes upto = ~(pa_lanes)0 >> (8 * (int)sizeof(pa_lanes) - 1 - lane);
-    const unsigned start = pa_sort_before(total, s->sums);
+    const unsigned start = pa_sort_exclusive_scan(total, s->sums);
     for (int w = 0; w < PA_S_THREADS / PA_LANES; ++w) s->counts[w][tid] += start;
     __syncthreads();
 #if PA_S_MATCH
-    unsigned often[PA_S_OFTEN];
-    for (int k = 0; k < PA_S_OFTEN; ++k) often[k] = s->often[k];
+    unsigned frequent[PA_S_FREQUENT];
+    for (int k = 0; k < PA_S_FREQUENT; ++k) frequent[k] = s->frequent[k];
 #else
     const pa_lanes all = pa_ballot(true);
 #endif
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const unsigned mine = digit(i);
+        const unsigned own_digit = digit(i);
 #if PA_S_MATCH
-        pa_lanes *const lanes = &s->lanes[tid / PA_LANES][mine];
+        pa_lanes *const lanes = &s->lanes[tid / PA_LANES][own_digit];
         pa_lanes same = 0;
 #pragma unroll
-        for (int k = 0; k < PA_S_OFTEN; ++k) {
-            const pa_lanes votes = pa_ballot(mine == often[k]);
-            if (mine == often[k]) same = votes;
+        for (int k = 0; k < PA_S_FREQUENT; ++k) {
+            const pa_lanes votes = pa_ballot(own_digit == frequent[k]);
+            if (own_digit == frequent[k]) same = votes;
         }
         if (same == 0) atomicOr(lanes, (pa_lanes)1 << lane);
         pa_lanes_sync();
@@ -220,16 +221,16 @@ PA_FN unsigned pa_sort_spread(pa_sort_shared *s, unsigned total, Digit digit, co
         pa_lanes same = all;
 #pragma unroll
         for (int b = 0; b < 8; ++b) {
-            const bool set = mine >> b & 1;
+            const bool set = own_digit >> b & 1;
             const pa_lanes votes = pa_ballot(set);
             same &= set ? votes : ~votes;
         }
 #endif
-        const unsigned rank = (unsigned)pa_ones(same & upto);
+        const unsigned rank = (unsigned)pa_popcount(same & upto);
         const int last = pa_last_lane(same);
         unsigned before = 0;
-        if (lane == last) before = atomicAdd(&s->counts[tid / PA_LANES][mine], rank);
-        before = pa_lane_of(before, last);
+        if (lane == last) before = atomicAdd(&s->counts[tid / PA_LANES][own_digit], rank);
+        before = pa_shfl(before, last);
 #if PA_S_MATCH
         if (lane == last) *(volatile pa_lanes *)lanes = 0; /* all have read it: they have shuffled since */
         pa_lanes_sync();
@@ -253,43 +254,43 @@ PA_FN void pa_sort_rows(const pa_sort_grid *g)
     PA_S_KEY key[PA_S_ITEMS];
     unsigned at[PA_S_ITEMS];
 #if PA_S_CARRY
-    int spot[PA_S_ITEMS];
+    int item[PA_S_ITEMS];
 #endif
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int t = pa_sort_spot(i);
+        const int t = pa_sort_item_index(i);
         key[i] = t < count ? pa_sort_key(g->x.at(base + t)) : (PA_S_KEY) ~(PA_S_KEY)0;
 #if PA_S_CARRY
-        spot[i] = t;
+        item[i] = t;
 #endif
     }
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
         const auto digit = [&](int i) {
 #if PA_S_CARRY
-            if (step == PA_S_PASSES) return spot[i] < count ? (unsigned)spot[i] / (unsigned)n : 255u;
+            if (step == PA_S_PASSES) return item[i] < count ? (unsigned)item[i] / (unsigned)n : 255u;
 #endif
             return pa_sort_digit(key[i], step);
         };
-        const unsigned total = pa_sort_total(&s, digit);
-        pa_sort_spread(&s, total, digit, key, at);
+        const unsigned total = pa_sort_histogram(&s, digit);
+        pa_sort_rank_and_store(&s, total, digit, key, at);
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) key[i] = s.keys[pa_sort_spot(i)];
+        for (int i = 0; i < PA_S_ITEMS; ++i) key[i] = s.keys[pa_sort_item_index(i)];
 #if PA_S_CARRY
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) s.places[at[i]] = (pa_sort_place)spot[i];
+        for (int i = 0; i < PA_S_ITEMS; ++i) s.places[at[i]] = (pa_sort_place)item[i];
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) spot[i] = s.places[pa_sort_spot(i)];
+        for (int i = 0; i < PA_S_ITEMS; ++i) item[i] = s.places[pa_sort_item_index(i)];
 #endif
     }
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int t = pa_sort_spot(i);
+        const int t = pa_sort_item_index(i);
 #if PA_S_POSITIONS
-        if (t < count) g->out.at(base + t) = spot[i] % n;
+        if (t < count) g->out.at(base + t) = item[i] % n;
 #else
         if (t < count) g->out.at(base + t) = pa_sort_value(key[i]);
 #endif

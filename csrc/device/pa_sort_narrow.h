@@ -9,7 +9,7 @@ typedef struct pa_sort_narrow {
 
 typedef uint16_t pa_halves_at __attribute__((vector_size(PA_S_LANES * 2), aligned(2), may_alias));
 
-PA_S_CALLED void pa_sort_widen(void *context, int64_t begin, int64_t end)
+PA_S_NOINLINE void pa_sort_widen(void *context, int64_t begin, int64_t end)
 {
     const pa_sort_narrow *narrow = (const pa_sort_narrow *)context;
     pa_key *to = (pa_key *)narrow->job->x;
@@ -19,7 +19,7 @@ PA_S_CALLED void pa_sort_widen(void *context, int64_t begin, int64_t end)
         *(pa_keys_at *)(to + i) = __builtin_convertvector(*(const pa_halves_at *)(narrow->x + i), pa_keys) << 16;
     for (; i < stop; i++) to[i] = (pa_key)((pa_word)narrow->x[i] << 16);
 }
-PA_S_CALLED void pa_sort_shorten(void *context, int64_t begin, int64_t end)
+PA_S_NOINLINE void pa_sort_narrow_back(void *context, int64_t begin, int64_t end)
 {
     const pa_sort_narrow *narrow = (const pa_sort_narrow *)context;
     const pa_key *from = narrow->job->out;
@@ -38,5 +38,5 @@ PA_S_INLINE void pa_sort_all_narrow(pa_sort *job, const uint16_t *x, uint16_t *o
     job->x = job->tmp, job->out = job->tmp + size, job->tmp = job->out + size;
     job->rt->parallel_for(job->rt, pa_sort_widen, &narrow, pieces, 1);
     pa_sort_all(job);
-    job->rt->parallel_for(job->rt, pa_sort_shorten, &narrow, pieces, 1);
+    job->rt->parallel_for(job->rt, pa_sort_narrow_back, &narrow, pieces, 1);
 }

@@ -1,8 +1,8 @@
-/* Vectors of keys, and networks that sort up to PA_S_MOST of them in registers. Only pa_sort_cpu.h includes it.
+/* Sorting networks for up to PA_S_MAX_SMALL keys in vector registers.
 
-   Key number i of R vectors is in lane i / R of vector i % R: most of a bitonic merge sort then compares whole vectors, and only
-   what is at least R apart compares lanes. At the end the lanes of all vectors are interleaved, which brings keys in the order of
-   memory. */
+   Key number i of R vectors is in lane i / R of vector i % R: most of a bitonic merge sort then compares whole vectors,
+   and only what is at least R apart compares lanes. At the end the lanes of all vectors are interleaved, which brings
+   keys in the order of memory. */
 
 #ifdef PA_S_VBYTES
 #elif defined(__AVX512F__)
@@ -20,15 +20,15 @@
 
 #define PA_S_LANES (PA_S_VBYTES * 8 / PA_S_BITS)
 #define PA_S_VECTORS 8
-#define PA_S_MOST (PA_S_VECTORS * PA_S_LANES)
+#define PA_S_MAX_SMALL (PA_S_VECTORS * PA_S_LANES)
 #if PA_S_BITS == 64
-#define PA_S_LAST INT64_MAX
-#define PA_S_LEAST INT64_MIN
+#define PA_S_KEY_MAX INT64_MAX
+#define PA_S_KEY_MIN INT64_MIN
 typedef int64_t pa_key;
 typedef uint64_t pa_word;
 #else
-#define PA_S_LAST INT32_MAX
-#define PA_S_LEAST INT32_MIN
+#define PA_S_KEY_MAX INT32_MAX
+#define PA_S_KEY_MIN INT32_MIN
 typedef int32_t pa_key;
 typedef uint32_t pa_word;
 #endif
@@ -36,7 +36,7 @@ typedef pa_key pa_keys __attribute__((vector_size(PA_S_VBYTES)));
 typedef pa_key pa_keys_at __attribute__((vector_size(PA_S_VBYTES), aligned(PA_S_BITS / 8), may_alias));
 
 #define PA_S_INLINE static inline __attribute__((always_inline, unused))
-#define PA_S_CALLED static __attribute__((noinline, unused))
+#define PA_S_NOINLINE static __attribute__((noinline, unused))
 /* PA_S_ALL(f, m) lists f(lane, m) of all lanes. */
 #define PA_S_ALL2(f, m, l) f(l, m), f(l + 1, m)
 #define PA_S_ALL4(f, m, l) PA_S_ALL2(f, m, l), PA_S_ALL2(f, m, l + 2)
@@ -51,18 +51,18 @@ typedef pa_key pa_keys_at __attribute__((vector_size(PA_S_VBYTES), aligned(PA_S_
 #define PA_S_ALL(f, m) PA_S_ALL8(f, m, 0), PA_S_ALL8(f, m, 8)
 #endif
 #define PA_S_XOR(l, m) ((l) ^ (m))
-#define PA_S_TOP(l, m) ((l) & (m) ? -1 : 0)
+#define PA_S_UPPER(l, m) ((l) & (m) ? -1 : 0)
 #define PA_S_ZIP(l, m) (((l) & 1) * PA_S_LANES + (m) + (l) / 2)
 #if defined(__clang__) || __GNUC__ >= 12
-#define PA_S_MIX(a, b, f, m) __builtin_shufflevector(a, b, PA_S_ALL(f, m))
+#define PA_S_SHUFFLE(a, b, f, m) __builtin_shufflevector(a, b, PA_S_ALL(f, m))
 #else
-#define PA_S_MIX(a, b, f, m) __builtin_shuffle(a, b, (pa_keys){PA_S_ALL(f, m)})
+#define PA_S_SHUFFLE(a, b, f, m) __builtin_shuffle(a, b, (pa_keys){PA_S_ALL(f, m)})
 #endif
 
 PA_S_INLINE pa_keys pa_keys_of(pa_key k) { return (pa_keys){0} + k; }
 
 #if PA_S_MASKED
-/* What compilers make of the builtins differs from one to the next, and the header of the intrinsics takes longer to read than
+/* Assembly: compilers translate the builtins differently, and the header of the intrinsics takes longer to parse than
    the kernel to compile. */
 #if PA_S_BITS == 64
 #define PA_S_WIDTH "q"
@@ -88,7 +88,7 @@ PA_S_INLINE pa_keys pa_keys_max(pa_keys a, pa_keys b)
     return r;
 }
 /* min(a, b) but in lanes with bit d, which get max(a, b). */
-PA_S_INLINE pa_keys pa_keys_split(pa_keys a, pa_keys b, const int d)
+PA_S_INLINE pa_keys pa_keys_minmax(pa_keys a, pa_keys b, const int d)
 {
     pa_keys r = pa_keys_min(a, b);
     const pa_lanes top = (pa_lanes)(d == 1 ? 0xaaaa : d == 2 ? 0xcccc : d == 4 ? 0xf0f0 : 0xff00);
@@ -102,7 +102,7 @@ PA_S_INLINE pa_lanes pa_keys_less(pa_keys a, pa_keys b)
     return m;
 }
 /* The keys of some lanes in the first ones. */
-PA_S_INLINE pa_keys pa_keys_packed(pa_keys a, pa_lanes some)
+PA_S_INLINE pa_keys pa_keys_compress(pa_keys a, pa_lanes some)
 {
     pa_keys r;
     __asm__("vpcompress" PA_S_WIDTH " %1, %0%{%2%}%{z%}" : "=v"(r) : "v"(a), "Yk"(some));
@@ -114,8 +114,8 @@ PA_S_INLINE void pa_keys_put(pa_key *to, pa_keys a, pa_lanes some)
 {
     __asm__(PA_S_MOVE " %1, %0%{%2%}" : "+m"(*(pa_keys_at *)to) : "v"(a), "Yk"(some));
 }
-/* The first keys, mostly few: a store of a whole vector to an address that is no multiple of its size takes long. Writes up to a
-   whole vector. */
+/* The first keys, mostly few: a store of a whole vector to an address that is no multiple of its size takes long.
+   Writes up to a whole vector. */
 PA_S_INLINE void pa_keys_put_few(pa_key *to, pa_keys a, pa_lanes some)
 {
     __asm__("vmovdqu %x1, %0" : "=m"(*(pa_few_keys_at *)to) : "x"(a));
@@ -176,11 +176,11 @@ PA_S_INLINE pa_keys pa_keys_max(pa_keys a, pa_keys b)
     const pa_keys m = a < b;
     return (b & m) | (a & ~m);
 }
-PA_S_INLINE pa_keys pa_keys_split(pa_keys a, pa_keys b, const int d)
+PA_S_INLINE pa_keys pa_keys_minmax(pa_keys a, pa_keys b, const int d)
 {
-    const pa_keys top = d == 1   ? (pa_keys){PA_S_ALL(PA_S_TOP, 1)}
-                        : d == 2 ? (pa_keys){PA_S_ALL(PA_S_TOP, 2)}
-                                 : (pa_keys){PA_S_ALL(PA_S_TOP, 4)};
+    const pa_keys top = d == 1   ? (pa_keys){PA_S_ALL(PA_S_UPPER, 1)}
+                        : d == 2 ? (pa_keys){PA_S_ALL(PA_S_UPPER, 2)}
+                                 : (pa_keys){PA_S_ALL(PA_S_UPPER, 4)};
     const pa_keys m = (a < b) ^ top;
     return (a & m) | (b & ~m);
 }
@@ -204,21 +204,21 @@ PA_S_INLINE void pa_keys_put_up_to(pa_key *to, pa_keys a, int64_t n)
 #endif
 
 /* Lane l of the result is lane l ^ m. */
-PA_S_INLINE pa_keys pa_keys_turned(pa_keys a, const int m)
+PA_S_INLINE pa_keys pa_keys_xor_lanes(pa_keys a, const int m)
 {
     switch (m) {
-    case 1: return PA_S_MIX(a, a, PA_S_XOR, 1);
+    case 1: return PA_S_SHUFFLE(a, a, PA_S_XOR, 1);
 #if PA_S_LANES > 2
-    case 2: return PA_S_MIX(a, a, PA_S_XOR, 2);
-    case 3: return PA_S_MIX(a, a, PA_S_XOR, 3);
+    case 2: return PA_S_SHUFFLE(a, a, PA_S_XOR, 2);
+    case 3: return PA_S_SHUFFLE(a, a, PA_S_XOR, 3);
 #endif
 #if PA_S_LANES > 4
-    case 4: return PA_S_MIX(a, a, PA_S_XOR, 4);
-    case 7: return PA_S_MIX(a, a, PA_S_XOR, 7);
+    case 4: return PA_S_SHUFFLE(a, a, PA_S_XOR, 4);
+    case 7: return PA_S_SHUFFLE(a, a, PA_S_XOR, 7);
 #endif
 #if PA_S_LANES > 8
-    case 8: return PA_S_MIX(a, a, PA_S_XOR, 8);
-    case 15: return PA_S_MIX(a, a, PA_S_XOR, 15);
+    case 8: return PA_S_SHUFFLE(a, a, PA_S_XOR, 8);
+    case 15: return PA_S_SHUFFLE(a, a, PA_S_XOR, 15);
 #endif
     default: return a;
     }
@@ -232,39 +232,39 @@ PA_S_INLINE void pa_keys_exchange(pa_keys *a, pa_keys *b)
 }
 
 /* Bitonic steps between key number i and i ^ m of neighbouring runs, as they lie in vectors a and b. */
-PA_S_INLINE void pa_keys_cross(pa_keys *a, pa_keys *b, const int m)
+PA_S_INLINE void pa_keys_exchange_lanes(pa_keys *a, pa_keys *b, const int m)
 {
     const pa_keys low = *a, high = *b;
-    *a = pa_keys_split(low, pa_keys_turned(high, m), (m + 1) / 2);
-    *b = pa_keys_split(high, pa_keys_turned(low, m), (m + 1) / 2);
+    *a = pa_keys_minmax(low, pa_keys_xor_lanes(high, m), (m + 1) / 2);
+    *b = pa_keys_minmax(high, pa_keys_xor_lanes(low, m), (m + 1) / 2);
 }
 /* The steps after that between lanes less than d apart. */
 PA_S_INLINE void pa_keys_lanes(pa_keys *a, const int d)
 {
-    if (d > 4) *a = pa_keys_split(*a, pa_keys_turned(*a, 4), 4);
-    if (d > 2) *a = pa_keys_split(*a, pa_keys_turned(*a, 2), 2);
-    if (d > 1) *a = pa_keys_split(*a, pa_keys_turned(*a, 1), 1);
+    if (d > 4) *a = pa_keys_minmax(*a, pa_keys_xor_lanes(*a, 4), 4);
+    if (d > 2) *a = pa_keys_minmax(*a, pa_keys_xor_lanes(*a, 2), 2);
+    if (d > 1) *a = pa_keys_minmax(*a, pa_keys_xor_lanes(*a, 1), 1);
 }
 PA_S_INLINE void pa_keys_zip(pa_keys *a, pa_keys *b)
 {
-    const pa_keys low = PA_S_MIX(*a, *b, PA_S_ZIP, 0);
-    *b = PA_S_MIX(*a, *b, PA_S_ZIP, PA_S_LANES / 2);
+    const pa_keys low = PA_S_SHUFFLE(*a, *b, PA_S_ZIP, 0);
+    *b = PA_S_SHUFFLE(*a, *b, PA_S_ZIP, PA_S_LANES / 2);
     *a = low;
 }
 
-/* Loops that a compiler has to unroll first take it twice as long. */
+/* Macros: loops that the compiler has to unroll double the compile time. */
 #define PA_S_1(f, ...) f(0, __VA_ARGS__);
 #define PA_S_2(f, ...) f(0, __VA_ARGS__); f(1, __VA_ARGS__);
 #define PA_S_4(f, ...) PA_S_2(f, __VA_ARGS__) f(2, __VA_ARGS__); f(3, __VA_ARGS__);
 #define PA_S_8(f, ...) PA_S_4(f, __VA_ARGS__) f(4, __VA_ARGS__); f(5, __VA_ARGS__); f(6, __VA_ARGS__); f(7, __VA_ARGS__);
 #define PA_S_X(i, j) pa_keys_exchange(&v[i], &v[j]);
-#define PA_S_C(i, j) pa_keys_cross(&v[i], &v[j], m);
+#define PA_S_C(i, j) pa_keys_exchange_lanes(&v[i], &v[j], m);
 #define PA_S_L(i, d) pa_keys_lanes(&v[i], d)
 
 /* Merge pairs of sorted runs, each of (m + 1) / 2 lanes. */
 PA_S_INLINE void pa_keys_merge_1(pa_keys *v, const int m)
 {
-    v[0] = pa_keys_split(v[0], pa_keys_turned(v[0], m), (m + 1) / 2);
+    v[0] = pa_keys_minmax(v[0], pa_keys_xor_lanes(v[0], m), (m + 1) / 2);
     pa_keys_lanes(v, (m + 1) / 2);
 }
 PA_S_INLINE void pa_keys_merge_2(pa_keys *v, const int m)

@@ -1,8 +1,7 @@
-/* pa_sort_passes_gpu.h: long rows on a grid take a pass over memory per digit. Included by pa_sort_gpu.h alone, after what its kernels
-   share.
-   A tile's places follow from the counts of the tiles before it (chained scan with look-back): each tile says its own counts first,
-   then those of all up to it, in one word with a mark, so that no fence is needed. Tiles are numbered as they begin, which is why
-   those before are sure to go on. A digit that is the same in a whole row makes no pass; only the device knows. */
+/* pa_sort_passes_gpu.h: radix sort of long rows on a grid, one pass over memory per digit. A tile's offsets come from a
+   chained scan with decoupled look-back over the tiles' counts: each tile publishes its aggregate first, then its
+   inclusive prefix, in one word with a flag, so that no fence is needed. Tiles are numbered as they begin, so those
+   before are sure to be running. A digit that is the same in a whole row is skipped, which the device alone decides. */
 #ifndef PA_SORT_PASSES_GPU_H
 #define PA_SORT_PASSES_GPU_H
 
@@ -16,17 +15,17 @@ PA_FN void pa_sort_clear(const pa_sort_grid *g)
 PA_FN void pa_sort_count(const pa_sort_grid *g)
 {
     __shared__ unsigned counts[PA_S_PASSES * 256 * PA_S_PARTS];
-    const int tid = (int)threadIdx.x, chunk = PA_S_THREADS * PA_S_AHEAD;
+    const int tid = (int)threadIdx.x, chunk = PA_S_THREADS * PA_S_IN_FLIGHT;
     const int64_t row = blockIdx.x / g->parts;
     for (int k = tid; k < PA_S_PASSES * 256 * PA_S_PARTS; k += PA_S_THREADS) counts[k] = 0;
     __syncthreads();
     for (int64_t first = blockIdx.x % g->parts * chunk + tid; first < g->n; first += g->parts * chunk) {
-        PA_S_KEY v[PA_S_AHEAD];
+        PA_S_KEY v[PA_S_IN_FLIGHT];
 #pragma unroll
-        for (int k = 0; k < PA_S_AHEAD; ++k)
+        for (int k = 0; k < PA_S_IN_FLIGHT; ++k)
             if (first + k * PA_S_THREADS < g->n) v[k] = g->x.at(row * g->n + first + k * PA_S_THREADS);
 #pragma unroll
-        for (int k = 0; k < PA_S_AHEAD; ++k) {
+        for (int k = 0; k < PA_S_IN_FLIGHT; ++k) {
             if (first + k * PA_S_THREADS >= g->n) break;
             const PA_S_KEY key = pa_sort_key(v[k]);
 #pragma unroll
@@ -42,8 +41,8 @@ PA_FN void pa_sort_count(const pa_sort_grid *g)
     }
 }
 
-/* A block per row: counts become places, and it is said what each pass does: 0, nothing; else 1, from where (x, the first or the
-   second array of keys) in the next two bits, and whether it is the last one. */
+/* A block per row: counts become places, and it is said what each pass does: 0, nothing; else 1, from where (x, the
+   first or the second array of keys) in the next two bits, and whether it is the last one. */
 PA_FN void pa_sort_plan(const pa_sort_grid *g)
 {
     __shared__ pa_sort_word sums[PA_S_WARPS];
@@ -53,7 +52,7 @@ PA_FN void pa_sort_plan(const pa_sort_grid *g)
         pa_sort_word *place = &g->work.at(g->digit(row, p, (int)threadIdx.x));
         const pa_sort_word count = *place;
         if (!__syncthreads_or(count == (pa_sort_word)g->n)) moves |= 1 << p;
-        *place = pa_sort_before(count, sums);
+        *place = pa_sort_exclusive_scan(count, sums);
     }
     if (threadIdx.x != 0) return;
     for (int p = 0, left = moves ? moves : 1; left; ++p, left >>= 1) {
@@ -64,27 +63,27 @@ PA_FN void pa_sort_plan(const pa_sort_grid *g)
 }
 
 /* How many of this digit are in the tiles before; says what it learns. */
-PA_FN pa_sort_word pa_sort_look(const pa_sort_grid *g, int pass, int64_t tile, int64_t first, unsigned total)
+PA_FN pa_sort_word pa_sort_look_back(const pa_sort_grid *g, int pass, int64_t tile, int64_t first, unsigned total)
 {
     const int d = (int)threadIdx.x;
     pa_sort_word sum = 0;
     int64_t t = tile - 1;
     while (t >= first) {
-        pa_sort_word seen[PA_S_LOOK];
+        pa_sort_word states[PA_S_LOOK_BACK];
 #pragma unroll
-        for (int k = 0; k < PA_S_LOOK; ++k) {
+        for (int k = 0; k < PA_S_LOOK_BACK; ++k) {
             const int64_t i = g->state(pass, t - k > first ? t - k : first, d);
-            seen[k] = g->work.inside(i) ? *(volatile pa_sort_word *)(g->work.data + i) : (pa_sort_word)PA_S_ALL;
+            states[k] = g->work.inside(i) ? *(volatile pa_sort_word *)(g->work.data + i) : (pa_sort_word)PA_S_PREFIX;
         }
 #pragma unroll
-        for (int k = 0; k < PA_S_LOOK; ++k) {
-            if (seen[k] == 0) break;
-            sum += seen[k] >> 2;
-            t = seen[k] & PA_S_ALL ? first - 1 : t - 1;
+        for (int k = 0; k < PA_S_LOOK_BACK; ++k) {
+            if (states[k] == 0) break;
+            sum += states[k] >> 2;
+            t = states[k] & PA_S_PREFIX ? first - 1 : t - 1;
             if (t < first) break;
         }
     }
-    *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, d)) = (sum + total) << 2 | PA_S_ALL;
+    *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, d)) = (sum + total) << 2 | PA_S_PREFIX;
     return sum;
 }
 
@@ -115,24 +114,24 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
     unsigned at[PA_S_ITEMS];
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int t = pa_sort_spot(i);
+        const int t = pa_sort_item_index(i);
         key[i] = (PA_S_KEY) ~(PA_S_KEY)0;
         if (t < count) key[i] = in.at(source + t);
     }
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i)
-        if (from == 0 && pa_sort_spot(i) < count) key[i] = pa_sort_key(key[i]);
+        if (from == 0 && pa_sort_item_index(i) < count) key[i] = pa_sort_key(key[i]);
     const auto digit = [&](int i) { return pa_sort_digit(key[i], pass); };
-    const unsigned total = pa_sort_total(&s, digit);
+    const unsigned total = pa_sort_histogram(&s, digit);
     pa_sort_word before;
     if (tile != first) { /* the first one has counts of all to begin with */
-        *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (pa_sort_word)total << 2 | PA_S_OWN;
+        *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (pa_sort_word)total << 2 | PA_S_AGGREGATE;
     } else {
         before = g->work.at(g->digit(row, pass, tid));
-        *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (before + total) << 2 | PA_S_ALL;
+        *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (before + total) << 2 | PA_S_PREFIX;
     }
-    const unsigned start = pa_sort_spread(&s, total, digit, key, at);
-    if (tile != first) before = pa_sort_look(g, pass, tile, first, total);
+    const unsigned start = pa_sort_rank_and_store(&s, total, digit, key, at);
+    if (tile != first) before = pa_sort_look_back(g, pass, tile, first, total);
     s.before[tid] = before - start;
     __syncthreads();
     pa_sort_word to[PA_S_ITEMS];
@@ -151,7 +150,7 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
-        const int t = pa_sort_spot(i);
+        const int t = pa_sort_item_index(i);
         if (t < count) s.places[at[i]] = (pa_sort_place)(from == 0 ? (pa_sort_word)(begin + t) : g->places.at(source + t));
     }
     __syncthreads();

@@ -1,19 +1,18 @@
-/* Selection in long rows: a sample of the row says between which two keys those at kth are. One pass over the row brings what is
-   below and above these keys where it stays; the few keys between them are then parted as others are. Only pa_sort_cpu.h
-   includes it. */
+/* Selection in long rows (Floyd and Rivest): a sample of the row bounds the keys at kth. One pass over the row moves
+   the keys below and above the bounds to their places; the few keys between them are then selected by quicksort. */
 
 #ifndef PA_S_SELECT
 #define PA_S_SELECT (1 << 13) /* elements of a row for which a sample is taken */
 #endif
-#define PA_S_ALONE 4 /* threads up to which one thread's pass is no slower than counting and writing by all of them */
+#define PA_S_MAX_SERIAL_THREADS 4 /* threads up to which one thread's pass is no slower than counting and writing by all of them */
 
 typedef struct pa_sort_window {
     pa_key least, most;    /* both are inside */
     int64_t below, inside; /* elements */
 } pa_sort_window;
 
-/* Keys between which those at kth almost certainly are; 0 where that wouldn't leave much out. */
-PA_S_CALLED int pa_sort_window_of(const pa_sort_row *row, pa_sort_window *w)
+/* Bounds of the keys at kth, which almost certainly hold; 0 if they wouldn't exclude much. */
+PA_S_NOINLINE int pa_sort_window_of(const pa_sort_row *row, pa_sort_window *w)
 {
     const pa_sort *job = row->job;
     const int64_t count = row->n / 16 < PA_S_SAMPLES ? row->n / 16 : PA_S_SAMPLES;
@@ -29,14 +28,14 @@ PA_S_CALLED int pa_sort_window_of(const pa_sort_row *row, pa_sort_window *w)
     }
     if (ends[1] - ends[0] > count / 2) return 0;
     pa_sort_samples(row, sample, (int)count);
-    w->least = ends[0] < 0 ? PA_S_LEAST : sample[1][ends[0]];
-    w->most = ends[1] >= count ? PA_S_LAST : sample[1][ends[1]];
+    w->least = ends[0] < 0 ? PA_S_KEY_MIN : sample[1][ends[0]];
+    w->most = ends[1] >= count ? PA_S_KEY_MAX : sample[1][ends[1]];
     return 1;
 }
 
-/* Writes what is below and above the window, or its positions, to row->out or row->places, and the keys inside to row->tmp. With
-   places, the positions of those are written to row->out. */
-PA_S_INLINE void pa_sort_cut(pa_sort_row *row, pa_sort_window *w, const int places)
+/* Writes what is below and above the window, or its positions, to row->out or row->places, and the keys inside to
+   row->tmp. With places, the positions of those are written to row->out. */
+PA_S_INLINE void pa_sort_partition3(pa_sort_row *row, pa_sort_window *w, const int places)
 {
     const pa_sort *job = row->job;
     const int64_t n = row->n;
@@ -51,15 +50,15 @@ PA_S_INLINE void pa_sort_cut(pa_sort_row *row, pa_sort_window *w, const int plac
         const pa_lanes between = (pa_lanes)((less | more) ^ PA_S_FULL);
         high -= __builtin_popcount(more);
         if (places) {
-            pa_sort_put_places(row->places + low, i, less);
-            pa_sort_put_places(row->places + high, i, more);
-            pa_keys_put_few(row->out + in, pa_keys_packed(lanes + (pa_key)i, between), between);
+            pa_sort_put_positions(row->places + low, i, less);
+            pa_sort_put_positions(row->places + high, i, more);
+            pa_keys_put_few(row->out + in, pa_keys_compress(lanes + (pa_key)i, between), between);
         } else {
             const pa_keys values = pa_sort_values(job, v);
-            *(pa_keys_at *)(row->out + low) = pa_keys_packed(values, less);
-            pa_keys_put(row->out + high, pa_keys_packed(values, more), pa_lanes_of(more));
+            *(pa_keys_at *)(row->out + low) = pa_keys_compress(values, less);
+            pa_keys_put(row->out + high, pa_keys_compress(values, more), pa_lanes_of(more));
         }
-        pa_keys_put_few(row->tmp + in, pa_keys_packed(v, between), between);
+        pa_keys_put_few(row->tmp + in, pa_keys_compress(v, between), between);
         low += __builtin_popcount(less);
         in += __builtin_popcount(between);
     }
@@ -78,40 +77,40 @@ PA_S_INLINE void pa_sort_cut(pa_sort_row *row, pa_sort_window *w, const int plac
     row->zeros |= pa_sort_any(zeros);
     w->below = low, w->inside = in;
 }
-PA_S_CALLED void pa_sort_cut_values(pa_sort_row *row, pa_sort_window *w) { pa_sort_cut(row, w, 0); }
-PA_S_CALLED void pa_sort_cut_places(pa_sort_row *row, pa_sort_window *w) { pa_sort_cut(row, w, 1); }
+PA_S_NOINLINE void pa_sort_partition3_values(pa_sort_row *row, pa_sort_window *w) { pa_sort_partition3(row, w, 0); }
+PA_S_NOINLINE void pa_sort_partition3_positions(pa_sort_row *row, pa_sort_window *w) { pa_sort_partition3(row, w, 1); }
 
 /* Selects among the keys inside the window, of which there are at most n / 2, and writes their positions. */
-PA_S_CALLED void pa_sort_select_places(const pa_sort_row *row, const pa_sort_window *w)
+PA_S_NOINLINE void pa_sort_select_positions(const pa_sort_row *row, const pa_sort_window *w)
 {
     int64_t kth[PA_S_RUNS], i;
     int64_t *places = row->places + w->below;
-    pa_sort job = pa_sort_plain;
+    pa_sort job = pa_sort_identity_job;
     pa_sort_row keys = {.job = &job, .x = row->tmp, .n = w->inside, .number = -1, .places = places};
     keys.out = row->out + w->inside, keys.tmp = row->tmp + w->inside;
     job.rt = row->job->rt, job.kth = kth, job.kths = row->job->kths;
     for (i = 0; i < job.kths; i++) kth[i] = row->job->kth[i] - w->below;
-    pa_sort_quick(&keys, keys.x, 0, keys.n, w->least, pa_sort_tries(keys.n));
-    pa_sort_places(&keys, 0);
+    pa_sort_quick(&keys, keys.x, 0, keys.n, w->least, pa_sort_max_bad_pivots(keys.n));
+    pa_sort_positions(&keys, 0);
     for (i = 0; i < w->inside; i++) places[i] = row->out[places[i]];
 }
 
-/* Whether it was done: a sample may mislead. */
-PA_S_CALLED int pa_sort_select(pa_sort_row *row)
+/* 0 if the sample's bounds don't hold. */
+PA_S_NOINLINE int pa_sort_select(pa_sort_row *row)
 {
     const pa_sort *job = row->job;
     pa_sort_window w;
     int64_t i;
     if ((PA_S_BITS == 32 && row->n > INT32_MAX) || !pa_sort_window_of(row, &w)) return 0;
-    if (row->places) pa_sort_cut_places(row, &w);
-    else pa_sort_cut_values(row, &w);
+    if (row->places) pa_sort_partition3_positions(row, &w);
+    else pa_sort_partition3_values(row, &w);
     if (job->kth[0] < w.below || job->kth[job->kths - 1] >= w.below + w.inside) return 0;
     if (!row->places) {
         __builtin_memcpy(row->out + w.below, row->tmp, (size_t)w.inside * sizeof *row->out);
-        pa_sort_quick(row, row->out, w.below, w.inside, w.least, pa_sort_tries(w.inside));
+        pa_sort_quick(row, row->out, w.below, w.inside, w.least, pa_sort_max_bad_pivots(w.inside));
     } else if (w.least == w.most)
         for (i = 0; i < w.inside; i++) row->places[w.below + i] = row->out[i];
-    else if (2 * w.inside <= row->n) pa_sort_select_places(row, &w);
+    else if (2 * w.inside <= row->n) pa_sort_select_positions(row, &w);
     else return 0;
     return 1;
 }

@@ -1,6 +1,5 @@
-/* Rows that are cut in runs of keys, each of which has larger keys than the one before: a row that all threads share, and positions.
-   Pieces of the row are counted against the keys at which runs begin, and then written to their places. Only pa_sort_cpu.h includes
-   it. */
+/* A parallel sample sort of a row, and positions: splitters from a sample cut the keys into runs. Pieces of the row are
+   counted by run, and then scattered. */
 
 #define PA_S_RUNS 32   /* at most */
 #define PA_S_PIECES 64 /* at most */
@@ -15,13 +14,13 @@ typedef struct pa_sort_wide {
     int64_t piece;                      /* elements */
     int64_t at[PA_S_PIECES][PA_S_RUNS]; /* how many of a piece belong to each run, then where they go */
     int64_t first[PA_S_RUNS + 1];       /* of each run */
-    pa_key cuts[PA_S_RUNS];             /* the least key that a run may have */
+    pa_key splitters[PA_S_RUNS];             /* the least key that a run may have */
     int runs;
     int64_t zeros[PA_S_PIECES];
 } pa_sort_wide;
 
 /* Counts the elements of each run in pieces of the row. */
-PA_S_CALLED void pa_sort_count(void *context, int64_t begin, int64_t end)
+PA_S_NOINLINE void pa_sort_count(void *context, int64_t begin, int64_t end)
 {
     pa_sort_wide *w = (pa_sort_wide *)context;
     const pa_sort *job = w->row->job;
@@ -34,8 +33,8 @@ PA_S_CALLED void pa_sort_count(void *context, int64_t begin, int64_t end)
         __builtin_memset(below, 0, sizeof below);
         /* what is beyond the end belongs to the last run */
         for (i = 0; i < n; i += PA_S_LANES) {
-            const pa_keys v = pa_sort_keys(job, pa_keys_get(from + i, n - i, pa_sort_value(job, PA_S_LAST)), &zeros);
-            for (run = 1; run < w->runs; run++) below[run] -= v < w->cuts[run];
+            const pa_keys v = pa_sort_keys(job, pa_keys_get(from + i, n - i, pa_sort_value(job, PA_S_KEY_MAX)), &zeros);
+            for (run = 1; run < w->runs; run++) below[run] -= v < w->splitters[run];
         }
         for (run = 1; run < w->runs; run++) {
             int64_t count = 0;
@@ -50,9 +49,9 @@ PA_S_CALLED void pa_sort_count(void *context, int64_t begin, int64_t end)
 
 #if PA_S_MASKED
 /* Writes the positions of some of the lanes whose first one is at `first`. */
-PA_S_INLINE void pa_sort_put_places(int64_t *to, int64_t first, pa_lanes some)
+PA_S_INLINE void pa_sort_put_positions(int64_t *to, int64_t first, pa_lanes some)
 {
-    const pa_keys lanes = {PA_S_ALL(PA_S_XOR, 0)}, packed = pa_keys_packed(lanes, some);
+    const pa_keys lanes = {PA_S_ALL(PA_S_XOR, 0)}, packed = pa_keys_compress(lanes, some);
     const pa_lanes count = pa_lanes_of(some);
 #if PA_S_BITS == 64
     pa_keys_put(to, packed + first, count);
@@ -64,7 +63,7 @@ PA_S_INLINE void pa_sort_put_places(int64_t *to, int64_t first, pa_lanes some)
 #endif
 
 /* Writes keys of pieces, or their positions, to their runs. */
-PA_S_CALLED void pa_sort_scatter(void *context, int64_t begin, int64_t end)
+PA_S_NOINLINE void pa_sort_scatter(void *context, int64_t begin, int64_t end)
 {
     pa_sort_wide *w = (pa_sort_wide *)context;
     const pa_sort *job = w->row->job;
@@ -80,17 +79,17 @@ PA_S_CALLED void pa_sort_scatter(void *context, int64_t begin, int64_t end)
 #if PA_S_MASKED
             pa_lanes rest = n - i < PA_S_LANES ? (pa_lanes)((1u << (n - i)) - 1) : PA_S_FULL;
             for (run = 0; run < w->runs; run++) {
-                const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->cuts[run + 1])) : PA_S_FULL;
+                const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->splitters[run + 1])) : PA_S_FULL;
                 const pa_lanes here = less & rest;
-                if (w->row->places) pa_sort_put_places(w->row->places + at[run], first + i, here);
-                else pa_keys_put(w->row->out + at[run], pa_keys_packed(v, here), pa_lanes_of(here));
+                if (w->row->places) pa_sort_put_positions(w->row->places + at[run], first + i, here);
+                else pa_keys_put(w->row->out + at[run], pa_keys_compress(v, here), pa_lanes_of(here));
                 at[run] += __builtin_popcount(here);
                 rest &= (pa_lanes)~less;
             }
 #else
             pa_keys in = {0};
             int64_t t;
-            for (run = 1; run < w->runs; run++) in -= v >= w->cuts[run];
+            for (run = 1; run < w->runs; run++) in -= v >= w->splitters[run];
             for (t = 0; t < PA_S_LANES && t < n - i; t++)
                 if (w->row->places) w->row->places[at[in[t]]++] = first + i + t;
                 else w->row->out[at[in[t]]++] = v[t];
@@ -99,18 +98,18 @@ PA_S_CALLED void pa_sort_scatter(void *context, int64_t begin, int64_t end)
     }
 }
 
-PA_S_CALLED void pa_sort_runs(void *context, int64_t begin, int64_t end)
+PA_S_NOINLINE void pa_sort_runs(void *context, int64_t begin, int64_t end)
 {
     pa_sort_wide *w = (pa_sort_wide *)context;
     for (; begin < end; begin++) {
         const int64_t n = w->first[begin + 1] - w->first[begin];
         pa_sort_row row = *w->row;
-        pa_sort_quick(&row, row.out, w->first[begin], n, w->cuts[begin], pa_sort_tries(n));
+        pa_sort_quick(&row, row.out, w->first[begin], n, w->splitters[begin], pa_sort_max_bad_pivots(n));
     }
 }
 
 /* Writes the row's keys (or positions) to row->out (or places) in the order of the runs. */
-PA_S_CALLED void pa_sort_spread(pa_sort_wide *w, int threads)
+PA_S_NOINLINE void pa_sort_scatter_runs(pa_sort_wide *w, int threads)
 {
     const pa_sort *job = w->row->job;
     const int64_t n = w->row->n, most = threads ? PA_S_PIECES : 1;
@@ -148,36 +147,36 @@ PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int valu
 }
 
 /* Sorts `count` samples of the row into sample[1]. */
-static const pa_sort pa_sort_plain = {.limit = PA_S_LAST};
-PA_S_CALLED void pa_sort_samples(const pa_sort_row *row, pa_key (*sample)[PA_S_SAMPLES], int count)
+static const pa_sort pa_sort_identity_job = {.limit = PA_S_KEY_MAX};
+PA_S_NOINLINE void pa_sort_samples(const pa_sort_row *row, pa_key (*sample)[PA_S_SAMPLES], int count)
 {
-    pa_sort_row own = {.job = &pa_sort_plain, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
+    pa_sort_row samples = {.job = &pa_sort_identity_job, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
     pa_sort_sample(row->job, row->x, 1, row->n, sample[0], count);
-    pa_sort_quick(&own, own.x, 0, count, PA_S_LEAST, pa_sort_tries(count));
+    pa_sort_quick(&samples, samples.x, 0, count, PA_S_KEY_MIN, pa_sort_max_bad_pivots(count));
 }
 
-/* Cuts runs at equal parts of a sample. */
-PA_S_CALLED void pa_sort_choose(pa_sort_wide *w)
+/* Splitters at equal parts of a sample. */
+PA_S_NOINLINE void pa_sort_choose_splitters(pa_sort_wide *w)
 {
     pa_key sample[3][PA_S_SAMPLES];
     int run;
     pa_sort_samples(w->row, sample, w->runs * PA_S_SAMPLE);
-    w->cuts[0] = PA_S_LEAST;
-    for (run = 1; run < w->runs; run++) w->cuts[run] = sample[1][run * PA_S_SAMPLE];
+    w->splitters[0] = PA_S_KEY_MIN;
+    for (run = 1; run < w->runs; run++) w->splitters[run] = sample[1][run * PA_S_SAMPLE];
 }
 
 /* Positions of a row whose `out` has the elements at kth where a sort puts them. */
-PA_S_CALLED void pa_sort_places(pa_sort_row *row, int threads)
+PA_S_NOINLINE void pa_sort_positions(pa_sort_row *row, int threads)
 {
     const pa_sort *job = row->job;
     pa_sort_wide w;
     int64_t k;
-    w.row = row, w.runs = 1, w.cuts[0] = PA_S_LEAST;
-    for (k = 0; k < job->kths && pa_sort_inside(row, job->kth[k], 1); k++) {
+    w.row = row, w.runs = 1, w.splitters[0] = PA_S_KEY_MIN;
+    for (k = 0; k < job->kths && pa_sort_check_range(row, job->kth[k], 1); k++) {
         /* those below the element, those equal to it, and the others */
         const pa_key key = pa_sort_key(job, row->out[job->kth[k]]);
-        if (key > w.cuts[w.runs - 1]) w.cuts[w.runs++] = key;
-        if (key < PA_S_LAST && key == w.cuts[w.runs - 1]) w.cuts[w.runs++] = key + 1;
+        if (key > w.splitters[w.runs - 1]) w.splitters[w.runs++] = key;
+        if (key < PA_S_KEY_MAX && key == w.splitters[w.runs - 1]) w.splitters[w.runs++] = key + 1;
     }
-    pa_sort_spread(&w, threads);
+    pa_sort_scatter_runs(&w, threads);
 }

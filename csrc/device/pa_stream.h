@@ -1,12 +1,12 @@
-/* pa_stream.h: results too large for the cache go to memory past it. A plain store reads the line first, a third of the
-   traffic of an addition. The loop computes a block into memory of its own, which stays in the first-level cache, and
-   pa_stream_copy writes it out. */
+/* pa_stream.h: nontemporal stores of results that are too large for the cache. A plain store reads the cache line
+   first, a third of the traffic of an addition. The loop computes a block into a buffer in the first-level cache, which
+   pa_stream_copy stores. */
 #ifndef PA_STREAM_H
 #define PA_STREAM_H
 #include "pa_base.h"
 
-#define PA_STREAM_MIN ((int64_t)16 << 20) /* bytes of an array from which it won't be found in the cache afterwards */
-#define PA_STREAM_BLOCK 8192              /* bytes computed before they are written */
+#define PA_STREAM_MIN ((int64_t)16 << 20) /* bytes of an array that doesn't stay in the cache */
+#define PA_STREAM_BLOCK 8192              /* bytes of the buffer */
 
 #if defined(__AVX__)
 typedef float pa_wide __attribute__((vector_size(32), may_alias));

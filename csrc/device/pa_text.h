@@ -1,5 +1,5 @@
-/* pa_text.h: the frame of kernels written in C++ (pyarray/kernels/cpp/elementwise_kernel.py, reduction_kernel.py): the index of an iteration,
-   and arrays that the text indexes by itself. PA_DEBUG_CHECKS makes those check, and needs pa_check.h. */
+/* pa_text.h: frame of ElementwiseKernel and ReductionKernel (pyarray/kernels/cpp): the index of an iteration, and `raw`
+   arrays, whose accesses PA_DEBUG_CHECKS makes checked. */
 #ifndef PA_TEXT_H
 #define PA_TEXT_H
 #include "pa_cpp.h"
@@ -7,13 +7,13 @@
 #include "pa_check.h"
 #endif
 
-/* Where a check that fails says it is. */
+/* The location of a check, for failure records. */
 struct pa_text_at {
     pa_runtime *rt;
     int64_t tid;
 };
 
-/* The number of an iteration as an index into the shape that is walked: `_ind`. */
+/* The number of an iteration as an index into the loop's shape: `_ind`. */
 template <int N> struct pa_indexer {
     int64_t size_, shape_[N], index_[N];
     __device__ int64_t size() const { return size_; }

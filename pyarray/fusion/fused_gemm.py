@@ -18,10 +18,10 @@ from ..jit.captures import Contents, captures
 from ..jit.kernel import Func
 from ..jit.replay import replayable
 from ..jit.variants import MOST
-from ..kernels.elementwise.elementwise import apart
+from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
-from ..kernels.matmul.gemm import widens
-from ..kernels.matmul.gemm_epilogue import Last, apply
+from ..kernels.matmul.gemm import is_widening
+from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 
@@ -144,21 +144,21 @@ def _gemm(
     addends = [broadcast_to(_cast(x, kind), shape) for x in more]
     if c is not None and not share:  # it may be memory that was never written
         del addends[0]
-    last = Last(kind.name, factor != 1, bool(share), bias is not None, activation, captured)
+    last = Epilogue(kind.name, factor != 1, bool(share), bias is not None, activation, captured)
     numbers = [factor] * last.alpha + [share] * last.beta
-    _into(target, left, right, last, [apart(x, target) for x in addends], numbers)
+    _into(target, left, right, last, [copy_if_aliased(x, target) for x in addends], numbers)
     if target is not result:
         result[...] = target
     return result
 
 
 def _into(
-    out: ndarray, a: ndarray, b: ndarray, last: Last, addends: list[ndarray], numbers: list[Any]
+    out: ndarray, a: ndarray, b: ndarray, last: Epilogue, addends: list[ndarray], numbers: list[Any]
 ) -> None:
     """All of it, in one pass where the device's products have a last step."""
     source = dtypes.result_type(a, b)
     grid = out.device.driver.grid
-    if grid or not widens(source, out._dtype):
+    if grid or not is_widening(source, out._dtype):
         source = out._dtype
     a, b = _cast(a, source), _cast(b, source)
     if not last.computes and source is out._dtype:
@@ -167,7 +167,7 @@ def _into(
         product(out, a, b, last, addends, numbers)
     else:
         product(sums := empty(out._shape, source, out.device), a, b)
-        apply(last, out, sums, addends, numbers)
+        apply_epilogue(last, out, sums, addends, numbers)
 
 
 def _cast(x: ndarray, dtype: DType) -> ndarray:

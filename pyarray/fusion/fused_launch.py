@@ -14,8 +14,8 @@ from ..dtypes import DType
 from ..jit.kernel import Kernel
 from ..jit.launch import make_bound_launch
 from ..jit.launch_state import launch_state
-from ..kernels.elementwise.elementwise import walk_layout
-from ..kernels.reduce.reduce import COLUMNS, ReduceOp, pieces_of, reduce_into
+from ..kernels.elementwise.elementwise import map_layout
+from ..kernels.reduce.reduce import COLUMNS, ReduceOp, piece_count, reduce_into
 from ..memory.buffer import Buffer
 from . import axis_split
 from .axis_split import Spread
@@ -156,7 +156,7 @@ def map_launch(
     first, *more = [_flat(_own(r.shape, r.strides, columns.digits)) for r in results]
     given = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
     given += [(sizes, _flat(s), n) for s, n in zip(columns.strides, itemsizes, strict=True)]
-    layout = walk_layout(sizes, first, results[0].dtype.itemsize, tuple(given))
+    layout = map_layout(sizes, first, results[0].dtype.itemsize, tuple(given))
     assert layout is not None  # sizes of 0 don't come here
     places, patterns, tiled = layout
     kernel = element.map_kernel(len(places[0].shape), patterns, tiled, device.driver.grid)  # type: ignore[arg-type]
@@ -307,7 +307,7 @@ class _Reduction:
 
     def rows(self, given: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
         outer, total = self.outer, math.prod(self.outer + self.inner)
-        pieces = pieces_of(self.inner[0], math.prod(outer), total, self.device.driver.grid)
+        pieces = piece_count(self.inner[0], math.prod(outer), total, self.device.driver.grid)
         target: Place = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
         form = "teams" if self.device.driver.grid else "rows"
@@ -316,10 +316,10 @@ class _Reduction:
     def columns(self, given: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.device.driver.grid
         blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
-        pieces = min(pieces_of(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
+        pieces = min(piece_count(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
         pieces = -(-inner[0] // -(-inner[0] // pieces))
         target: Place = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
-        fits = pieces == 1 and self.result.dtype is self.op.accumulator(self.kind)
+        fits = pieces == 1 and self.result.dtype is self.op.accumulator_type(self.kind)
         partial = None if fits else (*outer[:-1], pieces, outer[-1])
         form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
         return self._launch(form, len(outer) - 1, target, partial, shape, given, offsets)
@@ -341,7 +341,7 @@ class _Reduction:
         sizes = tuple(shape[k] for k in missing)
         if partial is None:
             return Launch(kernel, self.device, (self.result,), (target, *windows), offsets, sizes)
-        accumulator = self.op.accumulator(self.kind)
+        accumulator = self.op.accumulator_type(self.kind)
         packed = shapes.contiguous_strides(partial, accumulator.itemsize)
         made = Result(partial, packed, accumulator)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..dtypes import DType, complex128, float32, float64, int64, uint16
 from ..jit.kernel import Kernel, from_text, func
-from ..kernels.elementwise.elementwise import nest
+from ..kernels.elementwise.elementwise import loop_nest
 from ..kernels.reduce.reduce_text import ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 from ..lang.markers import ndrange, unordered
 from ..lang.parse import function_from_text
@@ -61,7 +61,7 @@ class Element:
         key = op, keep, reduced, form, patterns, kind
         if key not in self._reductions:
             scope = {
-                "acc_t": op.accumulator(kind), "kind": kind, "unordered": unordered, "uint16": uint16,
+                "acc_t": op.accumulator_type(kind), "kind": kind, "unordered": unordered, "uint16": uint16,
                 "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
                 "element": func(self._function()),
             }  # fmt: skip
@@ -94,7 +94,7 @@ class Element:
                 body.append(line)
         stores = zip(outs, [whole, *places[:more]], self.results, strict=True)
         body += [*self.lines, *(f"{out}[{place}] = {value}" for out, place, value in stores)]
-        return head + nest(ndim, tiled, grid, body)
+        return head + loop_nest(ndim, tiled, grid, body)
 
     def _function(self) -> Any:
         names = [f"v{n}" for n in range(self.arrays)] + [f"s{n}" for n in range(len(self.numbers))]

@@ -29,10 +29,10 @@ class Philox4x3210:
         sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         low, high, stream = (int(word) for word in sequence.generate_state(3, np.uint32))
         self.seed_seq = self._seed_seq = sequence  # NumPy has both names, and dask reads the second
-        self._place = rng.Place(high * _WORD + low, 0, stream)
+        self._state = rng.PhiloxState(high * _WORD + low, 0, stream)
         self._lock = new_lock()
 
-    def reserve(self, blocks: int) -> rng.Place:
+    def reserve(self, blocks: int) -> rng.PhiloxState:
         """Where a draw of so many blocks begins; nobody else gets them. Raises `CompileError` while `fuse`
         traces a function, which would give the same numbers in each call."""
         refuse_while_tracing(
@@ -40,9 +40,9 @@ class Philox4x3210:
             "draw them outside and pass the array as an argument",
         )
         with self._lock:
-            place = self._place
-            self._place = rng.Place(place.key, (place.start + blocks) % (1 << 64), place.stream)
-        return place
+            state = self._state
+            self._state = rng.PhiloxState(state.key, (state.start + blocks) % (1 << 64), state.stream)
+        return state
 
     @property
     def state(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Philox4x3210:
         >>> b.reserve(1) == a.reserve(1)
         True
         """
-        key, counter, stream = self._place
+        key, counter, stream = self._state
         return {"bit_generator": "Philox4x32-10", "key": key, "counter": counter, "stream": stream}
 
     @state.setter
@@ -63,14 +63,16 @@ class Philox4x3210:
                 f"the state of a Philox4x3210 is what .state of another one gives, got {value!r}"
             )
         with self._lock:
-            self._place = rng.Place(*(operator.index(value[name]) for name in ("key", "counter", "stream")))
+            self._state = rng.PhiloxState(
+                *(operator.index(value[name]) for name in ("key", "counter", "stream"))
+            )
 
     def jumped(self, jumps: int = 1) -> Philox4x3210:
         """A new generator of the same key, `jumps` streams on: as if 2**96 blocks had been drawn each
         time."""
         result = Philox4x3210(self.seed_seq)
-        key, start, stream = self._place
-        result._place = rng.Place(key, start, (stream + operator.index(jumps)) % _WORD)
+        key, start, stream = self._state
+        result._state = rng.PhiloxState(key, start, (stream + operator.index(jumps)) % _WORD)
         return result
 
     def spawn(self, count: int) -> list[Philox4x3210]:
@@ -78,10 +80,10 @@ class Philox4x3210:
         return [Philox4x3210(child) for child in self.seed_seq.spawn(count)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.seed_seq, self._place)
+        return _restored, (self.seed_seq, self._state)
 
 
-def _restored(sequence: Any, place: rng.Place) -> Philox4x3210:
+def _restored(sequence: Any, state: rng.PhiloxState) -> Philox4x3210:
     made = Philox4x3210(sequence)
-    made._place = place
+    made._state = state
     return made

@@ -178,7 +178,7 @@ class Generator:
             result *= cast(scale, row)
             result += cast(shift, row)
             return result
-        count = rng.FORMS[kind, 8 * row.itemsize].per_block
+        count = rng.CONVERSIONS[kind, 8 * row.itemsize].per_block
         result, padded = target(size, row, out, device, count)
         if padded.size:
             place = self.bit_generator.reserve(padded.size // count)

@@ -11,7 +11,7 @@ from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import int64
 from ..kernels.random.variates import fill_words
-from ..kernels.sort.unique import first_of_each, table_for
+from ..kernels.sort.unique import append_unique, hash_table_for
 from ..kernels.workspace import scratch
 
 Host = np.ndarray[Any, Any]
@@ -24,7 +24,7 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
     `odds`; with these perhaps fewer. What is drawn next has the odds that are left, so that this is the
     distribution of draws one by one. Drawn on the host: it is the same for every device."""
     host = get_device("cpu")
-    found, size, table = scratch((wanted,), int64, host), 0, table_for(wanted, host)
+    found, size, table = scratch((wanted,), int64, host), 0, hash_table_for(wanted, host)
     for _ in range(_ROUNDS if odds is not None else wanted):
         missing = wanted - size
         if not missing:
@@ -38,7 +38,7 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
             steps = np.cumsum(left)
             drawn = asnumpy(generator.random(missing, device=host))
             more = asarray(np.searchsorted(steps / steps[-1], drawn, side="right"), device=host)
-        size = first_of_each(found, size, more, table)
+        size = append_unique(found, size, more, table)
     return found if size == wanted else found[:size]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch.fx import Node
 
-from ..kernels.elementwise.elementwise import nest
+from ..kernels.elementwise.elementwise import loop_nest
 from . import reduction_codegen
 from .fusion import Fusion
 from .fusion_group import FusionGroup
@@ -39,7 +39,7 @@ def _elementwise(w: KernelWriter) -> KernelText:
     ndim = len(w.axes)
     lines = w._named([*w.row.lines, *stores], [f"i{k}" for k in range(ndim)])
     name = w.name()
-    loops = nest(ndim, tiled, w.grid, lines)
+    loops = loop_nest(ndim, tiled, w.grid, lines)
     for k in range(ndim):
         loops = loops.replace(f"out.shape[{k}]", w.size(k))
     text = w._head(name, []) + loops

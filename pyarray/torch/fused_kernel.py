@@ -19,7 +19,7 @@ from ..jit.bounded_cache import BoundedCache
 from ..jit.kernel import Kernel, from_text
 from ..jit.launch import make_bound_launch
 from ..jit.launch_state import launch_state
-from ..kernels.reduce.reduce import pieces_of
+from ..kernels.reduce.reduce import piece_count
 from ..lang.emit_noalias import NO_ALIAS
 from ..locks import new_lock
 from ..memory.buffer import Buffer
@@ -157,12 +157,12 @@ class FusedKernel:
         """Into how many pieces reductions of `row` elements are cut, along an axis of `count`."""
         outputs = max(shapes.size(loops), 1)
         if not columns:
-            return pieces_of(count, outputs, outputs * row, self.grid)
+            return piece_count(count, outputs, outputs * row, self.grid)
         if self.grid:  # a thread for each column of a piece
             pieces = max(min(count // FEWEST, THREADS // outputs), 1)
         else:  # neighbouring columns are a block's of a loop
             together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // COLUMNS)
-            pieces = min(pieces_of(count, max(together, 1), outputs * row, False), max(count // 8, 1))
+            pieces = min(piece_count(count, max(together, 1), outputs * row, False), max(count // 8, 1))
             pieces = max(pieces, count // max(math.isqrt(count) // 8, RUN))
         return -(-count // -(-count // pieces))
 

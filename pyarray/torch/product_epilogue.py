@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from ..kernels.matmul.gemm_epilogue import Steps
+from ..kernels.matmul.gemm_epilogue import StatementsEpilogue
 from . import views
 from .fusion import Fusion
 from .fusion_group import ProductGroup
@@ -24,7 +24,7 @@ class ProductText(KernelText):
     """`inputs` are both operands and what the last step reads, all of one type and with all axes of the
     product, of which `loops` are the sizes."""
 
-    last: Steps | None = None
+    last: StatementsEpilogue | None = None
 
 
 class NotAnEpilogue(Exception):
@@ -97,7 +97,7 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
     body = (*w.row.lines, f"out[{{0}}] = {found}")
     used = tuple((name, x) for name, x in w.scope.items() if any(name in line for line in body))
     plain = len(product.nodes) == 1 and not w.inputs and argument(first, 4, "alpha", 1) == 1
-    last = None if plain else Steps(kind, body=body, count=len(w.inputs), names=used)
+    last = None if plain else StatementsEpilogue(kind, body=body, count=len(w.inputs), names=used)
     name = w.name().replace("fused_", "product_", 1)
     loops = views.shape_of(first)
     return ProductText(

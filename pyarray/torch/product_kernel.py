@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ..array import ndarray
-from ..kernels.matmul.gemm import gemm, walker
-from ..kernels.matmul.gemm_epilogue import apply
+from ..kernels.matmul.gemm import bound_gemm_launch, gemm
+from ..kernels.matmul.gemm_epilogue import apply_epilogue
 from ..memory.buffer import Buffer
 from .fused_kernel import FusedKernel, Run
 from .product_epilogue import ProductText
@@ -31,7 +31,9 @@ class ProductKernel(FusedKernel):
         if empty:
             return None
         out, *operands = [(tuple(shape), tuple(strides)) for shape, strides, _ in layouts]
-        walk = walker(self._rows[0], self.text.last, [*operands[:2], out, *operands[2:]], self.device)
+        walk = bound_gemm_launch(
+            self._rows[0], self.text.last, [*operands[:2], out, *operands[2:]], self.device
+        )
         if walk is None:
             return self._observed(key)
         return self._runner(_turned(walk), layouts, (), 0)
@@ -63,7 +65,7 @@ class ProductKernel(FusedKernel):
         block = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
         whole = self._window(0, out._shape, strides, block)
         gemm(whole, a, b)
-        apply(last, out, whole, addends, ())
+        apply_epilogue(last, out, whole, addends, ())
 
     @property
     def _dtype(self) -> torch.dtype:

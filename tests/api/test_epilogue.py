@@ -11,7 +11,7 @@ from strategies import by_turns, examples
 import pyarray as pa
 from pyarray.fusion import fused_gemm
 from pyarray.jit.bounded_cache import BoundedCache
-from pyarray.kernels.matmul import gemm, gemm_epilogue
+from pyarray.kernels.matmul import gemm, gemm_epilogue, thresholds
 from pyarray.tune import store as tune_store
 from pyarray.tune.library import LibraryTuner
 
@@ -128,7 +128,7 @@ def test_out(device):
 
 def test_activations_that_are_kept_are_bounded(device, monkeypatch):
     monkeypatch.setattr(fused_gemm, "_ways", BoundedCache(2))
-    monkeypatch.setattr(gemm_epilogue, "_last_steps", BoundedCache(2))
+    monkeypatch.setattr(gemm_epilogue, "_kernels", BoundedCache(2))
 
     def shift(n):
         @pa.func
@@ -141,7 +141,7 @@ def test_activations_that_are_kept_are_bounded(device, monkeypatch):
     for n in (1, 2, 3, 1):
         assert pa.gemm(a, a, activation=shift(n)).tolist() == [[2.0 + n] * 2] * 2
     assert len(fused_gemm._ways) == 2
-    assert len(gemm_epilogue._last_steps) in (0, 2)
+    assert len(gemm_epilogue._kernels) in (0, 2)
 
 
 FACTORS = {"scale": 2.0}
@@ -276,7 +276,7 @@ def test_activations_that_are_refused():
 def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):
     """Large products ask it; whatever it says, the product is the same."""
     monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
-    monkeypatch.setattr(gemm, "LARGE", 1000)
+    monkeypatch.setattr(thresholds, "TUNED_WORK", 1000)
     odd = pa.Config(kc=20, mc=12, nc=32)
     tuner = LibraryTuner("matmul", [gemm.DEFAULT, odd], lambda: "text", warmup=0, rep=1)
     monkeypatch.setattr(gemm, "_TUNER", tuner)

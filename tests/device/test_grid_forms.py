@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 import pyarray as pa
-from pyarray.kernels.matmul import gemm
+from pyarray.kernels.matmul import thresholds
 
 DTYPES = ("int8", "float32", "complex128")
 
@@ -129,7 +129,7 @@ KINDS = ("float32", "float16", "int8", "complex64")
     [(dtype, shape) for at, dtype in enumerate(KINDS) for shape in TALL_AND_WIDE[at % 2 :: 2]],
 )
 def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
-    monkeypatch.setattr(gemm, "SMALL", 1000)
+    monkeypatch.setattr(thresholds, "MIN_LARGE_TILES", 1000)
     m, k, n = shape
     rng = np.random.default_rng(m)
     a, b = (rng.integers(-2, 3, size).astype(dtype) for size in ((m, k), (k, n)))

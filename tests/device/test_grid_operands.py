@@ -10,7 +10,7 @@ from strategies import examples
 
 import pyarray as pa
 from pyarray.kernels.scan import scan_gpu
-from pyarray.kernels.scan.nonzero import bits
+from pyarray.kernels.scan.nonzero import unsigned_view
 
 SIZE = 300
 
@@ -106,9 +106,9 @@ def test_what_must_lie_together_is_copied_or_refused(device):
     if device == "cpu":
         pytest.skip("blocks share nothing on a CPU")
     x = pa.arange(400, dtype="float32", device=device)
-    flat = bits(x[::2])
+    flat = unsigned_view(x[::2])
     counts = scan_gpu.count(flat)
     assert int(pa.asnumpy(counts)[-1]) == 199
     out = pa.zeros(400, dtype="uint32", device=device)[::2]
     with pytest.raises(ValueError, match=r"compact\(\): 'out' must be contiguous"):
-        scan_gpu.chosen_into(out, bits(x[::2]), flat, counts)
+        scan_gpu.compact_into(out, unsigned_view(x[::2]), flat, counts)

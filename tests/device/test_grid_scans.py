@@ -13,7 +13,7 @@ import pyarray as pa
 from pyarray.errors import BoundsError
 from pyarray.kernels.reduce import variance_gpu
 from pyarray.kernels.scan import scan, scan_gpu
-from pyarray.kernels.scan.nonzero import bits
+from pyarray.kernels.scan.nonzero import unsigned_view
 from pyarray.kernels.sort import unique
 
 FEW = examples(8)
@@ -184,16 +184,16 @@ def test_distinct_elements(device, dtype):
 
 def test_an_access_outside_is_found(device):
     mask = pa.ones(9000, dtype="bool", device=device)
-    flat, x = bits(mask), pa.ones(9000, dtype="uint32", device=device)
+    flat, x = unsigned_view(mask), pa.ones(9000, dtype="uint32", device=device)
     with pa.debug():
         counts = scan_gpu.count(flat)
         short = pa.zeros(100, dtype="uint32", device=device)
         with pytest.raises(BoundsError, match="compact"):
-            scan_gpu.chosen_into(short, x, flat, counts)
+            scan_gpu.compact_into(short, x, flat, counts)
         rising = pa.arange(9000, dtype="uint32", device=device)
         counts = scan_gpu.count(rising, "differ")
         with pytest.raises(BoundsError, match="compact"):
-            scan_gpu.chosen_into(short, rising, rising, counts, "differ")
+            scan_gpu.compact_into(short, rising, rising, counts, "differ")
 
 
 @pytest.mark.parametrize(("different", "most"), [(100, 800), (20000, 2 * 8 * 20000), (60000, 8 * 60000)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray.kernels.matmul import gemm, gemm_mma
+from pyarray.kernels.matmul import gemm, gemm_mma, thresholds
 
 DTYPES = ("float16", "bfloat16", "float64")
 LAYOUTS = ("rows", "columns", "odd rows", "odd columns", "padded", "steps", "backwards")
@@ -148,19 +148,20 @@ def test_sums_beyond_float16_are_infinite(device, use):
 
 
 def test_operands_that_are_used_often_are_copied_to_aligned_places(device, dtype, use, monkeypatch):
-    monkeypatch.setattr(gemm_mma, "REUSED", 16)
+    monkeypatch.setattr(thresholds, "COPY_USES", 16)
+    monkeypatch.setattr(thresholds, "COPY_MIN_SIDE", 4)
     x, y = integers((2, 67, 45), 10), integers((45, 83), 11)
     want = exact(x, y, dtype)
     for how in LAYOUTS:
         a, b = laid(x, how, dtype, device), laid(y, how, dtype, device)
-        same(gemm_mma.in_chunks(b, 67), y)
-        copied = gemm_mma.in_chunks(a, 83)
+        same(gemm_mma.copy_if_unaligned(b, 67), y)
+        copied = gemm_mma.copy_if_unaligned(a, 83)
         assert a.itemsize in copied.strides[-2:]
         assert all(step % 16 == 0 or step == a.itemsize for step in copied.strides)
         assert (how != "padded") or copied is a
         same(a @ b, want)
     many = pa.broadcast_to(laid(y, "odd rows", dtype, device), (3, 45, 83))
-    copied = gemm_mma.in_chunks(many, 67)
+    copied = gemm_mma.copy_if_unaligned(many, 67)
     assert copied.strides[0] == 0
     same(copied, np.broadcast_to(y, (3, 45, 83)))
 

@@ -61,7 +61,7 @@ def text(names, before="", after=""):
             "#define PA_HALF" * (name == "f16"),
             after,
         ]
-        out += ["#define PA_WIDE"] * (acc == "uint64_t") + ["#define PA_BFLOAT"] * (name == "bf16")
+        out += ["#define PA_INT64"] * (acc == "uint64_t") + ["#define PA_BFLOAT16"] * (name == "bf16")
         if load:
             out += [f"#define PA_LOAD(x) {load}", f"#define PA_STORE(x) {store}"]
         out += ['#include "pa_gemm.h"']

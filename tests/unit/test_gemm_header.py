@@ -36,8 +36,8 @@ TINY = """
 #define PA_MC 12
 #define PA_NC 16
 #define PA_BLOCK 24
-#define PA_GEMM_WIDE 40.0
-#define PA_GEMM_BIG 3e4
+#define PA_GEMM_PARALLEL_WORK 40.0
+#define PA_GEMM_SPLIT_BATCH_WORK 3e4
 """
 # acc + d + e
 EPILOGUE = """

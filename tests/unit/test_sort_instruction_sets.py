@@ -11,8 +11,8 @@ from gemm_cases import INCLUDES
 from test_gemm_instruction_sets import SETS, executable, reason
 
 from pyarray.dtypes import BY_NAME
-from pyarray.kernels.sort.sort import order_of
-from pyarray.kernels.sort.sort_cpu import _signed
+from pyarray.kernels.sort.sort import key_transform
+from pyarray.kernels.sort.sort_cpu import _signed_transform
 
 # Reads problems from standard input and writes elements and positions to standard output.
 PROGRAM = """
@@ -43,7 +43,7 @@ int main(void)
         pa_key *tmp = malloc(3 * size * sizeof(pa_key));
         int64_t *places = calloc(size, 8);
         pa_sort job = {.rows = s[0], .n = s[1], .tasks = s[0], .kths = s[4], .kth = s + 5, .rt = &rt};
-        job.also = (pa_key)s[8], job.flip = (pa_key)s[9], job.limit = (pa_key)s[10];
+        job.sign_flip = (pa_key)s[8], job.flip = (pa_key)s[9], job.limit = (pa_key)s[10];
         job.nan = (pa_key)s[11], job.zero = (pa_key)s[12];
         job.tmp = tmp, job.places = s[3] ? places : 0;
         if (fread(x, 1, nbytes, stdin) != nbytes) return 2;
@@ -133,7 +133,7 @@ def test_sorts(name, variant, bits, tmp_path):
         pytest.skip(f"compiled, but {said}")
     rng, sent, cases = np.random.default_rng(0), b"", list(problems(np.random.default_rng(bits), bits))
     for x, kth, wanted, falling in cases:
-        keys = _signed(order_of(BY_NAME[x.dtype.name], falling), x.itemsize)
+        keys = _signed_transform(key_transform(BY_NAME[x.dtype.name], falling), x.itemsize)
         padded = [*kth.tolist(), 0, 0, 0][:3]
         threads = int(rng.integers(1, 9))
         sent += struct.pack("13q", *x.shape, threads, wanted, kth.size, *padded, *keys) + x.tobytes()

@@ -22,7 +22,7 @@ from ...array import STRIDED, empty, ndarray, unchecked_array
 from ...array_marks import MARKED
 from ...buffer_view import BufferView
 from ...jit.launch_state import fast_path_table, launch_state
-from ...kernels.elementwise.elementwise import map_kernel, walk_launcher
+from ...kernels.elementwise.elementwise import bound_map_launch, map_kernel
 from ...keywords import declare, refuse
 from ...lang.builtins import FUNCTIONS
 from ...memory.buffer import Buffer
@@ -117,7 +117,7 @@ def _by_layout(ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None) -> Ca
         return None
     dtype = ufunc.dtype_of_result(domain)
     target = result_like(list(arrays.values()), dtype, first.device) if out is None else out
-    launch = walk_launcher(ufunc.op, domain, target, operands)
+    launch = bound_map_launch(ufunc.op, domain, target, operands)
     if launch is None:
         return None
     tests = _guards([*arrays, *(["out"] if out is not None else [])], like, shapes_too=False)

@@ -218,7 +218,7 @@ def _kind(ufunc: Ufunc, x: ndarray, dtype: Any) -> DType:
 
 def total_kind(ufunc: Ufunc, kind: DType) -> DType:
     """Accumulators of sums and products of floats are wide."""
-    return SUM.accumulator(kind) if ufunc.name in ("add", "multiply") else kind
+    return SUM.accumulator_type(kind) if ufunc.name in ("add", "multiply") else kind
 
 
 def _common(ufunc: Ufunc, a: ndarray, b: Any) -> DType:

@@ -12,7 +12,7 @@ from ...array_convert import asarray
 from ...dtypes import bool_, uint8
 from ...jit.kernel import func
 from ...kernels.elementwise.elementwise import MapOp, contiguous
-from ...kernels.index.bit_packing import bits_of, bytes_of
+from ...kernels.index.bit_packing import pack_bytes, unpack_bytes
 from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute
 from ..standard.elementwise import not_equal
@@ -86,7 +86,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
     big = _check_order("packbits", bitorder)
     x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
-    return _unlined(bytes_of(_lines(not_equal(x, 0) if x._dtype is not bool_ else x, along), big), x, along)
+    return _unlined(pack_bytes(_lines(not_equal(x, 0) if x._dtype is not bool_ else x, along), big), x, along)
 
 
 def unpackbits(
@@ -111,4 +111,4 @@ def unpackbits(
     wanted = size if count is None else operator.index(count)
     if wanted < -size:
         raise ValueError(f"unpackbits(): count leaves out {-wanted} of {size} bits")
-    return _unlined(bits_of(_lines(x, along), wanted if wanted >= 0 else size + wanted, big), x, along)
+    return _unlined(unpack_bytes(_lines(x, along), wanted if wanted >= 0 else size + wanted, big), x, along)

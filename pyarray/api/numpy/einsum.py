@@ -15,7 +15,7 @@ from ... import dtypes, shapes
 from ...array import empty, ndarray
 from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm
-from ...kernels.reduce.dot import dots, worth_while
+from ...kernels.reduce.dot import dots, prefers_dots
 from ..core.ufunc import as_operands, common_device, store_out
 from ..standard import statistical, utility
 from ..standard.elementwise import conj, multiply
@@ -194,7 +194,7 @@ def _contract(a: ndarray, left: Labels, b: ndarray, right: Labels, result: Label
 
     m, n, k = min(orders, key=copied)
     left_matrix, right_matrix = _matrix(a, left, batch, m, k), _matrix(b, right, batch, k, n)
-    if not m and not n and worth_while(c._size, left_matrix._shape[-1]):
+    if not m and not n and prefers_dots(c._size, left_matrix._shape[-1]):
         if c._size:
             dots(c, left_matrix[..., 0, :], right_matrix[..., 0])
         return c

@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 from ... import shapes
-from ...array import empty, ndarray
+from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import complex128, float32, float64, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
-from ...kernels.reduce.variance import squares_into
-from ...kernels.reduce.variance_gpu import spread_into, spreads
+from ...kernels.reduce.variance import squared_deviations
 from ..core.registry import method
 from ..core.ufunc import as_array_like, compute
 from ..standard.elementwise import UFUNCS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
@@ -90,14 +89,11 @@ def _spread(
     count = math.prod(x._shape[k] for k in axes)
     kind = x._dtype if x._dtype.kind in "fc" else float64
     wide = complex128 if kind.kind == "c" else float64
-    kept, full = shapes.reduced(x._shape, axes)
-    squares = empty(kept, float64, x.device)
+    _, full = shapes.reduced(x._shape, axes)
     result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
-    if spreads(x, axes):
-        spread_into(squares, x, axes)
-    else:
-        middle = divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
-        squares_into(squares, x, middle, axes, result if result.itemsize > 2 else float32)
+    squares = squared_deviations(
+        x, axes, lambda: divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
+    )
     if keepdims:
         squares = squares.reshape(full)
     left = float(count - correction) if count > correction else 0.0

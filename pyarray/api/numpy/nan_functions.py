@@ -8,11 +8,12 @@ from typing import Any
 
 from ... import shapes
 from ...array import empty, ndarray
-from ...dtypes import DType, asdtype, bool_, complex64, complex128, float32, float64, int16, int32, int64
+from ...dtypes import DType, asdtype, bool_, complex128, float64, int16, int32, int64
 from ...jit.kernel import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp
+from ...kernels.reduce.variance import squared_deviations
 from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute, compute_out
 from ..libraries.dispatch import real_of
@@ -27,11 +28,25 @@ __all__ = [
     "nansum", "nanvar",
 ]  # fmt: skip
 
-_SUM = ReduceOp("nansum", SUM.expression, 0, wide=True, element=func(lambda x: 0 if x != x else x), then=SUM)
-_PROD = ReduceOp(
-    "nanprod", PROD.expression, 1, wide=True, element=func(lambda x: 1 if x != x else x), then=PROD
+_SUM = ReduceOp(
+    "nansum",
+    SUM.expression,
+    0,
+    double_accumulator=True,
+    transform=func(lambda x: 0 if x != x else x),
+    combine_op=SUM,
 )
-_COUNT = ReduceOp("numbers", SUM.expression, 0, element=func(lambda x: x == x), then=SUM, total=int64)
+_PROD = ReduceOp(
+    "nanprod",
+    PROD.expression,
+    1,
+    double_accumulator=True,
+    transform=func(lambda x: 1 if x != x else x),
+    combine_op=PROD,
+)
+_COUNT = ReduceOp(
+    "numbers", SUM.expression, 0, transform=func(lambda x: x == x), combine_op=SUM, count_dtype=int64
+)
 _FILL = MapOp("fill_nan", func(lambda x, value: value if x != x else x))
 
 
@@ -141,14 +156,14 @@ def _orders(dtype: DType) -> tuple[dict[str, ReduceOp], MapOp, DType]:
     """The reductions of the bits of a floating type as an integer, and what turns their result into bits."""
     word = {2: int16, 4: int32, 8: int64}[dtype.itemsize]
     greatest, shift = (1 << 8 * dtype.itemsize - 1) - 1, 8 * dtype.itemsize - 1
-    infinity = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(dtype.name, 0x7FF << 52)
+    infinity = dtype.infinity_bits
 
     def bits_of(op: ReduceOp, nan: int) -> ReduceOp:
         def key(v: Any) -> Any:  # without a choice, which wouldn't vectorise
             wrong = word(0) - word((v & greatest) > infinity)
             return ((v ^ ((v >> shift) & greatest)) & ~wrong) | (wrong & nan)
 
-        return ReduceOp(f"nan{op.name}", op.expression, None, element=func(key), then=op)
+        return ReduceOp(f"nan{op.name}", op.expression, None, transform=func(key), combine_op=op)
 
     turn = MapOp("turned", func(lambda v: v ^ ((v >> shift) & greatest)))
     return {"min": bits_of(MIN, greatest), "max": bits_of(MAX, -greatest - 1)}, turn, word
@@ -261,18 +276,6 @@ def nanstd(
     return _spread("nanstd", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
-def _square(x: Any, mean: Any) -> Any:
-    return 0.0 if x != x else (x - mean) * (x - mean)
-
-
-def _complex_square(x: Any, mean: Any) -> Any:
-    return 0.0 if x != x else k.real(x - mean) * k.real(x - mean) + k.imag(x - mean) * k.imag(x - mean)
-
-
-_SQUARE = {
-    "f": MapOp("nan_square", func(_square), raw=(0, 1)),
-    "c": MapOp("nan_square", func(_complex_square), raw=(0, 1)),
-}
 _LAST = {
     "nanvar": MapOp("nanvar", func(lambda total, left: total / left if left > 0 else math.nan)),
     "nanstd": MapOp("nanstd", func(lambda total, left: k.sqrt(total / left) if left > 0 else math.nan)),
@@ -286,14 +289,11 @@ def _spread(
         plain = var if name == "nanvar" else std
         return plain(x, axis, correction=correction, keepdims=keepdims, out=out)
     axes = shapes.normalize_axes(axis, x.ndim)
-    squares = empty(x._shape, float64 if x.itemsize >= 8 and x._dtype is not complex64 else float32, x.device)
     wide = complex128 if x._dtype.kind == "c" else float64
     count = _counted(x, axes)
     mean = divide(reduction(_SUM, x, axes, True, wide, kind=x._dtype), count)
-    launch_map(_SQUARE[x._dtype.kind], float64, squares, (x, mean), fresh=True)
-    total = reduction(SUM, squares, axes, True, float64, kind=squares._dtype)
+    total = squared_deviations(x, axes, lambda: mean, skip_nan=True)
     left = subtract(count, float(correction))
-    if not keepdims:
-        total, left = total.squeeze(axes), left.squeeze(axes)
+    total, left = (total.reshape(left._shape), left) if keepdims else (total, left.squeeze(axes))
     kind = real_of(x._dtype)
     return compute(_LAST[name], float64, kind, (total, left), out, larger=False)

@@ -34,7 +34,9 @@ def _complex_square(x: Any) -> Any:
 
 
 _SQUARES, _COMPLEX_SQUARES = (
-    ReduceOp("sum_of_squares", SUM.expression, 0, wide=True, element=func(element), then=SUM)
+    ReduceOp(
+        "sum_of_squares", SUM.expression, 0, double_accumulator=True, transform=func(element), combine_op=SUM
+    )
     for element in (lambda x: float64(x) * float64(x), _complex_square)
 )
 

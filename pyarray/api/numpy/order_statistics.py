@@ -12,8 +12,8 @@ from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...dtypes import DType, asdtype, float64
 from ...jit.replay import replayable
-from ...kernels.sort.quantile import pick, places_of
-from ...kernels.sort.sort import select_rows, selects
+from ...kernels.sort.quantile import element_indices, quantiles_of_sorted
+from ...kernels.sort.sort import can_select, select_rows
 from ...kernels.workspace import scratch
 from ..core.ufunc import store_out
 from ..standard.sorting import lines, sort
@@ -193,9 +193,9 @@ def _quantile(
         found[...] = math.nan
     else:
         wanted = asarray(fractions.reshape(-1), device=x.device)
-        places = places_of(fractions, rows._shape[1], alpha, beta)
+        places = element_indices(fractions, rows._shape[1], alpha, beta)
         ordered = sort(rows) if skip_nan else _selected(rows, places)
-        pick(found, ordered, wanted, fraction, alpha, beta, skip_nan)
+        quantiles_of_sorted(found, ordered, wanted, fraction, alpha, beta, skip_nan)
     return store_out(name, found.reshape(shape), out)
 
 
@@ -204,7 +204,7 @@ def _selected(rows: ndarray, places: set[int]) -> ndarray:
     if rows._dtype.kind == "f":
         places = places | {rows._shape[1] - 1}
     kth = tuple(sorted(places))
-    if not selects(rows, kth) or not rows._size:
+    if not can_select(rows, kth) or not rows._size:
         return sort(rows)
     out = scratch(rows._shape, rows._dtype, rows.device)
     select_rows(out, lines(rows, 1), kth)

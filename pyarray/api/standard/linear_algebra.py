@@ -9,8 +9,8 @@ from ...array import ndarray, type_key, unchecked_array
 from ...array_marks import MARKED
 from ...jit.launch_state import fast_path_table, launch_state
 from ...jit.replay import replayable
-from ...kernels.matmul.gemm import gemm, launcher_2d
-from ...kernels.reduce.dot import is_thin, thin
+from ...kernels.matmul.gemm import gemm, gemm_2d_launcher
+from ...kernels.reduce.dot import is_narrow, narrow_matvec
 from ...memory.buffer import Buffer
 from ..core.ufunc import STRIDES, as_operands, common_device, compute_out
 from .statistical import as_operand
@@ -106,8 +106,8 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
     left, right = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
-    if a.ndim == 2 and not columns and out is None and is_thin(left):
-        thin(result, left, right._view(0, right._shape[:1], right._strides[:1]))
+    if a.ndim == 2 and not columns and out is None and is_narrow(left):
+        narrow_matvec(result, left, right._view(0, right._shape[:1], right._strides[:1]))
         return result
     gemm(target._view(0, (*batch, m, n), full), left, right)
     if (
@@ -117,7 +117,7 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
         and not (a._key | b._key) & MARKED
     ):
         _plans[False, a._key, b._key] = (
-            launcher_2d(dtype, target.device),
+            gemm_2d_launcher(dtype, target.device),
             dtype,
             type_key(dtype, 2, False, True, target.device),
         )

@@ -20,7 +20,7 @@ from ...array_hooks import Tracer, on_several_devices, operation
 from ...array_host import need_data
 from ...dtypes import asdtype, result_type
 from ...jit.replay import replayable
-from ...kernels.index.concatenate import join, joins
+from ...kernels.index.concatenate import can_concatenate, launch_concat
 from ..core.registry import method
 from ..core.ufunc import as_array_like
 
@@ -258,8 +258,8 @@ def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
                 f"and array {n} has {a._shape}"
             )
     out = empty(first[:k] + (sum(a._shape[k] for a in given),) + first[k + 1 :], kind, given[0].device)
-    if joins(out, given, k):
-        join(out, given)
+    if can_concatenate(out, given, k):
+        launch_concat(out, given)
         return out
     start = 0
     for a in given:

@@ -9,7 +9,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...jit.replay import replayable
-from ...kernels.elementwise.elementwise import apart
+from ...kernels.elementwise.elementwise import copy_if_aliased
 from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
 from ..core.registry import method
@@ -116,7 +116,7 @@ def _scan(
     target = result
     if initial:
         before = (slice(None),) * along
-        result[(*before, slice(0, 1))] = op.start
+        result[(*before, slice(0, 1))] = op.identity
         target = result[(*before, slice(1, None))]
     scan_into(op, target, x, along, kind)
     return result
@@ -124,7 +124,7 @@ def _scan(
 
 def _apart(x: ndarray, out: ndarray) -> ndarray:
     """Blocks of a line are read twice, and so not from what is written."""
-    x = apart(x, out)
+    x = copy_if_aliased(x, out)
     return x.copy() if x._buffer is out._buffer else x
 
 

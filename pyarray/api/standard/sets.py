@@ -13,7 +13,7 @@ from ...jit.replay import replayable
 from ...kernels.index.gather import take
 from ...kernels.scan.nonzero import nonzero
 from ...kernels.sort import binary_search as kernels
-from ...kernels.sort.unique import distinct
+from ...kernels.sort.unique import unique_sorted
 from .creation import arange
 from .elementwise import not_equal
 from .manipulation import concat
@@ -136,7 +136,7 @@ def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool) -> Any:
     ordered = sort(x, None)
     if not ordered._size:
         return ordered, empty(0, int64, ordered.device) if counted else None
-    return distinct(ordered, equal_nan, counted)
+    return unique_sorted(ordered, equal_nan, counted)
 
 
 class _Groups:

@@ -164,7 +164,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     x, along = _operand("partition", x, axis, None, None)
     places = _places("partition", x, kth, along)
     rows = lines(x, along)
-    if not kernels.selects(rows, places):
+    if not kernels.can_select(rows, places):
         return sort(x, along)
     out = scratch(rows._shape, x._dtype, x._buffer.device)
     if out._size:
@@ -184,11 +184,11 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     x, along = _operand("argpartition", x, axis, None, None)
     places = _places("argpartition", x, kth, along)
     rows = lines(x, along)
-    if not kernels.selects(rows, places):
+    if not kernels.can_select(rows, places):
         return argsort(x, along)
     out = scratch(rows._shape, int64, x._buffer.device)
     if out._size:
-        kernels.select_places(out, rows, places)
+        kernels.argselect_rows(out, rows, places)
     return from_lines(out, x._shape, along)
 
 

@@ -16,7 +16,7 @@ from ...dtypes import DType, asdtype, bool_, float64, int64, uint64
 from ...jit.kernel import func
 from ...jit.launch_state import OBSERVED, fast_path_table, launch_state
 from ...jit.replay import replayable
-from ...kernels.elementwise.elementwise import MapOp, apart
+from ...kernels.elementwise.elementwise import MapOp, copy_if_aliased
 from ...kernels.reduce.reduce import (
     BLOCK_PIECE,
     MAX,
@@ -24,9 +24,9 @@ from ...kernels.reduce.reduce import (
     PIECE,
     PROD,
     SUM,
+    FullReduction,
     ReduceOp,
-    Whole,
-    pieces_of,
+    piece_count,
     reduce_into,
 )
 from ...memory.buffer import Buffer
@@ -70,7 +70,7 @@ def reduction(
     if keepdims:
         target = result._view(0, kept, tuple(s for k, s in enumerate(result._strides) if k not in axes))
     if out is not None:
-        x = apart(x, out)
+        x = copy_if_aliased(x, out)
     reduce_into(op, target, x, axes, kind or dtype)
     return result
 
@@ -94,7 +94,7 @@ def _of_chosen(
     """`reduction` with `initial` and `where`."""
     first = None if initial is None else _as_number(op.name, initial, dtype)
     if where is not True:
-        start = first if op.start is None else op.start
+        start = first if op.identity is None else op.identity
         if start is None:
             raise ValueError(
                 f"{op.name}(): with where= there may be no element; pass initial=, the result then"
@@ -104,7 +104,7 @@ def _of_chosen(
     if first is None:
         return reduction(op, x, axis, keepdims, dtype, kind, out)
     axes = shapes.normalize_axes(axis, x.ndim)
-    if op.start is None and isinstance(x, ndarray) and not all(x._shape[k] for k in axes):
+    if op.identity is None and isinstance(x, ndarray) and not all(x._shape[k] for k in axes):
         kept, full = shapes.reduced(x._shape, axes)
         found = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
         found[...] = first
@@ -165,12 +165,12 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
     if size < 2 * (BLOCK_PIECE if grid else PIECE):
         failure = plan.direct(out, x)
     else:
-        if op.settled and not grid:  # mostly a few elements settle it
+        if op.short_circuit and not grid:  # mostly a few elements settle it
             few = x._view(0, (GLANCE,), (x._dtype.itemsize,))
-            if plan.direct(out, few) is None and out.item() is not op.start:
+            if plan.direct(out, few) is None and out.item() is not op.identity:
                 return out
         launch, source, failure = plan.first, x, None
-        while failure is None and (pieces := pieces_of(size, 1, size, grid)) > 1:
+        while failure is None and (pieces := piece_count(size, 1, size, grid)) > 1:
             width = plan.partial._dtype.itemsize
             buffer = Buffer.allocate(device, pieces * width)
             partial = unchecked_array(
@@ -187,7 +187,7 @@ def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
     place = op.name, key, x._key
     if place not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
         out = empty((), dtype, x.device)
-        _plans[place] = Whole(op, out, x, kind, key), dtype, out._key
+        _plans[place] = FullReduction(op, out, x, kind, key), dtype, out._key
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:
@@ -355,7 +355,7 @@ def mean(
     dtype = (x._dtype if x._dtype.kind in "fc" else float64) if dtype is None else _floating("mean", dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
     count = math.prod(x._shape[k] for k in axes)
-    wide = SUM.accumulator(dtype)
+    wide = SUM.accumulator_type(dtype)
     total = reduction(SUM, x, axis, keepdims, wide, kind=dtype, where=where)
     counts = 1.0 * count if where is True else chosen_count(x, axis, keepdims, mask_of("mean", x, where))
     return compute(UFUNCS["divide"].op, wide, dtype, (total, counts), out, larger=False)

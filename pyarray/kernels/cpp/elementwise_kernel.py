@@ -1,4 +1,4 @@
-"""`ElementwiseKernel`: one element from the elements at the same place, in C++, as CuPy has it."""
+"""`ElementwiseKernel`: CuPy's elementwise kernels from C++ text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...lang.ir import ScalarType
 from ...lang.pipeline import Program
 from . import text_frame as tf
 from . import text_params as tp
-from .text_frame import Layout, Lines
+from .text_frame import Layout, TextBuilder
 
-_SIZE = "_n"  # parameters with the sizes that are walked; users' names don't begin with _
+_SIZE = "_n"  # prefix of the parameters with the loop's sizes; users' names don't begin with _
 
 
-class ElementwiseKernel(tp.Declared):
+class ElementwiseKernel(tp.CppKernel):
     """A kernel that computes the elements of its outputs one by one, from C++ text for the body of the loop.
 
     `in_params` and `out_params` are lists like `"float32 x, T y, raw T table"`: a dtype, or a letter that
@@ -92,7 +92,7 @@ class ElementwiseKernel(tp.Declared):
         return outs[0] if self.nout == 1 and not self.return_tuple else tuple(outs)
 
     def _shape(self, values: list[Any], size: int | None) -> tuple[int, ...]:
-        """What is walked: what all arrays that aren't `raw` broadcast to. Outputs given must have it."""
+        """The loop's shape: what all arrays that aren't `raw` broadcast to. Outputs must have it."""
         pairs = list(zip(self.params, values, strict=False))
         found = [(p, a._shape) for p, a in pairs if isinstance(a, ndarray) and not p.raw]
         if size is not None:
@@ -119,7 +119,7 @@ class ElementwiseKernel(tp.Declared):
     def _launch(
         self, ins: list[Any], outs: list[Any], shape: tuple[int, ...], types: dict[str, DType], device: Device
     ) -> None:
-        ins = [tp.separate(x, p, outs) for x, p in zip(ins, self.in_params, strict=True)]
+        ins = [tp.copy_if_unsafe(x, p, outs) for x, p in zip(ins, self.in_params, strict=True)]
         values = [*ins, *outs]
         columns = tuple(
             (shapes.broadcast_strides(a._shape, a._strides, shape), a.itemsize)
@@ -128,8 +128,8 @@ class ElementwiseKernel(tp.Declared):
             for p, a in zip(self.params, values, strict=True)
         )
         order = None if self._ordered or not self.nout or not self.reduce_dims else self.nin
-        sizes, rows = tf.walk(shape, columns, bool(self.reduce_dims), order)
-        layouts, passed = tf.laid_out(self.name, self.params, values, rows, types)
+        sizes, rows = tf.merged_axes(shape, columns, bool(self.reduce_dims), order)
+        layouts, passed = tf.argument_layouts(self.name, self.params, values, rows, types)
         key = (tuple(sorted((letter, d.name) for letter, d in types.items())), tuple(layouts), len(sizes))
         self._kernel.launch(key, device, *passed, *sizes)
 
@@ -137,7 +137,9 @@ class ElementwiseKernel(tp.Declared):
 
     def _program(self, key: Any, target: str, debug: bool) -> Program:
         named, layouts, ndim = key
-        return _Frame(self, tf.types_of(named), layouts, ndim, DIALECTS[target], debug, self._place).program()
+        return _Frame(
+            self, tf.types_of(named), layouts, ndim, DIALECTS[target], debug, self._location
+        ).program()
 
 
 class _Frame:
@@ -151,10 +153,10 @@ class _Frame:
         ndim: int,
         dialect: Dialect,
         debug: bool,
-        place: tuple[str, int],
+        location: tuple[str, int],
     ):
         self.kernel, self.types, self.ndim, self.debug = kernel, types, ndim, debug
-        self.dialect, self.place = dialect, place
+        self.dialect, self.location = dialect, location
         self.rows = list(zip(kernel.params, layouts, strict=True))
         self.sizes = [f"{_SIZE}{k}" for k in range(ndim)]
         self.params = [(p.name, layout.type) for p, layout in self.rows]
@@ -162,7 +164,7 @@ class _Frame:
         self.symbol = f"kernel_{kernel.name}"
 
     def program(self) -> Program:
-        lines = Lines(self.kernel.name)
+        lines = TextBuilder(self.kernel.name)
         lines.add(tf.head(self.debug, self.kernel.preamble))
         lines.add(tf.typedefs(self.types))
         lines.user(self.kernel.preamble, "preamble")
@@ -171,23 +173,23 @@ class _Frame:
         lines.add(tf.slots_struct(self.symbol, self.params, self.debug, grid=not blocks))
         (self.blocks if blocks else self.grid)(lines)
         raws = [(p, layout.type) for p, layout in self.rows if tf.is_raw(p, layout)]
-        sites = tf.raw_sites(self.kernel.name, raws, *self.place) if self.debug else ()
+        sites = tf.raw_sites(self.kernel.name, raws, *self.location) if self.debug else ()
         directions = tf.directions(self.rows, self.sizes)
         step = KernelStep(self.symbol, () if blocks else self.size_slots())
         return Program(self.kernel.name, lines.text, (step,), tuple(self.params), directions, sites)
 
     def size_slots(self) -> tuple[int, ...] | None:
         """The slots whose product is the number of iterations, None for more than a step can have."""
-        places = tf.slot_places(self.params, self.debug)
-        found = tuple(places[name] for name in self.sizes)
+        indices = tf.slot_indices(self.params, self.debug)
+        found = tuple(indices[name] for name in self.sizes)
         return found if len(found) <= MOST_SIZES else None
 
-    def blocks(self, lines: Lines) -> None:
+    def blocks(self, lines: TextBuilder) -> None:
         """A block of iterations as a nest of loops, and what starts it."""
         symbol, last = self.symbol, self.ndim - 1
         lines.add(f"struct {symbol}_env {{ const {symbol}_slots *_slots; pa_runtime *rt; }};\n")
         lines.add(f"static void {symbol}_loop0(void *_context, int64_t _begin, int64_t _end)\n{{\n")
-        lines.add(tf.copied(symbol, f"((const {symbol}_env *)_context)->_slots"))
+        lines.add(tf.slots_copy(symbol, f"((const {symbol}_env *)_context)->_slots"))
         self.declare(lines, f"((const {symbol}_env *)_context)->rt")
         lines.add(f"""\
     for (int64_t _first = _begin; _first < _end;) {{
@@ -211,7 +213,7 @@ class _Frame:
         body = f"    env._slots = slots;\n    env.rt = rt;\n{start}"
         lines.add(self.dialect.entry.format(symbol=symbol, body=body))
 
-    def grid(self, lines: Lines) -> None:
+    def grid(self, lines: TextBuilder) -> None:
         """A loop that strides over the grid."""
         lines.add(self.dialect.entry.format(symbol=self.symbol, slots=f"{self.symbol}_slots"))
         if self.debug:
@@ -227,7 +229,7 @@ class _Frame:
         lines.user(self.kernel.after_loop and self.kernel.after_loop + "\n;", "after_loop")
         lines.add("    }\n}\n")
 
-    def declare(self, lines: Lines, runtime: str) -> None:
+    def declare(self, lines: TextBuilder, runtime: str) -> None:
         """What stands before the loop."""
         shape = [f"_slots->{cname(name)}" for name in self.sizes]
         lines.add("".join(f"    const int64_t _n{k} = {n};\n" for k, n in enumerate(shape)))
@@ -235,7 +237,7 @@ class _Frame:
         lines.add(tf.declarations(self.rows, self.types, self.debug, runtime))
         lines.user(self.kernel.loop_prep and self.kernel.loop_prep + "\n;", "loop_prep")
 
-    def body(self, lines: Lines) -> None:
+    def body(self, lines: TextBuilder) -> None:
         if self.debug:
             lines.add("            _at.tid = i;\n")
         for p, layout in self.rows:

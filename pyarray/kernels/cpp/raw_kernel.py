@@ -88,8 +88,8 @@ class RawKernel:
         for arrays on two devices, `TypeError` for arguments that the parameters in the text can't take.
         """
         try:
-            place = (grid, block, shared_mem, launch_state.key, *map(_type_of, args))
-            launch, pack = self._kernel.plans[place]
+            key = (grid, block, shared_mem, launch_state.key, *map(_type_of, args))
+            launch, pack = self._kernel.plans[key]
             slots = pack(*[a._ptr if isinstance(a, ndarray) else a for a in args])
         except (LookupError, TypeError, struct.error, OverflowError):
             self._launch_new(grid, block, args, shared_mem, launch_state.debug)
@@ -97,13 +97,13 @@ class RawKernel:
             launch(slots)
 
     def _launch_new(self, grid: Any, block: Any, args: Any, shared_mem: int, waited: bool) -> None:
-        """A launch with all its checks, which is remembered for arguments of the same types. `waited`: the
-        caller waits for its end."""
+        """Check and launch, and cache the launch for arguments of the same types. `waited`: synchronize
+        afterwards."""
         given = grid, block, shared_mem, waited
         grid, block = _sizes(self.name, "grid", grid), _sizes(self.name, "block", block)
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"{self.name}(): args is a tuple of arguments, got {type(args).__name__}")
-        values = rs.prepared(self.name, self._params, args)
+        values = rs.converted_arguments(self.name, self._params, args)
         device = self._device(values)
         _check_limits(self.name, device, grid, block, operator.index(shared_mem))
         names = self._names(len(values))
@@ -112,7 +112,7 @@ class RawKernel:
             for n, (a, d) in zip(names, values, strict=True)
         )
         variant = self._kernel.variant(kinds, device)
-        slots, start = rs.packed(values), self._launcher(variant)
+        slots, start = rs.pack_arguments(values), self._launcher(variant)
 
         watched = [a for a, _ in values if isinstance(a, ndarray) and a._key & WATCHED]
 
@@ -128,10 +128,12 @@ class RawKernel:
             observe(Launch(self.name, variant, named, lambda: launch(slots)))
             return
         launch(slots)
-        layout = rs.layout(args, values)
+        struct_format = rs.struct_format(args, values)
         # the key has the device only as part of an array's type key, and types of numbers, which are passed
-        if layout is not None and not watched and any(isinstance(a, ndarray) for a in args):
-            self._kernel.plans.add((*given, *map(_type_of, args)), (launch, struct.Struct(layout).pack))
+        if struct_format is not None and not watched and any(isinstance(a, ndarray) for a in args):
+            self._kernel.plans.add(
+                (*given, *map(_type_of, args)), (launch, struct.Struct(struct_format).pack)
+            )
 
     def _names(self, count: int) -> list[str]:
         known = [p.name for p in self._params or ()]
@@ -141,10 +143,10 @@ class RawKernel:
     def _device(self, values: list[tuple[Any, Any]]) -> Device:
         pairs = zip(self._names(len(values)), values, strict=True)
         arrays = [(repr(name), a) for name, (a, _) in pairs if isinstance(a, ndarray)]
-        places = {a.device for _, a in arrays}
-        if len(places) > 1:
+        devices = {a.device for _, a in arrays}
+        if len(devices) > 1:
             raise on_several_devices(self.name, arrays)
-        return next(iter(places), None) or get_device(None)
+        return next(iter(devices), None) or get_device(None)
 
     def _launcher(self, variant: Variant) -> GridLauncher:
         found = self._launchers.get(variant)
@@ -214,7 +216,7 @@ class RawModule:
 
 
 def check_features(backend: str, **features: Any) -> None:
-    """Raises `ValueError` for what CuPy has and is not here."""
+    """Raises `ValueError` for CuPy's features that are not implemented."""
     if backend not in BACKENDS:
         raise ValueError(f"backend is one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
     for name, value in features.items():

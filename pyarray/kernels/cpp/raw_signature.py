@@ -1,4 +1,4 @@
-"""What can be read of a kernel in C++ from its text, and arguments in the bytes that it takes."""
+"""Parses a C++ kernel's parameter list, and packs arguments into the bytes that a launch takes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def check_kernel(code: str, name: str) -> None:
 
 
 def parameters(code: str, name: str) -> tuple[RawParam, ...] | None:
-    """The parameters of a kernel; None where the text doesn't say them plainly: several functions of that
-    name, macros in the list."""
+    """The parameters of a kernel; None where they can't be parsed: several functions of that name, macros in
+    the list."""
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL).replace("\\\n", " ")
     starts = [m.end() for m in re.finditer(rf"\b{re.escape(name)}\s*\(", code)]
     if len(starts) != 1 or not re.search(r"__global__[^;{}]*$", code[: starts[0] - 1]):
@@ -88,23 +88,23 @@ def _parameter(part: str) -> RawParam:
 # ---- arguments
 
 
-def prepared(
+def converted_arguments(
     kernel: str, params: tuple[RawParam, ...] | None, args: Sequence[Any]
 ) -> list[tuple[Any, DType]]:
-    """Each argument, an array or a number, with its dtype as the kernel takes it. Raises `TypeError` for
-    a wrong number of them, for what is neither, and where array and number are confused; `OverflowError` for
-    an integer that its parameter can't hold."""
+    """Each argument, an array or a number, with the dtype that the kernel takes. Raises `TypeError` for a
+    wrong number of arguments, for other types, and for an array in a number's place or the reverse;
+    `OverflowError` for an integer that its parameter can't hold."""
     if params is not None and len(params) != len(args):
         listed = ", ".join(p.text for p in params) or "nothing"
         raise TypeError(f"{kernel}() takes {len(params)} arguments ({listed}), got {len(args)}")
     rows = params if params is not None else [RawParam("", "", False, None)] * len(args)
     return [
-        _prepared(kernel, n, p, arg, params is not None)
+        _converted(kernel, n, p, arg, params is not None)
         for n, (p, arg) in enumerate(zip(rows, args, strict=True))
     ]
 
 
-def _prepared(kernel: str, number: int, param: RawParam, arg: Any, known: bool) -> tuple[Any, DType]:
+def _converted(kernel: str, number: int, param: RawParam, arg: Any, known: bool) -> tuple[Any, DType]:
     what = f"argument {number}" + (f" ({param.text})" if known else "")
     if isinstance(arg, np.ndarray) and (arg.size == 1 or arg.dtype.names):
         arg = arg.reshape(-1)[0]  # by value, as CuPy passes them
@@ -133,8 +133,8 @@ def _prepared(kernel: str, number: int, param: RawParam, arg: Any, known: bool) 
     return as_number(kernel, what, dtype, arg), dtype
 
 
-def packed(values: Sequence[tuple[Any, DType]]) -> bytes:
-    """Arguments in a row, each at a multiple of its size."""
+def pack_arguments(values: Sequence[tuple[Any, DType]]) -> bytes:
+    """The arguments' bytes, each aligned to its size."""
     row = bytearray()
     for value, dtype in values:
         if isinstance(value, ndarray):
@@ -149,9 +149,9 @@ _FORMATS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f
 _FORMATS |= {f"u{name}": letter.upper() for name, letter in _FORMATS.items() if "int" in name}
 
 
-def layout(args: Sequence[Any], values: Sequence[tuple[Any, DType]]) -> str | None:
-    """`struct` format that packs arguments of these types as `packed` does, or refuses what needs a look;
-    None where there is none."""
+def struct_format(args: Sequence[Any], values: Sequence[tuple[Any, DType]]) -> str | None:
+    """`struct` format that packs arguments of these types as `pack_arguments` does, or raises for values that
+    need a conversion; None where there is no such format."""
     letters = ["@"]
     for given, (value, dtype) in zip(args, values, strict=True):
         if isinstance(given, ndarray):

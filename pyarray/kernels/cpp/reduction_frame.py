@@ -1,4 +1,4 @@
-"""The text around the expressions of a `ReductionKernel`."""
+"""Text of a `ReductionKernel`: loops and blocks around the user's expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...lang.emit_statements import cname
 from ...lang.ir import ArrayType, ScalarType
 from ...lang.pipeline import Program
 from . import text_frame as tf
-from .text_frame import Layout, Lines
+from .text_frame import Layout, TextBuilder
 from .text_params import Param
 
 BLOCK = 256  # threads
@@ -23,7 +23,7 @@ _STRIDE, _PIECES, _THREADS, _LAST, _PART = "_stride", "_pieces", "_threads", "_l
 
 
 class Expressions(NamedTuple):
-    """The user's."""
+    """The user's expressions."""
 
     map: str
     reduce: str
@@ -33,9 +33,9 @@ class Expressions(NamedTuple):
     preamble: str
 
 
-class Form(NamedTuple):
-    """Sizes of the kept and the reduced axes, how each argument lies along them; `columns`: the first input
-    is dense along the kept ones."""
+class ReductionLayout(NamedTuple):
+    """Sizes of the kept and the reduced axes, and the arguments' layouts; `columns`: the first input has unit
+    stride along the kept ones."""
 
     outer: tuple[int, ...]
     inner: tuple[int, ...]
@@ -48,17 +48,17 @@ def program(
     texts: Expressions,
     rows: Sequence[tuple[Param, Layout]],
     types: dict[str, DType],
-    form: tuple[int, int, bool, DType | None],
+    structure: tuple[int, int, bool, DType | None],
     dialect: Dialect,
     debug: bool,
-    place: tuple[str, int],
+    location: tuple[str, int],
 ) -> Program:
-    """`form` is the number of kept and of reduced axes, whether `columns`, and the dtype of partial results,
-    None where they go in one step."""
-    frame = _Frame(name, texts, rows, types, form, dialect, debug)
+    """`structure`: the numbers of kept and of reduced axes, `columns`, and the dtype of partial results, None
+    where there are none."""
+    frame = _Frame(name, texts, rows, types, structure, dialect, debug)
     raws = [(p, layout.type) for p, layout in rows if tf.is_raw(p, layout)]
-    sites = tf.raw_sites(name, raws, *place) if debug else ()
-    directions = tf.directions(rows, frame.sizes) | ({_PART: "OUT"} if form[3] else {})
+    sites = tf.raw_sites(name, raws, *location) if debug else ()
+    directions = tf.directions(rows, frame.sizes) | ({_PART: "OUT"} if structure[3] else {})
     return Program(name, frame.text(), frame.steps, tuple(frame.params), directions, sites)
 
 
@@ -68,12 +68,12 @@ class _Frame:
     texts: Expressions
     rows: Sequence[tuple[Param, Layout]]
     types: dict[str, DType]
-    form: tuple[int, int, bool, DType | None]
+    structure: tuple[int, int, bool, DType | None]
     dialect: Dialect
     debug: bool
 
     def __post_init__(self) -> None:
-        self.outer, self.inner, self.columns, self.part = self.form
+        self.outer, self.inner, self.columns, self.part = self.structure
         self.symbol = f"kernel_{self.name}"
         self.sizes = [f"_n{k}" for k in range(self.outer + self.inner)]
         self.sizes += [_STRIDE, _PIECES, _THREADS, _LAST]
@@ -85,13 +85,13 @@ class _Frame:
     def steps(self) -> tuple[KernelStep, ...]:
         if self.dialect.blocks:
             return (KernelStep(self.symbol),)
-        places = tf.slot_places(self.params, self.debug)
-        first = KernelStep(self.symbol, (places[_THREADS],))
-        last = KernelStep(f"{self.symbol}_last", (places[_LAST],))
+        indices = tf.slot_indices(self.params, self.debug)
+        first = KernelStep(self.symbol, (indices[_THREADS],))
+        last = KernelStep(f"{self.symbol}_last", (indices[_LAST],))
         return (first, last) if self.part else (first,)
 
     def text(self) -> str:
-        lines = Lines(self.name)
+        lines = TextBuilder(self.name)
         lines.add(tf.head(self.debug, self.texts.preamble))
         lines.add(tf.typedefs(self.types))
         lines.user(self.texts.preamble, "preamble")
@@ -105,7 +105,7 @@ class _Frame:
             self.grid(lines)
         return lines.text
 
-    def declare(self, lines: Lines, runtime: str) -> None:
+    def declare(self, lines: TextBuilder, runtime: str) -> None:
         """Sizes, numbers, `raw` arrays, and the three expressions as functions."""
         sizes = [f"_slots->{cname(name)}" for name in self.sizes[: self.outer + self.inner]]
         lines.add("".join(f"    const int64_t _n{k} = {n};\n" for k, n in enumerate(sizes)))
@@ -118,7 +118,7 @@ class _Frame:
         lines.add("    (void)_out_ind;\n    (void)_in_ind;\n")
         self.functions(lines)
 
-    def functions(self, lines: Lines) -> None:
+    def functions(self, lines: TextBuilder) -> None:
         """The element at the indices of `outer` and `inner`, two into one, and the outputs."""
         last = self.outer - 1 if self.columns else self.outer + self.inner - 1
         lines.add(
@@ -154,7 +154,7 @@ class _Frame:
 
     # ---- CPUs
 
-    def blocks(self, lines: Lines) -> None:
+    def blocks(self, lines: TextBuilder) -> None:
         symbol = self.symbol
         lines.add(f"struct {symbol}_env {{\n    const {symbol}_slots *_slots;\n    pa_runtime *rt;\n")
         lines.add("    _type_reduce *_part;\n    int64_t _pieces, _outputs, _length;\n};\n")
@@ -164,11 +164,11 @@ class _Frame:
             "/* outputs _begin to _end from elements _low to _high, to _part if there is one */\n"
             f"static void _run({head})\n{{\n"
         )
-        lines.add(tf.copied(symbol, "_env->_slots"))
+        lines.add(tf.slots_copy(symbol, "_env->_slots"))
         self.declare(lines, "_env->rt")
         self.by_columns(lines) if self.columns else self.by_rows(lines)
         lines.add(f"}}\nstatic void _combine(const {symbol}_env *_env, int64_t _begin, int64_t _end)\n{{\n")
-        lines.add(tf.copied(symbol, "_env->_slots"))
+        lines.add(tf.slots_copy(symbol, "_env->_slots"))
         self.declare(lines, "_env->rt")
         lines.add("""\
     for (int64_t _o = _begin; _o < _end; ++_o) {
@@ -185,7 +185,7 @@ class _Frame:
         body = _START.format(symbol=symbol, count=count, length=length, **tasks)
         lines.add(self.dialect.entry.format(symbol=symbol, body=body))
 
-    def by_rows(self, lines: Lines) -> None:
+    def by_rows(self, lines: TextBuilder) -> None:
         """Each output runs over its elements, with accumulators side by side."""
         last = self.inner - 1
         lines.add(f"""\
@@ -212,7 +212,7 @@ class _Frame:
     }}
 """)
 
-    def by_columns(self, lines: Lines) -> None:
+    def by_columns(self, lines: TextBuilder) -> None:
         """A group of outputs takes one row after the other."""
         last = self.outer - 1
         lines.add(f"""\
@@ -239,7 +239,7 @@ class _Frame:
 
     # ---- grids
 
-    def grid(self, lines: Lines) -> None:
+    def grid(self, lines: TextBuilder) -> None:
         self.open(lines, self.symbol)
         stride, pieces = f"_slots->{cname(_STRIDE)}", f"_slots->{cname(_PIECES)}"
         last = f"_outer.index_[{self.outer - 1}]" if self.columns else f"_inner.index_[{self.inner - 1}]"
@@ -256,7 +256,7 @@ class _Frame:
             lines.add(_LAST_STEP.format(keep=keep, pieces=pieces, block=BLOCK))
             lines.add("    }\n}\n")
 
-    def open(self, lines: Lines, symbol: str) -> None:
+    def open(self, lines: TextBuilder, symbol: str) -> None:
         lines.add(self.dialect.entry.format(symbol=symbol, slots=f"{self.symbol}_slots"))
         lines.add("    pa_runtime _at_run = slots->run;\n" if self.debug else "")
         lines.add(f"    const {self.symbol}_slots *const _slots = slots;\n    {{\n")

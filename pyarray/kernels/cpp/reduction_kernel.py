@@ -1,4 +1,4 @@
-"""`ReductionKernel`: many elements to one, by expressions in C++, as CuPy has it."""
+"""`ReductionKernel`: CuPy's reductions from C++ expressions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...lang.dialect import DIALECTS
 from ...lang.pipeline import Program
 from . import text_frame as tf
 from . import text_params as tp
-from .reduction_frame import BLOCK, Expressions, Form, program
+from .reduction_frame import BLOCK, Expressions, ReductionLayout, program
 
-PIECE = 1 << 12  # elements that make another piece worth while on a grid
+PIECE = 1 << 12  # elements of a piece, at least, on a grid
 PIECES = 1 << 9
 
 
-class ReductionKernel(tp.Declared):
+class ReductionKernel(tp.CppKernel):
     """A kernel that reduces arrays over axes, from expressions in C++.
 
     `in_params` and `out_params` are lists as `ElementwiseKernel` takes them. `map_expr` is an expression of
@@ -129,29 +129,29 @@ class ReductionKernel(tp.Declared):
         types: dict[str, DType],
         device: Device,
     ) -> None:
-        ins = [tp.separate(x, p, outs) for x, p in zip(ins, self.in_params, strict=True)]
-        form, passed = self._form(ins, outs, shape, axes, types)
-        count, length = math.prod(form.outer), math.prod(form.inner)
+        ins = [tp.copy_if_unsafe(x, p, outs) for x, p in zip(ins, self.in_params, strict=True)]
+        layout, passed = self._layout(ins, outs, shape, axes, types)
+        count, length = math.prod(layout.outer), math.prod(layout.inner)
         grid = device.driver.grid
-        stride = _outputs_of_block(count, length, form.columns) if grid else 1
+        stride = _outputs_of_block(count, length, layout.columns) if grid else 1
+        dtype = self._reduced_dtype(types)
         blocks = -(-count // stride)
-        pieces = min(length // PIECE, PIECES // blocks) if grid and self._known(types) is not None else 1
-        pieces = max(pieces, 1)
-        sizes = [*form.outer, *form.inner, stride, pieces, blocks * pieces * BLOCK, count * BLOCK]
-        part = [empty((pieces * count,), self._known(types), device)] if pieces > 1 else []
+        pieces = max(min(length // PIECE, PIECES // blocks), 1) if grid and dtype is not None else 1
+        sizes = [*layout.outer, *layout.inner, stride, pieces, blocks * pieces * BLOCK, count * BLOCK]
+        part = [empty((pieces * count,), dtype, device)] if pieces > 1 else []
         named = tuple(sorted((letter, d.name) for letter, d in types.items()))
-        key = (named, form.layouts, len(form.outer), len(form.inner), form.columns, pieces > 1)
+        key = (named, layout.layouts, len(layout.outer), len(layout.inner), layout.columns, pieces > 1)
         self._kernel.launch(key, device, *passed, *sizes, *part)
 
-    def _form(
+    def _layout(
         self,
         ins: list[Any],
         outs: list[Any],
         shape: tuple[int, ...],
         axes: tuple[int, ...],
         types: dict[str, DType],
-    ) -> tuple[Form, list[Any]]:
-        """How the arguments lie along the kept axes and the reduced ones, and the arguments themselves."""
+    ) -> tuple[ReductionLayout, list[Any]]:
+        """The arguments' layouts along the kept and the reduced axes, and the arguments to launch with."""
         kept = tuple(k for k in range(len(shape)) if k not in axes)
         reduced, values, merge = tuple(sorted(axes)), [*ins, *outs], bool(self.reduce_dims)
         outer: list[tf.Column] = []
@@ -168,15 +168,15 @@ class ReductionKernel(tp.Declared):
         order = None
         if not self._ordered and merge:
             order = next(k for k, c in enumerate(inner) if c is not None)
-        outer_sizes, outer_rows = tf.walk(tuple(shape[k] for k in kept), tuple(outer), merge, None)
-        inner_sizes, inner_rows = tf.walk(tuple(shape[k] for k in reduced), tuple(inner), merge, order)
+        outer_sizes, outer_rows = tf.merged_axes(tuple(shape[k] for k in kept), tuple(outer), merge, None)
+        inner_sizes, inner_rows = tf.merged_axes(tuple(shape[k] for k in reduced), tuple(inner), merge, order)
         pairs = list(zip(outer_rows, inner_rows, strict=True))
-        rows = [_joined(first, second, len(outer_sizes)) for first, second in pairs]
-        layouts, passed = tf.laid_out(self.name, self.params, values, rows, types)
+        rows = [_concatenated_rows(first, second, len(outer_sizes)) for first, second in pairs]
+        layouts, passed = tf.argument_layouts(self.name, self.params, values, rows, types)
         columns = next(first[3] and not second[3] for first, second in pairs if first is not None)
-        return Form(outer_sizes, inner_sizes, tuple(layouts), columns), passed
+        return ReductionLayout(outer_sizes, inner_sizes, tuple(layouts), columns), passed
 
-    def _known(self, types: dict[str, DType]) -> DType | None:
+    def _reduced_dtype(self, types: dict[str, DType]) -> DType | None:
         """The dtype of the values that are reduced, if it is one."""
         name = self.reduce_type
         if name is None:
@@ -194,13 +194,13 @@ class ReductionKernel(tp.Declared):
             self.map_expr, self.reduce_expr, self.post_map_expr, self.identity, kind, self.preamble
         )
         rows = list(zip(self.params, layouts, strict=True))
-        part = self._known(types) if pieces else None
-        form = (outer, inner, columns, part)
-        return program(self.name, texts, rows, types, form, DIALECTS[target], debug, self._place)
+        part = self._reduced_dtype(types) if pieces else None
+        structure = (outer, inner, columns, part)
+        return program(self.name, texts, rows, types, structure, DIALECTS[target], debug, self._location)
 
 
-def _joined(outer: Any, inner: Any, ndim: int) -> Any:
-    """The rows of both walks as one of all axes, the kept ones first."""
+def _concatenated_rows(outer: Any, inner: Any, ndim: int) -> Any:
+    """The rows of kept and reduced axes as one, the kept axes first."""
     if outer is None:
         return None
     axes = outer[0] + tuple(ndim + k for k in inner[0])

@@ -1,4 +1,4 @@
-"""The frame around text in C++: how arguments lie, and what the text finds them as."""
+"""The text around a user's C++: argument layouts, slots, and the declarations of parameters."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from .text_params import CTYPES, Param, aligned, as_number
 
 _INCLUDE = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
 
-# ---- what is walked
+# ---- argument layouts
 
 
 def flat(x: ndarray) -> ndarray:
-    """A 0-d array as one of one element."""
+    """A 0-d array as a 1-D array of one element."""
     view: ndarray = x if x._shape else x._view(0, (1,), (x.itemsize,))
     return view
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a parameter's argument lies, as far as the text depends on it. `axes` are those of the walk that an
-    array has (it repeats along the others), None for numbers and `raw` arrays; `unit`: its last one is the
-    walk's, and dense."""
+    """The layout of an argument, as far as the text depends on it. `axes`: the loop's axes that the array
+    has (it is broadcast along the others), None for numbers and `raw` arrays; `unit`: its last axis is the
+    loop's, with unit stride."""
 
     type: Any  # ArrayType or ScalarType
     axes: tuple[int, ...] | None = None
     unit: bool = False
 
 
-Column = tuple[tuple[int, ...], int] | None  # strides along the walk's axes, itemsize
+Column = tuple[tuple[int, ...], int] | None  # strides along the loop's axes, itemsize
 
 
 # A function of its arguments alone: shapes and strides, no array.
 @functools.lru_cache(maxsize=4096)
-def walk(
+def merged_axes(
     shape: tuple[int, ...], columns: tuple[Column, ...], merge: bool, order: int | None
 ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """The axes that are walked, merged where all strides allow, and for each column its (axes, sizes,
-    strides, unit). `order` is the column whose strides decide the order of the axes; None keeps it."""
+    """The loop's axes, merged where all strides allow, and for each column its (axes, sizes, strides, unit).
+    `order` is the column whose strides decide the order of the axes; None keeps it."""
     steps = [c[0] for c in columns if c is not None]
     if order is not None and columns[order] is not None:
         first = columns[order][0]  # type: ignore[index]
@@ -73,18 +73,18 @@ def walk(
     return shape, tuple(rows)
 
 
-def window(x: ndarray, row: Any) -> tuple[ndarray, Layout]:
-    """An array as the text sees it, and what the text may know of it."""
+def merged_view(x: ndarray, row: Any) -> tuple[ndarray, Layout]:
+    """A view of the merged axes that the array has, and its layout."""
     axes, sizes, strides, unit = row
     view: ndarray = x._view(0, sizes, strides)
     strided = bool(view._key & STRIDED)
     return view, Layout(ArrayType(x._dtype, len(axes), strided), axes, unit)
 
 
-def laid_out(
+def argument_layouts(
     kernel: str, params: Sequence[Param], values: Sequence[Any], rows: Sequence[Any], types: dict[str, DType]
 ) -> tuple[list[Layout], list[Any]]:
-    """Layout of each argument, and the arguments as launchers take them."""
+    """The layout of each argument, and the arguments to launch with."""
     layouts, passed = [], []
     for param, x, row in zip(params, values, rows, strict=True):
         dtype = param.kind(types)
@@ -102,7 +102,7 @@ def laid_out(
             layouts.append(Layout(ArrayType(dtype, x.ndim, bool(x._key & STRIDED))))
             passed.append(x)
         else:
-            view, layout = window(x, row)
+            view, layout = merged_view(x, row)
             layouts.append(layout)
             passed.append(view)
     return layouts, passed
@@ -114,7 +114,7 @@ def is_raw(param: Param, layout: Layout) -> bool:
 
 
 def directions(rows: Sequence[tuple[Param, Layout]], sizes: Sequence[str]) -> dict[str, str]:
-    """By parameter. Of outputs nobody knows whether the text reads them."""
+    """Direction by parameter. The text may read outputs, so they are INOUT."""
     found = {
         p.name: "SCALAR" if not isinstance(x.type, ArrayType) else "INOUT" if p.out else "IN" for p, x in rows
     }
@@ -124,15 +124,15 @@ def directions(rows: Sequence[tuple[Param, Layout]], sizes: Sequence[str]) -> di
 # ---- text
 
 
-class Lines:
-    """Text in which every piece of the user's keeps its own line numbers."""
+class TextBuilder:
+    """Builds text in which compiler messages number the lines of each user's piece from 1."""
 
     def __init__(self, kernel: str):
         self.kernel = kernel
         self._text = ""
 
     def indices(self, count: int, source: str, pad: str, first: int = 0) -> None:
-        """Declares the indices of a walk from those of an indexer."""
+        """Declares loop indices from those of an indexer."""
         self._text += "".join(
             f"{pad}const int64_t _j{first + k} = {source}.index_[{k}];\n" for k in range(count)
         )
@@ -152,19 +152,19 @@ class Lines:
 
 
 def slots_struct(symbol: str, params: Sequence[tuple[str, Any]], debug: bool, grid: bool) -> str:
-    """The packed arguments, as every kernel has them."""
+    """The struct of argument slots."""
     nowhere = Loc("", 1, 1, 0)
     return emit_loop.slots(
         Function(symbol, symbol, nowhere, tuple(params), (), (), None), symbol, debug, grid
     )
 
 
-def copied(symbol: str, slots: str) -> str:
-    """The arguments in a copy, of which the compiler knows that no store through them changes it."""
+def slots_copy(symbol: str, slots: str) -> str:
+    """A local copy of the slots: the compiler knows that stores through pointers don't change it."""
     return f"    const {symbol}_slots _copy = *{slots}, *const _slots = &_copy;\n"
 
 
-def slot_places(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int]:
+def slot_indices(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int]:
     """The number of each parameter's first slot."""
     places, position = {}, 0
     for name, kind in params:
@@ -177,7 +177,7 @@ def slot_places(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int
 
 
 def head(debug: bool, preamble: str) -> str:
-    """What stands first. Headers that the user's `preamble` includes may declare the functions of math.h."""
+    """Macros and includes. With PA_SYSTEM_MATH, headers of the `preamble` may declare math.h's functions."""
     checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
     math = "#define PA_SYSTEM_MATH 1\n" if _INCLUDE.search(preamble) else ""
     return f"{checks}{math}#include <pa_text.h>\n"
@@ -191,7 +191,7 @@ def types_of(named: Sequence[tuple[str, str]]) -> dict[str, DType]:
 def declarations(
     rows: Sequence[tuple[Param, Layout]], types: dict[str, DType], debug: bool, runtime: str
 ) -> str:
-    """Numbers and `raw` arrays as the text calls them; `runtime` is where failures go."""
+    """Declares numbers and `raw` arrays; `runtime` receives failure records."""
     text, site = (f"    pa_text_at _at = {{{runtime}, 0}};\n" if debug else ""), 0
     for p, layout in rows:
         if not isinstance(layout.type, ArrayType):
@@ -237,22 +237,22 @@ def array_text(param: Param, ctype: str, layout: Layout, pad: str) -> str:
     assert axes is not None
     data = f"(({ctype} *)_slots->data_{field})"
     if not axes:
-        place = f"{data}[0]"
+        location = f"{data}[0]"
     elif not kind.strided:
         position = f"_j{axes[0]}"
         for k in axes[1:]:
             position = f"({position}) * _n{k} + _j{k}"
-        place = f"{data}[{position}]"
+        location = f"{data}[{position}]"
     else:
         terms = [f"_j{k} * _slots->s{n}_{field}" for n, k in enumerate(axes)]
         inner = f"_j{axes[-1]}" if layout.unit else "0"
         offset = " + ".join(terms[:-1] if layout.unit else terms) or "0"
-        place = f"(({ctype} *)((char *)_slots->data_{field} + ({offset})))[{inner}]"
-    return f"{pad}{'' if param.out else 'const '}{ctype} &{param.name} = {place};\n"
+        location = f"(({ctype} *)((char *)_slots->data_{field} + ({offset})))[{inner}]"
+    return f"{pad}{'' if param.out else 'const '}{ctype} &{param.name} = {location};\n"
 
 
 def raw_sites(name: str, params: Sequence[tuple[Param, ArrayType]], path: str, line: int) -> tuple[Site, ...]:
-    """What reports say of checked accesses: for each `raw` array its linear index, then its axes."""
+    """Sites of checked accesses: for each `raw` array its linear index, then its axes."""
     here, sites = Loc(path, line, 1, 0), []
     for param, kind in params:
         sites.append(Site("index", here, name, (param.name,), 0, 1))

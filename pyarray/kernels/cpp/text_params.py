@@ -1,4 +1,4 @@
-"""Parameters of kernels written in C++: CuPy's lists of them, the types that arguments give them."""
+"""Parameters of C++ kernels: parses CuPy's parameter lists and binds type letters to argument dtypes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...jit.report import caller
 from ...jit.signature import as_argument, check_number, is_readonly
 from ...jit.text_kernel import TextKernel
 from ...lang.pipeline import Program
-from ..elementwise.elementwise import apart
+from ..elementwise.elementwise import copy_if_aliased
 
 CTYPES = {
     "bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
@@ -97,8 +97,8 @@ def _param(kernel: str, part: str, out: bool) -> Param:
         ) from None
 
 
-class Declared(ABC):
-    """What kernels whose parameters are CuPy's lists begin with."""
+class CppKernel(ABC):
+    """Base of the kernels that are declared by CuPy's parameter lists."""
 
     def _declare(self, name: str, in_params: str, out_params: str, options: Any) -> None:
         """Raises `ValueError` for a name or a list that can't be, `TypeError` for options that are no
@@ -110,7 +110,7 @@ class Declared(ABC):
         self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
         check_distinct(name, self.params)
         options = check_options(name, options)
-        self._place = caller() or ("", 0)
+        self._location = caller() or ("", 0)
         flags = (*CPP, *host_options(options))
         self._kernel = TextKernel(name, self._program, flags=flags, grid_flags=options)
 
@@ -150,17 +150,17 @@ def arguments_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> l
 
 
 def device_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> Device:
-    """Where all the arrays are; the default device without any. Raises `ValueError` for two."""
+    """The device of all arrays; the default device without any. Raises `ValueError` for two devices."""
     arrays = [(repr(p.name), a) for p, a in zip(params, args, strict=True) if isinstance(a, ndarray)]
-    places = {a.device for _, a in arrays}
-    if len(places) > 1:
+    devices = {a.device for _, a in arrays}
+    if len(devices) > 1:
         raise on_several_devices(kernel, arrays)
-    return next(iter(places), None) or get_device(None)
+    return next(iter(devices), None) or get_device(None)
 
 
 def bind_letters(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> dict[str, DType]:
-    """What the letters stand for, by the arrays given, outputs first; numbers bind none. Raises `TypeError`
-    for an array of another type than its parameter has, and for a letter that no array binds."""
+    """The dtype of each letter, from the array arguments, outputs first; numbers bind none. Raises
+    `TypeError` for an array of another type than its parameter has, and for a letter that no array binds."""
     types: dict[str, DType] = {}
     by: dict[str, str] = {}
     given = [(p, a) for p, a in zip(params, args, strict=False) if isinstance(a, ndarray)]
@@ -206,16 +206,15 @@ def broadcast(kernel: str, found: Sequence[tuple[Param, tuple[int, ...]]]) -> tu
     return shape
 
 
-def separate(x: Any, param: Param, outs: Sequence[ndarray]) -> Any:
-    """An input, or a copy of it where writing an output would change elements that are still to be read, or
-    its elements are where C++ has none."""
+def copy_if_unsafe(x: Any, param: Param, outs: Sequence[ndarray]) -> Any:
+    """An input, copied if it aliases an output in another arrangement or its elements are misaligned."""
     if not isinstance(x, ndarray) or param.raw:
         return x
     for out in outs:
-        x = apart(x, out)
+        x = copy_if_aliased(x, out)
     return x if aligned(x) else x.copy()
 
 
 def aligned(x: ndarray) -> bool:
-    """Whether every element is where its C++ type may be."""
-    return not any(place % x.itemsize for place in (x._ptr, *x._strides)) or x._size == 0
+    """Whether every element is aligned to its size, as C++ requires."""
+    return not any(number % x.itemsize for number in (x._ptr, *x._strides)) or x._size == 0

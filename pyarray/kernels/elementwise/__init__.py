@@ -1,1 +1,1 @@
-"""One output element from the elements at the same place."""
+"""Elementwise kernels: ufuncs, casts, and arrays made from numbers."""

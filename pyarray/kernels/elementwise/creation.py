@@ -1,4 +1,4 @@
-"""Arrays from nothing but numbers: ramps, the identity, triangles."""
+"""Kernels of creation functions: arange, linspace, eye, tril and triu."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float32, float64, uint64
 from ...jit.kernel import Kernel, from_text
 from ...lang.markers import kernel_math, ndrange
-from ..scan.nonzero import bits
+from ..scan.nonzero import unsigned_view
 
 
 def ramp(out: ndarray, first: Any, second: Any) -> None:
@@ -27,8 +27,8 @@ def ramp(out: ndarray, first: Any, second: Any) -> None:
 def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoint: bool) -> None:
     """`out[i] = start + i * step`, rounded down for integers; the last one is `stop` if `endpoint`.
 
-    Computed in float64, or complex128 for complex numbers. With a step of 0, which then is an underflow of
-    (stop - start) / divisor, the factors change places, as in NumPy.
+    Computed in float64, or complex128 for complex numbers. A step of 0 is an underflow of (stop - start) /
+    divisor; then i is divided first, as in NumPy.
     """
     kind = complex128 if isinstance(step, complex) else float64
     whole = out._dtype.kind in "iu"
@@ -40,11 +40,11 @@ def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoin
 def diagonal_ones(out: ndarray, k: int) -> None:
     """`out[i, j] = 1` where j - i = k, else 0."""
     if out._size:
-        _eye_kernel()(out, _reached(k, out))
+        _eye_kernel()(out, _clamped_diagonal(k, out))
 
 
 def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
-    """A fresh array with the elements of `x` at j - i <= k (`lower`) or j - i >= k, and 0 elsewhere; i, j are
+    """A new array with the elements of `x` at j - i <= k (`lower`) or j - i >= k, and 0 elsewhere; i, j are
     the last two axes.
     """
     out = empty(x._shape, x._dtype, x.device)
@@ -53,15 +53,15 @@ def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
         last = x._shape[-2:]
         kernel = _triangle_kernel(len(lead), lower)
         kernel(
-            bits(out)._view(0, lead + last, into + out._strides[-2:]),
-            bits(x)._view(0, lead + last, source + x._strides[-2:]),
-            _reached(k, x),
+            unsigned_view(out)._view(0, lead + last, into + out._strides[-2:]),
+            unsigned_view(x)._view(0, lead + last, source + x._strides[-2:]),
+            _clamped_diagonal(k, x),
         )
     return out
 
 
-def _reached(k: int, x: ndarray) -> int:
-    """The diagonal `k` of matrices; one just outside for any further out, which may not fit into 64 bits."""
+def _clamped_diagonal(k: int, x: ndarray) -> int:
+    """Diagonal `k`, clamped to one just outside of the matrix: further ones may not fit into 64 bits."""
     return max(-x._shape[-2], min(k, x._shape[-1]))
 
 

@@ -1,9 +1,8 @@
-"""One output element from the elements at the same place: the device code of every elementwise function,
-assignment and cast.
+"""Elementwise kernels: ufuncs, assignments and casts over broadcast operands.
 
-The kernel's text is made per rank and per *pattern* (which axes each operand really has), after the axes have
-been merged as far as strides allow. Most launches end up 1-D and contiguous. Where an operand's fastest axis
-is not the output's (a transpose), both are walked in tiles, so that each cache line is used whole.
+A kernel's text depends on the rank and on each operand's *pattern*: the axes that it is not broadcast along.
+Axes are merged before, as far as strides allow, so most launches are 1-D and contiguous. An operand whose
+fastest axis isn't the output's (a transpose) is read in tiles, so that each cache line is used whole.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ... import shapes
-from ...array import _INHERITED, STRIDED, WATCHED, empty, ndarray
-from ...array import unchecked_array as fresh_array
+from ...array import _INHERITED, STRIDED, WATCHED, empty, ndarray, unchecked_array
 from ...array_marks import MARKED
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
@@ -25,14 +23,13 @@ from ...jit.launch_state import fast_path_table, launch_state
 from ...lang.markers import ndrange
 
 TILE = 32  # elements: 32 rows of 32 float64 are 8 KiB, well inside the first-level cache
-TILED_FROM = 1 << 14  # elements; below, all of it is in cache anyway
+TILED_FROM = 1 << 14  # elements; smaller operands stay in the cache without tiles
 
 
 @dataclass(frozen=True, eq=False)
 class MapOp:
-    """`function` computes one element; operands in `raw` are passed in their own dtype instead of the common
-    one. `by_number` has the functions, by the common dtype, that processors without a grid are faster with
-    where the second operand is one number for all elements."""
+    """`function` computes one element. Operands in `raw` are not cast to the common dtype. `by_number`:
+    faster functions for CPUs, by the common dtype, where the second operand is a scalar."""
 
     name: str
     function: Func
@@ -44,53 +41,53 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
     """`out[...] = op(*operands)` over `out`'s shape; operands are arrays that broadcast to it, or Python
     numbers.
 
-    Arrays are cast to `compute` first. An operand that overlaps `out` in another arrangement is copied first,
-    so that the answer is NumPy's; `fresh` says that nothing else knows `out`. Raises `ValueError` when a
-    shape doesn't broadcast.
+    Arrays are cast to `compute` first. An operand that aliases `out` in another layout is copied first, as in
+    NumPy; with `fresh`, `out` is a new array that no operand aliases. Raises `ValueError` when a shape
+    doesn't broadcast.
     """
     if not fresh:
-        operands = [apart(x, out) if isinstance(x, ndarray) else x for x in operands]
+        operands = [copy_if_aliased(x, out) if isinstance(x, ndarray) else x for x in operands]
     columns = tuple(
         [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
     )
-    layout = walk_layout(out._shape, out._strides, out._dtype.itemsize, columns)
-    if layout is None:
+    merged = map_layout(out._shape, out._strides, out._dtype.itemsize, columns)
+    if merged is None:
         return
-    places, patterns, tiled = layout
+    layouts, patterns, tiled = merged
     views = [
-        x if place is None else _window(x, place) for x, place in zip((out, *operands), places, strict=True)
+        x if layout is None else _merged_view(x, layout)
+        for x, layout in zip((out, *operands), layouts, strict=True)
     ]
     grid = out._buffer.device.driver.grid
-    _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled, grid)(*views)
+    _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)(*views)
 
 
-def walk_launcher(
+def bound_map_launch(
     op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]
 ) -> Callable[..., Any] | None:
-    """The launch for arrays of these types, shapes and strides, as a function of their addresses (output
-    first) and the numbers, without checks; None where there is nothing to do, or an owner is to be told."""
+    """The launch bound to these types, shapes and strides: a function of addresses (output first) and
+    numbers, without checks. None for no elements, or where the buffer's owner must be told of writes."""
     if out._key & WATCHED:
         return None
     columns = tuple(
         [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
     )
-    layout = walk_layout(out._shape, out._strides, out._dtype.itemsize, columns)
-    if layout is None:
+    merged = map_layout(out._shape, out._strides, out._dtype.itemsize, columns)
+    if merged is None:
         return None
-    places, patterns, tiled = layout
+    layouts, patterns, tiled = merged
     views = [
-        type(x)(1) if place is None else _window(x, place)
-        for x, place in zip((out, *operands), places, strict=True)
+        type(x)(1) if layout is None else _merged_view(x, layout)
+        for x, layout in zip((out, *operands), layouts, strict=True)
     ]
     grid = out._buffer.device.driver.grid
-    kernel = _map_kernel(op, compute.code, len(places[0].shape), patterns, tiled, grid)
-    known = [None if place is None else (place.shape, place.strides) for place in places]
+    kernel = _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)
+    known = [None if layout is None else (layout.shape, layout.strides) for layout in layouts]
     return make_bound_launch(kernel.variant(tuple(views), checked=False), known)
 
 
-class _Place(NamedTuple):
-    """What a launch sees of an array: shape and strides of the merged axes, number of elements, and their
-    part of the key."""
+class _MergedLayout(NamedTuple):
+    """Shape and strides of an array's merged axes, the number of elements, and their bits of the type key."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -98,14 +95,16 @@ class _Place(NamedTuple):
     bits: int
 
 
-def _place(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> _Place:
+def _merged_layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> _MergedLayout:
     strided = not shapes.is_contiguous(shape, strides, itemsize)
-    return _Place(shape, strides, shapes.size(shape), len(shape) << 8 | strided << 16)
+    return _MergedLayout(shape, strides, shapes.size(shape), len(shape) << 8 | strided << 16)
 
 
-def _window(x: ndarray, place: _Place) -> ndarray:
-    shape, strides, size, bits = place
-    view = fresh_array(x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits)
+def _merged_view(x: ndarray, layout: _MergedLayout) -> ndarray:
+    shape, strides, size, bits = layout
+    view = unchecked_array(
+        x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits
+    )
     view._ptr, view._base = x._ptr, x if x._base is None else x._base
     return view
 
@@ -116,39 +115,39 @@ Patterns = tuple[tuple[int, ...] | None, ...]
 
 # A function of its arguments alone: shapes, strides and sizes of elements, no array.
 @functools.lru_cache(maxsize=4096)
-def walk_layout(
+def map_layout(
     shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int, operands: tuple[Column, ...]
 ) -> tuple[tuple[Any, ...], Patterns, bool] | None:
-    """How a launch walks: the places of the output and of each operand, the operands' patterns, and whether
-    in tiles. None where there is nothing to do."""
+    """The merged layouts of the output and of each operand, the operands' patterns, and whether to tile. None
+    for no elements."""
     columns = [steps, *(shapes.broadcast_strides(x[0], x[1], shape) for x in operands if x is not None)]
     if 0 in shape:
         return None
-    shape, columns = _ordered(shape, columns)
+    shape, columns = _output_order(shape, columns)
     shape, merged = shapes.collapse(shape, *columns)
     shape, columns, tiled = _tiling(shape, list(merged))
     rest = iter(columns[1:])
-    places: list[Any] = [_place(shape, columns[0], itemsize)]
+    layouts: list[Any] = [_merged_layout(shape, columns[0], itemsize)]
     patterns: list[Any] = []
     for x in operands:
         column = next(rest) if x is not None else ()
         axes = tuple(k for k, step in enumerate(column) if step)
         patterns.append(None if x is None else axes)
         sizes, strides = tuple(shape[k] for k in axes), tuple(column[k] for k in axes)
-        places.append(None if x is None else _place(sizes, strides, x[2]))
-    return tuple(places), tuple(patterns), tiled
+        layouts.append(None if x is None else _merged_layout(sizes, strides, x[2]))
+    return tuple(layouts), tuple(patterns), tiled
 
 
 def may_share(x: ndarray, out: ndarray) -> bool:
-    """Whether the memory of two arrays may be the same. Buffers of the library's own are apart; another
-    library's may be part of any, as this library's arrays come back through others."""
+    """Whether two arrays may share memory: they have one buffer, or a buffer belongs to another library,
+    which may have got it from this one."""
     a, b = x._buffer, out._buffer
     return a is b or a.owner is not None or b.owner is not None
 
 
-def apart(x: ndarray, out: ndarray) -> ndarray:
-    """`x`, or a copy of it if writing `out` element by element would change elements of `x` that are still to
-    be read."""
+def copy_if_aliased(x: ndarray, out: ndarray) -> ndarray:
+    """`x`, or a copy of it if it aliases `out` in another layout: writing `out` would change elements of `x`
+    that are read later."""
     if not may_share(x, out):
         return x
     same = (
@@ -164,10 +163,10 @@ def apart(x: ndarray, out: ndarray) -> ndarray:
     return copied
 
 
-def _ordered(
+def _output_order(
     shape: tuple[int, ...], columns: list[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Axes in the order of the output's strides, longest first, so that it is written front to back."""
+    """Axes sorted by the output's strides, longest first, so that it is written front to back."""
     order = sorted(range(len(shape)), key=lambda k: -abs(columns[0][k]))
     if order == list(range(len(shape))):
         return shape, columns
@@ -177,7 +176,7 @@ def _ordered(
 def _tiling(
     shape: tuple[int, ...], columns: list[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], bool]:
-    """Whether to walk in tiles; then the two axes of the tile are the last ones."""
+    """Whether to tile; then the axes of the tile are moved to the end."""
     last = len(shape) - 1
     for column in columns[1:]:
         steps = [(abs(s), k) for k, s in enumerate(column) if s]
@@ -203,8 +202,8 @@ def _map_kernel(
 
 
 def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False) -> Kernel:
-    """The kernel `(out, *operands)` of an operation for one rank and pattern: the axes that an operand has;
-    None is a number, () a 0-d array."""
+    """The kernel `(out, *operands)` of an operation for one rank and patterns; None is a number, () a 0-d
+    array."""
     return _map_kernel(op, compute.code, ndim, patterns, False, grid)
 
 
@@ -221,10 +220,10 @@ def _text(name: str, ndim: int, patterns: Patterns, raw: tuple[int, ...], tiled:
             value = f"x{n}[{', '.join(f'i{k}' for k in axes)}]"
         args.append(value if n in raw else f"kind({value})")
     index = ", ".join(f"i{k}" for k in range(ndim)) or "()"
-    return head + nest(ndim, tiled, grid, [f"out[{index}] = op({', '.join(args)})"])
+    return head + loop_nest(ndim, tiled, grid, [f"out[{index}] = op({', '.join(args)})"])
 
 
-def nest(ndim: int, tiled: bool, grid: bool, body: Sequence[str]) -> str:
+def loop_nest(ndim: int, tiled: bool, grid: bool, body: Sequence[str]) -> str:
     """Loops i0, i1, ... over `out`'s axes with these lines inside."""
 
     def inside(depth: int) -> str:
@@ -279,36 +278,36 @@ def assign(out: ndarray, value: Any) -> None:
     _copy_into(out, value)
 
 
-# How to launch `_copy_into` again. The key has mode, types, shapes and strides of both sides, or the type of
-# a number; addresses and numbers are passed at each launch, and operands that overlap aren't looked up.
-_walks = fast_path_table()
-WALKS = 4096  # then the table starts anew
+# Bound launches of `_copy_into`. The key has the launch state, types, shapes and strides of both sides, or
+# the type of a number; addresses and numbers are arguments, and aliased operands aren't looked up.
+_bound_launches = fast_path_table()
+MAX_BOUND_LAUNCHES = 4096  # then the table is cleared
 
 
 def _copy_into(out: ndarray, value: Any) -> None:
-    """Elements of `value`, or the number, cast and broadcast."""
-    facts: Any
+    """`out[...] = value`, cast and broadcast."""
+    source_key: Any
     if not isinstance(value, ndarray):
-        compute, facts, source = out._dtype, type(value), value
+        compute, source_key, source = out._dtype, type(value), value
     else:
-        compute, facts, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
+        compute, source_key, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
         if may_share(value, out) and overlaps(value, out):
             return launch_map(COPY, compute, out, (value,))
     if out._key & WATCHED:
         return launch_map(COPY, compute, out, (value,))
-    key = launch_state.key
-    place = key, out._key, out._shape, out._strides, facts
-    walk = _walks.get(place)
-    if walk:
-        walk(out._ptr, source)
+    state = launch_state.key
+    key = state, out._key, out._shape, out._strides, source_key
+    launch = _bound_launches.get(key)
+    if launch:
+        launch(out._ptr, source)
         return None
     launch_map(COPY, compute, out, (value,))
-    if place in _walks:  # the second time
-        _walks[place] = walk_launcher(COPY, compute, out, (value,))
-    elif key is False and not (out._key | getattr(value, "_key", 0)) & MARKED:
-        if len(_walks) >= WALKS:
-            _walks.clear()
-        _walks[place] = None
+    if key in _bound_launches:  # the second time
+        _bound_launches[key] = bound_map_launch(COPY, compute, out, (value,))
+    elif state is False and not (out._key | getattr(value, "_key", 0)) & MARKED:
+        if len(_bound_launches) >= MAX_BOUND_LAUNCHES:
+            _bound_launches.clear()
+        _bound_launches[key] = None
     return None
 
 

@@ -1,1 +1,1 @@
-"""Gathers and scatters: elements moved by index arrays and masks."""
+"""Gathers and scatters: advanced indexing by index arrays and masks."""

@@ -1,7 +1,7 @@
-"""Eight elements and the byte that they are the bits of: each way at once, in the 64 bits of a word.
+"""Packs eight bools into the bits of a byte and back, in the 64 bits of a word.
 
-A multiplication by a constant whose bits are nine (seven) apart brings the lowest bits of eight bytes side by
-side, in opposite (the same) order; no two of its terms fall on one bit.
+A product with a constant whose bits are nine (seven) apart brings the lowest bits of eight bytes next to each
+other, in the opposite (the same) order; no two of its terms have a bit in common.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from ...array import empty, ndarray
 from ...dtypes import uint8, uint64
 from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange
-from ..scan.nonzero import bits
+from ..scan.nonzero import unsigned_view
 
 _ONES = 0x0101010101010101
 _GATHER = {True: 0x8040201008040201, False: 0x0102040810204080}  # by whether the first is the highest bit
-_SPREAD = {True: 0x0102040810204080, False: 0x8040201008040201}
+_SCATTER = {True: 0x0102040810204080, False: 0x8040201008040201}
 
 
-def bytes_of(lines: ndarray, big: bool) -> ndarray:
-    """Bytes of the bools in each of the contiguous `lines` (2-D); those that the last one lacks count as 0.
-    The first bit is the highest, if `big`."""
+def pack_bytes(lines: ndarray, big: bool) -> ndarray:
+    """The bools of each of the contiguous `lines` (2-D) as bytes, padded with 0. The first bit is the highest
+    if `big`."""
     rows, size = lines._shape
     out = empty((rows, -(-size // 8)), uint8, lines.device)
     if not out._size:
         return out
-    given = lines
-    if size % 8 or given._ptr % 8:
-        given = empty((rows, 8 * out._shape[1]), uint8, lines.device)
-        given[:, :size] = bits(lines)
-        given[:, size:] = 0
+    padded = lines
+    if size % 8 or padded._ptr % 8:
+        padded = empty((rows, 8 * out._shape[1]), uint8, lines.device)
+        padded[:, :size] = unsigned_view(lines)
+        padded[:, size:] = 0
     flat = out._view(0, (out._size,), (1,))
-    _pack_kernel()(flat, given._view(0, (out._size,), (8,), dtype=uint64), _GATHER[big])
+    _pack_kernel()(flat, padded._view(0, (out._size,), (8,), dtype=uint64), _GATHER[big])
     return out
 
 
-def bits_of(lines: ndarray, count: int, big: bool) -> ndarray:
-    """`count` bits of the bytes in each of the contiguous `lines` (2-D), as uint8; 0 after the last byte."""
+def unpack_bytes(lines: ndarray, count: int, big: bool) -> ndarray:
+    """The first `count` bits of each of the contiguous `lines` (2-D) of bytes, as uint8; 0 after the last."""
     words = empty((lines._shape[0], -(-count // 8)), uint64, lines.device)
     if words._size:
-        _unpack_kernel()(words, lines, _SPREAD[big])
+        _unpack_kernel()(words, lines, _SCATTER[big])
     found: ndarray = words.view(uint8)
     return found if count % 8 == 0 else found[:, :count].copy()
 
@@ -62,10 +62,10 @@ def _pack_kernel() -> Kernel:
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _unpack_kernel() -> Kernel:
-    text = """def unpack_bits(out, x, spread: uint64):
+    text = """def unpack_bits(out, x, scatter: uint64):
     for k, i in ndrange(out.shape[0], out.shape[1]):
         byte = uint64(x[k, i]) if i < x.shape[1] else uint64(0)
-        out[k, i] = ((((byte * ones) & spread) + ones * uint64(127)) >> uint64(7)) & ones
+        out[k, i] = ((((byte * ones) & scatter) + ones * uint64(127)) >> uint64(7)) & ones
 """
     scope = {"uint64": uint64, "ones": uint64(_ONES), "ndrange": ndrange}
     return from_text("unpack_bits", text, scope)

@@ -1,4 +1,4 @@
-"""Few small arrays one after the other by one launch: on a grid that takes longer than the copy."""
+"""Concatenates a few small arrays in one launch: on GPUs, launches take longer than such copies."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from ...array import STRIDED, ndarray
 from ...jit.kernel import Kernel, from_text
 from ..reduce.reduce import on_grid
-from ..scan.nonzero import bits
+from ..scan.nonzero import unsigned_view
 
 PIECES = 8  # at most
-SMALL = 1 << 22  # elements, for which this takes no longer than a copy for each piece
+SMALL = 1 << 22  # elements; above, one copy per piece is as fast
 
 
-def joins(out: ndarray, pieces: Sequence[ndarray], axis: int) -> bool:
-    """Whether `join` does it: small contiguous arrays of `out`'s type, each of which is one run of it."""
+def can_concatenate(out: ndarray, pieces: Sequence[ndarray], axis: int) -> bool:
+    """Whether `launch_concat` takes them: small contiguous arrays of `out`'s type, each one run of `out`."""
     if not (1 < len(pieces) <= PIECES and 0 < out._size <= SMALL and on_grid(out)):
         return False
     alike = all(a._dtype is out._dtype and not a._key & STRIDED for a in pieces)
     return alike and math.prod(out._shape[:axis]) == 1
 
 
-def join(out: ndarray, pieces: Sequence[ndarray]) -> None:
-    """The elements of all pieces, in order."""
-    flat = [bits(a.reshape(a._size)) for a in (out, *pieces)]
+def launch_concat(out: ndarray, pieces: Sequence[ndarray]) -> None:
+    """Copy the elements of all pieces into `out`, in order."""
+    flat = [unsigned_view(a.reshape(a._size)) for a in (out, *pieces)]
     _kernel(len(pieces))(*flat)
 
 

@@ -1,8 +1,7 @@
-"""Moving elements by index arrays and masks: `a[key]` and `a[key] = value` where the key is no basic one,
-`take_along_axis`.
+"""Gather and scatter by index arrays and masks: advanced indexing and `take_along_axis`.
 
-There is one kernel text per number of index arrays and ranks. Elements are moved as unsigned integers of
-their size, so that all dtypes share a few artifacts.
+A kernel's text depends on the number of index arrays and the ranks. Elements are moved as unsigned integers
+of their size, so that all dtypes share a few artifacts.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange
 from ..elementwise.elementwise import check_device
 from ..reduce.reduce import on_grid
-from ..scan.nonzero import as_bits, bits, check_range, chosen, nonzero
-from .index_key import Plan, only_mask, plan_of
+from ..scan.nonzero import check_range, nonzero, reinterpret_unsigned, select_by_mask, unsigned_view
+from .index_key import IndexPlan, index_plan, single_mask
 
-# Elements of a row that one iteration copies on the CPU; elsewhere neighbours are neighbouring threads.
+# Elements of a row that one iteration copies on CPUs; on GPUs neighbouring threads copy neighbours.
 ROW = 256
 
 _SCOPE = {"ndrange": ndrange, "int64": int64}
 
 
 def take(a: ndarray, key: Any) -> ndarray:
-    """`a[key]` with index arrays, lists or masks in the key: a fresh array.
+    """`a[key]` with index arrays, lists or masks in the key: a new array.
 
     Raises `IndexError` for an index out of range (off the CPU only in debug mode; else it is clamped), a mask
     of another shape, index arrays that don't broadcast, or an index of another type.
     """
-    mask = only_mask(a, key) if on_grid(a) else None
+    mask = single_mask(a, key) if on_grid(a) else None
     if mask is not None and mask._shape == a._shape:
-        return chosen(a, mask)
-    plan = plan_of(a, key)
+        return select_by_mask(a, mask)
+    plan = index_plan(a, key)
     out = empty(plan.shape, a._dtype, a.device)
     _move("gather", plan, out)
     return out
@@ -50,16 +49,16 @@ def put(a: ndarray, key: Any, value: Any) -> None:
 
     Raises as `take` does, before anything is written, and `ValueError` for a value that doesn't broadcast.
     """
-    mask = only_mask(a, key)
+    mask = single_mask(a, key)
     if mask is not None and (not isinstance(value, ndarray) or value._size == 1):
-        source = _source(a, value)
+        source = _converted_value(a, value)
         if source._size == 1:
             return _fill_where(a, mask, source)
         value = source
-    plan = plan_of(a, key)
-    source = _broadcast(_source(a, value), plan.shape)
+    plan = index_plan(a, key)
+    source = _broadcast(_converted_value(a, value), plan.shape)
     kept = tuple(i.copy() if overlaps(i, a) else i for i in plan.indices)
-    plan = Plan(plan.view, plan.before, kept, plan.broadcast, plan.distinct)
+    plan = IndexPlan(plan.view, plan.before, kept, plan.broadcast, plan.distinct)
     _move("scatter" if plan.distinct or not array_host.on_host(a) else "scatter_in_order", plan, source)
 
 
@@ -88,7 +87,7 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
     if not out._size:
         return out
     check_range(indices, a._shape[axis], axis)
-    arrays = bits(out), bits(source), index
+    arrays = unsigned_view(out), unsigned_view(source), index
     cut = [slice(0, axis), slice(axis, axis + 1), slice(axis + 1, None)]
     groups = [shapes.collapse(shape[c], *(x._strides[c] for x in arrays)) for c in (cut[0], cut[2])]
     views = []
@@ -100,17 +99,21 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
 
 
 def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
-    """`a[mask] = scalar`, without looking for positions."""
+    """`a[mask] = scalar`, without computing positions."""
     if not a._size or not mask._size:
         return
     mask = mask.copy() if overlaps(mask, a) else mask
     lead = mask._view(
         0, mask._shape + (1,) * (a.ndim - mask.ndim), mask._strides + (0,) * (a.ndim - mask.ndim)
     )
-    target, lead = bits(a), _broadcast(lead, a._shape)
+    target, lead = unsigned_view(a), _broadcast(lead, a._shape)
     shape, steps = shapes.collapse(a._shape, target._strides, lead._strides)
     kernel = _fill_kernel(len(shape))
-    kernel(target._view(0, shape, steps[0]), lead._view(0, shape, steps[1]), bits(source)._view(0, (), ()))
+    kernel(
+        target._view(0, shape, steps[0]),
+        lead._view(0, shape, steps[1]),
+        unsigned_view(source)._view(0, (), ()),
+    )
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
@@ -145,20 +148,20 @@ def _broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     return view
 
 
-def _source(a: ndarray, value: Any) -> ndarray:
-    """What is written into `a`: an array of its dtype that shares no memory with it."""
+def _converted_value(a: ndarray, value: Any) -> ndarray:
+    """The value as an array of `a`'s dtype that doesn't alias it."""
     if isinstance(value, ndarray):
         check_device(a, value)
         if value._dtype is a._dtype:
             return value.copy() if overlaps(value, a) else value
     elif type(value) not in (bool, int, float, complex):
-        return _source(a, assigned(a, value))
+        return _converted_value(a, assigned(a, value))
     source = empty(value._shape if isinstance(value, ndarray) else (), a._dtype, a.device)
     operation("assign")(source, value)
     return source
 
 
-def _move(name: str, plan: Plan, x: ndarray) -> None:
+def _move(name: str, plan: IndexPlan, x: ndarray) -> None:
     """Moves elements between `plan.view` and `x`, which has the shape of the plan's result."""
     if not x._size:
         return
@@ -174,7 +177,12 @@ def _move(name: str, plan: Plan, x: ndarray) -> None:
     source, target, *positions = (
         a._view(0, *window) for a, window in zip((view, x, *indices), windows, strict=True)
     )
-    kernel(as_bits(source), as_bits(target), *positions, ROW if array_host.on_host(view) else 1)
+    kernel(
+        reinterpret_unsigned(source),
+        reinterpret_unsigned(target),
+        *positions,
+        ROW if array_host.on_host(view) else 1,
+    )
 
 
 # A function of its arguments alone: shapes and strides, no array.
@@ -189,7 +197,7 @@ def _layout(
     x_strides: tuple[int, ...],
     indices: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
 ) -> tuple[Any, ...]:
-    """The kernel, and what `_view` takes for each of its arrays, with as few axes as strides allow."""
+    """The kernel, and the arguments of `_view` for each of its arrays, with axes merged as strides allow."""
     after, end = before + len(indices), before + len(broadcast)
     head, (a_head, x_head) = shapes.collapse(x_shape[:before], strides[:before], x_strides[:before])
     tail, (a_tail, x_tail) = shapes.collapse(x_shape[end:], strides[after:], x_strides[end:])
@@ -212,9 +220,9 @@ def _move_kernel(name: str, before: int, middle: int, after: int, count: int) ->
 
 
 def _move_text(name: str, before: int, middle: int, after: int, count: int) -> str:
-    """`x[p..., b..., q...] = a[p..., i0[b...], i1[b...], ..., q...]` or the other way round.
+    """`x[p..., b..., q...] = a[p..., i0[b...], i1[b...], ..., q...]` or the reverse.
 
-    Indices are looked up outside the loop over the last axis where they don't depend on it.
+    Indices that don't depend on the last axis are loaded outside of its loop.
     """
     ps, bs, qs = (
         [f"{letter}{n}" for n in range(rank)] for letter, rank in (("p", before), ("b", middle), ("q", after))

@@ -1,8 +1,8 @@
-"""A key with index arrays or masks, taken apart: a `Plan` for whoever moves the elements.
+"""Parses a key with index arrays or masks into an `IndexPlan`.
 
 The rules are NumPy's: masks stand for the index arrays that `nonzero` gives, integers count as index arrays
 beside others, all of them broadcast together, and the axes of that shape come first unless the index arrays
-stand side by side.
+are adjacent in the key.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ...dtypes import DType, bool_
 from ..scan.nonzero import check_range, positions, raise_outside
 
 
-class Item(NamedTuple):
-    """An index array or mask of a key; `host`: its values, where they came from the host."""
+class IndexItem(NamedTuple):
+    """An index array or mask of a key; `host`: its values, if they came from the host."""
 
     array: ndarray
     mask: bool
@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class IndexPlan:
     """`view` has the axes before + one per index array + after; the result has the axes before + `broadcast`
     + after.
     """
@@ -40,7 +40,7 @@ class Plan:
     before: int
     indices: tuple[ndarray, ...]
     broadcast: tuple[int, ...]
-    distinct: bool  # no element is met twice
+    distinct: bool  # no element is indexed twice
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -49,9 +49,9 @@ class Plan:
         return sizes[: self.before] + self.broadcast + sizes[self.before + len(self.indices) :]
 
 
-def plan_of(a: ndarray, key: Any) -> Plan:
-    """The plan for `a[key]`. Raises `IndexError` for a key that doesn't fit or, where the values are at hand,
-    is out of range; off the CPU the device is waited for only in debug mode and for masks.
+def index_plan(a: ndarray, key: Any) -> IndexPlan:
+    """The plan for `a[key]`. Raises `IndexError` for a key that doesn't fit, and for indices out of range
+    where their values are on the host; GPUs are waited for in debug mode and for masks only.
     """
     if (
         isinstance(key, ndarray)
@@ -60,32 +60,32 @@ def plan_of(a: ndarray, key: Any) -> Plan:
         and a._shape
         and key.device is a.device
     ):
-        check_range(key, a._shape[0], 0)  # the common case; what follows comes to the same
-        return Plan(a, 0, (key,), key._shape, False)
-    items = _expanded(a, key)
-    basic, roles, found = _walked(a, items)
+        check_range(key, a._shape[0], 0)  # the common case, which the code below handles too
+        return IndexPlan(a, 0, (key,), key._shape, False)
+    items = _expand_ellipsis(a, key)
+    basic, roles, found = _split_key(a, items)
     offset, sizes, steps = shapes.basic_index(a._shape, a._strides, basic)
-    before = _leading(items)
+    before = _leading_axes(items)
     axes: list[tuple[int, int]] = []  # size and stride of each indexed axis of the view
     indices: list[ndarray] = []
     scalars: list[tuple[int, ...]] = []
-    for number, (place, item) in enumerate(found):
+    for number, (axis, item) in enumerate(found):
         at = [k for k, role in enumerate(roles) if role == number]
         if not item.mask:
             n = sizes[at[0]]
-            _check_item(item, n, place)
+            _check_item(item, n, axis)
             axes.append((n, steps[at[0]]))
             indices.append(item.array)
         elif not at:  # a 0-d mask: an axis of size 0 or 1
             scalars.append((int(bool(item.array)),))
         else:
-            made = _mask_axes(item.array, [sizes[k] for k in at], [steps[k] for k in at], a._dtype.itemsize)
-            axes += made[0]
-            indices += made[1]
+            masked = _mask_axes(item.array, [sizes[k] for k in at], [steps[k] for k in at], a._dtype.itemsize)
+            axes += masked[0]
+            indices += masked[1]
     kept = [(n, s) for n, s, role in zip(sizes, steps, roles, strict=True) if role is None]
     order = kept[:before] + axes + kept[before:]
     view = a._view(offset, tuple(n for n, _ in order), tuple(s for _, s in order))
-    return Plan(
+    return IndexPlan(
         view,
         before,
         tuple(indices),
@@ -94,20 +94,20 @@ def plan_of(a: ndarray, key: Any) -> Plan:
     )
 
 
-def _walked(
+def _split_key(
     a: ndarray, items: Sequence[Any]
-) -> tuple[tuple[Any, ...], list[int | None], list[tuple[int, Item]]]:
-    """The basic part of a key; per axis of the view that it gives, None where it stays, else the number of
-    its item; and each item with the axis of `a` that it begins at.
+) -> tuple[tuple[Any, ...], list[int | None], list[tuple[int, IndexItem]]]:
+    """The basic part of a key; for each axis of its view the number of the item that indexes it, or None; and
+    each item with its first axis of `a`.
     """
     basic: list[Any] = []
     roles: list[int | None] = []
-    found: list[tuple[int, Item]] = []
+    found: list[tuple[int, IndexItem]] = []
     axis = 0
     for item in items:
         if item is Ellipsis:
             continue
-        if not isinstance(item, Item):
+        if not isinstance(item, IndexItem):
             basic.append(item)
             axis += item is not None
             if not _is_integer(item):
@@ -123,9 +123,9 @@ def _walked(
     return tuple(basic), roles, found
 
 
-def _leading(items: Sequence[Any]) -> int:
-    """Axes that come before those of the index arrays: none unless the arrays and integers stand together."""
-    split = [isinstance(item, Item) or _is_integer(item) for item in items]
+def _leading_axes(items: Sequence[Any]) -> int:
+    """Axes before those of the index arrays: none unless arrays and integers are adjacent."""
+    split = [isinstance(item, IndexItem) or _is_integer(item) for item in items]
     first, last = split.index(True), len(split) - split[::-1].index(True)
     together = all(split[first:last])
     return sum(item is None or isinstance(item, slice) for item in items[:first]) if together else 0
@@ -143,36 +143,36 @@ def _broadcast_indices(indices: Sequence[ndarray], scalars: Sequence[tuple[int, 
         ) from None
 
 
-def _expanded(a: ndarray, key: Any) -> list[Any]:
-    """Items of a key, in order: slices, None, ints and `Item`s, which together cover each axis of `a`."""
+def _expand_ellipsis(a: ndarray, key: Any) -> list[Any]:
+    """Items of a key, in order: slices, None, ints and `IndexItem`s, which together index each axis of `a`."""
     items = [_item(a, x) for x in (key if isinstance(key, tuple) else (key,))]
     dots = [k for k, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(
-        (item.array.ndim if item.mask else 1) if isinstance(item, Item) else item is not None
+        (item.array.ndim if item.mask else 1) if isinstance(item, IndexItem) else item is not None
         for item in items
     ) - len(dots)
     if used > a.ndim:
         raise IndexError(
             f"too many indices for array: array is {a.ndim}-dimensional, but {used} were indexed"
         )
-    place = dots[0] if dots else len(items)
-    # an Ellipsis that stands for no axis stays: it separates index arrays, as in NumPy
+    position = dots[0] if dots else len(items)
+    # an Ellipsis that stands for no axis is kept: it separates index arrays, as in NumPy
     fill: list[Any] = [slice(None)] * (a.ndim - used) or [Ellipsis]
-    items[place : place + len(dots)] = fill
+    items[position : position + len(dots)] = fill
     return items
 
 
 def _is_integer(item: Any) -> bool:
-    return item is not None and item is not Ellipsis and not isinstance(item, (slice, Item))
+    return item is not None and item is not Ellipsis and not isinstance(item, (slice, IndexItem))
 
 
 def _item(a: ndarray, x: Any) -> Any:
     if x is None or x is Ellipsis or isinstance(x, slice):
         return x
     if isinstance(x, (bool, np.bool_)):
-        return Item(asarray(bool(x)), True)
+        return IndexItem(asarray(bool(x)), True)
     if isinstance(x, ndarray):
         return _array_item(a, x, None)
     if isinstance(x, range):
@@ -184,7 +184,7 @@ def _item(a: ndarray, x: Any) -> Any:
             if not is_foreign(x):
                 raise _not_an_index(x) from None
             return _array_item(a, asarray(x), None)
-    if isinstance(x, (list, tuple)) and _holds_arrays(x):
+    if isinstance(x, (list, tuple)) and _contains_arrays(x):
         return _array_item(a, asarray(x, device=a.device), None)
     values = np.asarray(x)
     if not values.size and isinstance(x, (list, tuple)):
@@ -194,9 +194,9 @@ def _item(a: ndarray, x: Any) -> Any:
     return _array_item(a, asarray(values, device=a.device), values)
 
 
-def _holds_arrays(x: Any) -> bool:
+def _contains_arrays(x: Any) -> bool:
     return any(
-        _holds_arrays(item) if isinstance(item, (list, tuple)) else isinstance(item, ndarray) for item in x
+        _contains_arrays(item) if isinstance(item, (list, tuple)) else isinstance(item, ndarray) for item in x
     )
 
 
@@ -205,16 +205,16 @@ def _array_item(a: ndarray, x: ndarray, host: Any) -> Any:
         raise _not_an_index(x._dtype)
     if x._dtype is bool_:
         if x.device is not a.device and x.ndim:
-            raise _elsewhere(a, x)
-        return Item(x, True)
+            raise _device_mismatch(a, x)
+        return IndexItem(x, True)
     if not x._shape:
         return x.item()
     if x.device is not a.device:
-        raise _elsewhere(a, x)
-    return Item(x, False, host)
+        raise _device_mismatch(a, x)
+    return IndexItem(x, False, host)
 
 
-def _elsewhere(a: ndarray, x: ndarray) -> ValueError:
+def _device_mismatch(a: ndarray, x: ndarray) -> ValueError:
     return ValueError(
         f"an index array must be where the array is, got one on {x.device} for {a.device}; "
         "move it with .to_device(...)"
@@ -232,7 +232,7 @@ def _not_an_index(x: Any) -> IndexError:
 
 def _check_mask(mask: ndarray, shape: tuple[int, ...], axis: int) -> None:
     for k, n in enumerate(mask._shape):
-        if n not in (0, shape[axis + k]):  # 0: nothing is chosen, whatever the size of the array's axis
+        if n not in (0, shape[axis + k]):  # 0: nothing is selected, whatever the size of the array's axis
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + k}; "
                 f"size of axis is {shape[axis + k]} "
@@ -244,15 +244,15 @@ def _check_mask(mask: ndarray, shape: tuple[int, ...], axis: int) -> None:
 def _mask_axes(
     mask: ndarray, sizes: list[int], steps: list[int], itemsize: int
 ) -> tuple[list[tuple[int, int]], list[ndarray]]:
-    """The axes a mask stands for and an index array for each; one axis where they can be merged."""
+    """The axes that a mask indexes, with an index array for each; one axis where they can be merged."""
     step = shapes.reshape_strides(sizes, steps, (mask._size,), itemsize)
     if step is not None:
         return [(mask._size, step[0])], list(positions(mask, (mask._size,)))
     return list(zip(sizes, steps, strict=True)), list(positions(mask, mask._shape))
 
 
-def only_mask(a: ndarray, key: Any) -> ndarray | None:
-    """The mask, when the key is nothing but one mask of leading axes."""
+def single_mask(a: ndarray, key: Any) -> ndarray | None:
+    """The mask, if the key is one mask of leading axes."""
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if isinstance(mask, (list, np.ndarray)):
         host = np.asarray(mask)
@@ -268,7 +268,7 @@ def only_mask(a: ndarray, key: Any) -> ndarray | None:
     return mask
 
 
-def _check_item(item: Item, size: int, axis: int) -> None:
+def _check_item(item: IndexItem, size: int, axis: int) -> None:
     if item.host is None:
         check_range(item.array, size, axis)
     elif item.host.size:

@@ -1,4 +1,4 @@
-"""Piecewise linear interpolation, and products of windows along a line."""
+"""Kernels of `interp` and `convolve`: piecewise linear interpolation and 1-D convolution."""
 
 from __future__ import annotations
 
@@ -51,47 +51,47 @@ def _interpolate_kernel() -> Kernel:
     return from_text("interpolate", text, {"int64": int64})
 
 
-BLOCK = 512  # sums that stay in the first-level cache with what is added to them
-TAPS = 8  # products that are added to a sum each time it is loaded
+BLOCK = 512  # accumulators of a block: they and their operands fit in the first-level cache
+TAPS = 8  # products that are added to an accumulator each time it is loaded
 
 
 def convolve(a: ndarray, v: ndarray, first: int, count: int) -> ndarray:
     """`sum over j of a[i - j] * v[j]` for `count` values of i from `first` on, in the order of j. Both are
     1-D, of one dtype; floats are added up in float64, complex numbers in complex128."""
-    kind, wide = a._dtype, _wide(a._dtype)
+    kind, accumulator = a._dtype, _accumulator_type(a._dtype)
     if on_grid(a):
         out = empty(count, kind, a.device)
         if count:
-            _convolve_kernel(wide)(out, a, v, first)
+            _convolve_kernel(accumulator)(out, a, v, first)
         return out
-    sums = empty(count, wide, a.device)
+    sums = empty(count, accumulator, a.device)
     if count:
-        a, v = (contiguous(x.astype(wide, copy=False)) for x in (a, v))
-        _convolve_block_kernel(wide)(sums, a, v, first)
+        a, v = (contiguous(x.astype(accumulator, copy=False)) for x in (a, v))
+        _convolve_block_kernel(accumulator)(sums, a, v, first)
     return sums.astype(kind, copy=False)
 
 
-def _wide(kind: DType) -> DType:
+def _accumulator_type(kind: DType) -> DType:
     return {"f": float64, "c": complex128}.get(kind.kind, kind)
 
 
 # The type of the sums is all that differs in the text; sizes are arguments.
 @functools.cache
-def _convolve_kernel(wide: DType) -> Kernel:
+def _convolve_kernel(accumulator: DType) -> Kernel:
     text = """def convolve(out, a, v, first: int):
     for t in range(out.shape[0]):
         i = first + t
-        total = wide(0)
+        total = accumulator(0)
         for j in range(max(0, i - a.shape[0] + 1), min(i + 1, v.shape[0])):
-            total += wide(a[i - j]) * wide(v[j])
+            total += accumulator(a[i - j]) * accumulator(v[j])
         out[t] = total
 """
-    return from_text("convolve", text, {"wide": wide})
+    return from_text("convolve", text, {"accumulator": accumulator})
 
 
 # The type of the sums is all that differs in the text; sizes are arguments.
 @functools.cache
-def _convolve_block_kernel(wide: DType) -> Kernel:
+def _convolve_block_kernel(accumulator: DType) -> Kernel:
     taps = "\n".join(f"            w{n} = v[j + {n}]" for n in range(TAPS))
     total = "out[t]"
     for n in range(TAPS):
@@ -101,7 +101,7 @@ def _convolve_block_kernel(wide: DType) -> Kernel:
         low = c * {BLOCK}
         high = min(low + {BLOCK}, out.shape[0])
         for t in range(low, high):
-            out[t] = wide(0)
+            out[t] = accumulator(0)
         inside = first + low >= v.shape[0] - 1 and first + high <= a.shape[0]
         whole = v.shape[0] // {TAPS} * {TAPS} if inside else 0
         for j in range(0, whole, {TAPS}):
@@ -113,4 +113,4 @@ def _convolve_block_kernel(wide: DType) -> Kernel:
             for t in range(max(low, j - first), min(high, a.shape[0] + j - first)):
                 out[t] = out[t] + a[first + t - j] * w
 """
-    return from_text("convolve_blocks", text, {"wide": wide})
+    return from_text("convolve_blocks", text, {"accumulator": accumulator})

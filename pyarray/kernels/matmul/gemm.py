@@ -1,5 +1,5 @@
-"""Matrix product: one text for every stride, batch and size of an element type. The algorithm is in
-csrc/device/pa_gemm.h."""
+"""Matrix products of any strides and batch: launches csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h and
+pa_gemm_mma.h on GPUs."""
 
 from __future__ import annotations
 
@@ -22,35 +22,42 @@ from ...lang.pipeline import Program
 from ...memory.host_access import host_access
 from ...tune.config import Config
 from ...tune.tuning_key import digest_of
-from ..elementwise.elementwise import apart
-from .gemm_blocks import BLOCKS, DEFAULT, LARGE, facts, tuner
-from .gemm_epilogue import Addends, Last, last_text, slots_of
-from .gemm_mma import Tile, in_chunks, tile_for
+from ..argument_slots import slot_fields
+from ..elementwise.elementwise import copy_if_aliased
+from . import thresholds as th
+from .gemm_blocks import BLOCKS, DEFAULT, tuner, tuning_key
+from .gemm_epilogue import Addends, Epilogue, epilogue_text
+from .gemm_mma import Tile, copy_if_unaligned, tile_for
 from .gemm_types import gemm_operations, macros
 from .gemv import gemv
 
-SMALL = 1 << 22  # elements of a product that are about a large tile for each processor of a large GPU
 _NAMES = ("a", "b", "c")  # d and e may follow
 _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def gemm(
-    c: ndarray, a: ndarray, b: ndarray, last: Last | None = None, addends: Addends = (), numbers: Any = ()
+    c: ndarray,
+    a: ndarray,
+    b: ndarray,
+    epilogue: Epilogue | None = None,
+    addends: Addends = (),
+    numbers: Any = (),
 ) -> None:
     """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
     broadcast to that of `c`.
 
-    With `last` (a CPU's) that becomes of the sums, of arrays like `c` and of numbers; `c` has its type."""
+    With `epilogue` (CPUs only), that is applied to the sums, `addends` (arrays like `c`) and `numbers`; `c` has
+    its type."""
     batch, checked = c._shape[:-2], launch_state.debug
-    a, b = apart_from(a, c), apart_from(b, c)
+    a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
     grid = c._buffer.device.driver.grid
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
     if not vector:
-        a, b, c = _oriented(a, b, c)
-    tiles = 0 if vector else _tiles(c, checked)
+        a, b, c = _row_major(a, b, c)
+    tiles = 0 if vector else _grid_tiles(c, checked)
     if isinstance(tiles, Tile):
-        a, b = in_chunks(a, c._shape[-1]), in_chunks(b, c._shape[-2])
+        a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
     arrays = (a, b, c, *addends)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
     batch, merged = shapes.collapse(batch, *columns)
@@ -61,78 +68,75 @@ def gemm(
     if vector:
         gemv(*views)
         return
-    extra = [end for x in arrays for end in _memory(x)] if checked else []
-    key = (a._dtype.name, len(batch), tiles, last) if last else (a._dtype.name, len(batch), tiles)
-    if c._size * a._shape[-1] >= LARGE and not checked and not grid:
+    extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
+    key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
+    if c._size * a._shape[-1] >= th.TUNED_WORK and not checked and not grid:
         _tuned(key, *views, *numbers)
     else:
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
 
 
 def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
-    """The launch with the blocks that are best for these operands, as far as is known."""
-    device, last = c._buffer.device, key[3] if len(key) > 3 else None
-    host_access.occurred = (
-        True  # a call that is repeated as it was written down wouldn't ask for the best blocks again
-    )
+    """The launch with the best known block sizes for these operands."""
+    device, epilogue = c._buffer.device, key[3] if len(key) > 3 else None
+    host_access.occurred = True  # a replayed call wouldn't ask the tuner again
 
-    def form(config: Config) -> tuple[Any, tuple[Any, ...]]:
+    def launch_arguments(config: Config) -> tuple[Any, tuple[Any, ...]]:
         if config == DEFAULT:
             return key, (a, b, c, *more)
-        return (*key[:3], last, True), (a, b, c, *more, *(config[name] for name in BLOCKS))
+        return (*key[:3], epilogue, True), (a, b, c, *more, *(config[name] for name in BLOCKS))
 
     def prepare(config: Config) -> Callable[[], Any]:
-        """For the tuner's own runs, which nobody observes."""
-        whole, given = form(config)
-        launch = _KERNEL.variant(whole, device, checked=False).launch
-        return lambda: launch(*given)
+        """A launch for the tuner, without observers."""
+        variant_key, arguments = launch_arguments(config)
+        launch = _KERNEL.variant(variant_key, device, checked=False).launch
+        return lambda: launch(*arguments)
 
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
-    whole, given = form(_TUNER.choose(device, facts(a, c, last is not None), DEFAULT, prepare, (c,), inputs))
-    _KERNEL.launch(whole, device, *given, checked=False)
+    variant_key, arguments = launch_arguments(
+        _TUNER.choose(device, tuning_key(a, c, epilogue is not None), DEFAULT, prepare, (c,), inputs)
+    )
+    _KERNEL.launch(variant_key, device, *arguments, checked=False)
 
 
-def walker(
-    dtype: DType, last: Last | None, layouts: Sequence[Layout], device: Any
+def bound_gemm_launch(
+    dtype: DType, epilogue: Epilogue | None, layouts: Sequence[Layout], device: Any
 ) -> Callable[..., Any] | None:
-    """The product by addresses, of arrays whose shapes and strides in bytes are known, in the order a, b, c
-    and what `last` reads. None where it is to be asked for anew each time: on a grid, and where blocks
-    matter."""
+    """The launch bound to arrays of these shapes and strides: a function of the addresses of a, b, c and of the
+    epilogue's arrays. None where each call chooses: on grids, and where block sizes are tuned."""
     shape, depth = layouts[2][0], layouts[0][0][-1]
-    if device.driver.grid or shapes.size(shape) * depth >= LARGE:
+    if device.driver.grid or shapes.size(shape) * depth >= th.TUNED_WORK:
         return None
-    key = (dtype.name, len(shape) - 2, 0, last) if last else (dtype.name, len(shape) - 2, 0)
+    key = (dtype.name, len(shape) - 2, 0, epilogue) if epilogue else (dtype.name, len(shape) - 2, 0)
     return make_bound_launch(_KERNEL.variant(key, device, checked=False), layouts)
 
 
-def widens(dtype: DType, out: DType) -> bool:
-    """Whether products of the one type can be had in the other without casting the operands."""
+def is_widening(dtype: DType, out: DType) -> bool:
+    """Whether `gemm` multiplies operands of `dtype` into `out` without casting them first."""
     if dtype.kind in "iu" and out.kind in "iu":
         return dtype.itemsize < out.itemsize
     return dtype.kind == out.kind == "f" and dtype.itemsize == 2 and out.name == "float32"
 
 
-def _oriented(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
-    """The operands, or for a grid those of `c.T = b.T @ a.T` if neighbours in `c` are along its columns: it
-    is written by rows."""
+def _row_major(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """The operands, or on a grid those of `c.T = b.T @ a.T` if `c` is column-major: it is stored by rows."""
     if abs(c._strides[-2]) >= abs(c._strides[-1]) or not c._buffer.device.driver.grid:
         return a, b, c
-    return _turned(b), _turned(a), _turned(c)
+    return _transposed(b), _transposed(a), _transposed(c)
 
 
-def _turned(x: ndarray) -> ndarray:
+def _transposed(x: ndarray) -> ndarray:
     shape, steps = x._shape, x._strides
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
 
 
-def _tiles(c: ndarray, checked: bool) -> int | Tile:
-    """Which tiles a grid takes: those of tensor cores where there are some for it; else 1, small ones, where
-    there would be too few large ones for all processors; else those, tall (0) or wide (2), that are done in
-    fewer rounds of all processors. Tensor cores can't check each element."""
+def _grid_tiles(c: ndarray, checked: bool) -> int | Tile:
+    """The tiles of a grid: tensor cores' if they support the dtype, except in debug mode; else small ones (1) if
+    large ones are too few for all processors; else tall (0) or wide ones (2), whichever takes fewer waves."""
     driver = c._buffer.device.driver
     if driver.grid and not checked and (tile := tile_for(c)):
         return tile
-    if not driver.grid or c._size < SMALL:
+    if not driver.grid or c._size < th.MIN_LARGE_TILES:
         return int(driver.grid)
     m, n = c._shape[-2:]
     tall, wide = (
@@ -142,13 +146,13 @@ def _tiles(c: ndarray, checked: bool) -> int | Tile:
     return 2 if c.itemsize <= 4 and -(-wide // processors) <= -(-tall // processors) else 0
 
 
-def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
-    """What multiplies two matrices of one type without checks, a function of (a, b, c), of any strides."""
+def gemm_2d_launcher(dtype: DType, device: Any) -> Callable[..., Any]:
+    """A function of (a, b, c) that multiplies two matrices of one type and any strides, without checks."""
     if not device.driver.grid:
         plain = _KERNEL.variant((dtype.name, 0, 0), device, checked=False).launch
 
         def tuned(a: ndarray, b: ndarray, c: ndarray) -> Any:
-            if c._size * a._shape[1] < LARGE:
+            if c._size * a._shape[1] < th.TUNED_WORK:
                 return plain(a, b, c)
             return _tuned((dtype.name, 0, 0), a, b, c)
 
@@ -157,40 +161,40 @@ def launcher_2d(dtype: DType, device: Any) -> Callable[..., Any]:
     def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
         if 1 in c._shape and c._size and a._shape[1]:
             return gemv(a, b, c)
-        a, b, c = _oriented(a, b, c)
-        tiles = _tiles(c, checked=False)
+        a, b, c = _row_major(a, b, c)
+        tiles = _grid_tiles(c, checked=False)
         if isinstance(tiles, Tile):
-            a, b = in_chunks(a, c._shape[1]), in_chunks(b, c._shape[0])
+            a, b = copy_if_unaligned(a, c._shape[1]), copy_if_unaligned(b, c._shape[0])
         return _KERNEL.variant((dtype.name, 0, tiles), device, checked=False).launch(a, b, c)
 
     return launch
 
 
-def apart_from(x: ndarray, c: ndarray) -> ndarray:
-    """`x`, copied if it shares memory with the output: every element of it is read many times."""
+def copy_if_overlapping(x: ndarray, c: ndarray) -> ndarray:
+    """`x`, copied if it aliases the output in any layout: every element is read many times."""
     if x._ptr == c._ptr and x._size and c._size:
         return x.copy()
-    return apart(x, c)
+    return copy_if_aliased(x, c)
 
 
-def _memory(x: ndarray) -> tuple[Address, Address]:
+def _buffer_range(x: ndarray) -> tuple[Address, Address]:
     return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
 def _program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the element type, the axes of the batch, the tiles of a grid, and a CPU's `Last` and whether its
-    blocks are arguments."""
+    """`key`: the element type, the axes of the batch, the tiles of a grid; on CPUs, an `Epilogue` and whether
+    block sizes are arguments."""
     name, nb, tiles, *more = key
-    last: Last | None = more[0] if more else None
+    epilogue: Epilogue | None = more[0] if more else None
     blocks = len(more) > 1
     dtype = BY_NAME[name]
-    out = BY_NAME[last.out] if last else dtype
-    names = (*_NAMES, *(last.addends if last else ()))
+    out = BY_NAME[epilogue.out] if epilogue else dtype
+    names = (*_NAMES, *(epilogue.addends if epilogue else ()))
     params: list[tuple[str, Any]] = [
         (n, ArrayType(dtype if n in "ab" else out, nb + 2, strided=True)) for n in names
     ]
-    if last:
-        params += [(n, ScalarType(last.number)) for n in last.numbers]
+    if epilogue:
+        params += [(n, ScalarType(epilogue.number)) for n in epilogue.numbers]
     if blocks:
         params += [(n, ScalarType(int64)) for n in BLOCKS]
     if debug:
@@ -199,16 +203,18 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if DIALECTS[target].blocks:
-        text, step = _text(dtype, nb, params, last, debug)
+        text, step = _text(dtype, nb, params, epilogue, debug)
     else:
         text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
-    count = partial(gemm_operations, last is not None)
+    count = partial(gemm_operations, epilogue is not None)
     return Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
 
-def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) -> tuple[str, KernelStep]:
+def _text(
+    dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool
+) -> tuple[str, KernelStep]:
     """C text and its entry."""
-    out = BY_NAME[last.out] if last else dtype
+    out = BY_NAME[epilogue.out] if epilogue else dtype
     extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
     checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
     body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
@@ -218,27 +224,27 @@ def _text(dtype: DType, nb: int, params: Any, last: Last | None, debug: bool) ->
     if nb:
         sizes = ", ".join(f"s->c_n{k}" for k in range(nb))
         body += f"    const int64_t batch[] = {{{sizes}}};\n    g.batch = batch;\n"
-    names = (*_NAMES, *(last.addends if last else ()))
-    for place, n in enumerate(names):
-        field = f"batch_{n}" if place < len(_NAMES) else f"batch_d[{'de'.index(n)}]"
+    names = (*_NAMES, *(epilogue.addends if epilogue else ()))
+    for number, n in enumerate(names):
+        field = f"batch_{n}" if number < len(_NAMES) else f"batch_d[{'de'.index(n)}]"
         if nb:
             steps = ", ".join(f"s->{n}_s{k}" for k in range(nb))
             body += f"    const int64_t batch_{n}[] = {{{steps}}};\n    g.{field} = batch_{n};\n"
-        if place >= len(_NAMES):
+        if number >= len(_NAMES):
             k = "de".index(n)
             body += f"    g.d[{k}] = s->{n}_data, g.rds[{k}] = s->{n}_s{nb}, g.cds[{k}] = s->{n}_s{nb + 1};\n"
     if debug:
         for n in names:
-            place = "abcde".index(n)
-            body += f"    g.range[{place}][0] = (const void *)s->{n}_low;\n"
-            body += f"    g.range[{place}][1] = (const void *)s->{n}_high;\n"
+            number = "abcde".index(n)
+            body += f"    g.range[{number}][0] = (const void *)s->{n}_low;\n"
+            body += f"    g.range[{number}][1] = (const void *)s->{n}_high;\n"
     if BLOCKS[0] in dict(params):
         body += "".join(f"    g.{n} = s->{n};\n" for n in BLOCKS)
     text = f"""#include <pa_base.h>
-{extra}{last.includes if last else ""}
+{extra}{epilogue.includes if epilogue else ""}
 typedef struct {{
-{slots_of(params, debug)}}} matmul_slots;
-{last_text(last) if last else ""}
+{slot_fields(params, debug)}}} matmul_slots;
+{epilogue_text(epilogue) if epilogue else ""}
 {checks}{macros(dtype, out)}#include <pa_gemm.h>
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
@@ -256,21 +262,21 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 def _grid_text(
     dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile
 ) -> tuple[str, KernelStep]:
-    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h), and what to launch."""
+    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h)."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
     letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", 0
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype)
         letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", tiles.shared(dtype)
     params = [(n, kind) for n in _NAMES]
-    slots = slots_of(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
+    slots = slot_fields(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
-    for place, n in enumerate(_NAMES):
+    for number, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
         body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(nb))
         if debug:
-            body += f"    g.range[{place}][0] = (const char *)s->{n}_low;\n"
-            body += f"    g.range[{place}][1] = (const char *)s->{n}_high;\n"
+            body += f"    g.range[{number}][0] = (const char *)s->{n}_low;\n"
+            body += f"    g.range[{number}][1] = (const char *)s->{n}_high;\n"
     body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n"
     if debug:
         slots += "    pa_runtime run;\n"
@@ -296,6 +302,6 @@ kernel_matmul(const matmul_slots memory)
     return text, KernelStep("kernel_matmul", None, shared=shared)
 
 
-# products and sums may be fused: BLAS does so too
+# contraction of products and sums is allowed, as in BLAS
 _KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
 _TUNER = tuner(lambda: digest_of(_program(("float32", 0, 0), "cpu", False).text))

@@ -1,4 +1,4 @@
-"""How large products are cut on a CPU, which the tuner may choose."""
+"""Block sizes of matrix products on CPUs, which the tuner chooses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...array import ndarray
 from ...tune.config import Config
 from ...tune.library import LibraryTuner
 
-# depth of a panel, rows and columns of a tile; 0 is what pa_gemm.h takes for the type and the vectors
+# depth of a panel, rows and columns of a tile; 0: pa_gemm.h's default for the type and the vectors
 DEFAULT = Config(kc=0, mc=0, nc=0)
 CANDIDATES = (
     DEFAULT,
@@ -17,16 +17,15 @@ CANDIDATES = (
                                                  (512, 120)) for nc in (256, 512)),
 )  # fmt: skip
 BLOCKS = ("kc", "mc", "nc")
-LARGE = 384**3  # products from which on the blocks matter
 
 
 def tuner(source: Callable[[], str]) -> LibraryTuner:
-    """That of all types; `source()` is a hash of the texts."""
+    """The tuner of all types; `source()` is a hash of the texts."""
     return LibraryTuner("matmul", CANDIDATES, source)
 
 
-def facts(a: ndarray, c: ndarray, last: bool) -> dict[str, Any]:
-    """What the best blocks depend on: sizes in powers of two, and which operands lie in rows."""
+def tuning_key(a: ndarray, c: ndarray, epilogue: bool) -> dict[str, Any]:
+    """The dtype, sizes rounded up to powers of two, whether there is a batch, and an epilogue."""
     m, n, k = c._shape[-2], c._shape[-1], a._shape[-1]
     sizes = {name: (size - 1).bit_length() for name, size in (("m", m), ("n", n), ("k", k))}
-    return {"dtype": a._dtype.name, **sizes, "one": c._size == m * n, "last": last}
+    return {"dtype": a._dtype.name, **sizes, "one": c._size == m * n, "last": epilogue}

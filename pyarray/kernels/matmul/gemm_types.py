@@ -1,4 +1,4 @@
-"""How the element types of matrix products are written for the headers that compute them."""
+"""Macros of the element types for the headers of matrix products."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ for _bits in (16, 32, 64):
 
 
 def macros(dtype: DType, out: DType) -> str:
-    """Those of the element types."""
+    """The macros of the element types."""
     memory, acc, family, load, store = _TYPES[dtype.name]
     if out is not dtype and family == "INT":
         acc, twin = f"uint{8 * out.itemsize}_t", f"int{8 * dtype.itemsize}_t"
@@ -34,19 +34,19 @@ def macros(dtype: DType, out: DType) -> str:
         store = "(x)"
     elif out is not dtype:
         store = "(x)"
-    wide = "#define PA_WIDE\n" if acc == "uint64_t" else ""
-    wide = "#define PA_BFLOAT\n" if memory == "pa_bf16" else wide
-    defines = wide + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
+    hint = "#define PA_INT64\n" if acc == "uint64_t" else ""
+    hint = "#define PA_BFLOAT16\n" if memory == "pa_bf16" else hint
+    defines = hint + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
     defines += f"#define PA_KIND PA_GEMM_{family}\n#define PA_BYTES {dtype.itemsize}\n"
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
     return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
 
 
-def gemm_operations(last: bool, values: Mapping[str, Any]) -> OperationCounts:
-    """A product by the shapes of a, b and c, a multiplication and an addition each; `last`: with something
-    done to each result, which isn't counted."""
+def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> OperationCounts:
+    """The operations of a product by the shapes of a, b and c: a multiplication and an addition each. An
+    `epilogue` isn't counted."""
     results = math.prod(values["c"])
     loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
-    said = ("what is done to each result is not counted",) if last else ()
-    return OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, said)
+    notes = ("what is done to each result is not counted",) if epilogue else ()
+    return OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)

@@ -1,5 +1,4 @@
-"""Products with a matrix of one row or one column, on grids: y = M x. The kernel is in
-csrc/device/pa_gemv_gpu.h."""
+"""Matrix-vector products on grids, y = M x: launches csrc/device/pa_gemv_gpu.h."""
 
 from __future__ import annotations
 
@@ -15,15 +14,13 @@ from ...jit.text_kernel import TextKernel
 from ...lang.bounds_checks import Site
 from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
+from ..argument_slots import slot_fields
 from ..workspace import scratch
-from .gemm_epilogue import slots_of
+from . import thresholds as th
 from .gemm_types import gemm_operations, macros
 
 THREADS = 256  # of a block
 WARPS = THREADS // 32
-BLOCKS = 8  # of a processor that are on their way at the same time
-DEEP = 16 * WARPS  # of the depth, that are worth a part across, and so many vectors of a lane along
-PARTS = 128  # at most: a thread adds them up
 
 _SUMS = {"bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32}
 _NUMBERS = ("work", "more", "parts", "share", "across", "row")
@@ -36,10 +33,10 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     row = shape[-1] != 1
     m = b if row else a
     rows, depth = (shape[-1], b._shape[-2]) if row else m._shape[-2:]
-    apart, step = m._strides[-2:][:: -1 if row else 1]
-    across = rows > 1 and (depth == 1 or abs(apart) < abs(step))
+    row_step, step = m._strides[-2:][:: -1 if row else 1]
+    across = rows > 1 and (depth == 1 or abs(row_step) < abs(step))
     processors = device.driver.properties()["processors"]
-    work, parts, share = _cut(rows, depth, c._size // rows, m.itemsize, across, processors)
+    work, parts, share = _split_depth(rows, depth, c._size // rows, m.itemsize, across, processors)
     more = c._size if parts > 1 else 0
     part = scratch((more * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
     key = m._dtype.name, len(shape) - 2
@@ -48,13 +45,15 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
 
 # A function of sizes and the number of processors; the rest are constants.
 @functools.lru_cache(maxsize=4096)
-def _cut(rows: int, depth: int, count: int, size: int, across: bool, processors: int) -> tuple[int, int, int]:
-    """(threads, parts of the depth, how much of it is a part's), so that all processors have work."""
+def _split_depth(
+    rows: int, depth: int, count: int, size: int, across: bool, processors: int
+) -> tuple[int, int, int]:
+    """(threads, parts of the depth, elements of a part), so that all processors have work."""
     vector = max(16 // size, 1)
     groups = -(-rows // (32 * vector if across else WARPS)) * count
     unit = WARPS if across else 32 * vector
-    wanted = min(processors * BLOCKS // groups, PARTS)
-    parts = max(min(wanted, depth // (DEEP if across else 8 * unit)), 1)
+    wanted = min(processors * th.GEMV_BLOCKS // groups, th.GEMV_MAX_PARTS)
+    parts = max(min(wanted, depth // ((th.GEMV_MIN_DEPTH if across else th.GEMV_MIN_VECTORS) * unit)), 1)
     share = -(-depth // (parts * unit)) * unit
     parts = -(-depth // share)
     return groups * parts * THREADS, parts, share
@@ -100,7 +99,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const g
 #include <pa_gemv_gpu.h>
 
 typedef struct {{
-{slots_of(params, debug)}}} gemv_slots;
+{slot_fields(params, debug)}}} gemv_slots;
 {kernels}"""
     here = Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "matmul", (n,), 0, 1) for n in "abc")

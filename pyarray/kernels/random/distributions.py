@@ -13,9 +13,9 @@ from ...array import ndarray
 from ...dtypes import uint32
 from ...jit.kernel import Kernel, from_text, func
 from ...lang.markers import kernel_math, ndrange
-from .gamma_variates import attempts
+from .gamma_variates import gamma_by_rejection
 from .rng_math import exp, log, log1p, log_binomial, normal_quantile
-from .variates import binomial, lognormal, poisson, two_inside
+from .variates import binomial, lognormal, poisson, two_uniforms
 
 HIGHEST = 9223372036854774784.0  # the largest float64 that int64 holds
 PI = 3.141592653589793
@@ -25,8 +25,8 @@ PI = 3.141592653589793
 
 
 @func
-def uniform(at: Any, stream: Any, key: Any) -> Any:
-    u, _ = two_inside(at, uint32(0), stream, key)
+def uniform(counter: Any, stream: Any, key: Any) -> Any:
+    u, _ = two_uniforms(counter, uint32(0), stream, key)
     return u
 
 
@@ -42,47 +42,47 @@ def expm1(x: Any) -> Any:
 
 
 @func
-def laplace(loc: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
-    u = uniform(at, stream, key)
+def laplace(loc: Any, scale: Any, counter: Any, stream: Any, key: Any) -> Any:
+    u = uniform(counter, stream, key)
     return loc + scale * (log(2.0 * u) if u < 0.5 else -log(2.0 * (1.0 - u)))
 
 
 @func
-def logistic(loc: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
-    u = uniform(at, stream, key)
+def logistic(loc: Any, scale: Any, counter: Any, stream: Any, key: Any) -> Any:
+    u = uniform(counter, stream, key)
     return loc + scale * (log(u) - log(1.0 - u))
 
 
 @func
-def gumbel(loc: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
-    return loc - scale * log(-log(uniform(at, stream, key)))
+def gumbel(loc: Any, scale: Any, counter: Any, stream: Any, key: Any) -> Any:
+    return loc - scale * log(-log(uniform(counter, stream, key)))
 
 
 @func
-def rayleigh(scale: Any, at: Any, stream: Any, key: Any) -> Any:
-    return scale * kernel_math.sqrt(-2.0 * log(uniform(at, stream, key)))
+def rayleigh(scale: Any, counter: Any, stream: Any, key: Any) -> Any:
+    return scale * kernel_math.sqrt(-2.0 * log(uniform(counter, stream, key)))
 
 
 @func
-def weibull(a: Any, at: Any, stream: Any, key: Any) -> Any:
+def weibull(a: Any, counter: Any, stream: Any, key: Any) -> Any:
     if a == 0.0:
         return 0.0
-    return exp(log(-log(uniform(at, stream, key))) / a)
+    return exp(log(-log(uniform(counter, stream, key))) / a)
 
 
 @func
-def pareto(a: Any, at: Any, stream: Any, key: Any) -> Any:
-    return expm1(-log(uniform(at, stream, key)) / a)
+def pareto(a: Any, counter: Any, stream: Any, key: Any) -> Any:
+    return expm1(-log(uniform(counter, stream, key)) / a)
 
 
 @func
-def power(a: Any, at: Any, stream: Any, key: Any) -> Any:
-    return exp(log(uniform(at, stream, key)) / a)
+def power(a: Any, counter: Any, stream: Any, key: Any) -> Any:
+    return exp(log(uniform(counter, stream, key)) / a)
 
 
 @func
-def triangular(left: Any, mode: Any, right: Any, at: Any, stream: Any, key: Any) -> Any:
-    u = uniform(at, stream, key)
+def triangular(left: Any, mode: Any, right: Any, counter: Any, stream: Any, key: Any) -> Any:
+    u = uniform(counter, stream, key)
     width = right - left
     if u * width <= mode - left:
         return left + kernel_math.sqrt(u * width * (mode - left))
@@ -90,63 +90,63 @@ def triangular(left: Any, mode: Any, right: Any, at: Any, stream: Any, key: Any)
 
 
 @func
-def geometric(p: Any, at: Any, stream: Any, key: Any) -> Any:
+def geometric(p: Any, counter: Any, stream: Any, key: Any) -> Any:
     if p >= 1.0:
         return 1.0
-    return min(max(kernel_math.ceil(log(uniform(at, stream, key)) / log1p(-p)), 1.0), HIGHEST)
+    return min(max(kernel_math.ceil(log(uniform(counter, stream, key)) / log1p(-p)), 1.0), HIGHEST)
 
 
 # ---- several variates of one place
 
 
 @func
-def standard_cauchy(at: Any, stream: Any, key: Any) -> Any:
-    u, v = two_inside(at, uint32(0), stream, key)
+def standard_cauchy(counter: Any, stream: Any, key: Any) -> Any:
+    u, v = two_uniforms(counter, uint32(0), stream, key)
     return normal_quantile(u) / normal_quantile(v)
 
 
 @func
-def standard_t(df: Any, at: Any, stream: Any, key: Any) -> Any:
-    u, _ = two_inside(at, uint32(1 << 31), stream, key)
-    x, y = attempts(0.5 * df, at, uint32(0), stream, key)
+def standard_t(df: Any, counter: Any, stream: Any, key: Any) -> Any:
+    u, _ = two_uniforms(counter, uint32(1 << 31), stream, key)
+    x, y = gamma_by_rejection(0.5 * df, counter, uint32(0), stream, key)
     return normal_quantile(u) * kernel_math.sqrt(0.5 * df / x) * exp(-0.5 * y)
 
 
 @func
-def f(dfnum: Any, dfden: Any, at: Any, stream: Any, key: Any) -> Any:
-    x, x_log = attempts(0.5 * dfnum, at, uint32(0), stream, key)
-    y, y_log = attempts(0.5 * dfden, at, uint32(1 << 31), stream, key)
+def f(dfnum: Any, dfden: Any, counter: Any, stream: Any, key: Any) -> Any:
+    x, x_log = gamma_by_rejection(0.5 * dfnum, counter, uint32(0), stream, key)
+    y, y_log = gamma_by_rejection(0.5 * dfden, counter, uint32(1 << 31), stream, key)
     return x / y * exp(x_log - y_log) * (dfden / dfnum)
 
 
 @func
-def noncentral_chisquare(df: Any, nonc: Any, at: Any, stream: Any, key: Any) -> Any:
+def noncentral_chisquare(df: Any, nonc: Any, counter: Any, stream: Any, key: Any) -> Any:
     """Of more than one degree of freedom, one shifted square more than chi-square; else a mixture."""
     shape = 0.5 * df
     square = 0.0
     if df > 1.0:
-        u, _ = two_inside(at, uint32(0), stream, key)
+        u, _ = two_uniforms(counter, uint32(0), stream, key)
         z = normal_quantile(u) + kernel_math.sqrt(nonc)
         square = z * z
         shape = 0.5 * (df - 1.0)
     elif nonc > 0.0:
-        shape += poisson(0.5 * nonc, at, stream, key)
-    x, y = attempts(shape, at, uint32(1 << 31), stream, key)
+        shape += poisson(0.5 * nonc, counter, stream, key)
+    x, y = gamma_by_rejection(shape, counter, uint32(1 << 31), stream, key)
     return 2.0 * x * exp(y) + square
 
 
 @func
-def noncentral_f(dfnum: Any, dfden: Any, nonc: Any, at: Any, stream: Any, key: Any) -> Any:
-    x = noncentral_chisquare(dfnum, nonc, at, stream, key)
-    y, y_log = attempts(0.5 * dfden, at, uint32(3 << 30), stream, key)
+def noncentral_f(dfnum: Any, dfden: Any, nonc: Any, counter: Any, stream: Any, key: Any) -> Any:
+    x = noncentral_chisquare(dfnum, nonc, counter, stream, key)
+    y, y_log = gamma_by_rejection(0.5 * dfden, counter, uint32(3 << 30), stream, key)
     return x * dfden / (dfnum * 2.0 * y * exp(y_log))
 
 
 @func
-def wald(mean: Any, scale: Any, at: Any, stream: Any, key: Any) -> Any:
+def wald(mean: Any, scale: Any, counter: Any, stream: Any, key: Any) -> Any:
     """J. Michael, W. Schucany, R. Haas, Generating random variates using transformations with multiple roots
     (1976); the smaller root without cancellation."""
-    u, v = two_inside(at, uint32(0), stream, key)
+    u, v = two_uniforms(counter, uint32(0), stream, key)
     z = normal_quantile(u)
     y = mean * z * z
     if y == 0.0:
@@ -173,23 +173,23 @@ def arc_cosine(x: Any) -> Any:
 
 
 @func
-def vonmises(mu: Any, kappa: Any, at: Any, stream: Any, key: Any) -> Any:
+def vonmises(mu: Any, kappa: Any, counter: Any, stream: Any, key: Any) -> Any:
     """D. Best, N. Fisher, Efficient simulation of the von Mises distribution (1979). The cosine of a uniform
     angle comes from a point of the unit disk."""
     attempt = uint32(0)
     angle = 0.0
     if kappa < 1e-8:
-        angle = PI * (2.0 * uniform(at, stream, key) - 1.0)
+        angle = PI * (2.0 * uniform(counter, stream, key) - 1.0)
     elif kappa > 1e6:  # nearly normal
-        angle = min(max(normal_quantile(uniform(at, stream, key)) / kernel_math.sqrt(kappa), -PI), PI)
+        angle = min(max(normal_quantile(uniform(counter, stream, key)) / kernel_math.sqrt(kappa), -PI), PI)
     else:
         r = 1.0 + kernel_math.sqrt(1.0 + 4.0 * kappa * kappa)
         rho = (r - kernel_math.sqrt(2.0 * r)) / (2.0 * kappa)
         s = (1.0 + rho * rho) / (2.0 * rho) if kappa > 1e-5 else 1.0 / kappa + kappa
         done = False
         while not done:
-            a, b = two_inside(at, attempt, stream, key)
-            u, v = two_inside(at, attempt + uint32(1), stream, key)
+            a, b = two_uniforms(counter, attempt, stream, key)
+            u, v = two_uniforms(counter, attempt + uint32(1), stream, key)
             attempt += uint32(2)
             a = 2.0 * a - 1.0
             square = a * a + b * b
@@ -205,21 +205,21 @@ def vonmises(mu: Any, kappa: Any, at: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def negative_binomial(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
+def negative_binomial(n: Any, p: Any, counter: Any, stream: Any, key: Any) -> Any:
     """Poisson variates of a gamma-distributed mean."""
     if p >= 1.0:
         return 0.0
-    x, y = attempts(n, at, uint32(1 << 31), stream, key)
-    return poisson(x * exp(y) * ((1.0 - p) / p), at, stream, key)
+    x, y = gamma_by_rejection(n, counter, uint32(1 << 31), stream, key)
+    return poisson(x * exp(y) * ((1.0 - p) / p), counter, stream, key)
 
 
 @func
-def logseries(p: Any, at: Any, stream: Any, key: Any) -> Any:
+def logseries(p: Any, counter: Any, stream: Any, key: Any) -> Any:
     """A. Kemp, Efficient generation of logarithmically distributed pseudo-random variables (1981)."""
     attempt = uint32(0)
     k = 0.0
     while k < 1.0:
-        u, v = two_inside(at, attempt, stream, key)
+        u, v = two_uniforms(counter, attempt, stream, key)
         attempt += uint32(1)
         if v >= p:
             k = 1.0
@@ -232,7 +232,7 @@ def logseries(p: Any, at: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def zipf(a: Any, at: Any, stream: Any, key: Any) -> Any:
+def zipf(a: Any, counter: Any, stream: Any, key: Any) -> Any:
     """L. Devroye, Non-uniform random variate generation (1986), X.6.1; what int64 doesn't hold is left
     out."""
     if a >= 1025.0:
@@ -244,7 +244,7 @@ def zipf(a: Any, at: Any, stream: Any, key: Any) -> Any:
     k = 0.0
     done = False
     while not done:
-        u, v = two_inside(at, attempt, stream, key)
+        u, v = two_uniforms(counter, attempt, stream, key)
         attempt += uint32(1)
         k = kernel_math.floor(exp(-log(u * (1.0 - least) + least) / less))
         if k >= 1.0 and k <= HIGHEST:
@@ -261,11 +261,11 @@ def log_hypergeometric(k: Any, good: Any, bad: Any, sample: Any) -> Any:
 
 
 @func
-def good_ones(good: Any, bad: Any, sample: Any, at: Any, stream: Any, key: Any) -> Any:
+def hypergeometric_by_inversion(good: Any, bad: Any, sample: Any, counter: Any, stream: Any, key: Any) -> Any:
     """Hypergeometric by inversion that goes out from the mode to both sides, for sample <= half of all."""
     low, high = max(0.0, sample - bad), min(sample, good)
     mode = min(max(kernel_math.floor((sample + 1.0) * (good + 1.0) / (good + bad + 2.0)), low), high)
-    u = uniform(at, stream, key)
+    u = uniform(counter, stream, key)
     up = exp(log_hypergeometric(mode, good, bad, sample))
     down = up
     above, below, k = mode, mode, mode
@@ -284,12 +284,12 @@ def good_ones(good: Any, bad: Any, sample: Any, at: Any, stream: Any, key: Any) 
 
 
 @func
-def hypergeometric(good: Any, bad: Any, sample: Any, at: Any, stream: Any, key: Any) -> Any:
+def hypergeometric(good: Any, bad: Any, sample: Any, counter: Any, stream: Any, key: Any) -> Any:
     rest = good + bad - sample
     few = min(sample, rest)
     k = 0.0
     if few > 0.0 and good > 0.0:
-        k = few if bad == 0.0 else good_ones(good, bad, few, at, stream, key)
+        k = few if bad == 0.0 else hypergeometric_by_inversion(good, bad, few, counter, stream, key)
     return k if sample <= rest else good - k
 
 

@@ -15,26 +15,26 @@ from ...jit.kernel import Kernel, from_text, func
 from ...lang.markers import kernel_math
 from ..elementwise.elementwise import assign
 from ..workspace import scratch
-from .rng import HEAD, Place
+from .rng import STATE_PARAMS, PhiloxState
 from .rng_math import exp, log, log_unit, normal_quantile
-from .variates import CHUNK, two_inside
+from .variates import CHUNK, two_uniforms
 
 _NAN = float("nan")
 _OTHER = 1 << 31  # first attempt of the second gamma variate of a place
 _TINY, _HUGE = 1 / 16, 1e300  # between them, gamma variates are no smaller than 1e-300, and sums are finite
 
 
-def fill_gamma(out: ndarray, place: Place, shape: ndarray, scale: ndarray, lane: int = 0) -> None:
+def fill_gamma(out: ndarray, place: PhiloxState, shape: ndarray, scale: ndarray, substream: int = 0) -> None:
     """Fills the contiguous 1-D `out` with gamma variates. Parameters are float64, of one element or as many
     as `out`. Lanes keep variates of one place apart."""
     wide = out if out._dtype is float64 else empty(out._shape, float64, out.device)
     width = CHUNK if array_host.on_host(out) else 1
-    _gamma_kernel()(wide, *place, lane, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
+    _gamma_kernel()(wide, *place, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
     if wide is not out:
         assign(out, wide)
 
 
-def fill_beta(out: ndarray, place: Place, a: ndarray, b: ndarray) -> None:
+def fill_beta(out: ndarray, place: PhiloxState, a: ndarray, b: ndarray) -> None:
     """The same with beta variates; `out` is float64."""
     one, other = asarray([1.0], device=out.device), scratch(out._shape, float64, out.device)
     fill_gamma(out, place, a, one)
@@ -49,11 +49,11 @@ def center(shape: Any) -> Any:
 
 
 @func
-def first_attempt(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
-    """What `attempts` gives, without the factor of small shapes, if its first attempt is accepted by a bound
+def first_attempt(shape: Any, counter: Any, substream: Any, stream: Any, key: Any) -> Any:
+    """What `gamma_by_rejection` gives, without the factor of small shapes, if its first attempt is accepted by a bound
     of the exact condition that takes no logarithm; else NaN. There are no branches, for vectors."""
     d = center(shape)
-    u, v = two_inside(at, lane, stream, key)
+    u, v = two_uniforms(counter, substream, stream, key)
     z = normal_quantile(v)
     t = 1.0 + 1.0 / kernel_math.sqrt(9.0 * d) * z
     accepted = (t > 0.0) & (u < 1.0 - 0.0331 * (z * z) * (z * z))
@@ -61,23 +61,23 @@ def first_attempt(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def first_factor(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+def first_factor(shape: Any, counter: Any, substream: Any, stream: Any, key: Any) -> Any:
     """What a small shape multiplies an accepted first attempt by; 1 for others."""
-    u, _ = two_inside(at, lane + uint32(1), stream, key)
+    u, _ = two_uniforms(counter, substream + uint32(1), stream, key)
     factor = exp(log_unit(u) / (shape if shape > 0.0 else 1.0))
     return 1.0 if shape >= 1.0 else factor if shape > 0.0 else 0.0
 
 
 @func
-def attempts(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+def gamma_by_rejection(shape: Any, counter: Any, substream: Any, stream: Any, key: Any) -> Any:
     """A gamma variate of scale 1 as x * exp(y), y <= 0 (G. Marsaglia, W. Tsang, A simple method for
     generating gamma variables, 2000). Lanes keep two variates of one place apart."""
     d = center(shape)
     c = 1.0 / kernel_math.sqrt(9.0 * d)
-    attempt = lane
+    attempt = substream
     x = 0.0
     while x == 0.0:
-        u, v = two_inside(at, attempt, stream, key)
+        u, v = two_uniforms(counter, attempt, stream, key)
         z = normal_quantile(v)
         t = 1.0 + c * z
         cube = t * t * t
@@ -86,24 +86,24 @@ def attempts(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
         attempt += uint32(1)
     y = 0.0
     if shape < 1.0:
-        u, v = two_inside(at, attempt, stream, key)
+        u, v = two_uniforms(counter, attempt, stream, key)
         y = log(u) / shape
     return x, y
 
 
 @func
-def gamma(shape: Any, at: Any, lane: Any, stream: Any, key: Any) -> Any:
+def gamma(shape: Any, counter: Any, substream: Any, stream: Any, key: Any) -> Any:
     if shape == 0.0:
         return 0.0
-    x, y = attempts(shape, at, lane, stream, key)
+    x, y = gamma_by_rejection(shape, counter, substream, stream, key)
     return x * exp(y)
 
 
 @func
-def beta_by_logs(a: Any, b: Any, at: Any, stream: Any, key: Any) -> Any:
+def beta_by_logs(a: Any, b: Any, counter: Any, stream: Any, key: Any) -> Any:
     """x / (x + y) of two gamma variates, by their logarithms: small parameters make them underflow."""
-    x, x_log = attempts(a, at, uint32(0), stream, key)
-    y, y_log = attempts(b, at, uint32(_OTHER), stream, key)
+    x, x_log = gamma_by_rejection(a, counter, uint32(0), stream, key)
+    y, y_log = gamma_by_rejection(b, counter, uint32(_OTHER), stream, key)
     return 1.0 / (1.0 + exp(log(y) - log(x) + y_log - x_log))
 
 
@@ -118,7 +118,7 @@ _SCOPE = {
 def _gamma_kernel() -> Kernel:
     where = "a[i * a_step], start + uint64(i), lane, stream, key"
     text = f"""def random_gamma(
-    out, {HEAD}, lane: uint32, a, a_step: int, scale, scale_step: int, width: int
+    out, {STATE_PARAMS}, lane: uint32, a, a_step: int, scale, scale_step: int, width: int
 ):
     for c in range((out.shape[0] + width - 1) // width):
         stop = min(c * width + width, out.shape[0])
@@ -141,7 +141,7 @@ def _gamma_kernel() -> Kernel:
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _beta_kernel() -> Kernel:
-    text = f"""def random_beta(out, other, {HEAD}, a, a_step: int, b, b_step: int):
+    text = f"""def random_beta(out, other, {STATE_PARAMS}, a, a_step: int, b, b_step: int):
     for i in range(out.shape[0]):
         p = a[i * a_step]
         q = b[i * b_step]

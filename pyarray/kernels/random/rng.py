@@ -17,7 +17,7 @@ from ...jit.kernel import Kernel, from_text, func
 from .rng_math import log_unit, normal_pair, normal_quantile
 
 
-class Place(NamedTuple):
+class PhiloxState(NamedTuple):
     """Where a draw begins: key, first block, stream."""
 
     key: int
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
 
 @func
-def mixed(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
+def philox_round(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
     """One round, and the keys of the next one."""
     a = uint64(x0) * uint64(0xD2511F53)
     b = uint64(x2) * uint64(0xCD9E8D57)
@@ -39,16 +39,16 @@ def mixed(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
 def philox(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
     """Four words. The rounds stand one by one: a loop over them keeps the loop around it from being
     vectorised."""
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
-    x0, x1, x2, x3, k0, k1 = mixed(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
+    x0, x1, x2, x3, k0, k1 = philox_round(x0, x1, x2, x3, k0, k1)
     return x0, x1, x2, x3
 
 
@@ -60,24 +60,24 @@ def block(place: Any, attempt: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def unit(a: Any, b: Any) -> Any:
+def uniform_53(a: Any, b: Any) -> Any:
     """53 bits of two words as a float64 in [0, 1)."""
     return (float64(a >> uint32(5)) * 67108864.0 + float64(b >> uint32(6))) * 2.0**-53
 
 
 @func
-def inside(a: Any, b: Any) -> Any:
+def open_uniform(a: Any, b: Any) -> Any:
     """52 bits of two words as a float64 in (0, 1), as far from 0 as from 1."""
     return (float64(a >> uint32(6)) * 67108864.0 + float64(b >> uint32(6)) + 0.5) * 2.0**-52
 
 
 @func
-def inside_single(a: Any) -> Any:
+def open_uniform_32(a: Any) -> Any:
     """A word as a float64 in (0, 1), as far from 0 as from 1."""
     return (float64(a) + 0.5) * 2.0**-32
 
 
-class Form(NamedTuple):
+class Conversion(NamedTuple):
     """How many elements a block of four words makes, and one of them from its words; or, with `pairs`, from
     what that function makes of two words."""
 
@@ -87,36 +87,37 @@ class Form(NamedTuple):
 
 
 # by what is drawn and the bits of the result
-FORMS = {
-    ("words", 32): Form(4, "{0}"),
-    ("words", 64): Form(2, "uint64({0}) << uint64(32) | uint64({1})"),
-    ("uniform", 32): Form(4, "shift + scale * (float32({0} >> uint32(8)) * float32(2.0**-24))"),
-    ("uniform", 64): Form(2, "shift + scale * unit({0}, {1})"),
-    ("normal", 32): Form(4, "shift + scale * {0}", "normal_pair"),
-    ("normal", 64): Form(2, "shift + scale * normal_quantile(inside({0}, {1}))"),
-    ("exponential", 32): Form(4, "shift - scale * log_unit(inside_single({0}))"),
-    ("exponential", 64): Form(2, "shift - scale * log_unit(inside({0}, {1}))"),
+CONVERSIONS = {
+    ("words", 32): Conversion(4, "{0}"),
+    ("words", 64): Conversion(2, "uint64({0}) << uint64(32) | uint64({1})"),
+    ("uniform", 32): Conversion(4, "shift + scale * (float32({0} >> uint32(8)) * float32(2.0**-24))"),
+    ("uniform", 64): Conversion(2, "shift + scale * uniform_53({0}, {1})"),
+    ("normal", 32): Conversion(4, "shift + scale * {0}", "normal_pair"),
+    ("normal", 64): Conversion(2, "shift + scale * normal_quantile(open_uniform({0}, {1}))"),
+    ("exponential", 32): Conversion(4, "shift - scale * log_unit(open_uniform_32({0}))"),
+    ("exponential", 64): Conversion(2, "shift - scale * log_unit(open_uniform({0}, {1}))"),
 }
 
 
-def fill(kind: str, out: ndarray, place: Place, shift: float = 0.0, scale: float = 1.0) -> None:
+def fill(kind: str, out: ndarray, place: PhiloxState, shift: float = 0.0, scale: float = 1.0) -> None:
     """Fills the contiguous 1-D `out`, whose size is a multiple of the elements of a block."""
     width = 8 * out._dtype.itemsize
     _fill_kernel(kind, width, kind == "normal" and shift == 0 and scale == 1)(out, *place, shift, scale)
 
 
 SCOPE: dict[str, Any] = {
-    "block": block, "uint32": uint32, "uint64": uint64, "float32": float32, "unit": unit, "inside": inside,
-    "inside_single": inside_single, "normal_quantile": normal_quantile, "normal_pair": normal_pair,
+    "block": block, "uint32": uint32, "uint64": uint64, "float32": float32, "uniform_53": uniform_53,
+    "open_uniform": open_uniform,
+    "open_uniform_32": open_uniform_32, "normal_quantile": normal_quantile, "normal_pair": normal_pair,
     "log_unit": log_unit,
 }  # fmt: skip
-HEAD = "key: uint64, start: uint64, stream: uint32"
+STATE_PARAMS = "key: uint64, start: uint64, stream: uint32"
 
 
-# A row of `FORMS`, and whether it is shifted and scaled; the state is an argument.
+# A row of `CONVERSIONS`, and whether it is shifted and scaled; the state is an argument.
 @functools.cache
 def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
-    count, text, pairs = FORMS[kind, width]
+    count, text, pairs = CONVERSIONS[kind, width]
     name = f"random_{'standard_' if standard else ''}{kind}_{width}"
     text = text.removeprefix("shift + scale * ") if standard else text
     words, before = ["w0", "w1", "w2", "w3"], ""
@@ -127,7 +128,7 @@ def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
         f"        out[{count} * i + {n}] = {text.format(*words[n * 4 // count :])}\n" for n in range(count)
     ]
     real: DType = float32 if kind in ("uniform", "normal") and width == 32 else float64
-    text = f"""def {name}(out, {HEAD}, shift: real, scale: real):
+    text = f"""def {name}(out, {STATE_PARAMS}, shift: real, scale: real):
     for i in range(out.shape[0] // {count}):
         w0, w1, w2, w3 = block(start + uint64(i), uint32(0), stream, key)
 {before}{"".join(stores)}"""

@@ -16,26 +16,28 @@ from ...array import ndarray
 from ...dtypes import uint32, uint64
 from ...jit.kernel import Kernel, from_text, func
 from ...lang.markers import kernel_math
-from ..scan.nonzero import bits
-from .rng import HEAD, Place, block, inside
+from ..scan.nonzero import unsigned_view
+from .rng import STATE_PARAMS, PhiloxState, block, open_uniform
 from .rng_math import exp, log, log1p, log_binomial, log_poisson, normal_quantile
 
 CHUNK = 256  # blocks of words whose elements are looked at again together, on the CPU
 
 
-def fill_words(out: ndarray, place: Place, low: int, count: int) -> None:
+def fill_words(out: ndarray, place: PhiloxState, low: int, count: int) -> None:
     """Integers from `low` on, `count` of them, at most 2**32, all equally likely. `out` is 1-D, contiguous,
     of a multiple of 4 elements (D. Lemire, Fast random integer generation in an interval, 2019)."""
     width = CHUNK if array_host.on_host(out) else 1
-    _word_kernel()(bits(out), *place, low % (1 << 64), count, (1 << 32) % count, width)
+    _word_kernel()(unsigned_view(out), *place, low % (1 << 64), count, (1 << 32) % count, width)
 
 
-def fill_between(out: ndarray, place: Place, low: ndarray, last: ndarray) -> None:
+def fill_between(out: ndarray, place: PhiloxState, low: ndarray, last: ndarray) -> None:
     """Integers from `low` to `low + last`, all equally likely; bounds are uint64, modulo 2**64."""
-    _between_kernel()(bits(out), *place, low, int(low._size > 1), last, int(last._size > 1))
+    _between_kernel()(unsigned_view(out), *place, low, int(low._size > 1), last, int(last._size > 1))
 
 
-def fill_variates(kind: str, function: Any, out: ndarray, place: Place, parameters: list[ndarray]) -> None:
+def fill_variates(
+    kind: str, function: Any, out: ndarray, place: PhiloxState, parameters: list[ndarray]
+) -> None:
     """Fills the contiguous 1-D `out` with what `function` makes of `parameters`, which are float64, and a
     place; `kind` names it."""
     given = [x for a in parameters for x in (a, int(a._size > 1))]
@@ -43,13 +45,13 @@ def fill_variates(kind: str, function: Any, out: ndarray, place: Place, paramete
 
 
 @func
-def retried(at: Any, n: Any, count: Any, least: Any, stream: Any, key: Any) -> Any:
+def rejected_word(counter: Any, n: Any, count: Any, least: Any, stream: Any, key: Any) -> Any:
     """A word times `count` whose low half isn't one of those that come too often."""
     product = uint64(0)
     attempt = uint32(0)
     while attempt == 0 or uint32(product) < least:
         attempt += uint32(1)
-        w0, w1, w2, w3 = block(at, attempt, stream, key)
+        w0, w1, w2, w3 = block(counter, attempt, stream, key)
         product = uint64(w0 if n == 0 else w1 if n == 1 else w2 if n == 2 else w3) * count
     return product
 
@@ -59,7 +61,7 @@ def retried(at: Any, n: Any, count: Any, least: Any, stream: Any, key: Any) -> A
 def _word_kernel() -> Kernel:
     numbers = range(4)
     each = "at = start + uint64(i)\n            w0, w1, w2, w3 = block(at, uint32(0), stream, key)"
-    text = f"""def random_integers(out, {HEAD}, low: uint64, count: uint64, least: uint32, width: int):
+    text = f"""def random_integers(out, {STATE_PARAMS}, low: uint64, count: uint64, least: uint32, width: int):
     for c in range((out.shape[0] // 4 + width - 1) // width):
         stop = min(c * width + width, out.shape[0] // 4)
         again = uint32(0)
@@ -75,16 +77,16 @@ def _word_kernel() -> Kernel:
                 w0, w1, w2, w3 = block(at, uint32(0), stream, key)
                 m = uint64(w0 if n == 0 else w1 if n == 1 else w2 if n == 2 else w3) * count
                 if uint32(m) < least:
-                    out[j] = low + (retried(at, n, count, least, stream, key) >> uint64(32))
+                    out[j] = low + (rejected_word(at, n, count, least, stream, key) >> uint64(32))
 """
-    scope = {"uint32": uint32, "uint64": uint64, "block": block, "retried": retried}
+    scope = {"uint32": uint32, "uint64": uint64, "block": block, "rejected_word": rejected_word}
     return from_text("random_integers", text, scope)
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _between_kernel() -> Kernel:
-    text = f"""def random_integers_between(out, {HEAD}, low, low_step: int, last, last_step: int):
+    text = f"""def random_integers_between(out, {STATE_PARAMS}, low, low_step: int, last, last_step: int):
     for i in range(out.shape[0]):
         limit = last[i * last_step]
         mask = limit
@@ -103,25 +105,25 @@ def _between_kernel() -> Kernel:
 
 
 @func
-def two_inside(at: Any, attempt: Any, stream: Any, key: Any) -> Any:
+def two_uniforms(counter: Any, attempt: Any, stream: Any, key: Any) -> Any:
     """Two uniform variates in (0, 1)."""
-    w0, w1, w2, w3 = block(at, attempt, stream, key)
-    return inside(w0, w1), inside(w2, w3)
+    w0, w1, w2, w3 = block(counter, attempt, stream, key)
+    return open_uniform(w0, w1), open_uniform(w2, w3)
 
 
 @func
-def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
+def poisson(mean: Any, counter: Any, stream: Any, key: Any) -> Any:
     """Products of uniform variates for a small mean (D. Knuth), else PTRS (W. Hörmann, The transformed
     rejection method for generating Poisson random variables, 1993)."""
     attempt = uint32(0)
     k = 0.0
     if mean < 10.0:
         limit = exp(-mean)
-        product, _ = two_inside(at, attempt, stream, key)
+        product, _ = two_uniforms(counter, attempt, stream, key)
         while product > limit:
             k += 1.0
             attempt += uint32(1)
-            u, _ = two_inside(at, attempt, stream, key)
+            u, _ = two_uniforms(counter, attempt, stream, key)
             product *= u
         return k
     root = kernel_math.sqrt(mean)
@@ -131,7 +133,7 @@ def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
     squeeze = 0.9277 - 3.6224 / (b - 2.0)
     done = False
     while not done:
-        u, v = two_inside(at, attempt, stream, key)
+        u, v = two_uniforms(counter, attempt, stream, key)
         u -= 0.5
         us = 0.5 - abs(u)
         k = kernel_math.floor((2.0 * a / us + b) * u + mean + 0.43)
@@ -144,14 +146,14 @@ def poisson(mean: Any, at: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def rare_successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
+def binomial_by_inversion(n: Any, p: Any, counter: Any, stream: Any, key: Any) -> Any:
     """Binomial by inversion, for n * p < 10."""
     first = exp(n * log1p(-p))
     bound = min(n, n * p + 10.0 * kernel_math.sqrt(n * p * (1.0 - p) + 1.0))
     attempt = uint32(0)
     k = bound + 1.0
     while k > bound:
-        u, _ = two_inside(at, attempt, stream, key)
+        u, _ = two_uniforms(counter, attempt, stream, key)
         attempt += uint32(1)
         k = 0.0
         x = first
@@ -163,7 +165,7 @@ def rare_successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
+def binomial_by_rejection(n: Any, p: Any, counter: Any, stream: Any, key: Any) -> Any:
     """Binomial by BTRS, for n * p >= 10 and p <= 1/2 (W. Hörmann, The generation of binomial random variates,
     1993)."""
     root = kernel_math.sqrt(n * p * (1.0 - p))
@@ -177,7 +179,7 @@ def successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
     k = 0.0
     done = False
     while not done:
-        u, v = two_inside(at, attempt, stream, key)
+        u, v = two_uniforms(counter, attempt, stream, key)
         u -= 0.5
         us = 0.5 - abs(u)
         k = kernel_math.floor((2.0 * a / us + b) * u + n * p + 0.5)
@@ -190,20 +192,20 @@ def successes(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
 
 
 @func
-def binomial(n: Any, p: Any, at: Any, stream: Any, key: Any) -> Any:
+def binomial(n: Any, p: Any, counter: Any, stream: Any, key: Any) -> Any:
     rare = min(p, 1.0 - p)
     k = 0.0
     if rare > 0.0 and n > 0.0:
-        if n * rare < 10.0:  # noqa: SIM108
-            k = rare_successes(n, rare, at, stream, key)
+        if n * rare < 10.0:
+            k = binomial_by_inversion(n, rare, counter, stream, key)
         else:
-            k = successes(n, rare, at, stream, key)
+            k = binomial_by_rejection(n, rare, counter, stream, key)
     return n - k if p > 0.5 else k
 
 
 @func
-def lognormal(mean: Any, sigma: Any, at: Any, stream: Any, key: Any) -> Any:
-    u, _ = two_inside(at, uint32(0), stream, key)
+def lognormal(mean: Any, sigma: Any, counter: Any, stream: Any, key: Any) -> Any:
+    u, _ = two_uniforms(counter, uint32(0), stream, key)
     return exp(mean + sigma * normal_quantile(u))
 
 
@@ -211,7 +213,7 @@ def lognormal(mean: Any, sigma: Any, at: Any, stream: Any, key: Any) -> Any:
 @functools.cache
 def _variate_kernel(kind: str, function: Any, count: int) -> Kernel:
     names = [f"p{n}" for n in range(count)]
-    params = ", ".join(["out", HEAD, *(f"{p}, {p}_step: int" for p in names)])
+    params = ", ".join(["out", STATE_PARAMS, *(f"{p}, {p}_step: int" for p in names)])
     values = "".join(f"{p}[i * {p}_step], " for p in names)
     text = f"""def random_{kind}({params}):
     for i in range(out.shape[0]):

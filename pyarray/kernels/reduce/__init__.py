@@ -1,1 +1,1 @@
-"""Many elements to one: reductions, variances, inner products, positions of extremes."""
+"""Reductions, variances, inner products, argmin and argmax."""

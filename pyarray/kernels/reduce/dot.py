@@ -1,5 +1,5 @@
-"""Inner products of many pairs of vectors: what a matrix product of one row and one column each would be too
-slow for."""
+"""Batched inner products, and products of tall narrow matrices with vectors, for which the matrix product's
+set-up takes too long."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from ...array import STRIDED, ndarray
 from ...dtypes import DType, bool_, float32
 from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange, unordered
+from ..matmul import thresholds as th
 from .reduce import on_grid
 
-THIN = 8  # elements of a row, of which there are many, that a text of its own multiplies
-MANY = 1 << 16  # elements of all rows that make it worth while
-FEW = 64  # products; fewer long ones are cut along the vectors, as matrix products are
-LONG = 1 << 15  # elements
-SHORT = 32  # below, accumulators side by side are more work than they save
-CHUNK = 2048  # elements summed in accumulators side by side before they are combined
+CHUNK = 2048  # elements summed in parallel accumulators before they are combined
 
 
-def worth_while(count: int, length: int) -> bool:
-    """Whether `dots` is the way for `count` products of vectors of `length`."""
-    return count >= FEW or length < LONG
+def prefers_dots(count: int, length: int) -> bool:
+    """Whether `dots` is faster than `gemm` for `count` products of vectors of `length`."""
+    return count >= th.MIN_DOTS or length < th.MAX_DOT_LENGTH
 
 
 def dots(out: ndarray, a: ndarray, b: ndarray) -> None:
@@ -32,7 +28,7 @@ def dots(out: ndarray, a: ndarray, b: ndarray) -> None:
     left, right, target = columns
     length = a._shape[-1:]
     accumulator = float32 if a._dtype.kind == "f" and a.itemsize == 2 else a._dtype
-    kernel = _kernel(len(shape), accumulator, a._shape[-1] < SHORT)
+    kernel = _kernel(len(shape), accumulator, a._shape[-1] < th.MIN_CHUNKED_LENGTH)
     kernel(
         out._view(0, shape, target),
         a._view(0, shape + length, left + a._strides[-1:]),
@@ -40,20 +36,20 @@ def dots(out: ndarray, a: ndarray, b: ndarray) -> None:
     )
 
 
-def is_thin(a: ndarray) -> bool:
-    """Whether `thin` is the way for the product of the matrix `a` and a vector."""
+def is_narrow(a: ndarray) -> bool:
+    """Whether `narrow_matvec` is faster than `gemm` for the product of the matrix `a` and a vector."""
     rows, length = a._shape
     small = a._dtype.kind in "iuf" and a._dtype.itemsize >= 4
-    return small and 1 < length <= THIN and rows * length >= MANY and not a._key & STRIDED and not on_grid(a)
+    large = rows * length >= th.MIN_NARROW_SIZE
+    return small and large and 1 < length <= th.MAX_NARROW_COLUMNS and not a._key & STRIDED and not on_grid(a)
 
 
-def thin(out: ndarray, a: ndarray, b: ndarray) -> None:
-    """`out = a @ b` for a contiguous matrix of short rows and a vector: as many rows at once as a vector
-    register takes."""
+def narrow_matvec(out: ndarray, a: ndarray, b: ndarray) -> None:
+    """`out = a @ b` for a contiguous matrix of short rows and a vector; vectorised over the rows."""
     _thin_kernel(b._size)(out, a.reshape(a._size), b)
 
 
-# The length is written out in the text; dtypes are in its variants' keys.
+# The length is a constant of the text; dtypes are in its variants' keys.
 @functools.cache
 def _thin_kernel(length: int) -> Kernel:
     numbers = range(length)
@@ -64,7 +60,7 @@ def _thin_kernel(length: int) -> Kernel:
     return from_text("thin_product", text, {})
 
 
-# The text is made of the rank, the accumulator and the form; dtypes are in its variants' keys.
+# The text depends on the rank, the accumulator type and the loop; dtypes are in its variants' keys.
 @functools.cache
 def _kernel(rank: int, accumulator: DType, short: bool) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
@@ -72,18 +68,18 @@ def _kernel(rank: int, accumulator: DType, short: bool) -> Kernel:
     place = ", ".join([*ks, "r"])
     product = f"acc_t(a[{place}]) {'&' if accumulator is bool_ else '*'} acc_t(b[{place}])"
     plus = "|" if accumulator is bool_ else "+"
-    in_chunks = f"""
+    chunked = f"""
         for c in range(0, a.shape[{rank}], {CHUNK}):
             part = acc_t(0)
             for r in unordered(range(c, min(c + {CHUNK}, a.shape[{rank}]))):
                 part = part {plus} ({product})
             acc = acc {plus} part"""
-    one_by_one = f"""
+    serial = f"""
         for r in range(a.shape[{rank}]):
             acc = acc {plus} ({product})"""
     text = f"""def dots(out, a, b):
     for {", ".join(ks) or "_"} in {f"ndrange({sizes})" if rank else "range(1)"}:
-        acc = acc_t(0){one_by_one if short else in_chunks}
+        acc = acc_t(0){serial if short else chunked}
         out[{", ".join(ks) or "()"}] = acc
 """
     return from_text("dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered})

@@ -1,13 +1,14 @@
-"""Many elements to one: sum, prod, min, max, any, all over any axes and strides.
+"""Reductions over any axes and strides: sum, prod, min, max, any, all.
 
-The kept axes K and the reduced axes R are each merged as far as strides allow. Two forms, as the memory lies:
+The kept axes K and the reduced axes R are each merged as far as strides allow. The layout decides the
+schedule:
 
-- *rows*: R is dense. Each output runs over its elements with 16 accumulators side by side, in chunks, so that
-rounding errors grow with the chunk and not with the length; what a sum of chunks rounds away is summed too
-(Knuth's TwoSum, The Art of Computer Programming vol. 2, 4.2.2).
-- *columns*: K is dense. A block of outputs takes one row after the other.
+- *rows*: R is dense. Each output is reduced in chunks with 16 accumulators, so that rounding errors grow with
+the chunk and not with the length; the rounding errors of a sum of chunks are summed too (Knuth's TwoSum, The
+Art of Computer Programming vol. 2, 4.2.2).
+- *columns*: K is dense. A block of outputs accumulates one row after the other.
 
-A reduction with few outputs is split in pieces along R, which run in parallel and are reduced again.
+A reduction with few outputs is split along R into pieces, which run in parallel and are reduced again.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange, unordered
 from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 
-PIECE = 1 << 15  # elements that make another piece, and with it a thread, worth while
-PIECES = 64
-# the same for grids, where a block takes a piece; so many results are one piece for the next
+PIECE = 1 << 15  # elements of a piece, at least: fewer don't pay for waking a thread
+PIECES = 64  # at most
+# the same for grids, where a block reduces a piece; the partial results are one piece of the next launch
 BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 12
 BLOCK_COLUMNS = 96  # columns whose threads count as a block
 
 
-SUM = ReduceOp("sum", "{0} + {1}", 0, wide=True)
-PROD = ReduceOp("prod", "{0} * {1}", 1, wide=True)
+SUM = ReduceOp("sum", "{0} + {1}", 0, double_accumulator=True)
+PROD = ReduceOp("prod", "{0} * {1}", 1, double_accumulator=True)
 MIN = ReduceOp("min", "min({0}, {1})", None)
 MAX = ReduceOp("max", "max({0}, {1})", None)
-ANY = ReduceOp("any", "{0} | {1}", False, settled="acc")
-ALL = ReduceOp("all", "{0} & {1}", True, settled="not acc")
-# the same of integers by their bits, which take as many elements at a time as a register holds
-ANY_BIT = ReduceOp("any", "{0} | {1}", 0, settled="acc != 0")
-ALL_BIT = ReduceOp("all", "min({0}, {1})", None, settled="acc == 0")
+ANY = ReduceOp("any", "{0} | {1}", False, short_circuit="acc")
+ALL = ReduceOp("all", "{0} & {1}", True, short_circuit="not acc")
+# the same of integers, on their bits: whole vector registers at a time
+ANY_BIT = ReduceOp("any", "{0} | {1}", 0, short_circuit="acc != 0")
+ALL_BIT = ReduceOp("all", "min({0}, {1})", None, short_circuit="acc == 0")
 _WORDS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-COUNT = ReduceOp("count", "{0} + {1}", 0, then=SUM, total=int64)  # of elements that are true, as bools
+COUNT = ReduceOp("count", "{0} + {1}", 0, combine_op=SUM, count_dtype=int64)  # of true bools
 
 
 def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], kind: DType) -> None:
@@ -51,23 +52,22 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
     Raises `ValueError` for min and max over no element.
     """
     if not x._size:
-        if op.start is None and not all(x._shape[k] for k in axes):
+        if op.identity is None and not all(x._shape[k] for k in axes):
             raise ValueError(f"{op.name}() over no elements has no answer: shape {x._shape}, axes {axes}")
         if out._size:
-            out[...] = op.start
+            out[...] = op.identity
         return
-    op, x, kind = _counting(op, x, kind)
-    walk = _walk(x._shape, x._strides, axes, out._strides)
-    if walk.by_columns:
-        _columns(op, out, x, walk, kind)
+    op, x, kind = _integer_form(op, x, kind)
+    merged = _merged_axes(x._shape, x._strides, axes, out._strides)
+    if merged.by_columns:
+        _columns(op, out, x, merged, kind)
     else:
-        _rows(op, out, x, walk, kind)
+        _rows(op, out, x, merged, kind)
 
 
-def _counting(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndarray, DType]:
-    """Sums of bools are counts, and of uint8 as far as a compiler is concerned: what it reads as bool, gcc
-    doesn't vectorise. The least of bools is whether all are true, the largest whether any is. On a
-    CPU, whether any or all integers are true is said of their bits."""
+def _integer_form(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndarray, DType]:
+    """The operation and operand with bools as uint8, since gcc doesn't vectorise `_Bool`: sums are counts, min
+    is all, max is any. On CPUs, any and all of integers are computed on their bits."""
     if x._dtype is bool_ and (op is COUNT or (op is SUM and kind is int64)):
         return COUNT, x._view(0, x._shape, x._strides, dtype=uint8), uint8
     if x._dtype is bool_ and kind is bool_ and op in (MIN, MAX):
@@ -82,7 +82,7 @@ def on_grid(x: ndarray) -> bool:
     return x._buffer.device.driver.grid
 
 
-class _Walk(NamedTuple):
+class _MergedAxes(NamedTuple):
     """The kept axes (`outer`) and the reduced ones (`inner`), merged, with the strides of output and input
     along them."""
 
@@ -96,9 +96,9 @@ class _Walk(NamedTuple):
 
 # A function of its arguments alone: shapes, strides and axes, no array.
 @functools.lru_cache(maxsize=4096)
-def _walk(
+def _merged_axes(
     shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...], out_strides: tuple[int, ...]
-) -> _Walk:
+) -> _MergedAxes:
     keep = [k for k in range(len(shape)) if k not in axes]
     kept = [shape[k] for k in keep]
     outer, (out_steps, x_outer) = shapes.collapse(kept, out_strides, [strides[k] for k in keep])
@@ -106,52 +106,55 @@ def _walk(
     if not inner:
         inner, x_inner = (1,), (0,)
     by_columns = bool(outer) and _distance(x_outer) < _distance(x_inner)
-    return _Walk(outer, out_steps, x_outer, inner, x_inner, by_columns)
+    return _MergedAxes(outer, out_steps, x_outer, inner, x_inner, by_columns)
 
 
 def _distance(steps: tuple[int, ...]) -> float:
     return min((abs(s) for s in steps if s), default=math.inf)
 
 
-def pieces_of(count: int, outputs: int, total: int, grid: bool) -> int:
-    """Into how many pieces the first reduced axis of length `count` is cut."""
+def piece_count(count: int, outputs: int, total: int, grid: bool) -> int:
+    """The number of pieces into which the first reduced axis, of length `count`, is cut."""
     piece, most = (BLOCK_PIECE, BLOCK_PIECES) if grid else (PIECE, PIECES)
     wanted = min(max(total // piece, 1), max(most // max(outputs, 1), 1))
     step = -(-count // min(wanted, count))
     return -(-count // step)
 
 
-def _rows(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
-    outer, inner = walk.outer, walk.inner
-    pieces = pieces_of(inner[0], math.prod(outer), x._size, on_grid(x))
-    source = x._view(0, outer + inner, walk.x_outer + walk.x_inner)
-    kernel = _kernel(op, len(outer), len(inner), _row_form(x), op.accumulator(kind), kind)
+def _rows(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DType) -> None:
+    outer, inner = merged.outer, merged.inner
+    pieces = piece_count(inner[0], math.prod(outer), x._size, on_grid(x))
+    source = x._view(0, outer + inner, merged.x_outer + merged.x_inner)
+    kernel = _kernel(op, len(outer), len(inner), _row_schedule(x), op.accumulator_type(kind), kind)
     if pieces == 1:
-        kernel(out._view(0, (*outer, 1), (*walk.out_steps, 0)), source)
+        kernel(out._view(0, (*outer, 1), (*merged.out_steps, 0)), source)
         return
-    partial = empty((*outer, pieces), op.accumulator(kind), x.device)
+    partial = empty((*outer, pieces), op.accumulator_type(kind), x.device)
     kernel(partial, source)
-    reduce_into(op.then or op, out._view(0, outer, walk.out_steps), partial, (len(outer),), partial._dtype)
+    reduce_into(
+        op.combine_op or op, out._view(0, outer, merged.out_steps), partial, (len(outer),), partial._dtype
+    )
 
 
-def _row_form(x: ndarray) -> str:
+def _row_schedule(x: ndarray) -> str:
     return "teams" if on_grid(x) else "rows"
 
 
-def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -> None:
-    """Accumulates in the output itself, or in a fresh array where that has another type or pieces are
-    needed."""
-    outer, inner, grid = walk.outer, walk.inner, on_grid(x)
+def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DType) -> None:
+    """Accumulates in the output itself, or in a workspace if it has another type or pieces are needed."""
+    outer, inner, grid = merged.outer, merged.inner, on_grid(x)
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // (BLOCK_COLUMNS if grid else COLUMNS))
-    # with that many rows a piece, what is left to reduce gets shorter each time
-    pieces = min(pieces_of(inner[0], blocks, x._size, grid), max(inner[0] // (64 if grid else 8), 1))
-    pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator(kind)
-    source = x._view(0, outer[:-1] + inner + outer[-1:], walk.x_outer[:-1] + walk.x_inner + walk.x_outer[-1:])
-    target = out._view(0, outer, walk.out_steps)
-    form = "threads" if grid else "columns"
-    kernel = _kernel(op, len(outer) - 1, len(inner), form, accumulator, kind)
+    # with this many rows in a piece, each launch leaves fewer rows
+    pieces = min(piece_count(inner[0], blocks, x._size, grid), max(inner[0] // (64 if grid else 8), 1))
+    pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator_type(kind)
+    source = x._view(
+        0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:]
+    )
+    target = out._view(0, outer, merged.out_steps)
+    schedule = "threads" if grid else "columns"
+    kernel = _kernel(op, len(outer) - 1, len(inner), schedule, accumulator, kind)
     if pieces == 1 and out._dtype is accumulator:
-        steps = (*walk.out_steps[:-1], 0, walk.out_steps[-1])
+        steps = (*merged.out_steps[:-1], 0, merged.out_steps[-1])
         kernel(target._view(0, (*outer[:-1], 1, outer[-1]), steps), source)
         return
     partial = empty((*outer[:-1], pieces, outer[-1]), accumulator, x.device)
@@ -159,23 +162,23 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, walk: _Walk, kind: DType) -
     if pieces == 1:
         target[...] = partial.reshape(outer)
     else:
-        reduce_into(op.then or op, target, partial, (len(outer) - 1,), accumulator)
+        reduce_into(op.combine_op or op, target, partial, (len(outer) - 1,), accumulator)
 
 
-# Made of the operation (by identity), the axes, the form and two types; dtypes are in its variants' keys.
+# By the operation (its identity), the axes, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType, kind: DType) -> Kernel:
+def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType) -> Kernel:
     write = {
         "rows": rows_text,
         "teams": teams_text,
         "columns": columns_text,
         "threads": threads_text,
-    }[form]
+    }[schedule]
     text = write(op, keep, reduced, kind)
-    if op.element is not None:
+    if op.transform is not None:
         text = ELEMENT.sub(r"element(x[\1])", text)
     scope = {
-        "element": op.element,
+        "element": op.transform,
         "uint16": uint16,
         "acc_t": accumulator,
         "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
@@ -183,22 +186,21 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, form: str, accumulator: DType
         "ndrange": ndrange,
         "unordered": unordered,
     }
-    return from_text(f"{op.name}_{form}", text, scope)
+    return from_text(f"{op.name}_{schedule}", text, scope)
 
 
-class Whole:
-    """What reduces all of a contiguous array of `x`'s type into a 0-d one of `out`'s: pieces of it into
-    numbers of type `partial`, and these into one, with bounds checks or without. Each launch is compiled
-    when it is first needed."""
+class FullReduction:
+    """Launches that reduce all of a contiguous array of `x`'s type into a 0-d one of `out`'s, directly or by
+    partial results, with or without bounds checks. Each is compiled at its first use."""
 
     def __init__(self, op: ReduceOp, out: ndarray, x: ndarray, kind: DType, checked: bool):
-        op, x, kind = _counting(op, x, kind)
+        op, x, kind = _integer_form(op, x, kind)
         self._checked = checked
-        device, accumulator = x.device, op.accumulator(kind)
+        device, accumulator = x.device, op.accumulator_type(kind)
         self.partial = empty(1, accumulator, device)
         self._x, self._out = empty(1, x._dtype, device), empty(1, out._dtype, device)
-        self._kernel = _kernel(op, 0, 1, _row_form(x), accumulator, kind)
-        self._total = _kernel(op.then or op, 0, 1, _row_form(x), accumulator, accumulator)
+        self._kernel = _kernel(op, 0, 1, _row_schedule(x), accumulator, kind)
+        self._total = _kernel(op.combine_op or op, 0, 1, _row_schedule(x), accumulator, accumulator)
 
     @functools.cached_property
     def direct(self) -> Any:

@@ -1,4 +1,4 @@
-"""Text of the kernels that reduce: of rows and of columns, for blocks of iterations and for grids."""
+"""Kernel text of reductions: rows and columns, for CPUs and for grids."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from typing import Any
 from ...dtypes import DType, complex128, float64
 
 CHUNK = 2048  # elements reduced in 16 accumulators before they are combined
-COUNTED = 1 << 15  # elements counted in 16 bits, of which a register holds many
-SUMMED = 256  # floats summed in 16 accumulators: as many additions one after the other as in NumPy's blocks
+COUNTED = 1 << 15  # elements counted in 16-bit accumulators, which vectorise best
+SUMMED = 256  # floats summed in 16 accumulators: as long chains of additions as in NumPy's blocks
 # long rows of floats are read in four runs at once, far enough apart for the hardware to prefetch each
 RUN = 4096
-# outputs of a block: float64 accumulators of 16 KiB stay in the first-level cache, and rows are read in long
+# outputs of a block: 16 KiB of float64 accumulators stay in the first-level cache, and rows are read in long
 # runs
 COLUMNS = 2048
-ROWS = 4  # rows that columns take at once: accumulators are loaded and stored once for all of them
-BLOCK_SUMMED = 1 << 13  # float64 added up without compensation: 8 times 4 by each thread of a block
-THREAD_ROWS = 16  # rows of a column that are on their way to a thread at the same time
-ELEMENT = re.compile(r"\bx\[([^\]]*)\]")  # in a text: where an element is read
+ROWS = 4  # rows that columns add at once: accumulators are loaded and stored once for all of them
+BLOCK_SUMMED = 1 << 13  # float64 summed without compensation: 8 times 4 by each thread of a block
+THREAD_ROWS = 16  # loads of a column that a thread has in flight
+ELEMENT = re.compile(r"\bx\[([^\]]*)\]")  # a load of an element in a text
 
 
 @dataclass(frozen=True, eq=False)
 class ReduceOp:
-    """`expression`, of an accumulator and a value, is associative and commutative; `start` is its identity,
-    None: an element is (min, max).
+    """`expression` combines an accumulator and a value; it is associative and commutative. `identity` None:
+    there is none (min, max), and an element is taken.
 
-    `wide` says that floats are accumulated in the widest type of their kind. `element` is a function of an
-    element that is reduced in its place; `then` reduces the results of pieces. With `settled`, an expression
-    of an accumulator, nothing changes what it has found. `total` is the type of counts.
+    `double_accumulator`: floats are accumulated in the widest type of their kind. `transform`: a function of
+    an element, whose result is reduced. `combine_op` reduces partial results, by default the operation
+    itself. `short_circuit`: an expression of an accumulator; where it is true, no further element changes
+    it. `count_dtype`: the accumulator type of counts.
     """
 
     name: str
     expression: str
-    start: Any
-    wide: bool = False
-    element: Any = None
-    then: ReduceOp | None = None
-    settled: str | None = None
-    total: DType | None = None
+    identity: Any
+    double_accumulator: bool = False
+    transform: Any = None
+    combine_op: ReduceOp | None = None
+    short_circuit: str | None = None
+    count_dtype: DType | None = None
 
-    def accumulator(self, dtype: DType) -> DType:
+    def accumulator_type(self, dtype: DType) -> DType:
         """Type that elements of `dtype` are accumulated in."""
-        if self.total is not None:
-            return self.total
-        if not self.wide or dtype.kind not in "fc":
+        if self.count_dtype is not None:
+            return self.count_dtype
+        if not self.double_accumulator or dtype.kind not in "fc":
             return dtype
         return float64 if dtype.kind == "f" else complex128
 
@@ -55,12 +56,12 @@ class ReduceOp:
 def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
     chunks."""
-    exact = op.start == 0 and op.wide and kind.kind in "fc"
+    exact = op.identity == 0 and op.double_accumulator and kind.kind in "fc"
 
     def inner(before: str, low: str, high: str) -> list[str]:
         if exact:
             return _sum_lines(before, low, high)
-        if op.total is not None:
+        if op.count_dtype is not None:
             return [
                 f"for c in range({low}, {high}, {COUNTED}):",
                 "    part = uint16(0)",
@@ -68,17 +69,17 @@ def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
                 f"        part = part + uint16(kind(x[{before}r]))",
                 "    acc = acc + acc_t(part)",
             ]
-        part = "acc" if op.start is None else f"acc_t({op.start})"
+        part = "acc" if op.identity is None else f"acc_t({op.identity})"
         return [
             f"for c in range({low}, {high}, {CHUNK}):",
             f"    part = {part}",
             f"    for r in unordered(range(c, min(c + {CHUNK}, {high}))):",
             f"        part = {op.expression.format('part', f'acc_t(kind(x[{before}r]))')}",
             f"    acc = {op.expression.format('acc', 'part')}",
-            *([f"    if {op.settled}:", "        break"] if op.settled else []),
+            *([f"    if {op.short_circuit}:", "        break"] if op.short_circuit else []),
         ]
 
-    # pieces of whole chunks; the last ones may be left with nothing
+    # pieces have whole chunks; the last ones may be empty
     return _pieces_text(f"{op.name}_rows", op, keep, reduced, exact, inner, 4 * RUN if exact else 1)
 
 
@@ -92,8 +93,10 @@ _ADD = [  # TwoSum
 
 
 def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
-    """As `rows_text` for a grid: a team of threads takes a piece, its neighbours neighbouring elements."""
-    exact = op.start == 0 and op.wide and kind is op.accumulator(kind) and kind.kind in "fc"
+    """As `rows_text` for a grid: a team of threads reduces a piece, with coalesced loads."""
+    exact = (
+        op.identity == 0 and op.double_accumulator and kind is op.accumulator_type(kind) and kind.kind in "fc"
+    )
 
     def inner(before: str, low: str, high: str) -> list[str]:
         if not exact:
@@ -130,8 +133,8 @@ def _pieces_text(
     inner: Callable[[str, str, str], list[str]],
     multiple: int,
 ) -> str:
-    """`inner` has the lines that add x[before..., low:high] to `acc`, with `exact` to `acc + lost`. Of one
-    axis, pieces have a `multiple` of elements."""
+    """`inner(before, low, high)`: the lines that add x[before..., low:high] to `acc`, with `exact` to
+    `acc + lost`. Pieces of a single axis have a `multiple` of elements."""
     ks = [f"k{n}" for n in range(keep)]
     sizes, cut = ", ".join(f"out.shape[{n}]" for n in range(keep + 1)), f"x.shape[{keep}]"
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1)])
@@ -144,21 +147,21 @@ def _pieces_text(
         else f"    for piece in range({sizes}):",
         f"        low = min(piece * step, {cut})",
         f"        high = min(low + step, {cut})",
-        "        acc = " + (f"acc_t(kind(x[{first}]))" if op.start is None else f"acc_t({op.start})"),
+        "        acc = " + (f"acc_t(kind(x[{first}]))" if op.identity is None else f"acc_t({op.identity})"),
     ]
     lines += ["        lost = acc_t(0)"] * exact
     loops, pad, low, high = _loops(keep, reduced, "high")
     before = "".join(f"{index}, " for index in [*ks, *(f"r{n}" for n in range(reduced - 1))])
     lines += loops + [pad + line for line in inner(before, low, high)]
-    # beyond the largest number `lost` is NaN, and `acc` says it all
+    # after an overflow `lost` is NaN; `acc` is the result
     value = "acc + lost if lost == lost else acc" if exact else "acc"
     lines.append(f"        out[{', '.join([*ks, 'piece'])}] = {value}")
     return "\n".join(lines) + "\n"
 
 
 def _loops(keep: int, reduced: int, stop: str) -> tuple[list[str], str, str, str]:
-    """Loops over all reduced axes but the last, what stands before the lines in them, and the bounds of the
-    last axis; those of the first one are `low` and `stop`."""
+    """Loops over all reduced axes but the last, the indentation of their body, and the bounds of the last
+    axis; those of the first one are `low` and `stop`."""
     lines, pad = [], "        "
     bounds = [("low", stop), *(("0", f"x.shape[{keep + n}]") for n in range(1, reduced))]
     for n, (low, high) in enumerate(bounds[:-1]):
@@ -168,8 +171,8 @@ def _loops(keep: int, reduced: int, stop: str) -> tuple[list[str], str, str, str
 
 
 def _sum_lines(before: str, low: str, high: str) -> list[str]:
-    """acc + lost = sum of x[before..., low:high]. Whole chunks are added up by fours before they become wide,
-    which halves the work; the rest and short rows are wide from the start."""
+    """acc + lost = sum of x[before..., low:high]. Whole chunks are added by fours before they are converted to
+    the accumulator type, which halves the work; the rest and short rows are converted first."""
     one, two, three, four = (f"quad_t(kind(x[{before}r + {n * RUN}]))" for n in range(4))
     return [
         f"whole = {high} - ({high} - {low}) % {4 * RUN}",
@@ -195,7 +198,7 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     sizes = [f"out.shape[{n}]" for n in range(keep + 1)] + [f"({width} + {COLUMNS - 1}) // {COLUMNS}"]
     place = ", ".join([*ks, "piece", "c"])
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
-    start = f"kind(x[{first}])" if op.start is None else f"{op.start}"
+    start = f"kind(x[{first}])" if op.identity is None else f"{op.identity}"
     lines = [
         f"def {op.name}_columns(out, x):",
         f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",
@@ -233,7 +236,7 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     cut = f"x.shape[{keep}]"
     sizes = ", ".join(f"out.shape[{n}]" for n in range(keep + 2))
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
-    start = f"kind(x[{first}])" if op.start is None else f"{op.start}"
+    start = f"kind(x[{first}])" if op.identity is None else f"{op.identity}"
     lines = [
         f"def {op.name}_threads(out, x):",
         f"    step = ({cut} + out.shape[{keep}] - 1) // out.shape[{keep}]",

@@ -1,22 +1,23 @@
-"""Sums of squared distances from given means: what variances are made of."""
+"""Sums of squared deviations from the mean, of which variances are made."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import shapes
-from ...array import ndarray
-from ...dtypes import DType, float64
+from ...array import empty, ndarray
+from ...dtypes import float32, float64
 from ...jit.kernel import Kernel, from_text, func
-from ...lang.markers import kernel_math as k
-from ...lang.markers import ndrange, unordered
+from ...lang.markers import kernel_math, ndrange, unordered
 from ..elementwise.elementwise import MapOp, launch_map
 from ..workspace import scratch
-from .reduce import SUM, on_grid, pieces_of, reduce_into
+from .reduce import SUM, on_grid, piece_count, reduce_into
+from .variance_gpu import one_pass_into, supports_one_pass
 
-CHUNK = 256  # elements in 16 accumulators, which are added up before they grow
+CHUNK = 256  # elements summed in 16 accumulators before they are combined
 
 
 @func
@@ -26,31 +27,60 @@ def _real_square(x: Any, mean: Any) -> Any:
 
 @func
 def _complex_square(x: Any, mean: Any) -> Any:
-    return k.real(x - mean) * k.real(x - mean) + k.imag(x - mean) * k.imag(x - mean)
+    re, im = kernel_math.real(x - mean), kernel_math.imag(x - mean)
+    return re * re + im * im
 
 
-_REAL = MapOp("squared_distance", _real_square, raw=(0, 1))
-_COMPLEX = MapOp("squared_distance", _complex_square, raw=(0, 1))
+@func
+def _real_square_of_number(x: Any, mean: Any) -> Any:
+    return 0.0 if x != x else (x - mean) * (x - mean)
 
 
-def squares_into(out: ndarray, x: ndarray, mean: ndarray, axes: tuple[int, ...], kept: DType) -> None:
-    """`out` = sum of |x - mean|² over `axes`; `mean`, in float64 or complex128, has size 1 along them, `out`,
-    in float64, lacks them. Squares may be kept in the floating type `kept`."""
+@func
+def _complex_square_of_number(x: Any, mean: Any) -> Any:
+    return 0.0 if x != x else _complex_square(x, mean)
+
+
+# by whether elements are complex, and whether NaNs are skipped
+_SQUARES = {
+    (False, False): MapOp("squared_deviation", _real_square, raw=(0, 1)),
+    (True, False): MapOp("squared_deviation", _complex_square, raw=(0, 1)),
+    (False, True): MapOp("nan_squared_deviation", _real_square_of_number, raw=(0, 1)),
+    (True, True): MapOp("nan_squared_deviation", _complex_square_of_number, raw=(0, 1)),
+}
+
+
+def squared_deviations(
+    x: ndarray, axes: tuple[int, ...], mean: Callable[[], ndarray], skip_nan: bool = False
+) -> ndarray:
+    """The sum of |x - mean|² over `axes` in float64, of the shape of the other axes; with `skip_nan` of the
+    elements that are not NaN. `mean()`, in float64 or complex128, has size 1 along `axes`; it is called unless
+    the kernel computes means itself."""
+    out = empty(shapes.reduced(x._shape, axes)[0], float64, x.device)
     if not x._size:
         out[...] = 0
-        return
+    elif not skip_nan and supports_one_pass(x, axes):
+        one_pass_into(out, x, axes)
+    else:
+        _two_passes_into(out, x, axes, mean(), skip_nan)
+    return out
+
+
+def _two_passes_into(out: ndarray, x: ndarray, axes: tuple[int, ...], mean: ndarray, skip_nan: bool) -> None:
     keep = [k for k in range(x.ndim) if k not in axes]
     inner, (steps,) = shapes.collapse([x._shape[k] for k in axes], [x._strides[k] for k in axes])
-    if x._dtype.kind == "c" or len(inner) > 1 or (inner and steps[0] != x.itemsize):
-        apart = scratch(x._shape, kept, x.device)
-        launch_map(_COMPLEX if x._dtype.kind == "c" else _REAL, float64, apart, (x, mean), fresh=True)
-        reduce_into(SUM, out, apart, axes, kept)
+    is_complex = x._dtype.kind == "c"
+    if skip_nan or is_complex or len(inner) > 1 or (inner and steps[0] != x.itemsize):
+        narrow = x._dtype.kind in "fc" and x.itemsize <= (8 if is_complex else 4)
+        squared = scratch(x._shape, float32 if narrow else float64, x.device)
+        launch_map(_SQUARES[is_complex, skip_nan], float64, squared, (x, mean), fresh=True)
+        reduce_into(SUM, out, squared, axes, squared._dtype)
         return
     lead, (x_lead, mean_lead) = shapes.collapse(
         [x._shape[k] for k in keep], [x._strides[k] for k in keep], [mean._strides[k] for k in keep]
     )
     n = inner[0] if inner else 1
-    pieces = pieces_of(n, math.prod(lead), x._size, on_grid(x))
+    pieces = piece_count(n, math.prod(lead), x._size, on_grid(x))
     partial = scratch((*lead, pieces), float64, x.device)
     source = x._view(0, (*lead, n), (*x_lead, x.itemsize))
     _squares_kernel(len(lead))(partial, source, mean._view(0, lead, mean_lead))
@@ -63,11 +93,11 @@ def squares_into(out: ndarray, x: ndarray, mean: ndarray, axes: tuple[int, ...],
 def _squares_kernel(rank: int) -> Kernel:
     ks = [f"k{n}" for n in range(rank)]
     sizes = ", ".join(f"out.shape[{n}]" for n in range(rank + 1))
-    distance = f"(float64(x[{', '.join([*ks, 't'])}]) - middle)"
+    distance = f"(float64(x[{', '.join([*ks, 't'])}]) - center)"
     text = f"""def sum_of_squares(out, x, mean):
     step = (x.shape[{rank}] + out.shape[{rank}] - 1) // out.shape[{rank}]
     for {", ".join([*ks, "piece"])} in ndrange({sizes}):
-        middle = mean[{", ".join(ks) or "()"}]
+        center = mean[{", ".join(ks) or "()"}]
         high = min(piece * step + step, x.shape[{rank}])
         total = float64(0)
         for c in range(piece * step, high, {CHUNK}):

@@ -1,4 +1,4 @@
-"""Sums of squared distances from the mean on grids, with one way through memory."""
+"""Sums of squared deviations from the mean on grids, in one pass over memory."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from ...dtypes import float64
 from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange, unordered
 from ..workspace import scratch
-from .reduce import on_grid, pieces_of
+from .reduce import on_grid, piece_count
 
-PIECE = 1 << 12  # elements of a row that a block takes: read twice, they are in the cache the second time
+PIECE = 1 << 12  # elements of a row that a block reads twice: the second time from the cache
 THREADS = 1 << 18  # pieces of columns
-AHEAD = 8  # elements of a column that are on their way to a thread at the same time
+AHEAD = 8  # loads of a column that a thread has in flight
 
 _SCOPE = {"ndrange": ndrange, "unordered": unordered, "float64": float64}
 
 
-def spreads(x: ndarray, axes: tuple[int, ...]) -> bool:
-    """Whether `spread_into` takes `x`: real numbers on a grid, dense along `axes` or, narrow floats only,
+def supports_one_pass(x: ndarray, axes: tuple[int, ...]) -> bool:
+    """Whether `one_pass_into` takes `x`: real numbers on a grid, dense along `axes` or, narrow floats only,
     along the other ones."""
     if not on_grid(x) or x._dtype.kind == "c" or not x._size or not axes:
         return False
-    inner, steps, x_lead = _walk(x, axes)
+    inner, steps, x_lead = _reduction_axes(x, axes)
     return len(inner) == 1 and (steps[0] == x.itemsize or (_narrow(x) and x_lead[-1:] == (x.itemsize,)))
 
 
-def spread_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
-    """`out` = sum of (x - mean)² over `axes`, for what `spreads` takes; `out`, in float64, lacks them.
+def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
+    """`out` = sum of (x - mean)² over `axes`, if `supports_one_pass`; `out`, in float64, lacks them.
 
-    Of narrow floats, distances are those from the first element, s: sum (x - s)² - (sum (x - s))² / n. What
-    that loses is at most (mean - s)² / variance, and so n, times the last place of a float64, which is far
-    below that of a float32. Else each piece has its own mean, and a distance of that from the whole one.
+    Narrow floats are shifted by the first element, s: sum (x - s)² - (sum (x - s))² / n. The relative error is
+    at most (mean - s)² / variance, and so n, times float64's epsilon, far below float32's. Of others, each
+    piece has its own mean, and sums are combined by the means' distances from the mean of all (Chan et al.).
     """
-    (n,), (step,), x_lead = _walk(x, axes)
+    (n,), (step,), x_lead = _reduction_axes(x, axes)
     keep = [k for k in range(x.ndim) if k not in axes]
     sizes, (x_lead, out_lead) = shapes.collapse(
         [x._shape[k] for k in keep], [x._strides[k] for k in keep], out._strides
@@ -48,19 +48,19 @@ def spread_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
         partial = scratch((2, *sizes[:-1], pieces, sizes[-1]), float64, x.device)
         _columns_kernel(len(sizes))(target, partial, source)
         return
-    pieces = pieces_of(n, outputs, x._size, True) if _narrow(x) else -(-n // PIECE)
+    pieces = piece_count(n, outputs, x._size, True) if _narrow(x) else -(-n // PIECE)
     partial = scratch((2, *sizes, pieces), float64, x.device)
     (_shifted_kernel if _narrow(x) else _means_kernel)(len(sizes))(
         partial, x._view(0, (*sizes, n), (*x_lead, step))
     )
-    _joined_kernel(len(sizes), _narrow(x))(target, partial, n)
+    _combine_kernel(len(sizes), _narrow(x))(target, partial, n)
 
 
 def _narrow(x: ndarray) -> bool:
     return x._dtype.kind == "f" and x.itemsize <= 4
 
 
-def _walk(x: ndarray, axes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+def _reduction_axes(x: ndarray, axes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Sizes and strides of the reduced axes, merged, and strides of the kept ones."""
     keep = [k for k in range(x.ndim) if k not in axes]
     inner, (steps,) = shapes.collapse([x._shape[k] for k in axes], [x._strides[k] for k in axes])
@@ -68,8 +68,8 @@ def _walk(x: ndarray, axes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return inner, steps, x_lead
 
 
-def _heads(rank: int) -> tuple[str, str, str]:
-    """Of rows: indices before the last, the loop over pieces, and that over rows."""
+def _loop_heads(rank: int) -> tuple[str, str, str]:
+    """Of rows: the indices before the last, the loop over pieces, and the loop over rows."""
     ks = [f"k{n}" for n in range(rank)]
     sizes = [f"partial.shape[{n + 1}]" for n in range(rank + 1)]
     each = f"for {', '.join([*ks, 'piece'])} in ndrange({', '.join(sizes)}):"
@@ -77,7 +77,7 @@ def _heads(rank: int) -> tuple[str, str, str]:
     return "".join(f"{k}, " for k in ks), each, rows
 
 
-_REACH = """        low = min(piece * step, x.shape[{axis}])
+_BOUNDS = """        low = min(piece * step, x.shape[{axis}])
         high = min(low + step, x.shape[{axis}])"""
 _STEP = "    step = (x.shape[{axis}] + partial.shape[{last}] - 1) // partial.shape[{last}]"
 
@@ -85,12 +85,12 @@ _STEP = "    step = (x.shape[{axis}] + partial.shape[{last}] - 1) // partial.sha
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _shifted_kernel(rank: int) -> Kernel:
-    """Sums of distances from a row's first element, and of their squares."""
-    before, each, _ = _heads(rank)
-    text = f"""def spread(partial, x):
+    """Sums of deviations from a row's first element, and of their squares."""
+    before, each, _ = _loop_heads(rank)
+    text = f"""def shifted_deviations(partial, x):
 {_STEP.format(axis=rank, last=rank + 1)}
     {each}
-{_REACH.format(axis=rank)}
+{_BOUNDS.format(axis=rank)}
         start = float64(x[{before}0])
         first, second = float64(0), float64(0)
         for t in unordered(range(low, high)):
@@ -100,18 +100,18 @@ def _shifted_kernel(rank: int) -> Kernel:
         partial[0, {before}piece] = first
         partial[1, {before}piece] = second
 """
-    return from_text("spread", text, dict(_SCOPE))
+    return from_text("shifted_deviations", text, dict(_SCOPE))
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _means_kernel(rank: int) -> Kernel:
-    """Sums of pieces, and of squared distances from a piece's mean."""
-    before, each, _ = _heads(rank)
-    text = f"""def spread_by_means(partial, x):
+    """Sums of pieces, and of squared deviations from a piece's mean."""
+    before, each, _ = _loop_heads(rank)
+    text = f"""def deviations_from_means(partial, x):
 {_STEP.format(axis=rank, last=rank + 1)}
     {each}
-{_REACH.format(axis=rank)}
+{_BOUNDS.format(axis=rank)}
         total, squares = float64(0), float64(0)
         for t in unordered(range(low, high)):
             total = total + float64(x[{before}t])
@@ -122,14 +122,14 @@ def _means_kernel(rank: int) -> Kernel:
         partial[0, {before}piece] = total
         partial[1, {before}piece] = squares
 """
-    return from_text("spread_by_means", text, dict(_SCOPE))
+    return from_text("deviations_from_means", text, dict(_SCOPE))
 
 
-# The text is made of the rank and of what the pieces hold; dtypes are in its variants' keys.
+# The text depends on the rank and on the kind of partial sums; dtypes are in its variants' keys.
 @functools.cache
-def _joined_kernel(rank: int, shifted: bool) -> Kernel:
-    """All of a row from its pieces."""
-    before, _, rows = _heads(rank)
+def _combine_kernel(rank: int, shifted: bool) -> Kernel:
+    """Combines the partial sums of a row's pieces."""
+    before, _, rows = _loop_heads(rank)
     pieces = f"unordered(range(partial.shape[{rank + 1}]))"
     if shifted:
         rest = "squares - total * total / float64(n)"
@@ -139,7 +139,7 @@ def _joined_kernel(rank: int, shifted: bool) -> Kernel:
         more = """size = min(piece * step + step, n) - min(piece * step, n)
             far = partial[0, {before}piece] / float64(max(size, 1)) - total / float64(n)
             squares = squares + (partial[1, {before}piece] + far * far * float64(size))"""
-    text = f"""def spread_of_pieces(out, partial, n: int):
+    text = f"""def combine_deviations(out, partial, n: int):
     step = (n + partial.shape[{rank + 1}] - 1) // partial.shape[{rank + 1}]
     {rows}
         total, squares = float64(0), float64(0)
@@ -150,23 +150,23 @@ def _joined_kernel(rank: int, shifted: bool) -> Kernel:
         rest = {rest}
         out[{before.rstrip(", ") or "()"}] = float64(0) if rest < float64(0) else rest
 """
-    return from_text("spread_of_pieces", text, dict(_SCOPE))
+    return from_text("combine_deviations", text, dict(_SCOPE))
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _columns_kernel(rank: int) -> Kernel:
-    """A piece of a column per thread, neighbours by neighbouring threads."""
+    """A piece of a column per thread; neighbouring threads have neighbouring columns."""
     before, axis = "".join(f"k{n}, " for n in range(rank - 1)), rank - 1
     sizes = [f"partial.shape[{n + 1}]" for n in range(rank + 1)]
     element = f"float64(x[{before}{{}}, c])"
     loads = "\n".join(f"            x{n} = {element.format(f't + {n}')} - start" for n in range(AHEAD))
     firsts = " + ".join(f"x{n}" for n in range(AHEAD))
     seconds = " + ".join(f"x{n} * x{n}" for n in range(AHEAD))
-    text = f"""def spread_of_columns(out, partial, x):
+    text = f"""def column_deviations(out, partial, x):
 {_STEP.format(axis=axis, last=rank)}
     for {before}piece, c in ndrange({", ".join(sizes)}):
-{_REACH.format(axis=axis)}
+{_BOUNDS.format(axis=axis)}
         whole = max(high - (high - low) % {AHEAD}, low)
         start = {element.format("0")}
         first, second = float64(0), float64(0)
@@ -188,4 +188,4 @@ def _columns_kernel(rank: int) -> Kernel:
         rest = second - first * first / float64(x.shape[{axis}])
         out[{before}c] = float64(0) if rest < float64(0) else rest
 """
-    return from_text("spread_of_columns", text, dict(_SCOPE))
+    return from_text("column_deviations", text, dict(_SCOPE))

@@ -1,1 +1,1 @@
-"""Running sums and what is made of them: compaction, histograms."""
+"""Scans (running sums and products), compaction and histograms."""

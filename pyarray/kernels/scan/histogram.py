@@ -1,7 +1,7 @@
-"""Counting elements, or adding up their weights, by bin.
+"""Histograms: counts or sums of weights by bin.
 
-Each block of elements has bins of its own, which are added up at the end: nothing waits for anything, and
-sums of weights are the same each time.
+Each block of elements has private bins, which are added up at the end: no atomics, and sums of weights are
+deterministic.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ...dtypes import DType, float64, int64
 from ...jit.kernel import Kernel, from_text
 from ..reduce.reduce import SUM, on_grid, reduce_into
 from ..workspace import scratch
-from .scan_gpu import count_bins, counts_bins
+from .scan_gpu import count_bins, supports_bins
 
-BLOCK = 1 << 15  # elements that make another block worth while
+BLOCK = 1 << 15  # elements of a block, at least
 BLOCKS = 64
 GRID_BLOCK = 1 << 9
 GRID_BLOCKS = 1 << 12
@@ -23,52 +23,52 @@ BINS = 1 << 22  # of all blocks together
 STRIP = 2048
 
 # Which bin v belongs to, from 0 on; none below 0 and from out.shape[1] on.
-_PLACES = {
-    "value": "place = int64(v)",
+_BINNINGS = {
+    "value": "bin = int64(v)",
     # the division may round to a neighbour of the bin whose edges say that it is the one
-    "even": """place = int64(-1)
+    "even": """bin = int64(-1)
                 if v >= edges[0] and v <= edges[bins]:
-                    place = max(min(int64((v - edges[0]) * scale), bins - 1), 0)
-                    if v < edges[place]:
-                        place -= 1
-                    elif v >= edges[place + 1] and place < bins - 1:
-                        place += 1""",
-    # without branches in the search: half of them would be guessed wrong
-    "edges": """place = int64(-1)
+                    bin = max(min(int64((v - edges[0]) * scale), bins - 1), 0)
+                    if v < edges[bin]:
+                        bin -= 1
+                    elif v >= edges[bin + 1] and bin < bins - 1:
+                        bin += 1""",
+    # no branches in the search: half of them would be mispredicted
+    "edges": """bin = int64(-1)
                 if v >= edges[0] and v <= edges[bins]:
                     left = bins - 1
-                    place = int64(0)
+                    bin = int64(0)
                     while left > 0:
                         half = (left + 1) >> 1
-                        place += half * int64(edges[place + half] <= v)
+                        bin += half * int64(edges[bin + half] <= v)
                         left -= half""",
 }
 
 
 def count_into(
-    out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float, weights: ndarray | None
+    out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: float, weights: ndarray | None
 ) -> None:
-    """`out[k]` = how many elements of the 1-D array `x` are in bin k, or the sum of their `weights`: bin
-    x itself (`form` "value"), or between `edges[k]` and `edges[k + 1]`, which are `scale` bins a unit apart
-    ("even") or anyhow ("edges")."""
+    """`out[k]` = the number of elements of the 1-D array `x` in bin k, or the sum of their `weights`. `binning`:
+    "value": an element is its bin; else bin k is between `edges[k]` and `edges[k + 1]`, which are evenly
+    spaced, `scale` bins per unit ("even"), or not ("edges")."""
     bins = out._size
-    if on_grid(x) and weights is None and counts_bins(x if form == "value" else edges):
-        count_bins(out, x, form, edges, scale)
+    if on_grid(x) and weights is None and supports_bins(x if binning == "value" else edges):
+        count_bins(out, x, binning, edges, scale)
         return
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = max(min(-(-x._size // least), most, BINS // max(bins, 1)), 1)
     block = -(-max(x._size, 1) // blocks)
-    found = scratch((blocks, bins), out._dtype, x.device)
-    kind = x._dtype if form == "value" else edges._dtype
-    _count_kernel(form, kind, weights is not None)(
-        found, x, edges, x if weights is None else weights, block, scale
+    partial = scratch((blocks, bins), out._dtype, x.device)
+    kind = x._dtype if binning == "value" else edges._dtype
+    _count_kernel(binning, kind, weights is not None)(
+        partial, x, edges, x if weights is None else weights, block, scale
     )
-    reduce_into(SUM, out, found, (0,), out._dtype)
+    reduce_into(SUM, out, partial, (0,), out._dtype)
 
 
-# The text is made of the form, the type that is computed in, and weights; dtypes are in its variants' keys.
+# The text depends on the binning, the computing type and weights; dtypes are in its variants' keys.
 @functools.cache
-def _count_kernel(form: str, kind: DType, weighted: bool) -> Kernel:
+def _count_kernel(binning: str, kind: DType, weighted: bool) -> Kernel:
     added = "weights[t]" if weighted else "1"
     text = f"""def histogram(out, x, edges, weights, block: int, scale: float64):
     for b in range(out.shape[0]):
@@ -79,8 +79,8 @@ def _count_kernel(form: str, kind: DType, weighted: bool) -> Kernel:
         for strip in range(b * block, stop, {STRIP}):
             for t in range(strip, min(strip + {STRIP}, stop)):
                 v = kind(x[t])
-                {_PLACES[form]}
-                if place >= 0 and place < bins:
-                    out[b, place] += {added}
+                {_BINNINGS[binning]}
+                if bin >= 0 and bin < bins:
+                    out[b, bin] += {added}
 """
     return from_text("histogram", text, {"kind": kind, "float64": float64, "int64": int64})

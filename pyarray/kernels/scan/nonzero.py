@@ -1,7 +1,6 @@
-"""Counting and finding what is not zero, and the range of index arrays: scans over the elements in C order.
+"""Compaction (nonzero, boolean masks), and range checks of index arrays.
 
-Each scan cuts the elements into blocks, which are counted in parallel; the blocks' results are added up by
-one thread.
+The elements are cut into blocks, which are counted in parallel; one thread scans the blocks' counts.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 _SCOPE = {"int32": int32, "int64": int64}
 
 
-def bits(a: ndarray) -> ndarray:
+def unsigned_view(a: ndarray) -> ndarray:
     """A view of `a` as unsigned integers of its item size; 16 bytes have no integer and stay as they are."""
-    return as_bits(a._view(0, a._shape, a._strides))
+    return reinterpret_unsigned(a._view(0, a._shape, a._strides))
 
 
-def as_bits(view: ndarray) -> ndarray:
-    """`view`, which nobody else holds, turned into what `bits` gives."""
+def reinterpret_unsigned(view: ndarray) -> ndarray:
+    """Turn `view`, to which there is no other reference, into an `unsigned_view` of itself."""
     kind = _BITS.get(view._dtype.itemsize)
     if kind is not None:
         view._dtype = kind
@@ -53,15 +52,15 @@ def nonzero(a: ndarray) -> tuple[ndarray, ...]:
 
 
 def count_nonzero(a: ndarray) -> int:
-    """How many elements are not zero, as a Python number. Waits for the device."""
+    """The number of elements that are not zero. Waits for the device."""
     return _counted(_flat_bits(a))[1] if a._size else 0
 
 
 def _flat_bits(a: ndarray) -> ndarray:
-    """All elements in C order as a 1-D array; integers of one size share an artifact. Bools have that of
-    bytes, which gcc vectorises."""
+    """All elements in C order as a 1-D array; integers as unsigned ones, so that they share artifacts. Bools
+    become bytes, which gcc vectorises."""
     flat = operation("contiguous")(a).reshape(a._size)
-    return bits(flat) if a._dtype.kind in "biu" else flat
+    return unsigned_view(flat) if a._dtype.kind in "biu" else flat
 
 
 def _block(count: int) -> int:
@@ -76,7 +75,7 @@ def _counted(flat: ndarray) -> tuple[ndarray, int]:
     return found, array_host.result_size(found)
 
 
-def chosen(a: ndarray, mask: ndarray) -> ndarray:
+def select_by_mask(a: ndarray, mask: ndarray) -> ndarray:
     """The elements of `a`, which is on a grid, where a mask of its shape is true, in C order. Waits for the
     device."""
     if not a._size:
@@ -85,7 +84,9 @@ def chosen(a: ndarray, mask: ndarray) -> ndarray:
     counts = scan_gpu.count(flat)
     out = empty(array_host.result_size(counts), a._dtype, a.device)
     if out._size:
-        scan_gpu.chosen_into(bits(out), bits(operation("contiguous")(a).reshape(a._size)), flat, counts)
+        scan_gpu.compact_into(
+            unsigned_view(out), unsigned_view(operation("contiguous")(a).reshape(a._size)), flat, counts
+        )
     return out
 
 
@@ -127,8 +128,8 @@ def _count_kernel() -> Kernel:
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _positions_kernel(rank: int) -> Kernel:
-    """Positions in C order first, which are then taken apart. Each one is written before it is known to be
-    nonzero: a branch would be guessed wrong half of the time."""
+    """Positions in C order first, which are then delinearized. Each position is stored unconditionally and
+    kept by advancing: a branch would be mispredicted half of the time."""
     sizes = [f"n{k}" for k in range(1, rank)]
     text = f"""def nonzero(out, x, found, {", ".join(f"{n}: int" for n in ["block", *sizes])}):
     for b in range(found.shape[0] - 1):
@@ -148,8 +149,8 @@ def _positions_kernel(rank: int) -> Kernel:
 
 
 def check_range(index: ndarray, size: int, axis: int) -> None:
-    """Raises `IndexError` unless all indices are in range. Off the CPU, where the answer is waited for, only
-    in debug mode.
+    """Raises `IndexError` unless all indices are in range. On GPUs, where that would wait for the device, in
+    debug mode only.
     """
     if not index._size:
         return

@@ -1,14 +1,13 @@
-"""Running sums and products along an axis.
+"""Scans along an axis: running sums and products.
 
-Two forms, as the memory lies:
+The layout decides the schedule:
 
-- *rows*: each line along the axis by itself. Long lines are cut into blocks: the blocks are totalled, the
-totals added up, and each block runs on from what is before it. Floats are accumulated in the widest type of
-their kind.
-On a grid, blocks share the work on a line (`scan_gpu.py`) where the elements' type allows it.
+- *rows*: each line along the axis by itself. Long lines are cut into blocks: blocks are reduced, their totals
+are scanned, and each block is scanned with the total before it. Floats are accumulated in the widest type of
+their kind. On a grid, a line is scanned by many blocks (`scan_gpu.py`) if the dtype allows it.
 
-- *columns*: the elements of other axes are neighbours. A block of them takes one step after the other along
-the axis, each from the result before it.
+- *columns*: the elements of another axis are dense. A block of them takes one step after the other along the
+scanned axis.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange, unordered
 from ..reduce.reduce import ReduceOp, on_grid
 from ..workspace import scratch
-from .scan_gpu import scan, scans
+from .scan_gpu import scan, supports_scan
 
-BLOCK = 1 << 15  # elements of a line that make another block, and with it a thread, worth while
-BLOCKS = 64
+BLOCK = 1 << 15  # elements of a line's block, at least: fewer don't pay for waking a thread
+BLOCKS = 64  # at most
 GRID_BLOCK = 1 << 8
 GRID_BLOCKS = 1 << 13
-GRID_PIECE = 1 << 6  # elements of a column that make another thread worth while
+GRID_PIECE = 1 << 6  # elements of a column's piece, at least
 GRID_THREADS = 1 << 18
-AHEAD = 8
-STRIP = 256  # elements totalled in 16 accumulators
-COLUMNS = 512  # neighbours that one iteration takes along the axis: they stay in the first-level cache
+AHEAD = 8  # loads of a column that a thread has in flight
+STRIP = 256  # elements summed in 16 accumulators
+COLUMNS = 512  # columns of an iteration: their results stay in the first-level cache
 
 
 def scan_into(op: ReduceOp, out: ndarray, x: ndarray, axis: int, kind: DType) -> None:
@@ -59,48 +58,48 @@ def scan_into(op: ReduceOp, out: ndarray, x: ndarray, axis: int, kind: DType) ->
 
 
 def _columns(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
-    _kernel(op, x.ndim - 1, "columns", op.accumulator(kind), kind)(out, x)
+    _kernel(op, x.ndim - 1, "columns", op.accumulator_type(kind), kind)(out, x)
 
 
 def _threads(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
-    """A column per thread of a grid, or a piece of it where there are too few."""
-    (*lead, n), wide = x._shape, op.accumulator(kind)
+    """A column per thread of a grid, or a piece of it if there are too few columns."""
+    (*lead, n), accumulator = x._shape, op.accumulator_type(kind)
     pieces = max(min(n // GRID_PIECE, GRID_THREADS // math.prod(lead)), 1)
     length = -(-n // pieces)
     pieces = -(-n // length)
     if pieces == 1:
-        _kernel(op, len(lead), "threads", wide, kind)(out, x)
+        _kernel(op, len(lead), "threads", accumulator, kind)(out, x)
         return
-    before = scratch((*lead[:-1], pieces, lead[-1]), wide, x.device)
-    _kernel(op, len(lead), "pieces", wide, kind)(out, x, before, length)
+    before = scratch((*lead[:-1], pieces, lead[-1]), accumulator, x.device)
+    _kernel(op, len(lead), "pieces", accumulator, kind)(out, x, before, length)
 
 
 def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     lead, n = x._shape[:-1], x._shape[-1]
-    if on_grid(x) and scans(op, x._dtype, kind):
+    if on_grid(x) and supports_scan(op, x._dtype, kind):
         scan(op, out, x, kind)
         return
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = min(-(-n // least), max(most // max(math.prod(lead), 1), 1))
-    wide = op.accumulator(kind)
+    accumulator = op.accumulator_type(kind)
     if blocks == 1:
-        _kernel(op, len(lead), "line", wide, kind)(out, x)
+        _kernel(op, len(lead), "line", accumulator, kind)(out, x)
     else:
-        totals = scratch((*lead, blocks), wide, x.device)
-        _kernel(op, len(lead), "blocks", wide, kind)(out, x, totals, -(-n // blocks))
+        totals = scratch((*lead, blocks), accumulator, x.device)
+        _kernel(op, len(lead), "blocks", accumulator, kind)(out, x, totals, -(-n // blocks))
 
 
-# Made of the operation (by identity), the rank, the form and two types; dtypes are in its variants' keys.
+# By the operation (its identity), the rank, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(op: ReduceOp, rank: int, form: str, wide: DType, kind: DType) -> Kernel:
+def _kernel(op: ReduceOp, rank: int, schedule: str, accumulator: DType, kind: DType) -> Kernel:
     write = {
         "line": _line_text,
         "blocks": _blocks_text,
         "columns": _columns_text,
         "threads": _threads_text,
         "pieces": _pieces_text,
-    }[form]
-    scope = {"acc_t": wide, "kind": kind, "ndrange": ndrange, "unordered": unordered}
+    }[schedule]
+    scope = {"acc_t": accumulator, "kind": kind, "ndrange": ndrange, "unordered": unordered}
     return from_text(f"running_{op.name}", write(op, rank), scope)
 
 
@@ -115,7 +114,7 @@ def _line_text(op: ReduceOp, rank: int) -> str:
     head = _loop(ks, [f"x.shape[{n}]" for n in range(rank)]) if rank else "for once in range(1):"
     return f"""def running_{op.name}(out, x):
     {head}
-        acc = acc_t({op.start})
+        acc = acc_t({op.identity})
         for t in range(x.shape[{rank}]):
             acc = {more}
             out[{at}] = acc
@@ -132,15 +131,15 @@ def _blocks_text(op: ReduceOp, rank: int) -> str:
         for strip in range(b * block, stop, {STRIP}):"""
     return f"""def running_{op.name}(out, x, totals, block: int):
     {each}
-        acc = acc_t({op.start})
+        acc = acc_t({op.identity})
         {strips}
-            part = acc_t({op.start})
+            part = acc_t({op.identity})
             for t in unordered(range(strip, min(strip + {STRIP}, stop))):
                 part = {op.expression.format("part", element)}
             acc = {op.expression.format("acc", "part")}
         totals[{total}] = acc
     {lines}
-        acc = acc_t({op.start})
+        acc = acc_t({op.identity})
         for b in range(totals.shape[{rank}]):
             total = totals[{total}]
             totals[{total}] = acc
@@ -155,7 +154,7 @@ def _blocks_text(op: ReduceOp, rank: int) -> str:
 
 
 def _columns_text(op: ReduceOp, rank: int) -> str:
-    """The last of the leading axes is the one of neighbours."""
+    """The last of the leading axes is the dense one."""
     ks, width = [f"k{n}" for n in range(rank - 1)], f"x.shape[{rank - 1}]"
     sizes = [f"x.shape[{n}]" for n in range(rank - 1)] + [f"({width} + {COLUMNS - 1}) // {COLUMNS}"]
     first, now, before = (", ".join([*ks, "c", t]) for t in ("0", "t", "t - 1"))
@@ -172,26 +171,26 @@ def _columns_text(op: ReduceOp, rank: int) -> str:
 
 
 def _threads_text(op: ReduceOp, rank: int) -> str:
-    """A line per thread of a grid, neighbours by neighbouring threads."""
+    """A column per thread of a grid; neighbouring threads have neighbouring columns."""
     ks = [f"k{n}" for n in range(rank)]
     return f"""def running_{op.name}(out, x):
     {_loop(ks, [f"x.shape[{n}]" for n in range(rank)])}
-        low, high, acc = 0, x.shape[{rank}], acc_t({op.start})
+        low, high, acc = 0, x.shape[{rank}], acc_t({op.identity})
 {_along(op, ks, True)}"""
 
 
 def _pieces_text(op: ReduceOp, rank: int) -> str:
-    """The same in pieces: what each of them comes to, what is before it, and its results."""
+    """The same in pieces: reduce each piece, scan their totals, scan each piece with the total before it."""
     ks = [f"k{n}" for n in range(rank - 1)]
     sizes, piece = [f"before.shape[{n}]" for n in range(rank + 1)], ", ".join([*ks, "b", "c"])
     each = f"""{_loop([*ks, "b", "c"], sizes)}
         low, high = b * length, min(b * length + length, x.shape[{rank}])"""
     return f"""def running_{op.name}(out, x, before, length: int):
     {each}
-        acc = acc_t({op.start})
+        acc = acc_t({op.identity})
 {_along(op, [*ks, "c"], False)}        before[{piece}] = acc
     {_loop([*ks, "c"], [*sizes[:-2], sizes[-1]])}
-        acc = acc_t({op.start})
+        acc = acc_t({op.identity})
         for b in range(before.shape[{rank - 1}]):
             total = before[{piece}]
             before[{piece}] = acc
@@ -202,16 +201,16 @@ def _pieces_text(op: ReduceOp, rank: int) -> str:
 
 
 def _along(op: ReduceOp, ks: list[str], stores: bool) -> str:
-    """Lines that add elements `low` to `high` of a line to `acc`; `AHEAD` are on their way to a thread."""
+    """Lines that add elements `low` to `high` of a line to `acc`, with `AHEAD` loads in flight."""
 
-    def step(place: str, value: str) -> list[str]:
-        store = [f"out[{', '.join([*ks, place])}] = acc"] if stores else []
+    def step(index: str, value: str) -> list[str]:
+        store = [f"out[{', '.join([*ks, index])}] = acc"] if stores else []
         return [f"acc = {op.expression.format('acc', value)}", *store]
 
-    places = [f"t + {n}" for n in range(AHEAD)]
+    indices = [f"t + {n}" for n in range(AHEAD)]
     lines = [f"whole = max(high - (high - low) % {AHEAD}, low)", f"for t in range(low, whole, {AHEAD}):"]
-    lines += [f"    x{n} = acc_t(kind(x[{', '.join([*ks, p])}]))" for n, p in enumerate(places)]
-    lines += [f"    {line}" for n, p in enumerate(places) for line in step(p, f"x{n}")]
+    lines += [f"    x{n} = acc_t(kind(x[{', '.join([*ks, p])}]))" for n, p in enumerate(indices)]
+    lines += [f"    {line}" for n, p in enumerate(indices) for line in step(p, f"x{n}")]
     lines += ["for t in range(whole, high):"]
     lines += [f"    {line}" for line in step("t", f"acc_t(kind(x[{', '.join([*ks, 't'])}]))")]
     return "".join(f"        {line}\n" for line in lines)

@@ -1,6 +1,5 @@
-"""Running sums, what isn't zero, and bins, on grids: the kernels of csrc/device/pa_scan_gpu.h and
-pa_compact_gpu.h, which share results among the threads of a block. Each line is cut into segments of whole
-tiles, a block for each."""
+"""Scans, compaction and histograms on grids: launches csrc/device/pa_scan_gpu.h and pa_compact_gpu.h, whose
+threads share results in a block. Each line is cut into segments of whole tiles, one per block."""
 
 from __future__ import annotations
 
@@ -18,23 +17,23 @@ from ...jit.text_kernel import Address, TextKernel, contiguous_operands
 from ...lang.bounds_checks import Site
 from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
-from ..matmul.gemm_epilogue import slots_of
+from ..argument_slots import slot_fields
 from ..reduce.reduce import SUM, ReduceOp
 from ..workspace import scratch
 
 THREADS = 256  # of a block
-SEGMENTS = 1 << 12  # of all lines together
-WHOLE = 1 << 14  # a line this long is not cut
-NARROW = 1 << 10  # a line this long is a warp's
-TRUTHS = 1 << 12  # elements of a tile that are tested
-COUNTERS = (1 << 12, 3 << 12)  # that a block may have in shared memory
+SEGMENTS = 1 << 12  # of all lines together, at most
+WHOLE = 1 << 14  # elements of a line that is not cut, at most
+NARROW = 1 << 10  # elements of a line that one warp scans, at most
+TRUTHS = 1 << 12  # elements of a tile of a compaction
+COUNTERS = (1 << 12, 3 << 12)  # numbers of counters that a block may have in shared memory
 
-_FORMS = {"value": 0, "even": 1, "edges": 2}
+_BINNINGS = {"value": 0, "even": 1, "edges": 2}
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
 
 
-def scans(op: ReduceOp, x: DType, kind: DType) -> bool:
-    """Whether `scan` takes elements of type `x` as `kind`."""
+def supports_scan(op: ReduceOp, x: DType, kind: DType) -> bool:
+    """Whether `scan` supports elements of type `x`, computed as `kind`."""
     if kind.kind in "iu":
         return x.kind in "biu" and kind.itemsize >= 4
     return x is kind and (kind.kind == "f" or (op is SUM and kind.kind == "c"))
@@ -42,8 +41,8 @@ def scans(op: ReduceOp, x: DType, kind: DType) -> bool:
 
 def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     """`out[..., k]` = `op` over `x[..., :k + 1]`, both of one shape; `out` may be `x`. Products of floats are
-    those of numbers whose exponents have no end."""
-    n, wide = x._shape[-1], _wide(kind, op.name)
+    computed with an unbounded exponent."""
+    n, accumulator = x._shape[-1], _carry_type(kind, op.name)
     lead, (out_lead, x_lead) = shapes.collapse(x._shape[:-1], out._strides[:-1], x._strides[:-1])
     views = [
         a._view(0, (*lead, n), (*steps, a._strides[-1]))
@@ -57,23 +56,23 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
         _launch("scan", (*key, "whole"), views, (lines * team, 1, n))
         return
     segments, length = _segments(n, team * 16, max(SEGMENTS // lines, 1))
-    carry = scratch((lines * segments,), wide, x.device)
+    carry = scratch((lines * segments,), accumulator, x.device)
     work = lines * segments * team, segments, length
     _launch("scan", (*key, "totals"), [views[1], carry], work)
-    ends = carry._view(0, (lines, segments), (segments * wide.itemsize, wide.itemsize))
-    scan(op, ends, ends, wide)
+    ends = carry._view(0, (lines, segments), (segments * accumulator.itemsize, accumulator.itemsize))
+    scan(op, ends, ends, accumulator)
     _launch("scan", (*key, "segments"), [*views, carry], work)
 
 
 def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
-    """(how many segments, of how many elements)"""
+    """(number of segments, elements of a segment)"""
     length = -(-n // (min(-(-n // tile), most) * tile)) * tile
     return -(-n // length), length
 
 
 def count(flat: ndarray, test: str = "true") -> ndarray:
-    """How many elements of a contiguous 1-D array pass a test of `_test_macro` up to the end of each
-    segment."""
+    """For each segment of a contiguous 1-D array, the number of elements up to its end that pass a test of
+    `_test_macro`."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
     counts = scratch((segments,), int64, flat.device)
     _launch("count", (flat._dtype.name, test), [flat, counts], (segments * THREADS, length))
@@ -84,30 +83,30 @@ def count(flat: ndarray, test: str = "true") -> ndarray:
 def positions_into(
     out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int], test: str = "true"
 ) -> None:
-    """The positions of what passes the test, as a row of `out` for each axis of an array of `sizes`."""
+    """The positions of the elements that pass the test: a row of `out` per axis of an array of `sizes`."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
     key = flat._dtype.name, test, None, len(sizes)
     _launch("compact", key, [flat, counts, out], (segments * THREADS, length, *sizes[1:]))
 
 
-def chosen_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray, test: str = "true") -> None:
-    """The elements of `x`, 1-D and contiguous as `flat`, where that passes the test."""
+def compact_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray, test: str = "true") -> None:
+    """The elements of `x`, 1-D and contiguous as `flat`, where `flat` passes the test."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
     key = flat._dtype.name, test, x._dtype.name, 0
     _launch("compact", key, [flat, counts, out, x], (segments * THREADS, length))
 
 
-def counts_bins(edges: ndarray) -> bool:
-    """Whether `count_bins` takes edges of this type."""
+def supports_bins(edges: ndarray) -> bool:
+    """Whether `count_bins` supports edges of this type."""
     return edges._dtype.name not in _HALVES
 
 
-def count_bins(out: ndarray, x: ndarray, form: str, edges: ndarray, scale: float) -> None:
-    """As `histogram.count_into`, of elements that count 1."""
+def count_bins(out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: float) -> None:
+    """As `histogram.count_into`, without weights."""
     out[...] = 0
-    kind = x._dtype if form == "value" else edges._dtype
+    kind = x._dtype if binning == "value" else edges._dtype
     counters = next((c for c in COUNTERS if out._size <= c), 0)
-    key = x._dtype.name, kind.name, form, counters
+    key = x._dtype.name, kind.name, binning, counters
     _launch("bins", key, [x, edges, out], (scale,))
 
 
@@ -130,20 +129,20 @@ def _program(
     debug: bool,
     work: int | None = 0,
 ) -> Program:
-    """Of a kernel whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come first, and the
-    first of them is the number of threads, unless `work` says otherwise."""
+    """The program of a kernel whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come
+    first; the first one is the number of threads, unless `work` says otherwise."""
     params: list[tuple[str, Any]] = [(n, ScalarType(kind)) for n, kind in numbers]
     params += [(n, ArrayType(kind, rank or 1, strided=rank > 0)) for n, kind, rank in arrays]
     if debug:
         params += [(f"{n}_{end}", ScalarType(int64)) for n, _, _ in arrays for end in ("low", "high")]
-    slots = slots_of(params, debug) + ("    pa_runtime run;\n" if debug else "")
-    places = ""
-    for place, (n, _, _) in enumerate(arrays):
+    slots = slot_fields(params, debug) + ("    pa_runtime run;\n" if debug else "")
+    operands = ""
+    for site, (n, _, _) in enumerate(arrays):
         ends = f"(const char *)s->{n}_low, (const char *)s->{n}_high" if debug else "0, 0"
-        places += f"    const pa_place at_{n} = {{(char *)s->{n}_data, {ends}, {place}}};\n"
-        places += f"    g.{n} = at_{n};\n"
-    given = macros | {name.upper(): 1}
-    defines = "".join(f"#define PA_{macro} {value}\n" for macro, value in given.items())
+        operands += f"    const pa_operand at_{n} = {{(char *)s->{n}_data, {ends}, {site}}};\n"
+        operands += f"    g.{n} = at_{n};\n"
+    defined = macros | {name.upper(): 1}
+    defines = "".join(f"#define PA_{macro} {value}\n" for macro, value in defined.items())
     text = f"""#include "pa_base.h"
 {"#define PA_DEBUG_CHECKS 1" if debug else ""}
 {defines}#include "pa_{"scan" if name == "scan" else "compact"}_gpu.h"
@@ -157,7 +156,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {nam
     pa_runtime run = {{0}};
     pa_{name} g = {{}};
 {"    run = s->run;" if debug else ""}
-{places}{body}    pa_{name}_all(&g, &run);
+{operands}{body}    pa_{name}_all(&g, &run);
 }}
 """
     here = Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
@@ -170,15 +169,15 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {nam
 
 def _scan_program(key: Any, target: str, debug: bool) -> Program:
     """`key`: the types of elements and results, the operation, leading axes, threads of a team, the step."""
-    given, result, op, lead, team, step = key
-    x, kind = BY_NAME[given], BY_NAME[result]
+    element_type, result, op, lead, team, step = key
+    x, kind = BY_NAME[element_type], BY_NAME[result]
     macros = _arithmetic(x, kind, op) | {"LEAD": lead, "TEAM": team, "TOTALS": int(step == "totals")}
-    wide = _wide(kind, op)
+    accumulator = _carry_type(kind, op)
     arrays = [("x", x, lead + 1)]
     if step != "totals":
         arrays.insert(0, ("out", kind, lead + 1))
     if step != "whole":
-        arrays.append(("carry", wide, 0))
+        arrays.append(("carry", accumulator, 0))
     body = "    g.lines = 1, g.segments = s->segments, g.length = s->length;\n"
     body += f"    g.n = s->x_n{lead}, g.x_step = s->x_s{lead};\n"
     for k in range(lead):
@@ -190,28 +189,27 @@ def _scan_program(key: Any, target: str, debug: bool) -> Program:
     return _program("scan", arrays, numbers, macros, body, debug)
 
 
-def _wide(kind: DType, op: str) -> DType:
-    """The type that holds the results of segments; a product of floats, 16 bytes, is held as a complex
-    number."""
+def _carry_type(kind: DType, op: str) -> DType:
+    """The type of segments' results; a product of floats, a pair of 8 bytes each, is stored as a complex128."""
     if op == "prod" and kind.kind in "fc":
         return complex128
-    return SUM.accumulator(kind)
+    return SUM.accumulator_type(kind)
 
 
 def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
-    """Macros that load, join and store."""
+    """Macros that load, combine and store."""
     sign = "+" if op == "sum" else "*"
     types = {"T": x.ctype, "U": kind.ctype}
     if op == "prod" and kind.kind == "c":  # the products of segments
         return {
-            "T": "pa_scaled", "U": "pa_scaled", "ACC": "pa_scaled", "START": "pa_scale(1.0)",
-            "JOIN(a, b)": "pa_times(a, b)", "LOAD(x)": "(x)", "STORE(x)": "(x)",
+            "T": "pa_scaled", "U": "pa_scaled", "ACC": "pa_scaled", "IDENTITY": "pa_scaled_from(1.0)",
+            "COMBINE(a, b)": "pa_scaled_mul(a, b)", "LOAD(x)": "(x)", "STORE(x)": "(x)",
         }  # fmt: skip
     if kind.kind == "c":
         load = "(x)" if kind.itemsize == 16 else "pa_c128_from_c64(x)"
         store = "(x)" if kind.itemsize == 16 else "pa_c64_from_c128(x)"
         return types | {
-            "ACC": "pa_c128", "START": "pa_make_c128(0, 0)", "JOIN(a, b)": "pa_add_c128(a, b)",
+            "ACC": "pa_c128", "IDENTITY": "pa_make_c128(0, 0)", "COMBINE(a, b)": "pa_add_c128(a, b)",
             "LOAD(x)": load, "STORE(x)": store,
         }  # fmt: skip
     if kind.kind == "f":
@@ -220,27 +218,27 @@ def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
         store = f"pa_{half}_from_f64(x)" if half else f"({kind.ctype})(x)"
         if op == "prod":
             return types | {
-                "ACC": "pa_scaled", "START": "pa_scale(1.0)", "JOIN(a, b)": "pa_times(a, b)",
-                "LOAD(x)": f"pa_scale({load})", "STORE(x)": store.replace("(x)", "(pa_unscaled(x))"),
+                "ACC": "pa_scaled", "IDENTITY": "pa_scaled_from(1.0)", "COMBINE(a, b)": "pa_scaled_mul(a, b)",
+                "LOAD(x)": f"pa_scaled_from({load})", "STORE(x)": store.replace("(x)", "(pa_scaled_value(x))"),
             }  # fmt: skip
         return types | {
-            "ACC": "double", "START": "0.0", "JOIN(a, b)": "((a) + (b))", "LOAD(x)": load, "STORE(x)": store,
+            "ACC": "double", "IDENTITY": "0.0", "COMBINE(a, b)": "((a) + (b))", "LOAD(x)": load, "STORE(x)": store,
         }  # fmt: skip
-    wide = "uint64_t" if kind.itemsize == 8 else "uint32_t"  # what overflows wraps
+    acc = "uint64_t" if kind.itemsize == 8 else "uint32_t"  # what overflows wraps
     return types | {
-        "ACC": wide, "START": "0" if sign == "+" else "1", "JOIN(a, b)": f"({wide})((a) {sign} (b))",
-        "LOAD(x)": f"({wide})({kind.ctype})(x)", "STORE(x)": f"({kind.ctype})(x)",
+        "ACC": acc, "IDENTITY": "0" if sign == "+" else "1", "COMBINE(a, b)": f"({acc})((a) {sign} (b))",
+        "LOAD(x)": f"({acc})({kind.ctype})(x)", "STORE(x)": f"({kind.ctype})(x)",
     }  # fmt: skip
 
 
 def _test_macro(x: DType, test: str) -> dict[str, str]:
-    """Of elements, "true": they aren't zero; "differ", "differ_nan": they differ from the one before, the
-    latter with all NaNs as one."""
+    """The macro of a test: "true": not zero; "differ", "differ_nan": differs from the element before, the
+    latter with NaNs equal."""
     halves, parts = x.name in _HALVES, ("re", "im") if x.kind == "c" else ()
     if test == "true":
         if halves:
-            return {"TRUE(x)": "(((x).bits & 0x7fff) != 0)"}
-        return {"TRUE(x)": "(((x).re != 0) | ((x).im != 0))" if parts else "((x) != 0)"}
+            return {"NONZERO(x)": "(((x).bits & 0x7fff) != 0)"}
+        return {"NONZERO(x)": "(((x).re != 0) | ((x).im != 0))" if parts else "((x) != 0)"}
 
     def differ(a: str, b: str) -> str:
         if halves:
@@ -262,7 +260,7 @@ def _count_program(key: Any, target: str, debug: bool) -> Program:
 
 
 def _compact_program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the type that is tested, how, and the type of the elements that are taken or else the axes."""
+    """`key`: the tested type, the test, the type of the selected elements or None, and the axes of positions."""
     x, taken, rank = BY_NAME[key[0]], key[2], key[3]
     out = BY_NAME[taken] if taken else int64
     arrays = [("x", x, 0), ("counts", int64, 0), ("out", out, 0 if taken else 2)]
@@ -275,10 +273,10 @@ def _compact_program(key: Any, target: str, debug: bool) -> Program:
 
 
 def _bins_program(key: Any, target: str, debug: bool) -> Program:
-    """`key`: the types of elements and edges, the form, counters in shared memory."""
-    x, kind, form = BY_NAME[key[0]], BY_NAME[key[1]], _FORMS[key[2]]
+    """`key`: the types of elements and edges, the binning, counters in shared memory."""
+    x, kind, binning = BY_NAME[key[0]], BY_NAME[key[1]], _BINNINGS[key[2]]
     load = f"pa_f32_from_{_HALVES[x.name]}(x)" if x.name in _HALVES else "(x)"
-    macros = {"T": x.ctype, "KIND": kind.ctype, "LOAD(x)": load, "FORM": form, "COUNTERS": key[3]}
+    macros = {"T": x.ctype, "KIND": kind.ctype, "LOAD(x)": load, "BINNING": binning, "COUNTERS": key[3]}
     edges = x if key[2] == "value" else kind
     arrays = [("x", x, 0), ("edges", edges, 0), ("out", int64, 0)]
     body = "    g.n = s->x_n0, g.bins = s->out_n0, g.scale = s->scale;\n"

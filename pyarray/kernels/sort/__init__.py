@@ -1,1 +1,1 @@
-"""Sorts, selections, searches in sorted arrays, unique elements."""
+"""Sorts, selections, binary searches, quantiles and unique elements."""

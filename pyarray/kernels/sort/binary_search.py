@@ -1,4 +1,4 @@
-"""Binary search in sorted arrays, and what a sorted array says about which of its elements are equal."""
+"""Binary search in sorted arrays, and the runs of equal elements in them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ...jit.kernel import Kernel, from_text
 from ...lang.markers import kernel_math
 from ..workspace import scratch
 
-# Whether x is before the key, without branches: half of them would be guessed wrong. NaN is the largest.
+# Whether x is before the key, without branches: half of them would be mispredicted. NaN is the largest.
 _BEFORE = {
     ("i", "left"): "x < key",
     ("i", "right"): "x <= key",
     ("f", "left"): "(x < key) | ((key != key) & (x == x))",
     ("f", "right"): "(x <= key) | (key != key)",
-    # what is NaN stands at the end, and no key is equal to it
+    # NaNs are at the end, and no key equals them
     ("c", "left"): "(x == x) & ((real(x) < real(key)) | ((real(x) == real(key)) & (imag(x) < imag(key))))",
 }
 
 
 def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
-    """For each key the number of elements of the sorted 1-D array `a` before it; with `right`, of those equal
-    to it too. NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
+    """For each key its insertion position in the sorted 1-D array `a`; with `right`, after equal elements.
+    NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
     out = scratch(keys._shape, int64, keys.device)
     if out._size:
         _search_kernel(a._dtype.kind, "right" if right else "left", False)(out, a, keys, False)
@@ -31,8 +31,8 @@ def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
 
 
 def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
-    """For each key whether it is in the sorted 1-D array `a`, or with `invert` whether it isn't. Both are
-    contiguous, 1-D and of one dtype."""
+    """Whether each key is in the sorted 1-D array `a`, or with `invert` isn't. Both are contiguous, 1-D and of
+    one dtype."""
     out = scratch(keys._shape, bool_, keys.device)
     if out._size:
         _search_kernel(a._dtype.kind, "left", True)(out, a, keys, invert)
@@ -40,7 +40,7 @@ def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
 
 
 def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bool) -> ndarray:
-    """As `contains`, of integers in any order: all of `a` are from `low` (within 2**62 of 0) to `high`."""
+    """As `contains`, for unsorted integers from `low` (within 2**62 of 0) to `high`: by a lookup table."""
     table = scratch((high - low + 1,), uint8, keys.device)
     table[...] = 0
     out = scratch(keys._shape, bool_, keys.device)
@@ -71,7 +71,7 @@ def _look_up_kernel() -> Kernel:
     return from_text("look_up", text, {"int64": int64})
 
 
-# The kind says how NaNs compare; side and answer are the rest of the text; dtypes are in its variants' keys.
+# The text depends on the kind (how NaNs compare), side and result; dtypes are in its variants' keys.
 @functools.cache
 def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
     before = _BEFORE[kind if kind in "fc" else "i", side]
@@ -113,7 +113,7 @@ def _edges_kernel(kind: str) -> Kernel:
 
 
 def lengths(starts: ndarray, size: int) -> ndarray:
-    """How many elements there are from each of `starts` to the next one, or to `size` (int64)."""
+    """The lengths of runs that begin at `starts`; the last one ends at `size` (int64)."""
     out = scratch(starts._shape, int64, starts.device)
     if out._size:
         _lengths_kernel()(out, starts, size)

@@ -1,4 +1,4 @@
-"""Elements of sorted rows at fractions of their length, and between."""
+"""Quantiles of sorted rows, with the interpolation methods of NumPy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...dtypes import float64, int64
 from ...jit.kernel import Kernel, from_text
 from ...lang.markers import kernel_math, ndrange
 
-# How the place v = count * q + alpha + q * (1 - alpha - beta) - 1 becomes one between two neighbours (Hyndman
-# and Fan, Sample Quantiles in Statistical Packages, 1996): the fraction g after element f.
+# By method, the weight of the upper neighbour at the virtual index v = count * q + alpha + q * (1 - alpha -
+# beta) - 1, of which g is the fractional part (Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996)
 FRACTIONS = {
     "between": "g",
     "mean": "g",  # of the two middle elements: a median is infinite where one of them is
@@ -36,9 +36,9 @@ _MEAN = """a = float64(rows[r, low])
         value = a if share == 0.0 or a == b else (a + b) * 0.5"""
 
 
-def places_of(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) -> set[int]:
-    """Which elements of a sorted row of `count` numbers `pick` reads for the quantiles `q`, besides the last
-    one: the kernel's computation, step by step."""
+def element_indices(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) -> set[int]:
+    """The elements of a sorted row of `count` numbers that `quantiles_of_sorted` reads for the quantiles `q`,
+    besides the last one; computed step by step as in the kernel."""
     v = float(count - 1) * q
     if alpha != 1.0 or beta != 1.0:
         v = float(count) * q + (alpha + q * (1.0 - alpha - beta)) - 1.0
@@ -46,19 +46,19 @@ def places_of(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) ->
     return {*low.reshape(-1).tolist(), *np.minimum(low + 1, count - 1).reshape(-1).tolist()}
 
 
-def pick(
+def quantiles_of_sorted(
     out: ndarray, rows: ndarray, q: ndarray, fraction: str, alpha: float, beta: float, skip_nan: bool
 ) -> None:
-    """`out[i, r]` = the quantile `q[i]` of the sorted row `rows[r]`, of which without `skip_nan` only the
-    elements at `places_of` and the last one are read: NaN where the row has one, which with
-    `skip_nan` doesn't count, and where it has no number."""
+    """`out[i, r]` = the quantile `q[i]` of the sorted row `rows[r]`; NaN if the row has a NaN, which
+    `skip_nan` leaves out, or no number. Without `skip_nan`, only the elements at `element_indices` and the last
+    one are read."""
     if out._size:
         floating = rows._dtype.kind == "f"
         kernel = _pick_kernel(fraction, floating, out._dtype.kind == "f")
         kernel(out, rows, q, alpha, beta, skip_nan)
 
 
-# The method, NaNs and mixing are all that differs in the text; dtypes are in its variants' keys.
+# The text depends on the method, NaNs and interpolation; dtypes are in its variants' keys.
 @functools.cache
 def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
     """Elements of a floating type are computed in float64."""

@@ -1,15 +1,14 @@
-"""Stable sorts along the last axis: of keys, or of positions by keys.
+"""Stable sorts and argsorts along the last axis.
 
-Elements become unsigned integers that are ordered as they are: a float's bits with the sign turned around,
-NaN the largest, complemented for descending order. Two forms, as the array lies:
+Elements are transformed to unsigned keys of the same order: a float's bits with the sign flipped, NaN the
+largest, complemented for descending order. The shape decides the algorithm:
 
-- *rows*: a row per iteration; short ones by insertion, others digit by digit. Positions in short rows are
-  sorted in vectors, as the last bits of what is sorted.
-- *blocks*: few long rows. Each pass over a digit counts the digits of each block, turns counts into places
-and moves elements there. What is the same in all keys makes no pass: their range is looked at first.
+- *rows*: a row per iteration, short ones by insertion sort, others by radix sort. An argsort of short rows
+  sorts keys that have positions as their low bits, by vectors.
+- *blocks*: few long rows, by a parallel radix sort: each pass counts the digits of each block, scans the
+counts and scatters the elements. Digits that all keys have in common are skipped.
 
-Elements of 2, 4 and 8 bytes are sorted in vectors on a CPU (sort_cpu.py); a grid sorts in forms of its own
-(sort_gpu.py).
+CPUs sort elements of 2, 4 and 8 bytes by a vectorised quicksort (sort_cpu.py); grids have sort_gpu.py.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ... import array_host
 from ...array import ndarray
 from ...dtypes import DType, bool_, int32, int64, uint8, uint32, uint64
 from ..reduce.reduce import on_grid
-from ..scan.nonzero import bits
+from ..scan.nonzero import unsigned_view
 from ..workspace import scratch
 from . import sort_cpu, sort_gpu
 from .sort_text import (
@@ -37,49 +36,48 @@ from .sort_text import (
     unpack_rows_kernel,
 )
 
-DIGIT = (
-    9  # bits: a cache line for each value of the digit, which is written to, fits in the first-level cache
-)
-BLOCK = 1 << 14  # elements that make another block worth while
-BLOCKS = 64
-SPARE = 10  # bits beyond those that count the elements: with these few keys are alike
-LONG = 1 << 13  # elements of a row from which on it is worth blocks, unless there are MANY
+DIGIT = 9  # bits: a cache line for each of a digit's values, to which a pass writes, fits in L1
+BLOCK = 1 << 14  # elements of a block, at least
+BLOCKS = 64  # at most
+SPARE = 10  # bits of keys that are sorted beyond log2 of the elements' number: few keys agree in all of them
+LONG = 1 << 13  # elements of a row that is cut into blocks, at least, unless there are MANY rows
 MANY = 32
-PACKED = 1 << 17  # elements of a row of 4 bytes each up to which positions are sorted together with keys
+PACKED = 1 << 17  # elements of a row of 4 bytes each, at most, whose positions are packed with keys
 PACKED_NARROW = {1: 256, 2: 2048}  # the same of many short rows of other sizes
 PACKED_WIDE = range(8, 513)  # the same of 8 bytes, whose keys lose their last bits to the positions
-WORKERS = 64  # rows that are sorted at a time, each with memory of its own
+WORKERS = 64  # rows that are sorted at a time, each with its own workspace
 
 
-class Order(NamedTuple):
-    """How bits v become a key: NaN and -0.0 are replaced, then it is v ^ flip, and ^ also under a top bit."""
+class KeyTransform(NamedTuple):
+    """How bits v become a key: NaN and -0.0 are replaced, then the key is v ^ flip, and ^ sign_flip if v's top
+    bit is set."""
 
-    also: int
+    sign_flip: int
     flip: int
     limit: int  # bits without sign above this are NaN
-    nan: int  # the bits that stand for every NaN: the largest key
+    nan: int  # the bits of the canonical NaN: the largest key
     zero: int  # bits of -0.0
-    minus: int = 0  # the key of -0.0, which is sorted as that of 0.0, `level`, and stays apart from it
-    level: int = 0
+    neg_zero_key: int = 0  # the key of -0.0, which compares as `zero_key`
+    zero_key: int = 0  # the key of 0.0
 
 
 # A function of the type and the direction alone.
 @functools.cache
-def order_of(dtype: DType, descending: bool) -> Order:
+def key_transform(dtype: DType, descending: bool) -> KeyTransform:
     """The order of a real type's elements, NaN last either way."""
     width = 8 * dtype.itemsize
     ones, top = (1 << width) - 1, 1 << width - 1
     turned = ones if descending else 0
     if dtype.kind != "f":
-        return Order(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
-    infinity = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(dtype.name, 0x7FF << 52)
+        return KeyTransform(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
+    infinity = dtype.infinity_bits
     nan = ones if descending else ones ^ top
-    return Order(ones ^ top, top ^ turned, infinity, nan, top, ones ^ top ^ turned, top ^ turned)
+    return KeyTransform(ones ^ top, top ^ turned, infinity, nan, top, ones ^ top ^ turned, top ^ turned)
 
 
 def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     """`out[r] = sorted(x[r])`; both are 2-D, contiguous, of one real dtype, and share no memory."""
-    order, source, target = order_of(x._dtype, descending), bits(x), bits(out)
+    order, source, target = key_transform(x._dtype, descending), unsigned_view(x), unsigned_view(out)
     if x._dtype is bool_:
         source = source._view(0, source._shape, source._strides, dtype=uint8)
         target = target._view(0, target._shape, target._strides, dtype=uint8)
@@ -95,33 +93,33 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if _by_rows(x):
         _launch_rows(target, source, order, False)
         return
-    keys, low, high, minus = _keys(source, order, False)
-    if minus and order.zero:
-        low, high = min(low, order.level), max(high, order.level)
+    keys, low, high, has_neg_zero = _keys(source, order, False)
+    if has_neg_zero and order.zero:
+        low, high = min(low, order.zero_key), max(high, order.zero_key)
     _passes(keys, low, high, target, order, False)
 
 
-def selects(x: ndarray, kth: tuple[int, ...]) -> bool:
-    """Whether `select_rows` and `select_places` serve `x` and these places; else it is sorted."""
+def can_select(x: ndarray, kth: tuple[int, ...]) -> bool:
+    """Whether `select_rows` and `argselect_rows` support `x` and these positions; else it is sorted."""
     if x._dtype.kind == "c" or on_grid(x):
         return False
     return x.itemsize in sort_cpu.WORDS and 0 < len(kth) <= sort_cpu.MOST
 
 
 def select_rows(out: ndarray, x: ndarray, kth: tuple[int, ...]) -> None:
-    """As `sort_rows`, but only the elements that come to the places `kth`, different ones in order, are sure
-    to be there; what is before each isn't larger, and what is after it isn't smaller."""
-    sort_cpu.sort_rows(bits(out), bits(x), order_of(x._dtype, False), kth)
+    """A partition: the elements at the positions `kth`, distinct and ascending, are those of a sort; elements
+    before each aren't larger, elements after it aren't smaller."""
+    sort_cpu.sort_rows(unsigned_view(out), unsigned_view(x), key_transform(x._dtype, False), kth)
 
 
-def select_places(out: ndarray, x: ndarray, kth: tuple[int, ...]) -> None:
-    """The positions (int64) that bring `x` in an order which `select_rows` may give."""
-    sort_cpu.places_rows(out, bits(x), order_of(x._dtype, False), kth)
+def argselect_rows(out: ndarray, x: ndarray, kth: tuple[int, ...]) -> None:
+    """An argpartition: the positions (int64) of the elements in the order of a partition."""
+    sort_cpu.select_positions(out, unsigned_view(x), key_transform(x._dtype, False), kth)
 
 
 def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
-    """`x[r, out[r]]` is sorted; `out` is int64. Equal elements are in the order of their positions."""
-    order, source = order_of(x._dtype, descending), bits(x)
+    """`x[r, out[r]]` is sorted; `out` is int64. Stable."""
+    order, source = key_transform(x._dtype, descending), unsigned_view(x)
     if on_grid(x):
         sort_gpu.sort_rows(out, source, order, True)
         return
@@ -141,7 +139,7 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
 def gather_rows(out: ndarray, x: ndarray, places: ndarray) -> None:
     """`out[r, t] = x[r, places[r, t]]`, of contiguous 2-D arrays."""
     if out._size:
-        gather_kernel()(bits(out), bits(x), places)
+        gather_kernel()(unsigned_view(out), unsigned_view(x), places)
 
 
 def _by_rows(x: ndarray) -> bool:
@@ -149,34 +147,34 @@ def _by_rows(x: ndarray) -> bool:
 
 
 def _packs(x: ndarray) -> bool:
-    """Whether a row is sorted faster as numbers that have its keys and their positions in them."""
+    """Whether an argsort is faster with keys and positions packed into one word."""
     rows, n = x._shape
     if x.itemsize == 4:
         return n <= PACKED or (rows >= MANY and n < 1 << 32)
     return n <= PACKED_NARROW.get(x.itemsize, 0) and x._size >= BLOCK
 
 
-def _sort_packed(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
-    """As `_launch_rows`: keys in the upper halves of numbers of which no two are equal, positions below."""
+def _sort_packed(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
+    """As `_launch_rows`, by sorting words with keys in the upper and positions in the lower half."""
     word = uint64 if x.itemsize == 4 else uint32
     keys, ordered = (scratch(x._shape, word, x.device) for _ in range(2))
     pack_kernel(x._dtype, word)(keys, x, *order[:5])
-    sort_cpu.sort_rows(ordered, keys, order_of(word, False))
+    sort_cpu.sort_rows(ordered, keys, key_transform(word, False))
     unpack_kernel(word, positions)(out, ordered, *(() if positions else (x,)))
 
 
-def _sort_packed_wide(out: ndarray, x: ndarray, order: Order) -> None:
-    """The positions in `out`, by numbers that have them below the first bits of what differs in a row. Where
-    these are alike, whole keys decide one by one: of a row of PACKED_WIDE that is no long work."""
+def _sort_packed_wide(out: ndarray, x: ndarray, order: KeyTransform) -> None:
+    """An argsort by words with the leading bits of keys that differ in a row, and positions below them.
+    Ties are sorted by whole keys, by insertion: rows are short."""
     keys, ordered = (scratch(x._shape, uint64, x.device) for _ in range(2))
     lost = scratch((x._shape[0],), uint64, x.device)
     given = ((x._shape[1] - 1).bit_length(), *order[:5])
     pack_rows_kernel(x._dtype)(keys, lost, x, *given)
-    sort_cpu.sort_rows(ordered, keys, order_of(uint64, False))
+    sort_cpu.sort_rows(ordered, keys, key_transform(uint64, False))
     unpack_rows_kernel(x._dtype)(out, ordered, lost, x, *given)
 
 
-def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
+def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
     rows, n = x._shape
     workers = min(rows, WORKERS)
     number = int32 if n < 1 << 31 else int64
@@ -186,23 +184,23 @@ def _launch_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> Non
     rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order[:5], *more)
 
 
-def _keys(x: ndarray, order: Order, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
-    """The keys, the smallest and the largest of them, and whether there is a -0.0. Waits for the device."""
+def _keys(x: ndarray, order: KeyTransform, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
+    """The keys, their minimum and maximum, and whether there is a -0.0. Waits for the device."""
     keys = scratch(x._shape, x._dtype, x.device)
     block = max(BLOCK, -(-x._size // BLOCKS))
     found = scratch((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
     keys_kernel(x._dtype)(*flat, found, block, *order[:5], blank)
-    low, high, minus = array_host.host(found)[:, 0].tolist()
-    return keys, low, high, bool(minus)
+    low, high, has_neg_zero = array_host.host(found)[:, 0].tolist()
+    return keys, low, high, bool(has_neg_zero)
 
 
-def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, positions: bool) -> None:
-    """Digits from the last to the first; the last pass writes elements or positions into `out`.
+def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: KeyTransform, positions: bool) -> None:
+    """A radix sort from the last digit to the first; the last pass writes elements or positions into `out`.
 
-    Of wide keys the upper digits are enough to tell nearly all elements apart, and what is left is a matter
-    of neighbours. Where it isn't, all digits are sorted by.
+    An argsort of wide keys sorts by the upper digits only, in which nearly all keys differ, and then sorts
+    runs of equal digits by insertion. If a run is too long for that, all digits are sorted by.
     """
     width, enough = max((high - low).bit_length(), 1), keys._shape[1].bit_length() + SPARE
     start = None
@@ -221,7 +219,7 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: Order, posi
 def _sort_digits(
     keys: ndarray,
     places: ndarray | None,
-    order: Order,
+    order: KeyTransform,
     low: int,
     shift: int,
     passes: int,
@@ -229,8 +227,8 @@ def _sort_digits(
     width: int = 0,
     out: ndarray | None = None,
 ) -> tuple[ndarray, ndarray | None]:
-    """Keys and their positions (None: as they are) sorted by `passes` digits from bit `shift` on; the last
-    pass writes into `out` where there is one. `keys` and `places` are written over."""
+    """Keys and their positions (None: unpermuted) sorted by `passes` digits from bit `shift` on; the last pass
+    writes into `out` if given. `keys` and `places` are overwritten."""
     digit = -(-width // passes) if width else DIGIT
     rows, n = keys._shape
     block = max(BLOCK, -(-n * rows // BLOCKS))

@@ -1,5 +1,5 @@
-"""Sorts of elements of 2, 4 and 8 bytes on a CPU, and selections: only some elements come to where a sort
-puts them, or it is said which do. The algorithm is in csrc/device/pa_sort_cpu.h."""
+"""Sorts and selections (partition, argpartition) of elements of 2, 4 and 8 bytes on CPUs: launches
+csrc/device/pa_sort_cpu.h."""
 
 from __future__ import annotations
 
@@ -13,59 +13,60 @@ from ...jit.text_kernel import TextKernel
 from ...lang.bounds_checks import Site
 from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
-from ..matmul.gemm_epilogue import slots_of
+from ..argument_slots import slot_fields
 from ..workspace import scratch
 
 if TYPE_CHECKING:
-    from .sort import Order
+    from .sort import KeyTransform
 
 WORDS: dict[int, DType] = {4: uint32, 8: uint64}
-TASKS = 64  # rows that are sorted at a time, each with memory of its own
-SHORT = 16  # elements that are sorted without memory, whatever the vectors
-MOST = 8  # places that are selected at most
-NARROW = 1 << 19  # elements of a row of 2 bytes each up to which it is sorted as one of 4
+TASKS = 64  # rows that are sorted at a time, each with its own workspace
+SHORT = 16  # elements that are sorted without a workspace, for vectors of any width
+MOST = 8  # positions that are selected, at most
+NARROW = 1 << 19  # elements of a row of 2 bytes each, at most, that is sorted as one of 4
 
-_SIZES = ("rows", "n", "tasks", "also", "flip", "limit", "nan", "zero", "kths")
-_PLACES = tuple(f"k{k}" for k in range(MOST))
+_SIZES = ("rows", "n", "tasks", "sign_flip", "flip", "limit", "nan", "zero", "kths")
+_KTH = tuple(f"k{k}" for k in range(MOST))
 _ARRAYS = ("out", "x", "tmp", "places")
 
 
-def sort_rows(out: ndarray, x: ndarray, order: Order, kth: tuple[int, ...] = ()) -> None:
-    """`out[r] = sorted(x[r])`. All are 2-D and contiguous, their elements are unsigned integers of 4 or 8
-    bytes (of 2 where all is sorted), of which `order` makes keys; they share no memory.
+def sort_rows(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[int, ...] = ()) -> None:
+    """`out[r] = sorted(x[r])`, or with `kth`, up to MOST distinct ascending positions, a partition at these.
 
-    With `kth`, up to MOST different places in order, only the elements that come there do; what is before
-    such a place isn't larger, and what is after it isn't smaller.
+    Both are 2-D, contiguous, and don't alias; their elements are unsigned integers of 4 or 8 bytes (of 2 in
+    sorts), which `order` transforms to keys.
     """
     _launch(out, x, scratch((0,), int64, x.device), order, kth)
 
 
-def places_rows(out: ndarray, x: ndarray, order: Order, kth: tuple[int, ...]) -> None:
-    """The positions (int64) of the elements that `sort_rows` would write with `kth`, at least one place."""
+def select_positions(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
+    """The positions (int64) of the elements that `sort_rows` writes with `kth`, which isn't empty."""
     _launch(scratch(x._shape, x._dtype, x.device), x, out, order, kth)
 
 
-def _launch(out: ndarray, x: ndarray, places: ndarray, order: Order, kth: tuple[int, ...]) -> None:
+def _launch(out: ndarray, x: ndarray, places: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
     rows, n = x._shape
     tasks = min(rows, TASKS)
     size = tasks * n if n > SHORT else 0
     if x.itemsize == 2:
         size += 2 * x._size
-    tmp = scratch((size,), _words(x.itemsize)["tmp"], x.device)
+    tmp = scratch((size,), _array_types(x.itemsize)["tmp"], x.device)
     given = kth + (0,) * (MOST - len(kth))
     flat = (_flat(a) for a in (out, x, tmp, places))
-    _KERNEL.launch(x.itemsize, x.device, rows, n, tasks, *_signed(order, x.itemsize), len(kth), *given, *flat)
+    _KERNEL.launch(
+        x.itemsize, x.device, rows, n, tasks, *_signed_transform(order, x.itemsize), len(kth), *given, *flat
+    )
 
 
-def _signed(order: Order, itemsize: int) -> tuple[int, ...]:
-    """What the text makes keys with, which are signed there; those of 2 bytes are upper halves."""
+def _signed_transform(order: KeyTransform, itemsize: int) -> tuple[int, ...]:
+    """`order` for the text's keys, which are signed; keys of 2 bytes are in the upper half."""
     top, shift = 1 << 8 * itemsize - 1, 16 if itemsize == 2 else 0
-    limit = order.limit if order.also else top - 1
-    bits = order.also, order.flip ^ top, limit, order.nan, order.zero
+    limit = order.limit if order.sign_flip else top - 1
+    bits = order.sign_flip, order.flip ^ top, limit, order.nan, order.zero
     return tuple(((value ^ top) - top) << shift for value in bits)
 
 
-def _words(itemsize: int) -> dict[str, DType]:
+def _array_types(itemsize: int) -> dict[str, DType]:
     """The types of the arrays of elements."""
     if itemsize == 2:
         return {"out": uint16, "x": uint16, "tmp": uint32}
@@ -78,8 +79,8 @@ def _flat(x: ndarray) -> ndarray:
 
 
 def _program(itemsize: int, target: str, debug: bool) -> Program:
-    kinds = _words(itemsize) | {"places": int64}
-    params: list[tuple[str, Any]] = [(name, ScalarType(int64)) for name in _SIZES + _PLACES]
+    kinds = _array_types(itemsize) | {"places": int64}
+    params: list[tuple[str, Any]] = [(name, ScalarType(int64)) for name in _SIZES + _KTH]
     params += [(name, ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
     here = Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
     sites = [Site("index", here, "sort", (name,), 0, 1) for name in _ARRAYS]
@@ -101,7 +102,7 @@ def _text(itemsize: int, params: Any, debug: bool) -> str:
         needed["tmp"] += " + 2 * job.rows * job.n" if narrow else ""
         needed["places"] = "rows * (job.places ? job.n : 0)"
         checks = "".join(
-            f"    if (!pa_sort_holds(rt, {site}, job.{needed[name]}, s->{name}_n0)) return;\n"
+            f"    if (!pa_sort_check_size(rt, {site}, job.{needed[name]}, s->{name}_n0)) return;\n"
             for site, name in enumerate(_ARRAYS)
         )
     return f"""#include <pa_base.h>
@@ -111,12 +112,12 @@ def _text(itemsize: int, params: Any, debug: bool) -> str:
 #include <{"pa_sort_narrow.h" if narrow else "pa_sort_cpu.h"}>
 
 typedef struct {{
-{slots_of(params, debug)}}} sort_slots;
+{slot_fields(params, debug)}}} sort_slots;
 
 __attribute__((visibility("default"))) void kernel_sort(const void *memory, pa_runtime *rt)
 {{
     const sort_slots *s = (const sort_slots *)memory;
-    const int64_t kth[] = {{{", ".join(f"s->{name}" for name in _PLACES)}}};
+    const int64_t kth[] = {{{", ".join(f"s->{name}" for name in _KTH)}}};
     pa_sort job = {{0}};
 {fields}    job.kth = kth, job.rt = rt;
     job.out = (pa_key *)s->out_data, job.x = (const pa_key *)s->x_data, job.tmp = (pa_key *)s->tmp_data;
@@ -126,5 +127,5 @@ __attribute__((visibility("default"))) void kernel_sort(const void *memory, pa_r
 """
 
 
-# the text says itself what is a vector; more than -O1 takes twice as long and is no faster
+# the text has explicit vectors: more than -O1 takes twice as long to compile and is no faster
 _KERNEL = TextKernel("sort", _program, flags=("-O1",), cpu_only=True)

@@ -1,7 +1,7 @@
-"""Stable sorts on a grid, of keys or of positions by keys. The algorithm is in csrc/device/pa_sort_gpu.h.
+"""Stable radix sorts and argsorts on grids: launches csrc/device/pa_sort_gpu.h.
 
-Rows that a block can hold are sorted in its shared memory, several together if they are short. Longer ones
-take a pass over memory per digit. No count comes back to the host, so a call can be repeated as it is.
+Rows that fit in shared memory are sorted by a block each, several together if they are short. Longer ones
+take a pass over memory per digit. The host reads nothing back, so a call can be replayed.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from ...jit.text_kernel import TextKernel
 from ...lang.bounds_checks import Site
 from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
-from ..matmul.gemm_epilogue import slots_of
+from ..argument_slots import slot_fields
 from ..workspace import scratch
 
 if TYPE_CHECKING:
-    from .sort import Order
+    from .sort import KeyTransform
 
 THREADS = 256  # of a block, and values of a digit
-SHARED = 1 << 15  # bytes of the elements that a block holds
-HELD = 32  # elements that a thread holds at most
-TOGETHER = 1 << 11  # elements of short rows that are worth a block
-COUNTED = 1 << 14  # elements that are worth a block that counts digits
-COUNTING = 1 << 11  # such blocks at most, while there are fewer rows
-WIDE = 1 << 30  # from so many elements on, words of 32 bits are too narrow for counts with their marks
-AT_ONCE = 1 << 28  # elements of the rows that are sorted by one launch
+SHARED = 1 << 15  # bytes of elements in a block's shared memory, at most
+HELD = 32  # elements of a thread, at most
+TOGETHER = 1 << 11  # elements of short rows that a block sorts together, at least
+COUNTED = 1 << 14  # elements of a block that counts digits, at least
+COUNTING = 1 << 11  # such blocks, at most, while there are fewer rows
+WIDE = 1 << 30  # elements from which on counts with their flags need 64 bits
+AT_ONCE = 1 << 28  # elements of the rows of one launch
 
 _WORDS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-# what the launches' sizes are computed from comes first: its slots are known
+# the work counts of the launches come first: their slots are constants
 _SIZES = ("moving", "counting", "planning", "rows", "n", "tiles", "parts")
 
 
-class _Form(NamedTuple):
-    """What a text depends on. `rows`: they are sorted by blocks; `carry`: these need to know where elements
-    were."""
+class _Config(NamedTuple):
+    """The constants of a text. `rows`: rows are sorted by one block; `carry`: elements' positions are carried
+    along."""
 
     word: int  # bytes of a key
-    order: Order
+    order: KeyTransform
     items: int
     positions: bool
     rows: bool
@@ -49,51 +49,51 @@ class _Form(NamedTuple):
     wide: bool
 
 
-def sort_rows(out: ndarray, x: ndarray, order: Order, positions: bool) -> None:
-    """`out[r] = sorted(x[r])`, or the positions (int64) that sort it. All are 2-D and contiguous, and the
-    elements are unsigned integers, of which `order` makes keys."""
+def sort_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
+    """`out[r] = sorted(x[r])`, or the positions (int64) that sort it. All are 2-D and contiguous; elements are
+    unsigned integers, which `order` transforms to keys."""
     rows, n = x._shape
     largest = min(HELD, SHARED // x.itemsize // THREADS)
     if n <= largest * THREADS:
-        _launch(out, x, _held(rows, n, x.itemsize, order, positions))
+        _launch(out, x, _block_config(rows, n, x.itemsize, order, positions))
         return
     items = 16 if positions or x.itemsize == 8 else 28
-    form = _Form(x.itemsize, order, items, positions, False, False, n >= WIDE)
+    config = _Config(x.itemsize, order, items, positions, False, False, n >= WIDE)
     some = max(AT_ONCE // n, 1)
     for row in range(0, rows, some):
-        _launch(_part(out, row, some), _part(x, row, some), form)
+        _launch(_some_rows(out, row, some), _some_rows(x, row, some), config)
 
 
-def _held(rows: int, n: int, word: int, order: Order, positions: bool) -> _Form:
+def _block_config(rows: int, n: int, word: int, order: KeyTransform, positions: bool) -> _Config:
     wanted = max(n, min(rows * n, TOGETHER))
     items = 1 << (-(-wanted // THREADS) - 1).bit_length()
     carry = positions or (rows > 1 and 2 * n <= items * THREADS)
-    return _Form(word, order, items, positions, True, carry, False)
+    return _Config(word, order, items, positions, True, carry, False)
 
 
-def _part(x: ndarray, row: int, rows: int) -> ndarray:
+def _some_rows(x: ndarray, row: int, rows: int) -> ndarray:
     rows, n = min(rows, x._shape[0] - row), x._shape[1]
     part: ndarray = x._view(row * x._strides[0], (rows, n), x._strides)
     return part
 
 
-def _launch(out: ndarray, x: ndarray, form: _Form) -> None:
+def _launch(out: ndarray, x: ndarray, config: _Config) -> None:
     rows, n = x._shape
-    tile = form.items * THREADS
-    number = uint64 if form.wide else uint32
-    if form.rows:
-        together = min(tile // n, THREADS - 1) if form.carry else 1
+    tile = config.items * THREADS
+    number = uint64 if config.wide else uint32
+    if config.rows:
+        together = min(tile // n, THREADS - 1) if config.carry else 1
         sizes = (-(-rows // together) * THREADS, 0, 0, rows, n, together, 0)
-        _KERNEL.launch(form, x.device, *sizes, _flat(out), _flat(x))
+        _KERNEL.launch(config, x.device, *sizes, _flat(out), _flat(x))
         return
     tiles = -(-n // tile)
     parts = min(-(-n // COUNTED), max(COUNTING // rows, 1))
-    work = 256 + -(-rows * form.word // 256) * 256 + form.word * rows * 256 * (1 + tiles)
+    work = 256 + -(-rows * config.word // 256) * 256 + config.word * rows * 256 * (1 + tiles)
     keys = scratch((2 * rows * n,), x._dtype, x.device)
-    places = scratch((2 * rows * n if form.positions else 0,), number, x.device)
+    places = scratch((2 * rows * n if config.positions else 0,), number, x.device)
     sizes = (rows * tiles * THREADS, rows * parts * THREADS, rows * THREADS, rows, n, tiles, parts)
     _KERNEL.launch(
-        form, x.device, *sizes, _flat(out), _flat(x), keys, places, scratch((work,), number, x.device)
+        config, x.device, *sizes, _flat(out), _flat(x), keys, places, scratch((work,), number, x.device)
     )
 
 
@@ -105,36 +105,38 @@ def _flat(x: ndarray) -> ndarray:
     return flat
 
 
-def _program(form: _Form, target: str, debug: bool) -> Program:
-    word = _WORDS[form.word]
-    number = uint64 if form.wide else uint32
-    kinds: dict[str, DType] = {"out": int64 if form.positions else word, "x": word}
-    if not form.rows:
+def _program(config: _Config, target: str, debug: bool) -> Program:
+    word = _WORDS[config.word]
+    number = uint64 if config.wide else uint32
+    kinds: dict[str, DType] = {"out": int64 if config.positions else word, "x": word}
+    if not config.rows:
         kinds |= {"keys": word, "places": number, "work": number}
     params: list[tuple[str, Any]] = [(name, ScalarType(int64)) for name in _SIZES]
     params += [(name, ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
     here = Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
     sites = tuple(Site("index", here, "sort", (name,), 0, 1) for name in kinds)
     directions = {"out": "OUT", "x": "IN"} | {name: "INOUT" for name in kinds if name not in ("out", "x")}
-    text, steps = _text(form, params, tuple(kinds), debug)
+    text, steps = _text(config, params, tuple(kinds), debug)
     return Program("sort", text, steps, tuple(params), directions, sites)
 
 
 def _text(
-    form: _Form, params: Any, arrays: tuple[str, ...], debug: bool
+    config: _Config, params: Any, arrays: tuple[str, ...], debug: bool
 ) -> tuple[str, tuple[KernelStep, ...]]:
     """The text, and its kernels in the order in which they are launched."""
-    fields = form.order._asdict().items()
+    fields = config.order._asdict().items()
     defines = {
         f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields if name != "zero"
     }
-    defines |= {"PA_S_KEY": _WORDS[form.word].ctype, "PA_S_ITEMS": str(form.items)}
-    flags = {"POSITIONS": form.positions, "ROWS": form.rows, "CARRY": form.carry, "WIDE": form.wide}
-    flags["MATCH"] = not form.rows and form.word <= 4  # a block has 48 KiB of shared memory
+    defines |= {"PA_S_KEY": _WORDS[config.word].ctype, "PA_S_ITEMS": str(config.items)}
+    flags = {"POSITIONS": config.positions, "ROWS": config.rows, "CARRY": config.carry, "WIDE": config.wide}
+    flags["MATCH"] = not config.rows and config.word <= 4  # a block has 48 KiB of shared memory
     defines |= {f"PA_S_{name}": str(int(flag)) for name, flag in flags.items()}
     size = len(_SIZES) + 4 * (2 + debug) + 1 + debug  # the slot with the size of `work`
-    blocks = 3 if form.rows else 4 if form.word <= 4 else 1  # of a processor at the same time
-    grids = {"rows": 0} if form.rows else {"clear": size, "count": 1, "plan": 2, "pass": 0}  # slots of sizes
+    blocks = 3 if config.rows else 4 if config.word <= 4 else 1  # of a processor at the same time
+    grids = (
+        {"rows": 0} if config.rows else {"clear": size, "count": 1, "plan": 2, "pass": 0}
+    )  # slots of sizes
     body = "".join(f"    g.{name} = s->{name};\n" for name in ("rows", "n", "tiles", "parts"))
     for site, name in enumerate(arrays):
         cast = f"(decltype(g.{name}.data))" if name in ("out", "places", "work") else ""
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {blocks}) kernel_sort_{n
 {"".join(f"#define {name} {value}{chr(10)}" for name, value in defines.items())}#include "pa_sort_gpu.h"
 
 typedef struct {{
-{slots_of(params, debug)}{"    pa_runtime run;" if debug else ""}
+{slot_fields(params, debug)}{"    pa_runtime run;" if debug else ""}
 }} sort_slots;
 
 PA_FN pa_sort_grid sort_grid(const sort_slots *s{", pa_runtime *run" if debug else ""})
@@ -166,7 +168,7 @@ PA_FN pa_sort_grid sort_grid(const sort_slots *s{", pa_runtime *run" if debug el
 {body}    return g;
 }}
 {kernels}"""
-    names = ["rows"] if form.rows else ["clear", "count", "plan", *["pass"] * form.word]
+    names = ["rows"] if config.rows else ["clear", "count", "plan", *["pass"] * config.word]
     share = {"clear": 8}
     steps = (KernelStep(f"kernel_sort_{name}", (grids[name],), share.get(name, 1)) for name in names)
     return text, tuple(steps)

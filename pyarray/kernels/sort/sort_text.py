@@ -1,4 +1,4 @@
-"""The kernels of `sort.py`, as text per type of keys."""
+"""Kernel text of `sort.py`, per type of keys."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ from ...dtypes import DType, int64
 from ...jit.kernel import Kernel, from_text
 from ...lang.markers import ndrange
 
-INSERTED = 32  # elements of a row that insertion sorts faster than counting digits does
-ALIKE = 64  # unordered neighbours that insertion sorts
+INSERTED = 32  # elements of a row that insertion sort is faster for than radix sort, at most
+ALIKE = 64  # elements of an unsorted run of equal digits that insertion sorts, at most
 
 
 def _scope(word: DType) -> dict[str, Any]:
     return {"word": word, "ndrange": ndrange, "int64": int64}
 
 
-# Loops over a block are two, so that a launch is seen to be worth several threads.
+# Loops over a block are nested, so that the cost model sees a launch worth several threads.
 _STRIP = 2048
-_KEY = "v ^ (((word(0) - (v >> {top})) & also) ^ flip)"
-_VALUE = "v ^ (((word(0) - ((v ^ flip) >> {top})) & also) ^ flip)"  # of the key v
-_ORDER = "also: word, flip: word, limit: word, nan: word, zero: word"
+_KEY = "v ^ (((word(0) - (v >> {top})) & sign_flip) ^ flip)"
+_VALUE = "v ^ (((word(0) - ((v ^ flip) >> {top})) & sign_flip) ^ flip)"  # of the key v
+_ORDER = "sign_flip: word, flip: word, limit: word, nan: word, zero: word"
 
 
-def _level(key: str, positions: bool) -> str:
-    """The key by which one is sorted: of values that are equal it is one. Where positions are sorted, all
-    have it already."""
-    return key if positions else f"(level if {key} == minus else {key})"
+def _compare_key(key: str, positions: bool) -> str:
+    """The key to sort by: that of 0.0 for -0.0. In an argsort, keys are so already."""
+    return key if positions else f"(zero_key if {key} == neg_zero_key else {key})"
 
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def keys_kernel(word: DType) -> Kernel:
-    """Per block, `found` gets the smallest key, the largest one, and whether there is a `zero`."""
+    """Keys, and per block of `found` the smallest key, the largest one, and whether there is a -0.0."""
     top = 8 * word.itemsize - 1
     text = f"""def sort_keys(keys, x, found, block: int, {_ORDER}, blank: word):
     for b in range(found.shape[1]):
@@ -41,20 +40,20 @@ def keys_kernel(word: DType) -> Kernel:
         low = flip ^ flip
         low = ~low
         high = word(0)
-        minus = word(0)
+        neg_zero = word(0)
         for strip in range(b * block, stop, {_STRIP}):
             for t in range(strip, min(strip + {_STRIP}, stop)):
                 v = x[t]
-                minus = minus | word(v == zero)
+                neg_zero = neg_zero | word(v == zero)
                 v = blank if v == zero else v
-                v = nan if (v & also) > limit else v
+                v = nan if (v & sign_flip) > limit else v
                 key = {_KEY.format(top=top)}
                 keys[t] = key
                 low = min(low, key)
                 high = max(high, key)
         found[0, b] = low
         found[1, b] = high
-        found[2, b] = minus
+        found[2, b] = neg_zero
     for once in range(1):
         for b in range(1, found.shape[1]):
             found[0, once] = min(found[0, once], found[0, b])
@@ -67,8 +66,8 @@ def keys_kernel(word: DType) -> Kernel:
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
-    """Moves keys (and their positions) to where their digit says. The last pass writes only what is asked
-    for; the first one finds positions and no array of them."""
+    """A pass of the radix sort: scatters keys (and their positions) by a digit. The last pass writes only the
+    result; in the first one, positions are indices."""
     top = 8 * word.itemsize - 1
     more, moved = "", ["out[r, at] = v"]
     if positions:
@@ -76,10 +75,10 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
         place = "places[r, t] if moved else places.dtype(t)"
         moved = [f"out[r, at] = {place}"] if last else ["out[r, at] = v", f"to[r, at] = {place}"]
     else:
-        more = ", minus: word, level: word"
+        more = ", neg_zero_key: word, zero_key: word"
         if last:
-            more, moved = f"{more}, also: word, flip: word", [f"out[r, at] = {_VALUE.format(top=top)}"]
-    digit = f"int64(({_level('v', positions)} - low) >> shift) & mask"
+            more, moved = f"{more}, sign_flip: word, flip: word", [f"out[r, at] = {_VALUE.format(top=top)}"]
+    digit = f"int64(({_compare_key('v', positions)} - low) >> shift) & mask"
     walk = f"""for strip in range(b * block, stop, {_STRIP}):
             for t in range(strip, min(strip + {_STRIP}, stop)):"""
     text = f"""def sort_pass(out, keys, counts, totals, low: word, shift: word, mask: int, block: int{more}):
@@ -120,8 +119,8 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def neighbours_kernel(word: DType) -> Kernel:
-    """Sorts runs of keys that are alike from bit `shift` on, each by the block in which it begins, and writes
-    their positions; `wrong` says where runs are too long for that."""
+    """Sorts runs of keys that are equal from bit `shift` on by insertion, each by the block in which it begins,
+    and writes their positions; sets `wrong` where runs are too long for that."""
 
     def alike(one: str, other: str) -> str:
         return f"(keys[r, {one}] - low) >> shift == (keys[r, {other}] - low) >> shift"
@@ -165,7 +164,7 @@ def neighbours_kernel(word: DType) -> Kernel:
 
 
 def _digits_text(word: DType, positions: bool) -> str:
-    """The digits of a row from the last to the first, but for those that all its keys have in common."""
+    """A radix sort of a row, which skips digits that all its keys have in common."""
     move = "places[w, 1 - side, at] = places[w, side, t]" if positions else ""
     return f"""                for p in range({word.itemsize}):
                     shift = word(8 * p)
@@ -191,10 +190,10 @@ def _digits_text(word: DType, positions: bool) -> str:
 
 
 def _rows_text(word: DType, positions: bool) -> str:
-    """A row at a time by each worker: `keys[w, side]` are what is sorted, `places[w, side]` where it was."""
+    """A row at a time by each worker: `keys[w, side]` are the keys, `places[w, side]` their positions."""
     top = 8 * word.itemsize - 1
 
-    def pairs(text: str) -> str:  # the same again for positions
+    def pairs(text: str) -> str:  # and the same for positions
         return f"{text}; {text.replace('keys', 'places').replace('key', 'place')}" if positions else text
 
     lines = f"""def sort_rows(out, x, keys, counts, per: int, {_ORDER}{", places" if positions else ""}):
@@ -204,12 +203,12 @@ def _rows_text(word: DType, positions: bool) -> str:
             r = w * per + turn
             if r >= x.shape[0]:
                 break
-            minus = False
+            neg_zero = False
             for t in range(n):
                 v = x[r, t]
-                minus = minus or v == zero
+                neg_zero = neg_zero or v == zero
                 v = word(0) if v == zero else v
-                v = nan if (v & also) > limit else v
+                v = nan if (v & sign_flip) > limit else v
                 keys[w, 0, t] = {_KEY.format(top=top)}
                 {"places[w, 0, t] = t" if positions else ""}
             side = 0
@@ -230,18 +229,18 @@ def _rows_text(word: DType, positions: bool) -> str:
                 out[r, t] = places[w, side, t]
 """
         )
-    # Where -0.0 is, the zeros are written once more, in the order in which they stand.
+    # If there is a -0.0, the zeros are written again with their signs, in the order of the input.
     return (
         lines
         + f"""            for t in range(n):
                 v = keys[w, side, t]
                 out[r, t] = {_VALUE.format(top=top)}
-            if minus and zero != word(0):
+            if neg_zero and zero != word(0):
                 s = 0
                 while out[r, s] != word(0):
                     s += 1
                 for t in range(n):
-                    if (x[r, t] & also) == word(0):
+                    if (x[r, t] & sign_flip) == word(0):
                         out[r, s] = x[r, t]
                         s += 1
 """
@@ -257,13 +256,13 @@ def rows_kernel(word: DType, positions: bool) -> Kernel:
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def pack_kernel(word: DType, wide: DType) -> Kernel:
-    """Numbers of type `wide` with the elements' keys in the upper half and their positions in the lower."""
+    """Words of type `wide` with the elements' keys in the upper half and their positions in the lower."""
     key = _KEY.format(top=8 * word.itemsize - 1)
     text = f"""def sort_pack(keys, x, {_ORDER}):
     for r, t in ndrange(x.shape[0], x.shape[1]):
         v = x[r, t]
         v = word(0) if v == zero else v
-        v = nan if (v & also) > limit else v
+        v = nan if (v & sign_flip) > limit else v
         keys[r, t] = (wide({key}) << wide({4 * wide.itemsize})) | wide(t)
 """
     return from_text("sort_pack", text, _scope(word) | {"wide": wide})
@@ -272,7 +271,7 @@ def pack_kernel(word: DType, wide: DType) -> Kernel:
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def unpack_kernel(wide: DType, positions: bool) -> Kernel:
-    """The positions in such numbers, or the elements at them."""
+    """The positions in such words, or the elements at them."""
     place = f"int64(keys[r, t] & wide({(1 << 4 * wide.itemsize) - 1}))"
     text = f"""def sort_unpack(out, keys{"" if positions else ", x"}):
     for r, t in ndrange(keys.shape[0], keys.shape[1]):
@@ -284,10 +283,9 @@ def unpack_kernel(wide: DType, positions: bool) -> Kernel:
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def pack_rows_kernel(word: DType) -> Kernel:
-    """As `pack_kernel` of elements as wide as a number: its lowest `below` bits are a position, those above
-    them how far its key is above the row's least, less the last `lost[r]` bits, for which there is no
-    room. The least and the largest integer may be far from all others, as what stands for a missing number
-    is: they count as their next ones."""
+    """As `pack_kernel` for elements as wide as a word: the lowest `below` bits are the position; above are the
+    bits of the key's distance from the row's minimum, without the last `lost[r]` bits, which don't fit. The
+    extremes of integers may be outliers (sentinels of missing values): they are clamped to their neighbours."""
     bits = 8 * word.itemsize
     text = f"""def sort_pack_rows(keys, lost, x, below: word, {_ORDER}):
     for r in range(x.shape[0]):
@@ -297,13 +295,13 @@ def pack_rows_kernel(word: DType) -> Kernel:
         for t in range(x.shape[1]):
             v = x[r, t]
             v = word(0) if v == zero else v
-            v = nan if (v & also) > limit else v
+            v = nan if (v & sign_flip) > limit else v
             key = {_KEY.format(top=bits - 1)}
             keys[r, t] = key
             low = min(low, key)
             high = max(high, key)
         top = word({bits - 1}) - below
-        if also == word(0) and (high - low) >> top > word(1):
+        if sign_flip == word(0) and (high - low) >> top > word(1):
             second = ones
             last = word(0)
             for t in range(x.shape[1]):
@@ -326,13 +324,12 @@ def pack_rows_kernel(word: DType) -> Kernel:
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
 def unpack_rows_kernel(word: DType) -> Kernel:
-    """The positions in such numbers. Where bits were lost, those whose other bits are alike are ordered by
-    their elements."""
+    """The positions in such words. Where bits were lost, ties are sorted by whole keys."""
     key = _KEY.format(top=8 * word.itemsize - 1)
 
     def key_at(name: str, place: str) -> str:
         lines = [f"v = x[r, {place}]", "v = word(0) if v == zero else v"]
-        return "; ".join([*lines, "v = nan if (v & also) > limit else v", f"{name} = {key}"])
+        return "; ".join([*lines, "v = nan if (v & sign_flip) > limit else v", f"{name} = {key}"])
 
     text = f"""def sort_unpack_rows(out, keys, lost, x, below: word, {_ORDER}):
     for r in range(keys.shape[0]):

@@ -1,5 +1,5 @@
-"""The distinct elements of a sorted array: counted block by block, then written by each block to its
-place; and those of a few numbers as they come, by a table."""
+"""Unique elements: of a sorted array, by counting and compacting blocks; of a stream of integers, by a hash
+table."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ...dtypes import int64, uint64
 from ...jit.kernel import Kernel, from_text
 from ..reduce.reduce import on_grid
 from ..scan import scan_gpu
-from ..scan.nonzero import bits
+from ..scan.nonzero import unsigned_view
 from ..workspace import scratch
 from .binary_search import lengths
 
 BLOCK = 1 << 10  # elements of a block
 BLOCKS = 1 << 12  # at most, before blocks get longer
-LATER = 1 << 20  # from so many elements on, a grid takes longer to write them than the host to go on
+LATER = 1 << 20  # elements from which on the host doesn't wait for the count before the elements are written
 
 
-def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarray | None]:
-    """The different elements of the sorted 1-D contiguous array `x`, which has some, and with `counted` how
-    often each occurs (int64). With `equal_nan` all NaNs are one. Waits for the device."""
-    source = x if x._dtype.kind in "fc" else bits(x)
+def unique_sorted(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarray | None]:
+    """The unique elements of the sorted 1-D contiguous array `x`, which isn't empty, and with `counted` their
+    counts (int64). With `equal_nan` NaNs are equal. Waits for the device."""
+    source = x if x._dtype.kind in "fc" else unsigned_view(x)
     if on_grid(x):
         return _by_blocks(x, source, "differ_nan" if equal_nan else "differ", counted)
     block = max(BLOCK, -(-x._size // BLOCKS))
@@ -32,7 +32,7 @@ def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarr
     _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
     total = array_host.result_size(found)
     values = scratch((total,), x._dtype, x.device)
-    target = values if source is x else bits(values)
+    target = values if source is x else unsigned_view(values)
     if not counted:
         _values_kernel(source._dtype.kind, False)(target, source, found, block, equal_nan)
         return values, None
@@ -41,15 +41,15 @@ def distinct(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, ndarr
     return values, counts
 
 
-def table_for(most: int, device: Any) -> ndarray:
-    """The table of `first_of_each` for up to `most` different numbers."""
+def hash_table_for(most: int, device: Any) -> ndarray:
+    """The hash table of `append_unique` for up to `most` unique numbers."""
     return scratch((1 << (2 * most).bit_length(),), uint64, device)
 
 
-def first_of_each(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
-    """Writes those elements of `x`, int64 of 0 or more, that are not among the first `begun` of `out` behind
-    these, each once and as they come, until `out` is full; how many there are then. `table` is that of
-    earlier calls with the same `out`. On the host alone."""
+def append_unique(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
+    """Append those elements of `x`, int64 of 0 or more, that are not among the first `begun` of `out`, each
+    once and in order, until `out` is full; the number of elements then. `table` is that of earlier calls with
+    the same `out`. On the host only."""
     found = scratch((1,), int64, out.device)
     _first_kernel()(out, begun, x, table, found)
     return int(found.item())
@@ -58,7 +58,7 @@ def first_of_each(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
 def _first_kernel() -> Kernel:
-    # open addressing: an element is one more than it is, since 0 is a free place
+    # open addressing: an entry is the element + 1, since 0 is a free slot
     text = """def first_of_each(out, begun: int, x, table, found):
     for once in range(1):
         mask = uint64(table.shape[0] - 1)
@@ -83,16 +83,16 @@ def _first_kernel() -> Kernel:
 
 
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
-    """`distinct` on a grid; `source` is `x` or its bits."""
+    """`unique_sorted` on a grid; `source` is `x` or its bits."""
     found = scan_gpu.count(source, test)
     if x._size < LATER:
         total = array_host.result_size(found)
         values = scratch((total,), x._dtype, x.device)
-        scan_gpu.chosen_into(values if source is x else bits(values), source, source, found, test)
-    else:  # they are written while their number is on its way to the host, so there is room for all
+        scan_gpu.compact_into(values if source is x else unsigned_view(values), source, source, found, test)
+    else:  # they are written while their number is copied to the host, into room for all
         room = scratch((x._size,), x._dtype, x.device)
         size = array_host.result_size_later(found)
-        scan_gpu.chosen_into(room if source is x else bits(room), source, source, found, test)
+        scan_gpu.compact_into(room if source is x else unsigned_view(room), source, source, found, test)
         total = size()
         values = unchecked_array(room._buffer, (total,), x._strides, total, x._dtype, room._key)
         if 2 * total < x._size:
@@ -105,7 +105,7 @@ def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[n
 
 
 def _begins(kind: str, index: str) -> str:
-    """Whether x[t] differs from the element before it."""
+    """Whether x[index] differs from the element before it."""
     differs = f"x[{index}] != x[{index} - 1]"
     if kind in "fc":
         alike = f"equal_nan & (x[{index}] != x[{index}]) & (x[{index} - 1] != x[{index} - 1])"
@@ -131,11 +131,10 @@ def _count_kernel(kind: str) -> Kernel:
     return from_text("count_distinct", text, {"int64": int64})
 
 
-# The kind says how NaNs compare, `counted` what is written; dtypes are in its variants' keys.
+# The text depends on the kind (how NaNs compare) and `counted`; dtypes are in its variants' keys.
 @functools.cache
 def _values_kernel(kind: str, counted: bool) -> Kernel:
-    """Each element is written before it is known whether it is like the one before: a branch would often be
-    guessed wrong."""
+    """Each element is stored unconditionally and kept by advancing: a branch would often be mispredicted."""
     more = ", starts, counts" if counted else ""
     text = f"""def distinct(values, x, found, block: int, equal_nan: bool{more}):
     for b in range(found.shape[0] - 1):

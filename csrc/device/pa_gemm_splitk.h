@@ -1,9 +1,8 @@
-/* pa_gemm.h's part for a C so small that its tiles are too few, or too little work, for the ways of matrices. Only pa_gemm.h
-   includes it. */
+/* Matrix products on CPUs with a small C: split-k, and plain loops for a handful of elements. */
 
-/* A small C and a long way: pieces of the depth become tasks, and their sums are added up. True when it was done. Halves are left
-   out, because the sums of the pieces are elements. The sizes alone decide, for this is another order of sums. */
-PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
+/* Split-k: slices of the depth are tasks, and their sums are added up. Not for half floats, because the slices' sums
+   are elements of C. Sizes alone decide, since this is another order of sums. */
+PA_GEMM_PLAN void PA_G(splitk_slice)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *whole = (const pa_gemm_job *)context;
     int64_t i;
@@ -12,28 +11,28 @@ PA_GEMM_PLAN void PA_G(piece)(void *context, int64_t begin, int64_t end)
         job.a += i * job.kchunk * job.cas, job.b += i * job.kchunk * job.rbs, job.c = job.acc + i * job.cchunk;
         job.k = pa_gemm_min(job.kchunk, job.k - i * job.kchunk);
         job.rcs = job.n * PA_G_ES, job.ccs = PA_G_ES;
-        job.memory += i * job.bytes;
-        PA_G(blocks)(&job, 0);
+        job.workspace += i * job.bytes;
+        PA_G(run_blocks)(&job, 0);
     }
 }
 
-PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
+PA_GEMM_PLAN int PA_G(splitk)(const pa_gemm_job *job)
 {
     pa_gemm_job part = *job;
-    int64_t count = pa_gemm_min(8, job->k / (2 * PA_G_DEPTH)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
-    if (!job->b_direct && rows < 16) rows = 16; /* there, tiles may be narrower */
-    if (!PA_G_INPLACE || count < 2 || rows * pa_gemm_ceil(job->n, PA_G_NR) >= 64) return 0;
-    part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_DEPTH) * PA_G_DEPTH;
+    int64_t count = pa_gemm_min(PA_GEMM_SPLITK_SLICES, job->k / (PA_GEMM_SPLITK_DEPTHS * PA_G_KC_DEFAULT)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
+    if (!job->b_direct && rows < PA_GEMM_SPLITK_ROWS) rows = PA_GEMM_SPLITK_ROWS;
+    if (!PA_G_INPLACE || count < 2 || rows * pa_gemm_ceil(job->n, PA_G_NR) >= PA_GEMM_SPLITK_PANELS) return 0;
+    part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_KC_DEFAULT) * PA_G_KC_DEFAULT;
     count = pa_gemm_ceil(job->k, part.kchunk);
-    PA_G(plan)(&part);
+    PA_G(plan_blocks)(&part);
     part.bytes = pa_gemm_ceil(part.bytes, 64) * 64;
     part.cchunk = pa_gemm_ceil(job->m * job->n * PA_G_ES, 64) * 64;
-    part.memory = (char *)job->rt->scratch(job->rt, (size_t)(count * (part.bytes + part.cchunk)));
-    if (!part.memory) return 0;
-    part.acc = part.memory + count * part.bytes;
+    part.workspace = (char *)job->rt->scratch(job->rt, (size_t)(count * (part.bytes + part.cchunk)));
+    if (!part.workspace) return 0;
+    part.acc = part.workspace + count * part.bytes;
     part.k = job->k;
     part.partial = 1;
-    PA_G(run)(&part, PA_G(piece), count, 1);
+    PA_G(run_tasks)(&part, PA_G(splitk_slice), count, 1);
     for (i = 1; i < count; i++)
         for (j = 0; j < part.cchunk; j += PA_G_VBYTES) {
             PA_G_V *sum = (PA_G_V *)(part.acc + j);
@@ -44,9 +43,9 @@ PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
             PA_T x = ((const PA_T *)part.acc)[i * job->n + j];
             PA_GEMM_SCALAR();
 #if defined(PA_EPILOGUE) && PA_KIND == PA_GEMM_COMPLEX
-            PA_G(apply)(job, &x.re, 0, 1, i, j, 1, 1);
+            PA_G(apply_epilogue)(job, &x.re, 0, 1, i, j, 1, 1);
 #elif defined(PA_EPILOGUE)
-            PA_G(apply)(job, (const PA_ACC *)&x, 0, 0, i, j, 1, 1);
+            PA_G(apply_epilogue)(job, (const PA_ACC *)&x, 0, 0, i, j, 1, 1);
 #else
             *(PA_T *)(job->c + i * job->rcs + j * job->ccs) = x;
 #endif
@@ -55,7 +54,7 @@ PA_GEMM_PLAN int PA_G(pieces)(const pa_gemm_job *job)
 }
 
 #ifndef PA_EPILOGUE
-/* A handful of elements, where all the above would take longer than the product. */
+/* A handful of elements, by plain loops: any set-up takes longer. */
 PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
 {
     const int64_t k = job->args->k;
@@ -66,15 +65,15 @@ PA_GEMM_HOT void PA_G(tiny)(const pa_gemm_job *job)
             PA_ACC s[2] = {0, 0}, x[2], y[2];
             for (p = 0; p < k; p++, a += job->cas, b += job->rbs) {
                 PA_GEMM_SCALAR();
-                PA_G_PUT(x, 0, 1, *(const PA_T *)a);
-                PA_G_PUT(y, 0, 1, *(const PA_T *)b);
+                PA_G_LOAD_ELEMENT(x, 0, 1, *(const PA_T *)a);
+                PA_G_LOAD_ELEMENT(y, 0, 1, *(const PA_T *)b);
                 s[0] = PA_G_MAC(s[0], x[0], y[0]);
 #if PA_KIND == PA_GEMM_COMPLEX
                 s[0] -= x[1] * y[1];
                 s[1] += x[0] * y[1] + x[1] * y[0];
 #endif
             }
-            PA_G_GET(*(PA_C *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
+            PA_G_STORE_ELEMENT(*(PA_C *)(job->c + i * job->rcs + j * job->ccs), s, 0, 1);
         }
 }
 #endif

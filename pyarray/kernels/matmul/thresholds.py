@@ -1,0 +1,34 @@
+"""Thresholds by which a matrix product's algorithm is chosen on the host, each with where it comes from.
+
+Those of the C text are in csrc/device/pa_gemm_thresholds.h. *Timed*: by `python -m bench gemm` on CPUs and
+`python -m bench gpu` on an H100, where the two sides of the threshold take equal time.
+"""
+
+from __future__ import annotations
+
+# ---- CPUs
+TUNED_WORK = 384**3  # multiplications from which on block sizes are tuned, as PA_GEMM_SPLIT_BATCH_WORK; timed
+
+# Batches of inner products: `dots` instead of `gemm`.
+MIN_DOTS = 64  # products; timed: with fewer, only splitting vectors among threads keeps all of them busy
+MAX_DOT_LENGTH = 1 << 15  # elements, for fewer products than that; as reduce.PIECE: one thread's work
+MIN_CHUNKED_LENGTH = 32  # elements from which on parallel accumulators pay; two AVX-512 registers of float32
+
+# Tall narrow matrices times vectors: vectorised over rows instead of `gemm`.
+MAX_NARROW_COLUMNS = 8  # elements of a row; timed
+MIN_NARROW_SIZE = 1 << 16  # elements of the matrix; timed
+
+# ---- GPUs
+MIN_LARGE_TILES = 1 << 22  # elements of C: a tile of 256 x 128 for each of about 128 processors
+COPY_USES = 1024  # uses of an element from which on a copy of unaligned operands is paid back; timed
+COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
+VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
+FETCH_COST = (
+    0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
+)
+
+# Products with a vector: the depth is split where there are too few rows.
+GEMV_BLOCKS = 8  # blocks of 256 threads that a processor runs at the same time; the hardware's 2048 threads
+GEMV_MIN_DEPTH = 16  # elements per warp of a part of the depth, at least, across rows; timed
+GEMV_MIN_VECTORS = 8  # vectors per lane of a part of the depth, at least, along rows; timed
+GEMV_MAX_PARTS = 128  # of the depth: one thread adds up their results
