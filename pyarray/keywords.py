@@ -85,7 +85,7 @@ def translate_arguments(
     """Arguments of NumPy's function as those of ours, whose parameters have other names, or none for callers.
 
     >>> import numpy
-    >>> placed(lambda x, q, /: None, numpy.quantile, ([1, 2],), {"q": 0.5})
+    >>> translate_arguments(lambda x, q, /: None, numpy.quantile, ([1, 2],), {"q": 0.5})
     (([1, 2], 0.5), {})
     """
     args, options = (*args,), dict(options)

@@ -101,7 +101,7 @@ def reduced(shape: Ints, axes: Ints) -> tuple[Ints, Ints]:
 def column_shape(axis: int, ndim: int) -> Ints:
     """The shape by which `reshape` lays a vector along `axis` of an array of `ndim` dimensions.
 
-    >>> column(1, 3)
+    >>> column_shape(1, 3)
     (1, -1, 1)
     """
     return (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)
@@ -139,7 +139,7 @@ def axis_order(shape: Sequence[int], strides: Sequence[int], itemsize: int, orde
     """The axes, the slowest first, in which an array is walked in the memory order "C", "F", "A" ("F" where
     that alone has no gaps) or "K" (by their strides, whatever the sign). Raises `ValueError` for another one.
 
-    >>> walked((2, 3), (8, 16), 8, "K")
+    >>> axis_order((2, 3), (8, 16), 8, "K")
     (1, 0)
     """
     axes = tuple(range(len(shape)))
