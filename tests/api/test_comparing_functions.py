@@ -154,7 +154,7 @@ def test_complex_parts():
 
 def test_names_of_numpy():
     x = np.array([0.25, 0.5])
-    for name in pa.api.aliases.__all__:
+    for name in pa.api.numpy.aliases.__all__:
         args = {"amax": 1, "amin": 1, "invert": 0, "bitwise_not": 0}.get(name)
         ours, theirs = getattr(pa, name), getattr(np, name)
         if args == 0:
