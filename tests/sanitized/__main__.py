@@ -64,7 +64,10 @@ def tests(chosen):
     }
     # -P: the folder where it starts has the other package
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "--numprocesses", "auto", *chosen]
-    command += ["-k", "not fork"]  # a child may inherit a lock of the sanitizer's own; the C program has forks
+    command += [
+        "-k",
+        "not fork",
+    ]  # a child may inherit a lock of the sanitizer's own; the C program has forks
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
