@@ -39,7 +39,7 @@ class CudaDriver(GpuDriver):
     one, and so is theirs."""
 
     kind = "cuda"
-    end_mark = 0
+    LAUNCH_PARAM_END = 0
     warp = 32
     OUT_OF_MEMORY = 2
     NOT_READY = 600

@@ -40,22 +40,22 @@ class GpuDriver(GpuCalls):
     stream, which other libraries in the process use, too."""
 
     OUT_OF_MEMORY: ClassVar[int]
-    end_mark: ClassVar[int]
+    LAUNCH_PARAM_END: ClassVar[int]
     warp: int  # lanes
     grid = True
 
     def __init__(self, index: int):
         super().__init__(index)
-        self._gpu.end_mark = self.end_mark
-        self._gpu.usual = index == 0
+        self._gpu.param_end = self.LAUNCH_PARAM_END
+        self._gpu.is_default_context = index == 0
         self._gpu.blocking = config.get("PYARRAY_LAUNCH_BLOCKING")
         self._gpu.ordered = config.get("PYARRAY_STREAM_ORDER")
-        self._gpu.alone = ffi.addressof(self._gpu, "main")
+        self._gpu.only_stream = ffi.addressof(self._gpu, "default_stream")
         self._failure_records = FailureRecords(self)
         self._modules: dict[int, Any] = {}
         self._module_functions: dict[int, list[int]] = {}  # functions by module
         self._handles = itertools.count(1)
-        self._streams = {0: ffi.addressof(self._gpu, "main")}
+        self._streams = {0: ffi.addressof(self._gpu, "default_stream")}
         self._threads_in: Counter[int] = Counter()  # by stream
         self._order_events: dict[int, int] = {}  # by stream, for others to wait for
         self._ended_streams: set[int] = set()  # may be destroyed; their last events stand for them
@@ -64,7 +64,7 @@ class GpuDriver(GpuCalls):
         self._peers: set[int] = set()  # devices that copies came from
         self._lock = new_lock()
         self._staging = Staging(self)
-        self._read_cells: list[tuple[int, int]] = []  # free pinned cells, each with an event
+        self._read_blocks: list[tuple[int, int]] = []  # free pinned blocks, each with an event
         self._serialized = SerializedLaunches(self)
         self._gpu.alive = 1
         self._open_device(index)
@@ -73,10 +73,10 @@ class GpuDriver(GpuCalls):
             raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.full_grid = self.properties()["processors"] * BLOCKS
         self._pool = self._create_pool()
-        self._gpu.cells = self.pinned(64 * lib.PA_GPU_CELL)
+        self._gpu.staging = self.pinned(64 * lib.PA_GPU_STAGING)
         _drivers.add(self)
 
-    # ---- of the vendor
+    # ---- what a vendor's driver defines
 
     @abstractmethod
     def _open_device(self, index: int) -> None:
@@ -107,10 +107,10 @@ class GpuDriver(GpuCalls):
         if self._pool is None:
             return self.try_call("allocate", nbytes)
         stream = self.current_stream()
-        found = self.try_call("allocate_ordered", nbytes, self._pool, stream)
-        if not found[0] and len(self._streams) > 1:
+        code, ptr = self.try_call("allocate_ordered", nbytes, self._pool, stream)
+        if not code and len(self._streams) > 1:
             self.call("stream_synchronize", stream)  # so that other streams may use it at once
-        return found
+        return code, ptr
 
     def free(self, ptr: int, nbytes: int) -> None:
         if self._pool is None:
@@ -134,7 +134,7 @@ class GpuDriver(GpuCalls):
 
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
         if nbytes <= DIRECT:
-            code = lib.pa_gpu_read(self._gpu, ffi.cast("void *", host), ptr, nbytes)
+            code = lib.pa_gpu_copy_out(self._gpu, ffi.cast("void *", host), ptr, nbytes)
             if code:
                 self.fail("a copy to the host", code)
         else:
@@ -146,18 +146,18 @@ class GpuDriver(GpuCalls):
         """Copies up to 64 bytes to the host, after the work of the current stream so far. The function that
         this returns waits for the copy, but not for later work, and gives the bytes."""
         try:
-            cell, event = self._read_cells.pop()
+            block, event = self._read_blocks.pop()
         except IndexError:
-            cell, event = self.pinned(lib.PA_GPU_CELL), self.event_create(timing=False)
+            block, event = self.pinned(lib.PA_GPU_STAGING), self.event_create(timing=False)
         with self._enqueuing(ptr, nbytes, False) as stream:
-            self.call("copy_out", cell, ptr, nbytes, stream)
+            self.call("copy_out", block, ptr, nbytes, stream)
             self.event_record(event, stream)
 
         def read() -> bytes:
-            self.event_synchronize(event)  # after a failure the cell may still be written: it isn't reused
-            found = ctypes.string_at(cell, nbytes)
-            self._read_cells.append((cell, event))
-            return found
+            self.event_synchronize(event)  # after a failure the block may still be written: it isn't reused
+            data = ctypes.string_at(block, nbytes)
+            self._read_blocks.append((block, event))
+            return data
 
         return read
 
@@ -201,20 +201,20 @@ class GpuDriver(GpuCalls):
                 del self._functions[number]
 
     def function(self, module: int, steps: Sequence[KernelStep]) -> int:
-        plan = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
-        for row, step in zip(plan, steps, strict=True):
-            row.function = self.symbol(module, step.symbol)
-            row.shared = step.shared
+        c_steps = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
+        for c_step, step in zip(c_steps, steps, strict=True):
+            c_step.function = self.symbol(module, step.symbol)
+            c_step.shared = step.shared
             if step.shared:
-                self._allow_shared(row.function, step.shared)
-            row.share, row.filling, row.kept = step.per_thread, step.team, step.row_elements
-            row.row = -1 if step.row_slot is None else step.row_slot
-            row.width = THREADS if step.team else 1
-            row.threads = 0 if step.single else THREADS
+                self._allow_shared(c_step.function, step.shared)
+            c_step.team, c_step.row_elements = step.team, step.row_elements
+            c_step.per_thread = step.per_thread
+            c_step.row_slot = -1 if step.row_slot is None else step.row_slot
+            c_step.threads = 0 if step.single else THREADS
             slots = step.size_slots or ()
-            row.factors = -1 if step.size_slots is None else len(slots)
-            row.slot[0 : len(slots)] = slots
-        return self._register(module, plan, len(steps), steps[0].symbol if steps else "nothing")
+            c_step.size_count = -1 if step.size_slots is None else len(slots)
+            c_step.size_slots[0 : len(slots)] = slots
+        return self._register(module, c_steps, len(steps), steps[0].symbol if steps else "nothing")
 
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
@@ -265,7 +265,7 @@ class GpuDriver(GpuCalls):
     # ---- streams and events
 
     def current_stream(self) -> int:
-        return int(lib.pa_gpu_current(self._gpu).handle)
+        return int(lib.pa_gpu_current_stream(self._gpu).handle)
 
     @contextlib.contextmanager
     def _enqueuing(self, ptr: int, nbytes: int, writes: bool) -> Iterator[int]:
@@ -277,12 +277,12 @@ class GpuDriver(GpuCalls):
             self.after_access(ptr, nbytes, writes)
 
     def before_access(self, ptr: int, nbytes: int, writes: bool) -> None:
-        code = lib.pa_gpu_before(self._gpu, ptr, nbytes, writes)
+        code = lib.pa_gpu_before_access(self._gpu, ptr, nbytes, writes)
         if code:
             self.fail("a wait for another stream", code)
 
     def after_access(self, ptr: int, nbytes: int, writes: bool) -> None:
-        code = lib.pa_gpu_after(self._gpu, ptr, nbytes, writes)
+        code = lib.pa_gpu_after_access(self._gpu, ptr, nbytes, writes)
         if code:
             self.fail("an event of a stream", code)
 
@@ -300,10 +300,10 @@ class GpuDriver(GpuCalls):
                 self._ended_streams.discard(stream)
             if stream not in self._streams:
                 self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
-            code = lib.pa_gpu_entered(self._gpu, self._streams[stream])
+            code = lib.pa_gpu_enter_stream(self._gpu, self._streams[stream])
             if code:
                 self.fail("entering a stream", code)
-            lib.pa_gpu_use(self._gpu, self._streams[stream])
+            lib.pa_gpu_set_current_stream(self._gpu, self._streams[stream])
 
     def leave_stream(self, stream: int, before: int) -> None:
         with self._lock:
@@ -311,10 +311,10 @@ class GpuDriver(GpuCalls):
             if stream and not self._threads_in[stream]:
                 self.order_event(stream)
                 self._ended_streams.add(stream)
-                code = lib.pa_gpu_left(self._gpu, self._streams[stream])
+                code = lib.pa_gpu_leave_stream(self._gpu, self._streams[stream])
                 if code:
                     self.fail("an event of a stream", code)
-            lib.pa_gpu_use(self._gpu, self._streams[before])
+            lib.pa_gpu_set_current_stream(self._gpu, self._streams[before])
 
     def stream_create(self, non_blocking: bool) -> int:
         return int(self.call("stream_create", NON_BLOCKING if non_blocking else 0))
@@ -386,7 +386,7 @@ class GpuDriver(GpuCalls):
         self._succeeded = max(self._succeeded, launched)
 
     def work_count(self) -> int:
-        return sum(stream.work for stream in list(self._streams.values()))
+        return sum(stream.work_count for stream in list(self._streams.values()))
 
     def wait_for(self, work: int) -> None:
         here = self.current_stream()
@@ -395,7 +395,7 @@ class GpuDriver(GpuCalls):
         with self._lock:
             now = self.work_count()
             for other, stream in list(self._streams.items()):
-                done = int(stream.work)
+                done = int(stream.work_count)
                 if other != here and self._waited_streams.get((here, other)) != done:
                     self.wait_for_stream(other)
                     self._waited_streams[here, other] = done

@@ -53,13 +53,13 @@ class GpuCalls(Driver):
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
         before = ffi.new("uintptr_t *")
-        code = lib.pa_gpu_enter(self._gpu, before)
+        code = lib.pa_gpu_enter_context(self._gpu, before)
         if code:
             self.fail("entering the device", code)
         try:
             yield
         finally:
-            lib.pa_gpu_leave(self._gpu, before[0])
+            lib.pa_gpu_leave_context(self._gpu, before[0])
 
     def try_call(self, name: str, *args: Any) -> tuple[int, Any]:
         """As `call`, but returns the vendor's error code beside the value."""

@@ -48,7 +48,7 @@ class HipDriver(GpuDriver):
     and CuPy use, too."""
 
     kind = "hip"
-    end_mark = 3
+    LAUNCH_PARAM_END = 3
     OUT_OF_MEMORY = 2
     NOT_READY = 600
     CALLS = MappingProxyType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MOST_SIZES = 6  # PA_GPU_FACTORS: size slots of a step
+MOST_SIZES = 6  # PA_GPU_SIZES: size slots of a step
 
 
 @dataclass(frozen=True)

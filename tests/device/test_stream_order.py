@@ -250,20 +250,20 @@ def test_waits_are_counted_and_only_where_memory_is_shared(device):
     pa.synchronize(device)
 
 
-def test_a_stream_alone_notes_nothing(device):
+def test_the_only_stream_records_no_accesses(device):
     driver = pa.get_device(device).driver
     if not driver.grid:
         pytest.skip("a CPU has one stream")
     a, _ = started(device)
     (stream,) = streams(device, 1)
     with stream:
-        for _ in range(1100):  # PA_GPU_ALONE and some
+        for _ in range(1100):  # PA_GPU_CONSECUTIVE and some
             rounds(a, a, 1)
-        assert driver._gpu.alone == driver._streams[stream.handle]
-        assert driver._gpu.held == 0
-    assert not driver._gpu.alone
+        assert driver._gpu.only_stream == driver._streams[stream.handle]
+        assert driver._gpu.access_count == 0
+    assert not driver._gpu.only_stream
     pa.synchronize(device)
-    assert lib.PA_GPU_ALONE <= 1100
+    assert lib.PA_GPU_CONSECUTIVE <= 1100
 
 
 def test_it_can_be_turned_off(device, tmp_path):
