@@ -15,7 +15,7 @@ from .index import Index, Shape, broadcast, reshaped
 from .operators import REDUCTIONS, reduced_axes, tensor
 from .sizes import ZERO, expression, hint, product, same_shape
 
-MOST_NODES = 96  # of a kernel
+MAX_NODES = 96  # of a kernel
 ROW_FITS = 1 << 16  # elements of a row that is read again after its reduction
 # on a GPU rows of more than LONG elements, of which there are less than FEW, leave most of it idle
 LONG, FEW = 1 << 11, 1 << 8
@@ -72,7 +72,7 @@ class NodeFusion:
 
     def _try(self) -> None:
         group, node, fusion = self.group, self.node, self.fusion
-        if len(group.nodes) >= MOST_NODES:
+        if len(group.nodes) >= MAX_NODES:
             raise NotFusable("the kernel is long enough")
         if group.nodes and tensor(node).device != group.device:
             raise NotFusable("another device")
@@ -127,8 +127,8 @@ class NodeFusion:
         else:
             self.index = self._index(shape)
             if group.reductions():
-                self._stays_near()
-        self._reads_here(self.index, shape)
+                self._check_row_size()
+        self._check_same_iteration(self.index, shape)
 
     def _row_index(self, shape: Shape) -> Index | None:
         """Of a node with an element per row: as its operands in the group have it."""
@@ -153,7 +153,7 @@ class NodeFusion:
         self.group.current()
         return [d for d in self.group.digits.sizes if d not in (self.group.inner or ())]
 
-    def _stays_near(self) -> None:
+    def _check_row_size(self) -> None:
         """A node with all elements, in a kernel that reduces: it comes after, in the same row, or on a GPU
         before, in any piece of it."""
         group = self.group
@@ -168,7 +168,7 @@ class NodeFusion:
         if is_gpu(group.device) and row > LONG and count < FEW:
             raise NotFusable("a few long rows don't fill the device")
 
-    def _reads_here(self, index: Index, shape: Shape) -> None:
+    def _check_same_iteration(self, index: Index, shape: Shape) -> None:
         """NotFusable where an operand in the group is another iteration's."""
         group = self.group
         for chain, base in self._chains():
@@ -189,7 +189,7 @@ class NodeFusion:
         assert isinstance(read, Node)
         shape, axes = views.shape_of(read), reduced_axes(node)
         index = self._index(shape)
-        self._reads_here(index, shape)
+        self._check_same_iteration(index, shape)
         index = group.digits.current(index)
         inner = set().union(*(index[k].free_symbols for k in axes)) & group.digits.sizes.keys()
         outer = set().union(*(x.free_symbols for k, x in enumerate(index) if k not in axes))

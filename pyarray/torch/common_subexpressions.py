@@ -19,11 +19,16 @@ from torch.fx import Graph, GraphModule, Node
 _settings: Any = config
 _NAMESPACES = ("aten", "prims")  # what others' operators do is theirs to know
 _MODULES = ("operator", "_operator", "math", "torch")  # of functions of sizes
-_LEFT = ("empty", "new_empty", "resize", "_resize")  # begin the names of what leaves memory as it was
+_UNINITIALIZED = (
+    "empty",
+    "new_empty",
+    "resize",
+    "_resize",
+)  # prefixes of operators that leave memory as it was
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class Unknown(Exception):
+class NotComparable(Exception):
     """An argument that isn't compared here."""
 
 
@@ -47,11 +52,11 @@ def eliminate_common_subexpressions(graph: Graph) -> None:
         if not _pure(node.target):
             known.clear()
             continue
-        if _uncertain(node) or _storages([node]) & returned:
+        if _is_nondeterministic(node) or _storages([node]) & returned:
             continue
         try:
-            key = node.target, _key(node.args), _key(node.kwargs), _meaning(node.meta.get("val"))
-        except Unknown:
+            key = node.target, _key(node.args), _key(node.kwargs), _result_key(node.meta.get("val"))
+        except NotComparable:
             continue
         first = known.setdefault(key, node)
         if first is not node:
@@ -80,7 +85,7 @@ def _of_sizes(target: Callable[..., Any] | str) -> bool:
     return target is operator.getitem or getattr(target, "__module__", None) in _MODULES
 
 
-def _uncertain(node: Node) -> bool:
+def _is_nondeterministic(node: Node) -> bool:
     """Whether two of it may have different results, or it is there for what it checks."""
     target, value = node.target, node.meta.get("val")
     if value is None:
@@ -88,7 +93,7 @@ def _uncertain(node: Node) -> bool:
     if not isinstance(target, torch._ops.OpOverload):
         return False
     random = torch.Tag.nondeterministic_seeded in target.tags
-    return random or target.name().partition("::")[2].startswith(_LEFT)
+    return random or target.name().partition("::")[2].startswith(_UNINITIALIZED)
 
 
 def _key(x: Any) -> Any:
@@ -106,17 +111,17 @@ def _key(x: Any) -> Any:
     settings = (torch.dtype, torch.device, torch.layout, torch.memory_format)
     if x is None or isinstance(x, (Node, str, *settings)):
         return x
-    raise Unknown(f"an argument is a {type(x).__name__}")
+    raise NotComparable(f"an argument is a {type(x).__name__}")
 
 
-def _meaning(value: Any) -> Any:
+def _result_key(value: Any) -> Any:
     """What is known of a result; sizes that depend on data are others in each node."""
     if isinstance(value, (tuple, list)):
-        return tuple(map(_meaning, value))
+        return tuple(map(_result_key, value))
     if not isinstance(value, torch.Tensor):
         return _key(value)
     if value.layout != torch.strided:
-        raise Unknown(f"a tensor is {value.layout}")
+        raise NotComparable(f"a tensor is {value.layout}")
     sizes = *value.shape, *value.stride(), value.storage_offset()
     return (tuple(map(_size, sizes)), value.dim(), value.dtype, value.device, value.is_conj(), value.is_neg())
 

@@ -29,17 +29,19 @@ from .kernel_writer import COLUMNS, Array, KernelText
 from .sizes import python
 from .threads import share_threads
 
-MOST = 1024  # kernels and launches that are kept
-FEWEST = 16  # elements of a GPU's thread, in a column that is cut
-RUN = 64  # elements of a column that a CPU adds up one by one, in a long one more: rounding grows with them
+MAX_CACHED = 1024  # kernels and launches that are kept
+MIN_COLUMN = 16  # elements of a GPU's thread, in a column that is cut
+MIN_RUN = (
+    64  # elements of a column that a CPU adds one by one; more in a long one: rounding errors grow with them
+)
 THREADS = 1 << 18  # as many as a large GPU runs at once
 Run = Callable[..., None]
 
 # Compilers are processes, or run without Python's lock: tracing goes on beside them.
-_ahead = ThreadPoolExecutor(cores(), thread_name_prefix="pyarray-torch")
+_compile_pool = ThreadPoolExecutor(cores(), thread_name_prefix="pyarray-torch")
 
 # By text, which has all but the arrays' types; those are the kernel's own variants. Graphs share kernels.
-_kernels: BoundedCache[tuple[str, bool], Kernel] = BoundedCache(MOST)
+_kernels: BoundedCache[tuple[str, bool], Kernel] = BoundedCache(MAX_CACHED)
 _lock = new_lock()
 
 
@@ -71,7 +73,7 @@ class FusedKernel:
     `key`: what is computed from them is kept per key, and addresses are passed."""
 
     def __init__(self, text: KernelText, device: torch.device):
-        self.text, self.place = text, device
+        self.text, self.torch_device = text, device
         self.device = device_of(device)
         self.grid = is_gpu(device)
         if not self.grid:
@@ -87,21 +89,21 @@ class FusedKernel:
         ]
         names = set[Any]().union(*(x.free_symbols for x in expressions))
         self.symbols: tuple[sympy.Symbol, ...] = tuple(sorted(names, key=str))
-        self._facts = self._compiled()
+        self._layouts_of = self._make_layouts_of()
         self._load()
         # By the values of all symbols that shapes, strides, offsets and numbers are computed from.
-        self._runs: BoundedCache[Any, Run | None] = BoundedCache(MOST)
+        self._runs: BoundedCache[Any, Run | None] = BoundedCache(MAX_CACHED)
 
     def compile_ahead(self, hints: Mapping[sympy.Symbol, int]) -> None:
         """Begin to compile what a launch with the traced sizes needs. It waits for that, and raises what is
         raised here."""
         if launch_state.key is False and all(s in hints for s in self.symbols):
-            _ahead.submit(self._prepared, tuple(hints[s] for s in self.symbols))
+            _compile_pool.submit(self._prepared, tuple(hints[s] for s in self.symbols))
 
     def _load(self) -> None:
         self.kernel = kernel_of(self.text, self.grid)
 
-    def _compiled(self) -> Callable[..., Any]:
+    def _make_layouts_of(self) -> Callable[..., Any]:
         """Function of the symbols' values: (shape, strides and offset in bytes) per array, numbers, loops,
         and what a reduction is cut by."""
         text = self.text
@@ -126,19 +128,19 @@ class FusedKernel:
     def __call__(self, key: tuple[int, ...], *addresses: int) -> None:
         """Launch on the current stream."""
         checked = launch_state.key
-        place = (checked, key)
-        if place in self._runs:
-            run = self._runs[place]
+        cache_key = (checked, key)
+        if cache_key in self._runs:
+            run = self._runs[cache_key]
         else:
             run = self._prepared(key) if checked is False else self._observed(key)
-            self._runs.add(place, run)
+            self._runs.add(cache_key, run)
         if run is not None:
             run(*addresses)
 
     def _layout(self, key: tuple[int, ...]) -> tuple[list[Any], tuple[Any, ...], int, bool]:
         """Shape, strides and offset of every array, the numbers, bytes of partial results, and whether there
         is nothing to do."""
-        given, numbers, loops, cut = self._facts(*key)
+        given, numbers, loops, cut = self._layouts_of(*key)
         outputs = len(self.text.outputs)
         partials: list[Any] = []
         if cut is not None:
@@ -159,11 +161,11 @@ class FusedKernel:
         if not columns:
             return piece_count(count, outputs, outputs * row, self.grid)
         if self.grid:  # a thread for each column of a piece
-            pieces = max(min(count // FEWEST, THREADS // outputs), 1)
+            pieces = max(min(count // MIN_COLUMN, THREADS // outputs), 1)
         else:  # neighbouring columns are a block's of a loop
             together = max(shapes.size(loops[:-1]), 1) * -(-loops[-1] // COLUMNS)
             pieces = min(piece_count(count, max(together, 1), outputs * row, False), max(count // 8, 1))
-            pieces = max(pieces, count // max(math.isqrt(count) // 8, RUN))
+            pieces = max(pieces, count // max(math.isqrt(count) // 8, MIN_RUN))
         return -(-count // -(-count // pieces))
 
     def _window(self, number: int, shape: Any, strides: Any, buffer: Buffer) -> ndarray:
@@ -181,33 +183,35 @@ class FusedKernel:
         buffer = Buffer.allocate(self.device, 1)  # only types are read
         windows = [self._window(k, s, t, buffer) for k, (s, t, _) in enumerate(layouts)]
         variant = self.kernel.variant((*windows, *numbers), checked=False)
-        walk = make_bound_launch(variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)])
-        return self._runner(walk, layouts, numbers, nbytes)
+        bound_launch = make_bound_launch(
+            variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)]
+        )
+        return self._runner(bound_launch, layouts, numbers, nbytes)
 
     def _runner(
-        self, walk: Callable[..., Any], layouts: list[Any], numbers: tuple[Any, ...], nbytes: int
+        self, bound_launch: Callable[..., Any], layouts: list[Any], numbers: tuple[Any, ...], nbytes: int
     ) -> Run:
         """A function of the addresses of outputs and inputs, as text: offsets and numbers are known."""
         outputs, partials = len(self.text.outputs), len(self.text.partials)
         given, passed = list[str](), list[str]()
-        place = 0
+        scratch_offset = 0
         for k, (shape, _, offset) in enumerate(layouts):
             if outputs <= k < outputs + partials:
-                passed.append(f"scratch + {place}")
-                place += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                passed.append(f"scratch + {scratch_offset}")
+                scratch_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
             else:
                 given.append(f"a{k}")
                 passed.append(f"a{k} + {offset}" if offset else f"a{k}")
         scope: dict[str, Any] = {
-            "walk": walk,
-            "empty": allocator(self.place),
+            "bound_launch": bound_launch,
+            "empty": allocator(self.torch_device),
             "uint8": torch.uint8,
         }
         lines = [f"block = empty(({nbytes},), (1,), uint8)", "scratch = block.data_ptr()"] if partials else []
         for k, x in enumerate(numbers):
             scope[f"n{k}"] = x
             passed.append(f"n{k}")
-        lines.append(f"walk({', '.join(passed)})")
+        lines.append(f"bound_launch({', '.join(passed)})")
         text = f"def run({', '.join(given)}):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<pyarray {self.text.name}>", "exec"), scope)
         run: Run = scope["run"]
@@ -221,16 +225,16 @@ class FusedKernel:
         outputs, partials = len(self.text.outputs), len(self.text.partials)
 
         def run(*addresses: int) -> None:
-            rest, place, windows = iter(addresses), 0, list[ndarray]()
-            block = torch.empty(nbytes, dtype=torch.uint8, device=self.place) if partials else None
+            rest, scratch_offset, windows = iter(addresses), 0, list[ndarray]()
+            block = torch.empty(nbytes, dtype=torch.uint8, device=self.torch_device) if partials else None
             for k, (shape, strides, offset) in enumerate(layouts):
                 extent = (
                     sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + self._rows[k].itemsize
                 )
                 if outputs <= k < outputs + partials:
                     assert block is not None
-                    start = block.data_ptr() + place
-                    place += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                    start = block.data_ptr() + scratch_offset
+                    scratch_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
                 else:
                     start = next(rest) + offset
                 buffer = Buffer.wrap(self.device, start, extent if 0 not in shape else 0, self)

@@ -18,7 +18,7 @@ import torch
 from torch.fx import Graph, Node
 
 from . import views
-from .can_fuse import MOST_NODES, NodeFusion, ProducerFusion
+from .can_fuse import MAX_NODES, NodeFusion, ProducerFusion
 from .fusion_group import FusionGroup, ProductGroup, is_gpu
 from .index import Digits
 from .operator_support import CASTS, unsupported_reason
@@ -237,7 +237,7 @@ class Fusion:
                 rest += list(user.users)
             elif self.of.get(user) is not group:
                 return False
-        return len(other.nodes) + len(group.nodes) <= MOST_NODES
+        return len(other.nodes) + len(group.nodes) <= MAX_NODES
 
     def _absorb(self, group: FusionGroup, other: FusionGroup) -> None:
         """Computes the nodes of `other` where the reductions of `group` read them, if that is one place."""

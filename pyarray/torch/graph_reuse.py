@@ -28,34 +28,34 @@ from .sizes import expression, shape_env_of
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class Unknown(Exception):
+class NotComparable(Exception):
     """A graph has something that isn't compared here."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """The tensor of a row of `Description`, as an argument."""
+class ValueRef:
+    """The tensor of a row of `GraphDescription`, as an argument."""
 
     number: int
 
 
 @dataclass(eq=False)
-class Description:
+class GraphDescription:
     """A graph as Dynamo traced it, without what computes sizes alone. `kinds` are the operators in order,
     `rows` their arguments with shapes and types of the results. `inputs` are in the order of the call:
-    tensors' rows, and the expressions of sizes. `watched` says which rows share memory that is written, and
+    tensors' rows, and the expressions of sizes. `aliasing` says which rows share memory that is written, and
     which results share it with inputs or each other."""
 
     kinds: tuple[Any, ...]
     rows: list[Any]
-    inputs: list[Row | sympy.Expr]
+    inputs: list[ValueRef | sympy.Expr]
     results: Any
-    watched: tuple[Any, ...]
+    aliasing: tuple[Any, ...]
 
 
-def describe(module: GraphModule) -> Description:
-    """Raises `Unknown`."""
-    kinds, rows, inputs = list[Any](), list[Any](), list[Row | sympy.Expr]()
+def describe(module: GraphModule) -> GraphDescription:
+    """Raises `NotComparable`."""
+    kinds, rows, inputs = list[Any](), list[Any](), list[ValueRef | sympy.Expr]()
     known: dict[Node, Any] = {}
     memory: list[tuple[int, ...]] = []
     written: set[int] = set()
@@ -67,17 +67,17 @@ def describe(module: GraphModule) -> Description:
             continue
         if node.op == "placeholder" and not isinstance(value, torch.Tensor):
             if not isinstance(value, torch.SymInt):
-                raise Unknown(f"an input is a {type(value).__name__}")
+                raise NotComparable(f"an input is a {type(value).__name__}")
             known[node] = expression(value)
             inputs.append(known[node])
             continue
         if node.op == "get_attr":
-            raise Unknown("a module or tensor of its own")
+            raise NotComparable("a module or tensor of its own")
         if _only_sizes(node, value):
             known[node] = _argument(value, known)
             continue
         kinds.append((node.op, node.target if node.op != "placeholder" else None))
-        known[node] = Row(len(rows))
+        known[node] = ValueRef(len(rows))
         if node.op == "placeholder":
             inputs.append(known[node])
         tensors = _tensors(value)
@@ -85,20 +85,20 @@ def describe(module: GraphModule) -> Description:
         written.update(c for x, c in zip(tensors, memory[-1], strict=True) if x._version)
         given = _argument((node.args, node.kwargs), known) if node.op != "placeholder" else _layout(value)
         rows.append((_meaning(value), given))  # shapes first: they say what symbols are
-    return Description(tuple(kinds), rows, inputs, results, _watched(memory, written, inputs, results))
+    return GraphDescription(tuple(kinds), rows, inputs, results, _aliasing(memory, written, inputs, results))
 
 
-def _watched(
+def _aliasing(
     memory: Sequence[tuple[int, ...]], written: set[int], inputs: Sequence[Any], results: Any
 ) -> tuple[Any, ...]:
     first: dict[int, int] = {}
     for number, parts in enumerate(memory):
         for part in parts:
             first.setdefault(part, number)
-    given = [memory[x.number][0] for x in inputs if isinstance(x, Row)]
+    given = [memory[x.number][0] for x in inputs if isinstance(x, ValueRef)]
     if len(set(given)) < len(given):
-        raise Unknown("inputs share memory")
-    made = [part for r in results if isinstance(r, Row) for part in memory[r.number]]
+        raise NotComparable("inputs share memory")
+    made = [part for r in results if isinstance(r, ValueRef) for part in memory[r.number]]
     shared = [part for part in made if part in given or made.count(part) > 1]
     places = {part: (first[part], part in written) for part in (*shared, *written)}
     return (
@@ -134,7 +134,7 @@ def _argument(x: Any, known: dict[Node, Any]) -> Any:
     if isinstance(x, slice):
         return ("slice", *(_argument(y, known) for y in (x.start, x.stop, x.step)))
     if isinstance(x, (torch.Tensor, torch.nn.Module)):
-        raise Unknown("a tensor of its own")
+        raise NotComparable("a tensor of its own")
     return _number(x)
 
 
@@ -142,7 +142,7 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (tuple, list)):
         return [x for y in value for x in _tensors(y)]
     if isinstance(value, torch.Tensor) and (type(value) is not FakeTensor or value.layout != torch.strided):
-        raise Unknown(f"a {type(value).__name__} that is {value.layout}")
+        raise NotComparable(f"a {type(value).__name__} that is {value.layout}")
     return [value] if isinstance(value, torch.Tensor) else []
 
 
@@ -172,25 +172,25 @@ class Stride:
 
 
 @dataclass(eq=False)
-class General:
+class ReusableGraph:
     """A graph that is compiled: `call` while Dynamo keeps it. `conditions` must hold for its symbols."""
 
-    description: Description
+    description: GraphDescription
     call: weakref.ref[Call]
     conditions: list[sympy.Basic]
     state: Any = field(default_factory=guards.GlobalStateGuard)
 
-    def called_as(self, other: Description, env: Any) -> Call | None:
+    def called_as(self, other: GraphDescription, env: Any) -> Call | None:
         """The known graph as a function of the other one's inputs; None where that is another program."""
         call = self.call()
         if call is None or not self.state.check():
             return None
-        match = Match()
+        match = SymbolMatch()
         mine = self.description
         if not match.matches((mine.rows, mine.results), (other.rows, other.results)):
             return None
         values = match.values
-        if mine.watched != other.watched or not any(x == 1 for x in values.values()):
+        if mine.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
             return None
         used = [c for c in self.conditions if c.free_symbols & values.keys()]
         if not all(c.free_symbols <= values.keys() and _holds(c.xreplace(values), env) for c in used):
@@ -198,7 +198,7 @@ class General:
         names: dict[Any, str] = {x: f"a{k}" for k, x in enumerate(other.inputs)}
         given = []
         for x in mine.inputs:
-            value = x if isinstance(x, Row) else values.get(x)
+            value = x if isinstance(x, ValueRef) else values.get(x)
             if value not in names and not getattr(value, "is_Integer", False):
                 return None
             given.append(names.get(value) or str(value))
@@ -214,7 +214,7 @@ def _holds(condition: sympy.Basic, env: Any) -> bool:
     return bool(env.create_symboolnode(condition))
 
 
-class Match:
+class SymbolMatch:
     """Whether a graph is another one with `values` in the place of its symbols."""
 
     def __init__(self) -> None:
@@ -245,14 +245,14 @@ class Match:
         return isinstance(b, sympy.Expr) and sympy.expand(found - b) == 0
 
 
-_known: BoundedCache[Any, list[General]] = BoundedCache(256)
+_known: BoundedCache[Any, list[ReusableGraph]] = BoundedCache(256)
 
 
 def reuse_or_compile(module: GraphModule, inputs: Sequence[Any], make: Call) -> Call:
     """A graph of Dynamo's as a function: a known graph with a size of 1, or else what `make` makes of it."""
     try:
         description = describe(module)
-    except Unknown:
+    except NotComparable:
         return compile_size_oblivious(module, inputs, make)[0]
     env = shape_env_of(inputs)
     for known in _known.get(description.kinds, ()):
@@ -265,5 +265,5 @@ def reuse_or_compile(module: GraphModule, inputs: Sequence[Any], make: Call) -> 
         table = _known.get(description.kinds) or _known.add(description.kinds, [])
         table[:] = [g for g in table if g.call() is not None]
         # Dynamo keeps what is inside of torch's wrapper
-        table.append(General(description, weakref.ref(innermost_fn(made)), conditions(env)))
+        table.append(ReusableGraph(description, weakref.ref(innermost_fn(made)), conditions(env)))
     return made

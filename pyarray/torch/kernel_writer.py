@@ -38,14 +38,14 @@ COLUMNS = 1024  # of a block: their accumulators stay in the first-level cache
 @dataclass(eq=False)
 class Array:
     """An array parameter. `node` is what it holds and `index` the element of an iteration; None for partial
-    results of a reduction. `place` is that element's in memory: along the digits it has the strides `factors`
+    results of a reduction. `address` is that element's in memory: along the digits it has the strides `factors`
     from `offset` on, in elements. `flat`: the text computes the place, of as many elements."""
 
     name: str
     node: Node | None
     kind: str
     index: Index = ()
-    place: sympy.Expr = ZERO
+    address: sympy.Expr = ZERO
     factors: Factors = field(default_factory=dict)
     offset: sympy.Expr = ZERO
     flat: sympy.Expr | None = None
@@ -53,7 +53,7 @@ class Array:
     strided: bool | None = None  # the layout class that its artifact was compiled for
 
 
-# The forms of kernels by their statements, marks in the place of indices, and the types of their arrays.
+# Loop nests of kernels, by their statements with placeholders for indices, and the types of their arrays.
 _loop_nests: BoundedCache[Any, list[LoopNest]] = BoundedCache(1024)
 
 
@@ -94,7 +94,7 @@ class KernelWriter:
         self.full = [n for n in self.realized if n not in group.rows]
         self.inputs: list[Array] = []
         self.numbers: list[sympy.Expr] = []
-        self.places: dict[Any, int] = {}  # of numbers, by what they are
+        self.parameter_index: dict[Any, int] = {}  # of numbers, by what they are
         self.floats: set[sympy.Expr] = set()
         self.scope: dict[str, Any] = {
             "inf": float("inf"),
@@ -103,11 +103,11 @@ class KernelWriter:
             "unordered": unordered,
         }
         self.loads: dict[Any, Array] = {}
-        self.alone: set[sympy.Symbol] = set()
+        self.not_collapsible: set[sympy.Symbol] = set()
         self.count = 0
         self.row = Section()
         self.section = self.row
-        self.written: list[sympy.Expr] = []  # expressions of indices that the text computes
+        self.computed_indices: list[sympy.Expr] = []  # expressions of indices that the text computes
         self.splits = -1
         self.outputs = [self._array(f"out{k}", n, group.index[n]) for k, n in enumerate(self.realized)]
         self.axes: list[Axis] = []
@@ -128,21 +128,21 @@ class KernelWriter:
         assert kind is not None
         return Array(name, node, kind.name, index)
 
-    def _locate(self, array: Array) -> None:
+    def _compute_address(self, array: Array) -> None:
         """Where an array's elements are, along the digits that there are in the end."""
         digits, node = self.group.digits, array.node
         assert node is not None
         sizes = expressions(tensor(node).shape)
         strides = nonempty_strides(tensor(node).shape, tensor(node).stride())
         index = digits.current(array.index)
-        array.place = sympy.expand(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
-        linear = digits.linear(array.place)
+        array.address = sympy.expand(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
+        linear = digits.linear(array.address)
         if linear is not None:
             array.factors, array.offset = linear
             return
         extent = sum(((n - 1) * s for n, s in zip(sizes, strides, strict=True)), sympy.Integer(1))
         array.flat = sympy.expand(extent)
-        self.alone |= array.place.free_symbols & digits.sizes.keys()
+        self.not_collapsible |= array.address.free_symbols & digits.sizes.keys()
 
     def _type(self, name: str) -> str:
         self.scope[f"{name}_t"] = BY_NAME[name]
@@ -158,17 +158,17 @@ class KernelWriter:
         return self._parameter(x, x)
 
     def _parameter(self, key: Any, x: sympy.Expr) -> str:
-        if key not in self.places:
-            self.places[key] = len(self.numbers)
+        if key not in self.parameter_index:
+            self.parameter_index[key] = len(self.numbers)
             self.numbers.append(x)
-        return f"n{self.places[key]}"
+        return f"n{self.parameter_index[key]}"
 
     def extent(self, axis: int | str, size: sympy.Expr) -> str:
         """The number of steps of an axis, or a product of them. It is passed, whatever is known of it, so
         that graphs of other sizes have the same kernel."""
         return self._parameter(("extent", axis), size)
 
-    def _given(self, x: torch.SymInt | torch.SymFloat) -> str:
+    def _symbol_argument(self, x: torch.SymInt | torch.SymFloat) -> str:
         """A number that a launch gets."""
         if isinstance(x, torch.SymFloat):
             self.floats.add(x.node.expr)
@@ -197,9 +197,9 @@ class KernelWriter:
         kind = library_dtype(tensor(node).dtype)
         assert kind is not None, node
         mine = self.fusion.of.get(node) is self.group
-        place = node if mine else (node, index)
+        key = node if mine else (node, index)
         section = self._section(node, index, mine)
-        if place not in section.known:
+        if key not in section.known:
             if mine:
                 assert node not in self.group.source, f"{node} isn't reduced yet"
                 made = self._computed(node, index)
@@ -209,8 +209,8 @@ class KernelWriter:
                 made = self._loaded(node, index)
             name = self._fresh()
             section.lines.append(f"{name} = {made}")
-            section.known[place] = name
-        return section.known[place], kind.name
+            section.known[key] = name
+        return section.known[key], kind.name
 
     def inlines(self, node: Node) -> bool:
         """Whether a node of no kernel is computed where it is read."""
@@ -240,7 +240,7 @@ class KernelWriter:
         if isinstance(x, Node):
             x = x.meta["val"]
         if isinstance(x, (torch.SymInt, torch.SymFloat)):
-            return f"{cast}({self._given(x)})"
+            return f"{cast}({self._symbol_argument(x)})"
         return f"{cast}({number_text(x)})"
 
     def _computed(self, node: Node, index: Index) -> str:
@@ -248,7 +248,7 @@ class KernelWriter:
         assert out is not None
         cast = self._type(out.name)
         if node.target in CREATIONS:
-            return f"{cast}({self._created(node, index)})"
+            return f"{cast}({self._creation(node, index)})"
         row = POINTWISE[node.target]
         text = operators.pointwise_text(node)
         assert text is not None
@@ -279,19 +279,19 @@ class KernelWriter:
             self.scope[name] = getattr(kernel_math, name)
         return f"{cast}({text.format(*positional, **values)})"
 
-    def _created(self, node: Node, index: Index) -> str:
+    def _creation(self, node: Node, index: Index) -> str:
         name = node.target.name().rpartition("::")[2]  # type: ignore[union-attr]
         if name.startswith(("arange", "iota")):
             start, step = (expression(x.meta["val"] if isinstance(x, Node) else x) for x in range_of(node))
-            self.written.append(sympy.expand(start + step * index[0]))
-            return f"<e{len(self.written) - 1}>"
+            self.computed_indices.append(sympy.expand(start + step * index[0]))
+            return f"<e{len(self.computed_indices) - 1}>"
         if name.startswith(("zeros", "ones")):
             return str(int(name.startswith("ones")))
         value = node.args[0] if name.startswith("scalar_tensor") else node.args[1]
         if isinstance(value, Node):
             value = value.meta["val"]
         if isinstance(value, (torch.SymInt, torch.SymFloat)):
-            return self._given(value)
+            return self._symbol_argument(value)
         return number_text(value)  # type: ignore[arg-type]
 
     # ---- loops
@@ -299,15 +299,15 @@ class KernelWriter:
     def locate(self) -> None:
         """To be called when all values are written: no digit is split from here on."""
         for array in (*self.outputs, *self.inputs):
-            self._locate(array)
+            self._compute_address(array)
 
     def _settle(self, order: list[list[sympy.Symbol]]) -> list[list[Axis]]:
         """Axes from the digits of each part of `order`; layouts of all arrays along them."""
-        self.written = list(self.group.digits.current(self.written))
-        for x in self.written:
-            self.alone |= x.free_symbols & self.group.digits.sizes.keys()
+        self.computed_indices = list(self.group.digits.current(self.computed_indices))
+        for x in self.computed_indices:
+            self.not_collapsible |= x.free_symbols & self.group.digits.sizes.keys()
         arrays = [a.factors for a in (*self.outputs, *self.inputs) if a.flat is None]
-        parts = [collapse_loops(self.group.digits, digits, arrays, self.alone) for digits in order]
+        parts = [collapse_loops(self.group.digits, digits, arrays, self.not_collapsible) for digits in order]
         self.arrange([axis for part in parts for axis in part])
         return parts
 
@@ -325,7 +325,7 @@ class KernelWriter:
     ) -> tuple[list[list[Axis]], bool]:
         """The loops of a kernel that was written before with these lines, where ours fit them."""
         arrays = [*self.outputs, *self.inputs]
-        if self.alone or any(a.flat is not None for a in arrays):
+        if self.not_collapsible or any(a.flat is not None for a in arrays):
             return parts, tiled
         key = (*lines, tuple(a.kind for a in arrays), self.grid, len(parts))
         layouts = [a.layout for a in arrays if a.layout is not None]
@@ -347,8 +347,8 @@ class KernelWriter:
         for array in (*self.outputs, *self.inputs):
             assert array.layout is not None
             index = ", ".join(variables[k] for k in array.layout.axes) or "()"
-            marks[f"<{array.name}>"] = index if array.flat is None else self._symbolic(array.place)
-        marks |= {f"<e{k}>": self._symbolic(x) for k, x in enumerate(self.written)}
+            marks[f"<{array.name}>"] = index if array.flat is None else self._symbolic(array.address)
+        marks |= {f"<e{k}>": self._symbolic(x) for k, x in enumerate(self.computed_indices)}
         for k, axis in enumerate(self.axes):
             if len(axis.digits) == 1:
                 marks[f"<{axis.digits[0].name}>"] = variables[k]

@@ -70,10 +70,10 @@ def op(
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name):
         raise ValueError(f"the name of an op is 'namespace::name', got {name!r}")
-    return _made(name, kernel, dict(out or {}), backward, setup_context, vmap, args)
+    return _define_op(name, kernel, dict(out or {}), backward, setup_context, vmap, args)
 
 
-def _made(
+def _define_op(
     name: str, kernel: Any, out: dict[str, Any], backward: Any, setup_context: Any, vmap: Any, args: Any
 ) -> Any:
     arguments = op_schema.arguments_of(name, kernel, args)
@@ -84,15 +84,15 @@ def _made(
         raise ValueError(f"op {name!r}: {what}; take the result's memory as an argument, without out=")
     by_kernel = isinstance(backward, (Kernel, Tuned))
     _check_backward(name, backward, setup_context, by_kernel, taken)
-    gradient = _of_kernel(name, backward, arguments, results, args) if by_kernel else None
+    gradient = _kernel_backward(name, backward, arguments, results, args) if by_kernel else None
     overload, again = _defined(name, op_schema.schema(name, taken, len(results)))
     if gradient is not None:
         gradient.launch = op(backward, f"{name}_backward", args=gradient.examples)
         backward, setup_context = gradient, gradient.setup_context
     plain, _ = op_schema.plain_kernel(name, kernel)
-    changes = op_calls.Changes(name, plain, arguments, results)
-    run, fake = op_calls.functions(name, kernel, arguments, results, changes)
-    runs = run, op_calls.on_gpu(run)
+    schema_check = op_calls.SchemaCheck(name, plain, arguments, results)
+    run, fake = op_calls.functions(name, kernel, arguments, results, schema_check)
+    runs = run, op_calls.in_torch_stream(run)
     autograd = op_autograd.autograd_kernel(name, overload, runs, backward, setup_context)
     _rules[name] = vmap or op_vmap.loop(name, overload, fake, taken, len(results))
     _register(name, runs, fake, autograd, again)
@@ -138,7 +138,7 @@ def _check_backward(
         )
 
 
-def _of_kernel(
+def _kernel_backward(
     name: str, kernel: Any, arguments: Sequence[Argument], results: Mapping[str, Any], args: Any
 ) -> op_autograd.Backward:
     """A backward that is a kernel, without its operator: graphs keep it as one of its own."""

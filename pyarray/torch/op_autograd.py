@@ -26,7 +26,7 @@ def autograd_kernel(
     """What autograd's dispatch keys run. `runs` are for memory on the CPU and on GPUs: plain tensors go
     there directly, since another pass through the dispatcher takes as long as a launch. All others, and
     those whose gradients are recorded, take torch's own way."""
-    theirs = make_autograd_impl(overload, Info(backward, setup_context))
+    torch_impl = make_autograd_impl(overload, Info(backward, setup_context))
     cpu, gpu = runs
     mutable = overload._schema.is_mutable
 
@@ -37,12 +37,12 @@ def autograd_kernel(
             if backward is None:
                 raise ValueError(_no_backward(op, overload, args, mutable))
         else:
-            place = (keys & _below).highestPriorityTypeId()
-            if place == _DENSE[0]:
+            key = (keys & _below).highestPriorityTypeId()
+            if key == _DENSE[0]:
                 return cpu(*args, **kwargs)
-            if place == _DENSE[1]:
+            if key == _DENSE[1]:
                 return gpu(*args, **kwargs)
-        return theirs(keys, *args, **kwargs)
+        return torch_impl(keys, *args, **kwargs)
 
     return autograd
 
@@ -87,21 +87,21 @@ class Backward:
         self.inputs, self.results = [a for a in forward if a.name not in results], list(results)
         names = [a.name for a in self.inputs]
         tensors = [a.name for a in self.inputs if a.direction is not None]
-        self.incoming = [GRAD + r for r in results]
-        self.outgoing = {a.name: a for a in arguments if a.name.removeprefix(GRAD) in tensors}
-        self.outgoing = {n: a for n, a in self.outgoing.items() if n.startswith(GRAD) and n not in names}
-        self.kept = [a.name for a in arguments if a.name in (*names, *results)]
-        known = {*self.incoming, *self.outgoing, *self.kept}
+        self.grads_in = [GRAD + r for r in results]
+        self.grads_out = {a.name: a for a in arguments if a.name.removeprefix(GRAD) in tensors}
+        self.grads_out = {n: a for n, a in self.grads_out.items() if n.startswith(GRAD) and n not in names}
+        self.saved = [a.name for a in arguments if a.name in (*names, *results)]
+        known = {*self.grads_in, *self.grads_out, *self.saved}
         for a in arguments:
             if a.name not in known:
                 raise TypeError(f"op {op!r}: backward has a parameter {a.name!r}; {self._expected()}")
-            if a.written != (a.name in self.outgoing):
+            if a.written != (a.name in self.grads_out):
                 how = "writes" if a.written else "doesn't write"
                 raise TypeError(f"op {op!r}: backward {how} {a.name!r}; {self._expected()}")
         self.order = [a.name for a in arguments]
 
     def _expected(self) -> str:
-        read = [*self.incoming, *(a.name for a in self.inputs), *self.results]
+        read = [*self.grads_in, *(a.name for a in self.inputs), *self.results]
         written = [GRAD + a.name for a in self.inputs if a.direction is not None]
         return f"it reads some of {', '.join(read)} and writes some of {', '.join(written)}"
 
@@ -118,26 +118,26 @@ class Backward:
         values = dict(zip(positional, inputs, strict=True)) | dict(keyword_only_inputs or {})
         values |= dict(zip(self.results, output if len(self.results) > 1 else (output,), strict=True))
         for name, needs in zip(positional, ctx.needs_input_grad, strict=False):
-            if needs and GRAD + name not in self.outgoing:
+            if needs and GRAD + name not in self.grads_out:
                 what = f"{name!r} is a tensor that requires grad, and backward has no {GRAD + name!r}"
                 raise ValueError(f"{self.op}(): {what}; pass .detach() of it")
-        tensors = [n for n in self.kept if isinstance(values[n], torch.Tensor)]
+        tensors = [n for n in self.saved if isinstance(values[n], torch.Tensor)]
         ctx.save_for_backward(*(values[n] for n in tensors))
         ctx.tensors = tensors
-        ctx.numbers = {n: values[n] for n in self.kept if n not in tensors}
-        like = {n: values[n.removeprefix(GRAD)] for n in self.outgoing}
+        ctx.numbers = {n: values[n] for n in self.saved if n not in tensors}
+        like = {n: values[n.removeprefix(GRAD)] for n in self.grads_out}
         ctx.like = {n: None if x is None else (x.shape, x.dtype, x.device) for n, x in like.items()}
 
     def __call__(self, ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         values = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True)) | ctx.numbers
-        for name, grad in zip(self.incoming, grads, strict=True):
+        for name, grad in zip(self.grads_in, grads, strict=True):
             values[name] = None if grad is None else grad.contiguous()
         for name, like in ctx.like.items():
-            make = torch.empty if self.outgoing[name].direction == "OUT" else torch.zeros
+            make = torch.empty if self.grads_out[name].direction == "OUT" else torch.zeros
             values[name] = None if like is None else make(like[0], dtype=like[1], device=like[2])
         self.launch(**{name: values[name] for name in self.order})
         positional = [a.name for a in self.inputs if not a.keyword_only]
-        return tuple(values[GRAD + n] if GRAD + n in self.outgoing else None for n in positional)
+        return tuple(values[GRAD + n] if GRAD + n in self.grads_out else None for n in positional)
 
 
 def examples(arguments: Sequence[Argument], given: Any) -> dict[str, Any]:

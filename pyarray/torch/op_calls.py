@@ -30,7 +30,7 @@ def array(x: torch.Tensor) -> Any:
         return x
 
 
-class Fresh:
+class ResultAllocator:
     """Makes the result that the kernel's parameter `argument` stands for; `given` is what `out` says."""
 
     def __init__(self, op: str, argument: Argument, given: Any):
@@ -42,7 +42,7 @@ class Fresh:
         """Zeros, unless the kernel writes every element."""
         return self.make(x, dtype=self.dtype, memory_format=torch.contiguous_format)
 
-    def asked(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def from_function(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         made = self.given(*args, **kwargs)
         what = f"op {self.op!r}: the function in out for {self.argument.name!r} gives a new tensor"
         if not isinstance(made, torch.Tensor):
@@ -52,17 +52,17 @@ class Fresh:
         return made
 
 
-class Changes:
+class SchemaCheck:
     """Says, when the kernel was compiled for new types, whether it does with its arrays what the schema
     says: schemas are for all types."""
 
     def __init__(self, op: str, kernel: Kernel, arguments: Sequence[Argument], results: Mapping[str, Any]):
         self.op, self.kernel, self.arguments, self.results = op, kernel, arguments, results
-        self.seen = kernel.counts["misses"]
+        self.checked_misses = kernel.counts["misses"]
 
     def check(self) -> None:
         """Raises `RuntimeError` where it doesn't."""
-        self.seen = self.kernel.counts["misses"]
+        self.checked_misses = self.kernel.counts["misses"]
         found = self.kernel.signature
         for a in self.arguments:
             now = found[a.name].direction if a.name in found else a.direction
@@ -78,34 +78,35 @@ class Changes:
 
 
 def functions(
-    op: str, kernel: Any, arguments: Sequence[Argument], out: Mapping[str, Any], changes: Changes
+    op: str, kernel: Any, arguments: Sequence[Argument], out: Mapping[str, Any], schema_check: SchemaCheck
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(what runs on memory, what runs without it), with the operator's parameters."""
     scope: dict[str, Any] = {
-        "_pa_kernel": kernel, "_pa_array": array, "_pa_changes": changes, "_pa_counts": changes.kernel.counts,
-        "_pa_written": torch.autograd.graph.increment_version,
+        "_pa_kernel": kernel, "_pa_array": array, "_pa_schema_check": schema_check,
+        "_pa_counts": schema_check.kernel.counts,
+        "_pa_bump_version": torch.autograd.graph.increment_version,
     }  # fmt: skip
     taken = [a for a in arguments if a.name not in out]
     passed = ", ".join(f"{a.name}={a.name}" if a.keyword_only else a.name for a in taken)
     made = []
     for name, given in out.items():
-        fresh = Fresh(op, next(a for a in arguments if a.name == name), given)
-        scope[f"_pa_new_{name}"] = fresh.like if isinstance(given, str) else fresh.asked
+        allocator = ResultAllocator(op, next(a for a in arguments if a.name == name), given)
+        scope[f"_pa_new_{name}"] = allocator.like if isinstance(given, str) else allocator.from_function
         made.append(f"{name} = _pa_new_{name}({given if isinstance(given, str) else passed})")
     head = _parameters(taken, scope)
     result = f"return {', '.join(out)}" if out else "return None"
     launch = ", ".join(f"{a.name}={_value(a, out)}" if a.keyword_only else _value(a, out) for a in arguments)
     run = [
         *made,
-        *_told([a for a in taken if a.written]),
+        *_version_bumps([a for a in taken if a.written]),
         f"_pa_kernel({launch})",
-        "if _pa_counts['misses'] != _pa_changes.seen: _pa_changes.check()",
+        "if _pa_counts['misses'] != _pa_schema_check.checked_misses: _pa_schema_check.check()",
         result,
     ]
     return _defined(op, "run", head, run, scope), _defined(op, "fake", head, [*made, result], scope)
 
 
-def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
+def in_torch_stream(run: Callable[..., Any]) -> Callable[..., Any]:
     """`run` in torch's current stream of the device that the tensors are on."""
 
     def run_in_stream(*args: Any, **kwargs: Any) -> Any:
@@ -144,10 +145,10 @@ def _value(a: Argument, out: Mapping[str, Any]) -> str:
     return f"None if {a.name} is None else _pa_array({a.name})" if maybe else f"_pa_array({a.name})"
 
 
-def _told(written: Sequence[Argument]) -> list[str]:
+def _version_bumps(written: Sequence[Argument]) -> list[str]:
     sure = ", ".join(a.name for a in written if not a.optional)
-    lines = [f"_pa_written(({sure},))"] if sure else []
-    return lines + [f"if {a.name} is not None: _pa_written({a.name})" for a in written if a.optional]
+    lines = [f"_pa_bump_version(({sure},))"] if sure else []
+    return lines + [f"if {a.name} is not None: _pa_bump_version({a.name})" for a in written if a.optional]
 
 
 def _defined(

@@ -37,7 +37,7 @@ def unsupported_reason(node: Node) -> str | None:
             return "its dtype"
         if not reduced_axes(node):
             return "it reduces no axis"
-        if REDUCTIONS[node.target].ordered and value.dtype.is_floating_point:
+        if REDUCTIONS[node.target].order_dependent and value.dtype.is_floating_point:
             return "products in another order overflow elsewhere"
     if node.target in CREATIONS and node.target in _RANGES:
         start, step = range_of(node)

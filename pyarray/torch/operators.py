@@ -49,9 +49,9 @@ def tensor(node: Any) -> torch.Tensor:
     return value
 
 
-def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
+def argument(node: Node, position: int, name: str, default: Any = None) -> Any:
     """An argument by position or name."""
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
 
 
 def compute_dtype(node: Node, row: Pointwise) -> torch.dtype:
@@ -149,49 +149,51 @@ EXPENSIVE = {
 POINTWISE: dict[Any, Pointwise] = {}
 
 
-def _row(names: str, text: Any, kind: str = "result", overloads: tuple[str, ...] = ("default",)) -> None:
+def _register(names: str, text: Any, kind: str = "result", overloads: tuple[str, ...] = ("default",)) -> None:
     for name in names.split():
         for op in _overloads(name, *overloads):
             POINTWISE[op] = Pointwise(text, kind)
 
 
 for _name in _FUNCTIONS:
-    _row(_name, f"{_name}({{0}})")
+    _register(_name, f"{_name}({{0}})")
 for _name, _text in {"add": "+", "sub": "-"}.items():
-    _row(
+    _register(
         _name,
         (lambda scaled: lambda node: scaled(node) if tensor(node).dtype != torch.bool else None)(
             _scaled(_text)
         ),
         overloads=_BOTH,
     )
-_row("mul", _either("{0} * {1}", "{0} & {1}"), overloads=_BOTH)
-_row("div true_divide", _divided, overloads=("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"))
-_row("pow", _power, overloads=("Tensor_Scalar", "Tensor_Tensor"))
-_row("pow", _floats_only("{0} ** {1}"), overloads=("Scalar",))
-_row("rsqrt", "{one} / sqrt({0})")
-_row("reciprocal", "{one} / {0}")
-_row("sigmoid", "{one} / ({one} + exp(-{0}))")
-_row("neg", _not_bool("-{0}"))
-_row("positive", _not_bool("{0}"))
-_row("abs", _not_bool("abs({0})"))
+_register("mul", _either("{0} * {1}", "{0} & {1}"), overloads=_BOTH)
+_register("div true_divide", _divided, overloads=("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"))
+_register("pow", _power, overloads=("Tensor_Scalar", "Tensor_Tensor"))
+_register("pow", _floats_only("{0} ** {1}"), overloads=("Scalar",))
+_register("rsqrt", "{one} / sqrt({0})")
+_register("reciprocal", "{one} / {0}")
+_register("sigmoid", "{one} / ({one} + exp(-{0}))")
+_register("neg", _not_bool("-{0}"))
+_register("positive", _not_bool("{0}"))
+_register("abs", _not_bool("abs({0})"))
 for _name in ("floor", "ceil", "trunc", "round"):
-    _row(_name, _floats_only(f"{_name}({{0}})"))
+    _register(_name, _floats_only(f"{_name}({{0}})"))
 # 0 of NaN, as in torch
-_row("sign", _floats_only("({one} if {0} > {zero} else -{one} if {0} < {zero} else {zero})"))
-_row("relu", _not_bool("max({0}, {zero})"))
-_row("gelu", _gelu)
-_row("maximum", _not_bool("max({0}, {1})"))
-_row("minimum", _not_bool("min({0}, {1})"))
+_register("sign", _floats_only("({one} if {0} > {zero} else -{one} if {0} < {zero} else {zero})"))
+_register("relu", _not_bool("max({0}, {zero})"))
+_register("gelu", _gelu)
+_register("maximum", _not_bool("max({0}, {1})"))
+_register("minimum", _not_bool("min({0}, {1})"))
 for _name in ("max", "min"):  # of NaN and a number, the number
     _number = f"({{1}} if isnan({{0}}) else {{0}} if isnan({{1}}) else {_name}({{0}}, {{1}}))"
-    _row(f"f{_name}", _floats_only(_number))
-_row("clamp hardtanh", _clamped)
-_row("clamp", _clamped, overloads=("Tensor",))
-_row("clamp_min", "max({0}, {1})", overloads=("default", "Tensor"))
-_row("clamp_max", "min({0}, {1})", overloads=("default", "Tensor"))
-_row("leaky_relu", lambda node: f"({{0}} if {{0}} > {{zero}} else {{0}} * {argument(node, 1, 's', 0.01)!r})")
-_row(
+    _register(f"f{_name}", _floats_only(_number))
+_register("clamp hardtanh", _clamped)
+_register("clamp", _clamped, overloads=("Tensor",))
+_register("clamp_min", "max({0}, {1})", overloads=("default", "Tensor"))
+_register("clamp_max", "min({0}, {1})", overloads=("default", "Tensor"))
+_register(
+    "leaky_relu", lambda node: f"({{0}} if {{0}} > {{zero}} else {{0}} * {argument(node, 1, 's', 0.01)!r})"
+)
+_register(
     "elu",
     lambda node: (
         None
@@ -199,27 +201,27 @@ _row(
         else f"({{0}} if {{0}} > {{zero}} else expm1({{0}}) * {argument(node, 1, 'alpha', 1.0)!r})"
     ),
 )
-_row("atan2", "atan2({0}, {1})")
-_row("copysign", _floats_only("copysign({0}, {1})"), overloads=_BOTH)
-_row("hypot", "hypot({0}, {1})")
+_register("atan2", "atan2({0}, {1})")
+_register("copysign", _floats_only("copysign({0}, {1})"), overloads=_BOTH)
+_register("hypot", "hypot({0}, {1})")
 # a zero has the dividend's sign, as in torch; NumPy's has the divisor's
 _remainder = "copysign({0} % {1}, {0} if {0} % {1} == {zero} else {1})"
-_row("remainder", _floats_only(_remainder), overloads=(*_BOTH, "Scalar_Tensor"))
-_row("fmod", _floats_only("fmod({0}, {1})"), overloads=_BOTH)
+_register("remainder", _floats_only(_remainder), overloads=(*_BOTH, "Scalar_Tensor"))
+_register("fmod", _floats_only("fmod({0}, {1})"), overloads=_BOTH)
 for _name, _text in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
-    _row(_name, f"{{0}} {_text} {{1}}", "common", overloads=_BOTH)
-_row("isnan", "isnan({0})", "common")
-_row("isinf", "isinf({0})", "common")
-_row("logical_not", "not {0}", "bool")
-_row("logical_and", "{0} & {1}", "bool")
-_row("logical_or", "{0} | {1}", "bool")
-_row("logical_xor", "{0} ^ {1}", "bool")
-_row("bitwise_not", _either("~{0}", "not {0}"))
+    _register(_name, f"{{0}} {_text} {{1}}", "common", overloads=_BOTH)
+_register("isnan", "isnan({0})", "common")
+_register("isinf", "isinf({0})", "common")
+_register("logical_not", "not {0}", "bool")
+_register("logical_and", "{0} & {1}", "bool")
+_register("logical_or", "{0} | {1}", "bool")
+_register("logical_xor", "{0} ^ {1}", "bool")
+_register("bitwise_not", _either("~{0}", "not {0}"))
 for _name, _text in {"and": "&", "or": "|", "xor": "^"}.items():
-    _row(f"bitwise_{_name}", f"{{0}} {_text} {{1}}", overloads=(*_BOTH, "Scalar_Tensor"))
-_row("where", "({1} if {c} else {2})", overloads=("self",))
-_row("clone", "{0}")
-_row("_to_copy", "{0}")
+    _register(f"bitwise_{_name}", f"{{0}} {_text} {{1}}", overloads=(*_BOTH, "Scalar_Tensor"))
+_register("where", "({1} if {c} else {2})", overloads=("self",))
+_register("clone", "{0}")
+_register("_to_copy", "{0}")
 POINTWISE[prims.convert_element_type.default] = Pointwise("{0}")
 CREATIONS = {
     aten.full.default, aten.full_like.default, aten.scalar_tensor.default, aten.zeros_like.default,
@@ -240,23 +242,23 @@ def pointwise_text(node: Node) -> str | None:
 @dataclass(frozen=True)
 class Reduction:
     """`update` of an accumulator `{0}` by an element `{1}`; `start` by type. `flag`: of truth values.
-    `mean`: divided by the count. `ordered`: another order of floats may give NaN for a number, since one part
-    overflows and another is 0."""
+    `mean`: divided by the count. `order_dependent`: in another order floats may give NaN in the place of a number,
+    since one partial result overflows and another is 0."""
 
     update: str
     start: Callable[[DType], str]
     flag: bool = False
     mean: bool = False
-    ordered: bool = False
+    order_dependent: bool = False
 
 
-def _least(dtype: DType) -> str:
+def _lowest(dtype: DType) -> str:
     if dtype.kind == "f":
         return "-inf"
     return "0" if dtype.kind in "ub" else str(-(1 << (8 * dtype.itemsize - 1)))
 
 
-def _most(dtype: DType) -> str:
+def _highest(dtype: DType) -> str:
     if dtype.kind == "f":
         return "inf"
     bits = 8 * dtype.itemsize
@@ -265,10 +267,10 @@ def _most(dtype: DType) -> str:
 
 _SUM = Reduction("{0} + {1}", lambda _: "0")
 _MEAN = Reduction("{0} + {1}", lambda _: "0", mean=True)
-_MAX, _MIN = Reduction("max({0}, {1})", _least), Reduction("min({0}, {1})", _most)
+_MAX, _MIN = Reduction("max({0}, {1})", _lowest), Reduction("min({0}, {1})", _highest)
 _ANY = Reduction("max({0}, {1})", lambda _: "0", flag=True)
 _ALL = Reduction("min({0}, {1})", lambda _: "1", flag=True)
-_PROD = Reduction("{0} * {1}", lambda _: "1", ordered=True)
+_PROD = Reduction("{0} * {1}", lambda _: "1", order_dependent=True)
 REDUCTIONS: dict[Any, Reduction] = {
     **dict.fromkeys(_overloads("sum", "default", "dim_IntList"), _SUM),
     **dict.fromkeys(_overloads("mean", "default", "dim"), _MEAN),
@@ -283,14 +285,14 @@ REDUCTIONS: dict[Any, Reduction] = {
 def reduced_axes(node: Node) -> tuple[int, ...]:
     """The axes that a reduction takes away."""
     rank = tensor(node.args[0]).dim()
-    given = argument(node, 1, "dim") if node.target not in _WHOLE else None
+    given = argument(node, 1, "dim") if node.target not in _FULL_REDUCTIONS else None
     if given is None or given == []:
         return tuple(range(rank))
     listed = [given] if isinstance(given, int) else list(given)
     return tuple(sorted(k + rank if k < 0 else k for k in listed))
 
 
-_WHOLE = {
+_FULL_REDUCTIONS = {
     aten.sum.default, aten.mean.default, aten.max.default, aten.min.default, aten.any.default,
     aten.all.default, aten.prod.default,
 }  # fmt: skip
@@ -298,7 +300,7 @@ _WHOLE = {
 
 def keeps_dims(node: Node) -> bool:
     """Whether reduced axes stay, with size 1."""
-    return node.target not in _WHOLE and bool(argument(node, 2, "keepdim", False))
+    return node.target not in _FULL_REDUCTIONS and bool(argument(node, 2, "keepdim", False))
 
 
 def number_text(value: float | bool) -> str:

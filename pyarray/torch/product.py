@@ -21,7 +21,7 @@ from .sizes import hint
 aten = torch.ops.aten
 PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
 TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
-MOST_STEPS = 12  # pointwise nodes behind a product
+MAX_EPILOGUE = 12  # pointwise nodes behind a product
 
 
 def start_product(fusion: Fusion, node: Node) -> ProductGroup | None:
@@ -33,9 +33,9 @@ def start_product(fusion: Fusion, node: Node) -> ProductGroup | None:
     if why is not None:
         fusion.eager[node] = why
         return None
-    product = _started(fusion, node)
-    _grow(fusion, product)
-    ours, why = product_cost.choose(_facts(fusion, product))
+    product = _new_group(fusion, node)
+    _fuse_epilogue(fusion, product)
+    ours, why = product_cost.choose(_problem(fusion, product))
     try:
         text = product_text(fusion, product) if ours else None
     except NotAnEpilogue as reason:  # what a product adds may be cut by a reshape
@@ -65,7 +65,7 @@ def _refused(node: Node) -> str | None:
     return None
 
 
-def _started(fusion: Fusion, node: Node) -> ProductGroup:
+def _new_group(fusion: Fusion, node: Node) -> ProductGroup:
     shape, digits = views.shape_of(node), Digits()
     canonical = tuple(digits.add(n) for n in shape)
     product = ProductGroup(len(fusion.groups), digits, shape, canonical, tensor(node).device, [node])
@@ -74,11 +74,11 @@ def _started(fusion: Fusion, node: Node) -> ProductGroup:
     return product
 
 
-def _grow(fusion: Fusion, product: ProductGroup) -> None:
+def _fuse_epilogue(fusion: Fusion, product: ProductGroup) -> None:
     """As many nodes as can be computed with it, such that others need the last of them alone."""
     kind = tensor(product.nodes[0]).dtype
     count, state = 1, product.state()
-    while len(product.nodes) <= MOST_STEPS:
+    while len(product.nodes) <= MAX_EPILOGUE:
         node = min(_outside(product), key=fusion.order.__getitem__, default=None)
         if node is None or not _pointwise(node):
             break
@@ -117,7 +117,7 @@ def _fits(fusion: Fusion, product: ProductGroup) -> bool:
     return True
 
 
-def _facts(fusion: Fusion, product: ProductGroup) -> ProductProblem:
+def _problem(fusion: Fusion, product: ProductGroup) -> ProductProblem:
     first = product.nodes[0]
     *batch, m, n = (hint(x, fusion.hints) for x in views.shape_of(first))
     k = hint(views.shape_of(operands_of(first)[0])[-1], fusion.hints)

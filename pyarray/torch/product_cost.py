@@ -60,24 +60,24 @@ AMX = {
 CUDA_ODD = {torch.bfloat16: Rate(20.0, 6.0, 140e6, 74e6)}
 
 
-def choose(facts: ProductProblem) -> tuple[bool, str]:
+def choose(problem: ProductProblem) -> tuple[bool, str]:
     """Whether a product is ours, and why. Nothing is ours that wasn't measured to be faster."""
-    rate = _rate(facts)
+    rate = _rate(problem)
     if rate is None:
-        return False, f"torch's products of {facts.dtype} are faster on such a device, at such sizes"
-    results = facts.batch * facts.m * facts.n
-    work = results * facts.k
+        return False, f"torch's products of {problem.dtype} are faster on such a device, at such sizes"
+    results = problem.batch * problem.m * problem.n
+    work = results * problem.k
     ours = rate.our_call + work / rate.ours + results * rate.our_result
     theirs = rate.torch_call + work / rate.torch + results * rate.torch_result
-    if facts.device.type == "cpu":  # elsewhere the last step is a kernel of its own, too
-        theirs += FUSED * (facts.steps > 0)
+    if problem.device.type == "cpu":  # elsewhere the last step is a kernel of its own, too
+        theirs += FUSED * (problem.steps > 0)
     why = f"predicted {ours:.3g} us here, {theirs:.3g} us by torch, at the sizes of the first call"
     return ours < theirs, why
 
 
-def _rate(facts: ProductProblem) -> Rate | None:
-    if facts.device.type == "cpu":
-        table = CPU if facts.threads > 1 else ONE_THREAD
-        return (table | AMX if torch.cpu._is_amx_tile_supported() else table).get(facts.dtype)
-    odd = facts.n % 2 and facts.k % 2
-    return CUDA_ODD.get(facts.dtype) if odd and torch.version.hip is None else None
+def _rate(problem: ProductProblem) -> Rate | None:
+    if problem.device.type == "cpu":
+        table = CPU if problem.threads > 1 else ONE_THREAD
+        return (table | AMX if torch.cpu._is_amx_tile_supported() else table).get(problem.dtype)
+    odd = problem.n % 2 and problem.k % 2
+    return CUDA_ODD.get(problem.dtype) if odd and torch.version.hip is None else None

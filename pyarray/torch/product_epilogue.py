@@ -16,7 +16,7 @@ from .loop_collapse import ArrayLayout, Axis, collapse_loops, stride_of
 from .operators import argument, library_dtype, opmath_dtype, tensor
 from .sizes import expression, expressions
 
-MOST_ADDENDS = 2  # arrays that a last step reads
+MAX_ADDENDS = 2  # arrays that a last step reads
 
 
 @dataclass(eq=False)
@@ -24,7 +24,7 @@ class ProductText(KernelText):
     """`inputs` are both operands and what the last step reads, all of one type and with all axes of the
     product, of which `loops` are the sizes."""
 
-    last: StatementsEpilogue | None = None
+    epilogue: StatementsEpilogue | None = None
 
 
 class NotAnEpilogue(Exception):
@@ -41,8 +41,8 @@ class _EpilogueWriter(KernelWriter):
     def _loaded(self, node: Node, index: Index) -> str:
         key = node, index
         if key not in self.loads:
-            if len(self.inputs) == MOST_ADDENDS:
-                raise NotAnEpilogue(f"it reads more than {MOST_ADDENDS} arrays")
+            if len(self.inputs) == MAX_ADDENDS:
+                raise NotAnEpilogue(f"it reads more than {MAX_ADDENDS} arrays")
             self.loads[key] = self._array("de"[len(self.inputs)], node, index)
             self.inputs.append(self.loads[key])
         return f"{self.loads[key].name}[{{0}}]"
@@ -85,7 +85,7 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
     w = _EpilogueWriter(fusion, product, [end], False)
     found, _ = w.value(end, product.index[end])
     w.locate()
-    if w.numbers or w.written:
+    if w.numbers or w.computed_indices:
         raise NotAnEpilogue("it needs sizes or places")
     kind = w.outputs[0].kind
     if any(a.kind != kind for a in w.inputs):
@@ -97,11 +97,20 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
     body = (*w.row.lines, f"out[{{0}}] = {found}")
     used = tuple((name, x) for name, x in w.scope.items() if any(name in line for line in body))
     plain = len(product.nodes) == 1 and not w.inputs and argument(first, 4, "alpha", 1) == 1
-    last = None if plain else StatementsEpilogue(kind, body=body, count=len(w.inputs), names=used)
+    epilogue = None if plain else StatementsEpilogue(kind, body=body, count=len(w.inputs), names=used)
     name = w.name().replace("fused_", "product_", 1)
     loops = views.shape_of(first)
     return ProductText(
-        name, "\n".join(body), w.scope, arrays[:1], [], [*given, *w.inputs], [], loops, "product", last=last
+        name,
+        "\n".join(body),
+        w.scope,
+        arrays[:1],
+        [],
+        [*given, *w.inputs],
+        [],
+        loops,
+        "product",
+        epilogue=epilogue,
     )
 
 

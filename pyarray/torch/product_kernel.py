@@ -31,12 +31,12 @@ class ProductKernel(FusedKernel):
         if empty:
             return None
         out, *operands = [(tuple(shape), tuple(strides)) for shape, strides, _ in layouts]
-        walk = bound_gemm_launch(
-            self._rows[0], self.text.last, [*operands[:2], out, *operands[2:]], self.device
+        bound_launch = bound_gemm_launch(
+            self._rows[0], self.text.epilogue, [*operands[:2], out, *operands[2:]], self.device
         )
-        if walk is None:
+        if bound_launch is None:
             return self._observed(key)
-        return self._runner(_turned(walk), layouts, (), 0)
+        return self._runner(_output_first(bound_launch), layouts, (), 0)
 
     def _observed(self, key: tuple[int, ...]) -> Run | None:
         """By arrays: with bounds checks, under observers, and where the way depends on the operands."""
@@ -56,16 +56,16 @@ class ProductKernel(FusedKernel):
         return run
 
     def _multiply(self, out: ndarray, a: ndarray, b: ndarray, *addends: ndarray) -> None:
-        last = self.text.last
-        if last is None or not self.grid:
-            gemm(out, a, b, last, addends)
+        epilogue = self.text.epilogue
+        if epilogue is None or not self.grid:
+            gemm(out, a, b, epilogue, addends)
             return
-        sums = torch.empty(out._shape, dtype=self._dtype, device=self.place)
+        sums = torch.empty(out._shape, dtype=self._dtype, device=self.torch_device)
         strides = tuple(s * sums.itemsize for s in sums.stride())
         block = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
         whole = self._window(0, out._shape, strides, block)
         gemm(whole, a, b)
-        apply_epilogue(last, out, whole, addends, ())
+        apply_epilogue(epilogue, out, whole, addends, ())
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -75,10 +75,10 @@ class ProductKernel(FusedKernel):
         return found
 
 
-def _turned(walk: Callable[..., Any]) -> Callable[..., Any]:
+def _output_first(bound_launch: Callable[..., Any]) -> Callable[..., Any]:
     """With the output's address in front."""
 
     def run(out: int, a: int, b: int, *addends: int) -> None:
-        walk(a, b, out, *addends)
+        bound_launch(a, b, out, *addends)
 
     return run

@@ -47,8 +47,8 @@ class Program:
         self._constants: dict[int, str] = {}
         self._sizes: dict[str, str] = {}  # variables of the text by what they hold
         self._check = tuple(check)
-        self._roots: dict[Node, set[Node]] = {}
-        self._taken: set[Node] = set()  # whose memory became another node's
+        self._alias_roots: dict[Node, set[Node]] = {}
+        self._reused: set[Node] = set()  # whose memory became another node's
         self._free: dict[Any, list[str]] = {}
         self.devices: set[torch.device] = set()
         self.text = self._text()
@@ -63,11 +63,11 @@ class Program:
         if placeholders:
             self._lines += [f"{given}{',' if len(placeholders) == 1 else ''} = args", "args.clear()"]
         for node in placeholders:
-            self._roots[node] = {node}
+            self._alias_roots[node] = {node}
             self._bind(node)
         for node in placeholders:
             if any(node.name.startswith(prefix) for prefix in self._check):
-                self._checked(node)
+                self._check_strides(node)
         output = next(n for n in self.module.graph.nodes if n.op == "output")
         returned = set(output.all_input_nodes)
         units = self.schedule.units
@@ -100,7 +100,7 @@ class Program:
             self._bound.add(x)
             self._lines.append(f"{x} = {text}")
 
-    def _checked(self, node: Node) -> None:
+    def _check_strides(self, node: Node) -> None:
         """A tensor that torch made: kernels rely on its strides as they were when the graph was traced."""
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.dim():
@@ -132,10 +132,10 @@ class Program:
 
     def _tuple(self, sizes: Sequence[sympy.Expr]) -> str:
         """Sizes or strides: computed once, where they are needed first."""
-        texts = [str(x) if x.is_Symbol else self._once(python(x)) for x in sizes]
-        return self._once(f"({''.join(f'{x}, ' for x in texts)})")
+        texts = [str(x) if x.is_Symbol else self._hoist(python(x)) for x in sizes]
+        return self._hoist(f"({''.join(f'{x}, ' for x in texts)})")
 
-    def _once(self, text: str) -> str:
+    def _hoist(self, text: str) -> str:
         if not any(map(str.isalpha, text)):
             return text
         if text not in self._sizes:
@@ -166,17 +166,17 @@ class Program:
             base = node.all_input_nodes[0]
             self._scope["reinterpret_tensor"] = reinterpret_tensor
             self._lines.append(f"{node.name} = {call_text(node, self._argument(base), self._tuple)}")
-            self._roots[node] = self._aliased(node)
+            self._alias_roots[node] = self._aliased(node)
             return
         target = self._constant(function_of(node.target))
         args = [self._argument(x) for x in node.args]
         args += [f"{name}={self._argument(x)}" for name, x in node.kwargs.items()]
         self._lines.append(f"{node.name} = {target}({', '.join(args)})")
-        self._roots[node] = self._aliased(node)
+        self._alias_roots[node] = self._aliased(node)
         self._bind(node)  # strides may be written with a size that is known from here on
         made = isinstance(node.meta.get("val"), torch.Tensor) and not views.is_view(node)
         if made and node.target not in DENSE:
-            self._checked(node)
+            self._check_strides(node)
         if (
             node.target is not _getitem
             and not views.is_view(node)
@@ -193,7 +193,7 @@ class Program:
             r.alias_info for r in target._schema.returns
         ):
             return {node}
-        return {node}.union(*(self._roots.get(x, {x}) for x in node.all_input_nodes))
+        return {node}.union(*(self._alias_roots.get(x, {x}) for x in node.all_input_nodes))
 
     def _launch(self, group: FusionGroup, dying: Sequence[Node]) -> None:
         realized = [n for n in group.nodes if n in self.schedule.realized]
@@ -212,29 +212,29 @@ class Program:
             if (copy := self._copies.get(node)) and reads_only_stored_element(text, node, copy.args[0]):  # type: ignore[arg-type]
                 self._lines.append(f"{node.name} = {copy.args[0]}")
                 self._stored |= {node, copy}
-                self._roots[node] = {node, *copy.all_input_nodes[:1]}
+                self._alias_roots[node] = {node, *copy.all_input_nodes[:1]}
             elif node in self._parts:
                 self._allocate_part(node)
-            elif (into := self._overwritten(text, node, dying)) is not None:
-                self._lines.append(f"{node.name} = {self._as(into, node)}")
-                self._taken.add(into)
-                self._roots[node] = {node}
+            elif (into := self._reusable_operand(text, node, dying)) is not None:
+                self._lines.append(f"{node.name} = {self._view_as(into, node)}")
+                self._reused.add(into)
+                self._alias_roots[node] = {node}
             else:
                 self._allocate(node)
         key = "".join(f"{s}, " for s in kernel.symbols)
         addresses = [f"{self._argument(a.node)}.data_ptr()" for a in (*text.outputs, *text.inputs)]
         self._lines.append(f"{name}(({key}), {', '.join(addresses)})")
 
-    def _overwritten(self, text: KernelText, node: Node, dying: Sequence[Node]) -> Node | None:
+    def _reusable_operand(self, text: KernelText, node: Node, dying: Sequence[Node]) -> Node | None:
         """An operand that nothing needs after the kernel, of the same form, into which the node is stored:
         each iteration reads its own element of it alone."""
         if isinstance(text, ProductText):
             return None
         read = {a.node for a in text.inputs}
         for x in (x for x in dying if x in read):
-            own = x.op == "call_function" and x not in self._stored | self._taken
+            own = x.op == "call_function" and x not in self._stored | self._reused
             fresh = x.target in (*DENSE, _convolution) or x in self.fusion.of
-            shared = any(x in roots for n, roots in self._roots.items() if n is not x)
+            shared = any(x in roots for n, roots in self._alias_roots.items() if n is not x)
             if (
                 own
                 and fresh
@@ -245,7 +245,7 @@ class Program:
                 return x
         return None
 
-    def _as(self, x: Node, node: Node) -> str:
+    def _view_as(self, x: Node, node: Node) -> str:
         """An array's memory with the sizes and strides of a node's."""
         if same_layout(x, node):
             return x.name
@@ -255,20 +255,20 @@ class Program:
 
     def _allocate_part(self, node: Node) -> None:
         whole, offset = self._parts[node]
-        if whole not in self._roots:
+        if whole not in self._alias_roots:
             self._allocate(whole)
         self._scope["reinterpret_tensor"] = reinterpret_tensor
         shape, strides = self._texts(node)
         self._lines.append(
             f"{node.name} = reinterpret_tensor({whole.name}, {shape}, {strides}, {python(offset)})"
         )
-        self._roots[node] = {node, whole}
-        self._taken.add(node)
+        self._alias_roots[node] = {node, whole}
+        self._reused.add(node)
 
     def _allocate(self, node: Node) -> None:
         value: torch.Tensor = node.meta["val"]
         shape, strides = self._texts(node)
-        self._roots[node] = {node}
+        self._alias_roots[node] = {node}
         kind = (shape, strides, value.dtype, value.device)
         if self._free.get(kind):
             self._lines.append(f"{node.name} = {self._free[kind].pop()}")
@@ -309,11 +309,11 @@ class Program:
         for node in nodes:
             value = node.meta.get("val")
             self._dead.add(node)
-            holders = [n for n, roots in self._roots.items() if node in roots and n not in self._dead]
+            holders = [n for n, roots in self._alias_roots.items() if node in roots and n not in self._dead]
             ours = self.fusion.of.get(node) is not None and node.op == "call_function"
-            shared = any(node in self._roots.get(n, ()) for n in self._roots if n is not node)
+            shared = any(node in self._alias_roots.get(n, ()) for n in self._alias_roots if n is not node)
             fresh = node not in self._stored
-            kept = node not in self._taken
+            kept = node not in self._reused
             if ours and fresh and kept and not holders and not shared and isinstance(value, torch.Tensor):
                 shape, strides = self._texts(node)
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)

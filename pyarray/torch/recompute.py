@@ -18,7 +18,7 @@ from .operator_support import CASTS
 from .operators import CREATIONS, REDUCTIONS, tensor
 from .sizes import expressions, hint, product
 
-MOST = 12  # operators that are computed once more
+MAX_OPERATORS = 12  # operators that are computed once more
 
 
 def recompute(fusion: Fusion) -> None:
@@ -56,7 +56,7 @@ def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
     while rest:
         x = rest.pop()
         count += x.target not in CREATIONS and x.target not in CASTS
-        if count > MOST:
+        if count > MAX_OPERATORS:
             return None
         for y in x.all_input_nodes:
             if not isinstance(y.meta.get("val"), torch.Tensor) or (base := fusion.base(y)) in seen:

@@ -29,15 +29,15 @@ class Schedule:
     realized: set[Node] = field(default_factory=set)
     _needed: set[Node] = field(default_factory=set)  # nodes that are run by torch
     _groups: dict[int, FusionGroup] = field(default_factory=dict)
-    _makers: dict[sympy.Symbol, Node] = field(default_factory=dict)  # of numbers that depend on data
+    _defining_nodes: dict[sympy.Symbol, Node] = field(default_factory=dict)  # of numbers that depend on data
 
     def run(self) -> Schedule:
         """Find out."""
         graph = self.fusion.graph
         for node in graph.nodes:
             if node.op == "call_function":
-                for symbol in _unknown(node):
-                    self._makers.setdefault(symbol, node)
+                for symbol in _unbacked_symbols(node):
+                    self._defining_nodes.setdefault(symbol, node)
         rest = [n for n in graph.nodes if n.op == "output" or (n.op == "call_function" and n.is_impure())]
         while rest:
             node = rest.pop()
@@ -94,11 +94,12 @@ class Schedule:
 
     def _numbers(self, unit: Unit) -> list[Node]:
         """What makes the numbers that a unit has in its sizes or arguments, and that depend on data."""
-        if not self._makers:
+        if not self._defining_nodes:
             return []
         nodes = [*unit.nodes, *self._reads(unit)[1]] if isinstance(unit, FusionGroup) else [unit]
-        used = {s for n in nodes for x in (n, *n.all_input_nodes) for s in _unknown(x)}
-        return [self._makers[s] for s in used if s in self._makers and self._makers[s] is not unit]
+        used = {s for n in nodes for x in (n, *n.all_input_nodes) for s in _unbacked_symbols(x)}
+        found = (self._defining_nodes[s] for s in used if s in self._defining_nodes)
+        return [node for node in found if node is not unit]
 
     def _order(self) -> None:
         order = self.fusion.order
@@ -106,15 +107,15 @@ class Schedule:
         units.sort(
             key=lambda u: max(map(order.__getitem__, u.nodes)) if isinstance(u, FusionGroup) else order[u]
         )
-        places = {id(u): k for k, u in enumerate(units)}
+        positions = {id(u): k for k, u in enumerate(units)}
         before: list[set[int]] = [set() for _ in units]
         random: int | None = None
         for k, unit in enumerate(units):
             inputs = self.operands(unit) if isinstance(unit, FusionGroup) else unit.all_input_nodes
             for x in (*inputs, *self._numbers(unit)):
                 source = self.fusion.of.get(x) if x in self.fusion.of else x
-                if source is not None and id(source) in places and places[id(source)] != k:
-                    before[k].add(places[id(source)])
+                if source is not None and id(source) in positions and positions[id(source)] != k:
+                    before[k].add(positions[id(source)])
             if isinstance(unit, Node) and _is_random(unit):
                 before[k] |= {random} if random is not None else set()
                 random = k
@@ -142,7 +143,7 @@ def _first(unit: Unit, order: dict[Node, int]) -> int:
     return min(map(order.__getitem__, unit.nodes)) if isinstance(unit, FusionGroup) else order[unit]
 
 
-def _unknown(node: Node) -> set[sympy.Symbol]:
+def _unbacked_symbols(node: Node) -> set[sympy.Symbol]:
     value = node.meta.get("val")
     symbolic = isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, tuple, list))
     return set(free_unbacked_symbols(value)) if symbolic else set()

@@ -77,13 +77,13 @@ def _sizes(items: Any) -> list[Any]:
     return [x.meta["val"] if isinstance(x, Node) else x for x in items]
 
 
-def _argument(node: Node, place: int, name: str, default: Any) -> Any:
-    value = node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+def _argument(node: Node, position: int, name: str, default: Any) -> Any:
+    value = node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
     return value.meta["val"] if isinstance(value, Node) else value
 
 
-def _axis(node: Node, place: int, rank: int, name: str = "dim") -> int:
-    axis = _argument(node, place, name, 0)
+def _axis(node: Node, position: int, rank: int, name: str = "dim") -> int:
+    axis = _argument(node, position, name, 0)
     return axis + rank if axis < 0 else axis
 
 
@@ -179,12 +179,12 @@ def slice_start(node: Node) -> Any:
     return _from_front(start, source_of(node).meta["val"].shape[axis])
 
 
-def _from_front(place: Any, n: Any) -> Any:
+def _from_front(position: Any, n: Any) -> Any:
     """An index that may count from the end of an axis, from its front; None where that isn't known."""
-    if statically_known_true(place >= 0):
-        return expression(place)
-    if statically_known_true(place < 0) and statically_known_true(n + place >= 0):
-        return expression(n) + expression(place)
+    if statically_known_true(position >= 0):
+        return expression(position)
+    if statically_known_true(position < 0) and statically_known_true(n + position >= 0):
+        return expression(n) + expression(position)
     return None
 
 
@@ -199,7 +199,7 @@ def _view_slice(node: Node, digits: Digits, index: Index) -> Index | None:
 
 
 def _source_unfold(node: Node, digits: Digits, index: Index) -> Index:
-    """The windows' number along the axis, and the place in one, which is the last axis."""
+    """The windows' number along the axis, and the position in one, which is the last axis."""
     axis, step = _axis(node, 1, len(index) - 1, "dimension"), expression(_argument(node, 3, "step", None))
     return tuple(x * step + index[-1] if k == axis else x for k, x in enumerate(index[:-1]))
 

@@ -19,26 +19,26 @@ def replace_zero_strides(graph: Graph) -> None:
         value = node.meta.get("val")
         if node.op != "call_function" or not isinstance(value, torch.Tensor):
             continue
-        if views.is_view(node) or not _makes(node):
+        if views.is_view(node) or not _owns_memory(node):
             if changed.isdisjoint(node.all_input_nodes):
                 continue
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda x: x.meta["val"])
             node.meta["val"] = node.target(*args, **kwargs)
-        elif value.layout == torch.strided and any(map(_repeats, value.shape, value.stride())):
+        elif value.layout == torch.strided and any(map(_is_expanded, value.shape, value.stride())):
             node.meta["val"] = torch.empty_like(value, memory_format=torch.contiguous_format)
         else:
             continue
         changed.add(node)
 
 
-def _makes(node: Node) -> bool:
+def _owns_memory(node: Node) -> bool:
     """Whether an operator's results have memory of their own."""
     target = node.target
     if target is views._getitem:
         source = node.args[0]
-        return isinstance(source, Node) and _makes(source)
+        return isinstance(source, Node) and _owns_memory(source)
     return isinstance(target, torch._ops.OpOverload) and not any(r.alias_info for r in target._schema.returns)
 
 
-def _repeats(size: Any, stride: Any) -> bool:
+def _is_expanded(size: Any, stride: Any) -> bool:
     return expression(stride) == 0 and expression(size) != 1

@@ -47,12 +47,12 @@ class LibraryTuner:
         `prepare(config)` compiles, in any thread, and gives what launches on the live arguments; what it
         raises drops the candidate. `outputs` are written only (pass them as inputs, too, if they are read).
         """
-        place = (device.code, *setting_texts(), *key.values())
-        found = self._table.get(place)
+        lookup_key = (device.code, *setting_texts(), *key.values())
+        found = self._table.get(lookup_key)
         if found is None:
             found = self._find(device, key, default, prepare, outputs, inputs)
             if not searching.on:
-                self._table[place] = found
+                self._table[lookup_key] = found
         return found
 
     def _find(

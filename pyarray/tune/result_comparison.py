@@ -38,10 +38,10 @@ def difference(expected: Results, got: Results, arrays: Mapping[str, ndarray]) -
         wrong = _wrong(wanted, got[name], rtol)
         count = int(np.count_nonzero(wrong))
         if count:
-            place = tuple(int(k) for k in np.argwhere(wrong)[0])
-            where = f"{name}[{', '.join(map(str, place))}]" if place else name
+            index = tuple(int(k) for k in np.argwhere(wrong)[0])
+            where = f"{name}[{', '.join(map(str, index))}]" if index else name
             more = f" ({count} of {wanted.size} elements differ)" if count > 1 else ""
-            return f"wrong result: {where} is {got[name][place]}, expected {wanted[place]}{more}"
+            return f"wrong result: {where} is {got[name][index]}, expected {wanted[index]}{more}"
     return None
 
 

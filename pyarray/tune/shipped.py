@@ -35,9 +35,9 @@ def check_name(name: Any) -> None:
 def identity_of(name: str, key: TuningKey) -> dict[str, Any]:
     """What a choice is for: the name, the declared key, types and layouts, the model of the device."""
     device = key.group["device"]
-    facts = {n: device[n] for n in ("kind", "model", "target", "threads")}
+    properties = {n: device[n] for n in ("kind", "model", "target", "threads")}
     arrays = {n: a["dtype"] for n, a in key.group["arrays"].items()}
-    return {"name": name, "key": dict(key.sizes), "arrays": arrays, "device": facts}
+    return {"name": name, "key": dict(key.sizes), "arrays": arrays, "device": properties}
 
 
 def path_of(folder: Path, identity: Mapping[str, Any]) -> Path:

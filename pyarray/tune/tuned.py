@@ -131,8 +131,8 @@ class Tuned:
         is not known: then the key is made, and what was chosen for it is found, or searched for."""
         call = self._call(args, kwargs)
         call.check_zeroed(self.options.zeroed)
-        place = call.lookup_key(self._texts.state())
-        config = None if place is None else self._slow.get(place)
+        lookup_key = call.lookup_key(self._texts.state())
+        config = None if lookup_key is None else self._slow.get(lookup_key)
         if config is None:
             self._chooser.counts["misses"] += 1
             choice, lasting = self._choose(call)

@@ -251,8 +251,8 @@ def test_kernels_are_compiled_before_they_are_launched():
     compiled(lambda x: (x * 3).sin().sum(1), programs)(x)
     assert len(programs) == 2
     (backward,) = programs[1].kernels.values()
-    fused_kernel._ahead.shutdown()
-    fused_kernel._ahead = ThreadPoolExecutor(2)
+    fused_kernel._compile_pool.shutdown()
+    fused_kernel._compile_pool = ThreadPoolExecutor(2)
     assert backward.kernel.cache_info()["variants"] == 1
     assert backward.kernel.flags == (NO_ALIAS,)
 

@@ -322,7 +322,7 @@ def test_kernels_run_in_torchs_current_stream(monkeypatch):
             return 5
 
     monkeypatch.setitem(op_calls._devices, 5, device)
-    run = op_calls.on_gpu(lambda *args: seen.append("run"))
+    run = op_calls.in_torch_stream(lambda *args: seen.append("run"))
     for handle in (driver.current_stream(), 77):
         monkeypatch.setattr(op_calls, "_torch_stream", lambda index, h=handle: h if index == 5 else None)
         run(torch.ones(2), torch.ones(2).as_subclass(OnGpu), 3)
