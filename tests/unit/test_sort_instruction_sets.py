@@ -11,8 +11,8 @@ from gemm_cases import INCLUDES
 from test_gemm_instruction_sets import SETS, executable, reason
 
 from pyarray.dtypes import BY_NAME
-from pyarray.kernels.sort.sort import key_transform
 from pyarray.kernels.sort.sort_cpu import _signed_transform
+from pyarray.kernels.sort.sort_keys import key_transform
 
 # Reads problems from standard input and writes elements and positions to standard output.
 PROGRAM = """

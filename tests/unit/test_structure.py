@@ -83,8 +83,6 @@ def test_each_file_has_a_place():
 TYPES_ALONE = {
     ("pyarray.array", "pyarray.buffer_view"),
     ("pyarray.array_views", "pyarray.array"),
-    ("pyarray.kernels.sort.sort_cpu", "pyarray.kernels.sort.sort"),
-    ("pyarray.kernels.sort.sort_gpu", "pyarray.kernels.sort.sort"),
 }
 
 

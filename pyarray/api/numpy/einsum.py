@@ -173,7 +173,7 @@ def _contract(a: ndarray, left: Labels, b: ndarray, right: Labels, result: Label
     sizes = dict(zip(left + right, a._shape + b._shape, strict=True))
     inner = [n for n in left if n in right and n not in result]
     if not inner:
-        return multiply(_spread(a, left, result), _spread(b, right, result))
+        return multiply(_align_labels(a, left, result), _align_labels(b, right, result))
     batch = [n for n in result if n in left and n in right]
     shape = tuple(sizes[n] for n in result)
     c = empty(shape, kind, a.device)
@@ -237,7 +237,7 @@ def _matrix(x: ndarray, labels: Labels, batch: list[int], m: list[int], n: list[
     return view
 
 
-def _spread(x: ndarray, labels: Labels, result: Labels) -> ndarray:
+def _align_labels(x: ndarray, labels: Labels, result: Labels) -> ndarray:
     """A view with the axes in the order of `result`, of size 1 where `x` has none."""
     places = [labels.index(n) if n in labels else None for n in result]
     view: ndarray = x._view(

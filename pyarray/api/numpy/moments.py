@@ -8,12 +8,13 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
-from ...dtypes import complex128, float32, float64, result_type
+from ...dtypes import complex128, float64, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squared_deviations
 from ..core.registry import method
 from ..core.ufunc import as_array_like, compute
+from ..libraries.dispatch import real_of
 from ..standard.elementwise import UFUNCS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import broadcast_to, concat
@@ -53,7 +54,7 @@ def var(
     (1.25, 2.0)
     """
     x = cast_floating("var", x, dtype)
-    return _spread("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
+    return _variance("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
 @method
@@ -77,44 +78,30 @@ def std(
     1.0
     """
     x = cast_floating("std", x, dtype)
-    return _spread("std", x, axis, correction if ddof is None else ddof, keepdims, out, where)
+    return _variance("std", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
-def _spread(
+def _variance(
     name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None, where: Any
 ) -> ndarray:
-    if where is not True:
-        return _spread_of_chosen(name, x, axis, correction, keepdims, out, mask_of(name, x, where))
-    axes = shapes.normalize_axes(axis, x.ndim)
-    count = math.prod(x._shape[k] for k in axes)
     kind = x._dtype if x._dtype.kind in "fc" else float64
     wide = complex128 if kind.kind == "c" else float64
-    _, full = shapes.reduced(x._shape, axes)
-    result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
-    squares = squared_deviations(
-        x, axes, lambda: divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
-    )
-    if keepdims:
-        squares = squares.reshape(full)
-    left = float(count - correction) if count > correction else 0.0
-    if name == "var":
-        return compute(UFUNCS["divide"].op, float64, result, (squares, left), out, larger=False)
-    return compute(UFUNCS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
-
-
-def _spread_of_chosen(
-    name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None, mask: ndarray
-) -> ndarray:
-    kind = x._dtype if x._dtype.kind in "fc" else float64
-    wide = complex128 if kind.kind == "c" else float64
-    result = (float32 if kind.itemsize == 8 else float64) if kind.kind == "c" else kind
-    x = x.astype(wide, copy=False)
-    apart = subtract(x, mean(x, axis, keepdims=True, where=mask))
-    squares = total(real(multiply(apart, conj(apart))), axis, keepdims=keepdims, where=mask)
-    left = clip(subtract(chosen_count(x, axis, keepdims, mask), float(correction)), 0.0, None)
-    if name == "var":
-        return compute(UFUNCS["divide"].op, float64, result, (squares, left), out, larger=False)
-    return compute(UFUNCS["sqrt"].op, float64, result, (divide(squares, left),), out, larger=False)
+    left: Any
+    if where is True:
+        axes = shapes.normalize_axes(axis, x.ndim)
+        count = math.prod(x._shape[k] for k in axes)
+        squares = squared_deviations(
+            x, axes, lambda: divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
+        )
+        squares = squares.reshape(shapes.reduced(x._shape, axes)[1]) if keepdims else squares
+        left = float(count - correction) if count > correction else 0.0
+    else:
+        mask, x = mask_of(name, x, where), x.astype(wide, copy=False)
+        apart = subtract(x, mean(x, axis, keepdims=True, where=mask))
+        squares = total(real(multiply(apart, conj(apart))), axis, keepdims=keepdims, where=mask)
+        left = clip(subtract(chosen_count(x, axis, keepdims, mask), float(correction)), 0.0, None)
+    op, operands = ("divide", (squares, left)) if name == "var" else ("sqrt", (divide(squares, left),))
+    return compute(UFUNCS[op].op, float64, real_of(kind), operands, out, larger=False)
 
 
 @method

@@ -251,7 +251,7 @@ def nanvar(
     1.0
     """
     x = statistical.cast_floating("nanvar", x, dtype)
-    return _spread("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
+    return _nan_variance("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
 @replayable
@@ -273,7 +273,7 @@ def nanstd(
     1.0
     """
     x = statistical.cast_floating("nanstd", x, dtype)
-    return _spread("nanstd", x, axis, correction if ddof is None else ddof, keepdims, out)
+    return _nan_variance("nanstd", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
 _LAST = {
@@ -282,7 +282,7 @@ _LAST = {
 }
 
 
-def _spread(
+def _nan_variance(
     name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None
 ) -> ndarray:
     if x._dtype.kind not in "fc":

@@ -99,13 +99,13 @@ def _pairs(name: str, given: Any, ndim: int) -> list[tuple[int, int]]:
                 pair if isinstance(pair, (tuple, list)) else (pair, pair)
             )
         given = pairs
-    widths = _spread(name, given, ndim)
+    widths = _per_axis(name, given, ndim)
     if widths.size and widths.dtype.kind not in "iu":
         raise TypeError(f"pad(): {name} holds integers, got {given!r}")
     return [(operator.index(a), operator.index(b)) for a, b in widths.tolist()]
 
 
-def _spread(name: str, given: Any, ndim: int) -> np.ndarray[Any, Any]:
+def _per_axis(name: str, given: Any, ndim: int) -> np.ndarray[Any, Any]:
     """What is given for all axes, for both ends, or for each, as a pair per axis."""
     values = np.asarray(given)
     try:
@@ -144,7 +144,7 @@ def _pad_axis(
                 part(start, stop)[...] = _statistic(mode, source, axis)
     else:
         name = "constant_values" if mode == "constant" else "end_values"
-        values = _spread(name, options.get(name, 0), out.ndim)[axis].tolist()
+        values = _per_axis(name, options.get(name, 0), out.ndim)[axis].tolist()
         for (start, stop), value, front in (((0, first), values[0], True), ((last, end), values[1], False)):
             if start < stop and mode == "constant":
                 part(start, stop)[...] = value

@@ -1,7 +1,6 @@
 """Stable sorts and argsorts along the last axis.
 
-Elements are transformed to unsigned keys of the same order: a float's bits with the sign flipped, NaN the
-largest, complemented for descending order. The shape decides the algorithm:
+Elements are transformed to unsigned keys of the same order (sort_keys.py). The shape decides the algorithm:
 
 - *rows*: a row per iteration, short ones by insertion sort, others by radix sort. An argsort of short rows
   sorts keys that have positions as their low bits, by vectors.
@@ -13,16 +12,14 @@ CPUs sort elements of 2, 4 and 8 bytes by a vectorised quicksort (sort_cpu.py); 
 
 from __future__ import annotations
 
-import functools
-from typing import NamedTuple
-
 from ... import array_host
 from ...array import ndarray
-from ...dtypes import DType, bool_, int32, int64, uint8, uint32, uint64
+from ...dtypes import bool_, int32, int64, uint8, uint32, uint64
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import unsigned_view
 from ..workspace import scratch
 from . import sort_cpu, sort_gpu
+from .sort_keys import KeyTransform, key_transform
 from .sort_text import (
     INSERTED,
     gather_kernel,
@@ -46,33 +43,6 @@ PACKED = 1 << 17  # elements of a row of 4 bytes each, at most, whose positions 
 PACKED_NARROW = {1: 256, 2: 2048}  # the same of many short rows of other sizes
 PACKED_WIDE = range(8, 513)  # the same of 8 bytes, whose keys lose their last bits to the positions
 WORKERS = 64  # rows that are sorted at a time, each with its own workspace
-
-
-class KeyTransform(NamedTuple):
-    """How bits v become a key: NaN and -0.0 are replaced, then the key is v ^ flip, and ^ sign_flip if v's top
-    bit is set."""
-
-    sign_flip: int
-    flip: int
-    limit: int  # bits without sign above this are NaN
-    nan: int  # the bits of the canonical NaN: the largest key
-    zero: int  # bits of -0.0
-    neg_zero_key: int = 0  # the key of -0.0, which compares as `zero_key`
-    zero_key: int = 0  # the key of 0.0
-
-
-# A function of the type and the direction alone.
-@functools.cache
-def key_transform(dtype: DType, descending: bool) -> KeyTransform:
-    """The order of a real type's elements, NaN last either way."""
-    width = 8 * dtype.itemsize
-    ones, top = (1 << width) - 1, 1 << width - 1
-    turned = ones if descending else 0
-    if dtype.kind != "f":
-        return KeyTransform(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
-    infinity = dtype.infinity_bits
-    nan = ones if descending else ones ^ top
-    return KeyTransform(ones ^ top, top ^ turned, infinity, nan, top, ones ^ top ^ turned, top ^ turned)
 
 
 def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:

@@ -4,7 +4,7 @@ csrc/device/pa_sort_cpu.h."""
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
@@ -15,9 +15,7 @@ from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
 from ..argument_slots import slot_fields
 from ..workspace import scratch
-
-if TYPE_CHECKING:
-    from .sort import KeyTransform
+from .sort_keys import KeyTransform
 
 WORDS: dict[int, DType] = {4: uint32, 8: uint64}
 TASKS = 64  # rows that are sorted at a time, each with its own workspace

@@ -7,7 +7,7 @@ take a pass over memory per digit. The host reads nothing back, so a call can be
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...array import STRIDED, ndarray
 from ...driver.kernel_step import KernelStep
@@ -18,9 +18,7 @@ from ...lang.ir import ArrayType, Loc, ScalarType
 from ...lang.pipeline import Program
 from ..argument_slots import slot_fields
 from ..workspace import scratch
-
-if TYPE_CHECKING:
-    from .sort import KeyTransform
+from .sort_keys import KeyTransform
 
 THREADS = 256  # of a block, and values of a digit
 SHARED = 1 << 15  # bytes of elements in a block's shared memory, at most
