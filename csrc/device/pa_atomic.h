@@ -66,7 +66,8 @@ PA_CAS(8) PA_CAS(16) PA_CAS(32) PA_CAS(64)
     }
 /* one instruction of the target: C the type that it wants */
 #if PA_GPU
-#define PA_ATOMIC_NATIVE(NAME, S, T, C, GPU, CPU, V) PA_FN T pa_atomic_##NAME##_##S(T *p, T v) { return (T)GPU((C *)p, (C)(V)); }
+#define PA_ATOMIC_NATIVE(NAME, S, T, C, GPU, CPU, V) \
+    PA_FN T pa_atomic_##NAME##_##S(T *p, T v) { return (T)GPU((C *)p, (C)(V)); }
 #else
 #define PA_ATOMIC_NATIVE(NAME, S, T, C, GPU, CPU, V)                                                                   \
     PA_FN T pa_atomic_##NAME##_##S(T *p, T v) { return (T)CPU((T *)p, (T)(V), __ATOMIC_RELAXED); }
@@ -97,7 +98,8 @@ PA_CAS(8) PA_CAS(16) PA_CAS(32) PA_CAS(64)
 #define PA_ATOMIC_ORDER_LOOP(S, T, N, U)                                                                               \
     PA_ATOMIC_LOOP(min, S, T, N, (U), (T), v < old ? v : old) PA_ATOMIC_LOOP(max, S, T, N, (U), (T), v > old ? v : old)
 
-#define PA_ATOMIC_INT(S, T, N, U) PA_ATOMIC_ORDER_LOOP(S, T, N, U) PA_ATOMIC_SMALL(S, T, N, U) PA_ATOMIC_CAS(S, T, N, (U), (T))
+#define PA_ATOMIC_INT(S, T, N, U) \
+    PA_ATOMIC_ORDER_LOOP(S, T, N, U) PA_ATOMIC_SMALL(S, T, N, U) PA_ATOMIC_CAS(S, T, N, (U), (T))
 PA_ATOMIC_INT(i8, int8_t, 8, uint8_t) PA_ATOMIC_INT(u8, uint8_t, 8, uint8_t)
 PA_ATOMIC_INT(i16, int16_t, 16, uint16_t) PA_ATOMIC_INT(u16, uint16_t, 16, uint16_t)
 #undef PA_ATOMIC_INT
@@ -109,7 +111,8 @@ PA_ATOMIC_ORDER(i64, int64_t, long long, 64, uint64_t)
 #else
 PA_ATOMIC_ORDER_LOOP(i64, int64_t, 64, uint64_t) /* HIP before 6 has no atomicMin of a long long */
 #endif
-PA_ATOMIC_INT(i32, int32_t, 32, uint32_t, int, unsigned int) PA_ATOMIC_INT(u32, uint32_t, 32, uint32_t, unsigned int, unsigned int)
+PA_ATOMIC_INT(i32, int32_t, 32, uint32_t, int, unsigned int)
+PA_ATOMIC_INT(u32, uint32_t, 32, uint32_t, unsigned int, unsigned int)
 PA_ATOMIC_INT(i64, int64_t, 64, uint64_t, long long, unsigned long long)
 PA_ATOMIC_INT(u64, uint64_t, 64, uint64_t, unsigned long long, unsigned long long)
 

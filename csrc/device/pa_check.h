@@ -30,19 +30,20 @@ PA_FN bool pa_in_view(int64_t offset, int64_t size, int64_t extent)
 }
 
 /* Hands one candidate to the runtime. Cold, and out of line, so that a check costs its caller a compare and a jump. */
-PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t site, int32_t loop, int64_t tid, int64_t index,
-                     int64_t extent, int64_t offset, int64_t size)
+PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t site, int32_t loop, int64_t tid,
+                     int64_t index, int64_t extent, int64_t offset, int64_t size)
 {
     const pa_frame *f;
     int32_t depth = 0;
 #if PA_GPU
     pa_gate *gate = rt->gate;
     /* what stands before a loop has the tid -1 */
-    const unsigned long long key = ((unsigned long long)(uint32_t)loop << 48) | ((unsigned long long)(tid + 1) & 0xffffffffffffull);
+    const unsigned long long key = ((unsigned long long)(uint32_t)loop << 48) |
+                                   ((unsigned long long)(tid + 1) & 0xffffffffffffull);
     /* of one thread's failures the first stays */
     int busy = gate != 0 && atomicMin(&gate->lowest, key) > key;
-    /* The lock is released inside the branch that took it, which is what lets a warp without independent thread scheduling make
-       progress. Who is no longer the lowest leaves the record alone. */
+    /* The lock is released inside the branch that took it, which is what lets a warp without independent thread
+       scheduling make progress. Who is no longer the lowest leaves the record alone. */
     while (busy) {
         if (atomicCAS(&gate->locked, 0, 1) == 0) {
             __threadfence();
@@ -153,7 +154,8 @@ PA_FN int64_t pa_bound_mul(int64_t a, int64_t b, bool *fits)
 {
     int64_t r = (int64_t)((uint64_t)a * (uint64_t)b);
     bool small = (a == (int32_t)a) & (b == (int32_t)b);
-    if (!small && a != 0 && (a == -1 ? b == r : r / a != b)) *fits = false; /* only the least number is its own negative here */
+    /* only the least number is its own negative here */
+    if (!small && a != 0 && (a == -1 ? b == r : r / a != b)) *fits = false;
     return r;
 }
 /* of divisors that are not positive nothing is said */

@@ -30,7 +30,8 @@ typedef struct pa_compact {
 PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
 {
     const int64_t first_of_thread = first + (int64_t)threadIdx.x * PA_PART;
-    const pa_row<PA_T, PA_PART> x = pa_load_row<PA_T, PA_PART>(&s->x, rt, tile, first_of_thread, end - first_of_thread, sizeof(PA_T));
+    const pa_row<PA_T, PA_PART> x = pa_load_row<PA_T, PA_PART>(&s->x, rt, tile, first_of_thread, end - first_of_thread,
+                                                               sizeof(PA_T));
     unsigned bits = 0;
 #ifdef PA_DIFFER
     if (first_of_thread >= end) return 0;
@@ -38,7 +39,8 @@ PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, in
     if (first_of_thread == 0) bits = 1;
     else if (PA_INSIDE(s->x, before, sizeof(PA_T))) bits = (unsigned)(PA_DIFFER(*(const PA_T *)before, x.v[0]));
 #pragma unroll
-    for (int j = 1; j < PA_PART; ++j) bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - first_of_thread) << j;
+    for (int j = 1; j < PA_PART; ++j)
+        bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - first_of_thread) << j;
 #else
 #pragma unroll
     for (int j = 0; j < PA_PART; ++j) bits |= (unsigned)(PA_NONZERO(x.v[j])) << j;
@@ -87,7 +89,8 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
     for (int64_t tile = blockIdx.x; tile * s->length < s->n; tile += gridDim.x) {
         const int64_t first = tile * s->length, end = first + s->length < s->n ? first + s->length : s->n;
         int64_t place = 0;
-        if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8)) place = ((const int64_t *)s->counts.at)[tile - 1];
+        if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8))
+            place = ((const int64_t *)s->counts.at)[tile - 1];
         for (int64_t t = first; t < end; t += PA_TILE) {
             const unsigned bits = pa_selected(s, rt, tile, t, end);
             int all, count, spot = pa_warp_exclusive_scan(__popc(bits), &all);
@@ -96,7 +99,8 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
             for (int j = 0; j < PA_PART; ++j)
                 if (bits >> j & 1) chosen[spot++] = (uint16_t)(threadIdx.x * PA_PART + j);
             __syncthreads();
-            for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK) pa_write_selected(s, rt, tile, place + k, t + chosen[k]);
+            for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK)
+                pa_write_selected(s, rt, tile, place + k, t + chosen[k]);
             place += count;
         }
     }
@@ -156,7 +160,9 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
 #pragma unroll
         for (int j = 0; j < PA_IN_FLIGHT; ++j) {
             const int64_t i = t + j * PA_BLOCK + threadIdx.x;
-            x[j] = i < s->n && PA_INSIDE(s->x, s->x.at + i * (int64_t)sizeof(PA_T), sizeof(PA_T)) ? ((const PA_T *)s->x.at)[i] : pa_zero<PA_T>();
+            x[j] = i < s->n && PA_INSIDE(s->x, s->x.at + i * (int64_t)sizeof(PA_T), sizeof(PA_T))
+                       ? ((const PA_T *)s->x.at)[i]
+                       : pa_zero<PA_T>();
         }
 #pragma unroll
         for (int j = 0; j < PA_IN_FLIGHT; ++j) {

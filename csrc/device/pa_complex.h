@@ -41,8 +41,8 @@
     PA_FN T pa_angle_##S(pa_##S z) { return atan2##F(z.im, z.re); }                                                    \
     PA_FN pa_##S pa_round_##S(pa_##S z) { return pa_make_##S(rint##F(z.re), rint##F(z.im)); }                          \
     PA_FN bool pa_cast_##S##_b(pa_##S z) { return (z.re != 0) | (z.im != 0); }                                         \
-    /* z/|z|, and 0 for 0; a direction where |z| is infinite, as NumPy: +-1 or +-i, NaN where there is none. z is first \
-       scaled, by a power of two, so that |z| neither overflows nor loses its subnormal bits. */                       \
+    /* z/|z|, and 0 for 0; a direction where |z| is infinite, as NumPy: +-1 or +-i, NaN where there is none. z is      \
+       first scaled, by a power of two, so that |z| neither overflows nor loses its subnormal bits. */                 \
     PA_FN pa_##S pa_sign_##S(pa_##S z)                                                                                 \
     {                                                                                                                  \
         T x = fabs##F(z.re), y = fabs##F(z.im), big = x > y ? x : y, scale, r;                                         \
@@ -183,7 +183,8 @@ PA_FN pa_c128 pa_pow_c128(pa_c128 z, pa_c128 w)
 }
 
 /* in double: the digits that these formulas lose are then not among those that remain */
-#define PA_VIA_C128(fn) PA_FN pa_c64 pa_##fn##_c64(pa_c64 z) { return pa_c64_from_c128(pa_##fn##_c128(pa_c128_from_c64(z))); }
+#define PA_VIA_C128(fn) \
+    PA_FN pa_c64 pa_##fn##_c64(pa_c64 z) { return pa_c64_from_c128(pa_##fn##_c128(pa_c128_from_c64(z))); }
 PA_VIA_C128(expm1) PA_VIA_C128(log1p) PA_VIA_C128(log2) PA_VIA_C128(log10)
 PA_FN pa_c64 pa_pow_c64(pa_c64 z, pa_c64 w)
 {

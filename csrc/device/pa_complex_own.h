@@ -5,7 +5,8 @@
 #ifndef PA_COMPLEX_OWN_H
 #define PA_COMPLEX_OWN_H
 
-#define PA_E700 1.0142320547350045e+304 /* exp(700): splits exponentials that overflow where their product with a sine may not */
+/* exp(700): splits exponentials that overflow where their product with a sine may not */
+#define PA_E700 1.0142320547350045e+304
 #define PA_LN2 0.69314718055994530942
 #define PA_HALF_PI 1.57079632679489661923
 
@@ -33,7 +34,8 @@ PA_FN pa_c128 pa_exp_c128(pa_c128 z)
     return pa_own_polar(z.re, cos(z.im), sin(z.im));
 }
 
-/* log|z|: near the unit circle by log1p of x^2 + y^2 - 1, summed with its rounding errors; a huge |z| is halved twice */
+/* log|z|: near the unit circle by log1p of x^2 + y^2 - 1, summed with its rounding errors; a huge |z| is halved
+   twice */
 PA_FN double pa_own_logabs(double x, double y)
 {
     double a = fabs(x), b = fabs(y), h, p, q, s, t, low;
@@ -142,7 +144,8 @@ PA_FN pa_c128 pa_asinh_c128(pa_c128 z)
 {
     pa_c128 u, v;
     double x = z.re, y = z.im;
-    if (pa_own_far(z)) return pa_make_c128(copysign(pa_own_logabs(x, y) + PA_LN2, x), copysign(atan2(fabs(y), fabs(x)), y));
+    if (pa_own_far(z))
+        return pa_make_c128(copysign(pa_own_logabs(x, y) + PA_LN2, x), copysign(atan2(fabs(y), fabs(x)), y));
     if (x != x && y == 0) return z;
     u = pa_sqrt_c128(pa_make_c128(1 + y, -x)); /* asin(w) = -i asinh(iw), w = (-y, x) */
     v = pa_sqrt_c128(pa_make_c128(1 - y, x));

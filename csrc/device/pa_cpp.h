@@ -25,8 +25,14 @@ PA_FN float pa_less(float a, float b) { return pa_fmin_f32(a, b); }
 PA_FN double pa_less(double a, double b) { return pa_fmin_f64(a, b); }
 PA_FN float pa_more(float a, float b) { return pa_fmax_f32(a, b); }
 PA_FN double pa_more(double a, double b) { return pa_fmax_f64(a, b); }
-template <typename A, typename B> PA_FN auto min(A a, B b) -> decltype(a + b) { return pa_less<>((decltype(a + b))a, (decltype(a + b))b); }
-template <typename A, typename B> PA_FN auto max(A a, B b) -> decltype(a + b) { return pa_more<>((decltype(a + b))a, (decltype(a + b))b); }
+template <typename A, typename B> PA_FN auto min(A a, B b) -> decltype(a + b)
+{
+    return pa_less<>((decltype(a + b))a, (decltype(a + b))b);
+}
+template <typename A, typename B> PA_FN auto max(A a, B b) -> decltype(a + b)
+{
+    return pa_more<>((decltype(a + b))a, (decltype(a + b))b);
+}
 PA_FN float rsqrt(float x) { return 1 / sqrtf(x); }
 PA_FN double rsqrt(double x) { return 1 / sqrt(x); }
 PA_FN float rsqrtf(float x) { return 1 / sqrtf(x); }
@@ -110,9 +116,10 @@ PA_FN pa_c128 pa_cpp_div(pa_c128 z, pa_c128 w) { return pa_div_c128(z, w); }
 template <typename T, typename U> struct pa_wider { typedef complex<decltype(T() + U())> type; };
 template <typename T> struct pa_is_number { static const bool value = false; };
 #define PA_NUMBER(T) template <> struct pa_is_number<T> { static const bool value = true; };
-PA_NUMBER(bool) PA_NUMBER(char) PA_NUMBER(signed char) PA_NUMBER(unsigned char) PA_NUMBER(short) PA_NUMBER(unsigned short)
-PA_NUMBER(int) PA_NUMBER(unsigned) PA_NUMBER(long) PA_NUMBER(unsigned long) PA_NUMBER(long long) PA_NUMBER(unsigned long long)
-PA_NUMBER(float) PA_NUMBER(double) PA_NUMBER(float16) PA_NUMBER(bfloat16)
+PA_NUMBER(bool) PA_NUMBER(char) PA_NUMBER(signed char) PA_NUMBER(unsigned char) PA_NUMBER(short)
+PA_NUMBER(unsigned short) PA_NUMBER(int) PA_NUMBER(unsigned) PA_NUMBER(long) PA_NUMBER(unsigned long)
+PA_NUMBER(long long) PA_NUMBER(unsigned long long) PA_NUMBER(float) PA_NUMBER(double) PA_NUMBER(float16)
+PA_NUMBER(bfloat16)
 #undef PA_NUMBER
 /* A number takes the width of the complex one, but for double. */
 template <typename T, typename U, bool = pa_is_number<U>::value> struct pa_joined {};
@@ -124,7 +131,8 @@ template <typename C> PA_FN C pa_difference(C z, C w) { return C(z.re - w.re, z.
 template <typename C> PA_FN C pa_product(C z, C w) { return C(z.re * w.re - z.im * w.im, z.re * w.im + z.im * w.re); }
 template <typename C> PA_FN C pa_quotient(C z, C w) { return pa_cpp(pa_cpp_div(pa_c(z), pa_c(w))); }
 #define PA_OPERATOR(op, fn)                                                                                            \
-    template <typename T, typename U> PA_FN typename pa_wider<T, U>::type operator op(const complex<T> &z, const complex<U> &w) \
+    template <typename T, typename U>                                                                                  \
+    PA_FN typename pa_wider<T, U>::type operator op(const complex<T> &z, const complex<U> &w)                          \
     {                                                                                                                  \
         typedef typename pa_wider<T, U>::type C;                                                                       \
         return fn(C(z), C(w));                                                                                         \
@@ -141,13 +149,16 @@ template <typename C> PA_FN C pa_quotient(C z, C w) { return pa_cpp(pa_cpp_div(p
     }
 PA_OPERATOR(+, pa_sum) PA_OPERATOR(-, pa_difference) PA_OPERATOR(*, pa_product) PA_OPERATOR(/, pa_quotient)
 #undef PA_OPERATOR
-template <typename T, typename U> PA_FN bool operator==(const complex<T> &z, const complex<U> &w) { return (z.re == w.re) & (z.im == w.im); }
+template <typename T, typename U>
+PA_FN bool operator==(const complex<T> &z, const complex<U> &w) { return (z.re == w.re) & (z.im == w.im); }
 template <typename T, typename U> PA_FN bool operator!=(const complex<T> &z, const complex<U> &w) { return !(z == w); }
-template <typename T, typename U, typename = typename pa_joined<T, U>::type> PA_FN bool operator==(const complex<T> &z, U x)
+template <typename T, typename U, typename = typename pa_joined<T, U>::type>
+PA_FN bool operator==(const complex<T> &z, U x)
 {
     return (z.re == x) & (z.im == 0);
 }
-template <typename T, typename U, typename = typename pa_joined<T, U>::type> PA_FN bool operator!=(const complex<T> &z, U x)
+template <typename T, typename U, typename = typename pa_joined<T, U>::type>
+PA_FN bool operator!=(const complex<T> &z, U x)
 {
     return !(z == x);
 }
@@ -163,12 +174,18 @@ PA_FN double arg(const complex<double> &z) { return pa_angle_c128(pa_c(z)); }
 #define PA_FUNCTION(name)                                                                                              \
     PA_FN complex<float> name(const complex<float> &z) { return pa_cpp(pa_##name##_c64(pa_c(z))); }                    \
     PA_FN complex<double> name(const complex<double> &z) { return pa_cpp(pa_##name##_c128(pa_c(z))); }
-PA_FUNCTION(exp) PA_FUNCTION(log) PA_FUNCTION(log10) PA_FUNCTION(sqrt) PA_FUNCTION(sin) PA_FUNCTION(cos) PA_FUNCTION(tan)
-PA_FUNCTION(sinh) PA_FUNCTION(cosh) PA_FUNCTION(tanh) PA_FUNCTION(asin) PA_FUNCTION(acos) PA_FUNCTION(atan)
-PA_FUNCTION(asinh) PA_FUNCTION(acosh) PA_FUNCTION(atanh)
+PA_FUNCTION(exp) PA_FUNCTION(log) PA_FUNCTION(log10) PA_FUNCTION(sqrt) PA_FUNCTION(sin) PA_FUNCTION(cos)
+PA_FUNCTION(tan) PA_FUNCTION(sinh) PA_FUNCTION(cosh) PA_FUNCTION(tanh) PA_FUNCTION(asin) PA_FUNCTION(acos)
+PA_FUNCTION(atan) PA_FUNCTION(asinh) PA_FUNCTION(acosh) PA_FUNCTION(atanh)
 #undef PA_FUNCTION
-PA_FN complex<float> pow(const complex<float> &z, const complex<float> &w) { return pa_cpp(pa_pow_c64(pa_c(z), pa_c(w))); }
-PA_FN complex<double> pow(const complex<double> &z, const complex<double> &w) { return pa_cpp(pa_pow_c128(pa_c(z), pa_c(w))); }
+PA_FN complex<float> pow(const complex<float> &z, const complex<float> &w)
+{
+    return pa_cpp(pa_pow_c64(pa_c(z), pa_c(w)));
+}
+PA_FN complex<double> pow(const complex<double> &z, const complex<double> &w)
+{
+    return pa_cpp(pa_pow_c128(pa_c(z), pa_c(w)));
+}
 template <typename T, typename U> PA_FN typename pa_joined<T, U>::type pow(const complex<T> &z, U x)
 {
     typedef typename pa_joined<T, U>::type C;

@@ -3,8 +3,8 @@
    Define and include, as often as there are types:
 
        #define PA_NAME pa_gemm_f32         what to define: static void PA_NAME(const pa_gemm_args *, pa_runtime *)
-       #define PA_T float                  element in memory; signed integers pass their unsigned twin (the bits are the same, and
-                                           overflow wraps instead of being undefined)
+       #define PA_T float                  element in memory; signed integers pass their unsigned twin (the bits are the
+                                           same, and overflow wraps instead of being undefined)
        #define PA_ACC float                element while computing
        #define PA_KIND PA_GEMM_REAL        or _INT, _BOOL (or of ands), _COMPLEX (PA_T has .re and .im of type PA_ACC)
        #define PA_INT64                    where PA_ACC is an integer of 64 bits: faster
@@ -12,8 +12,9 @@
        #define PA_LOAD(x), PA_STORE(x)     PA_T -> PA_ACC and back; leave both out when the types are the same
        #define PA_C uint32_t               element of C, where that isn't PA_T; PA_STORE makes it
        #define PA_EPILOGUE(args, n, acc, d, e, out)    optional: it makes n elements `out` (PA_C) from sums `acc`
-                                           (PA_ACC, but what C holds where that is complex, bool or an integer) and the elements
-                                           d and e of what is added (pa_gemm_args; of PA_C, undefined where it is NULL)
+                                           (PA_ACC, but what C holds where that is complex, bool or an integer) and the
+                                           elements d and e of what is added (pa_gemm_args; of PA_C, undefined where it
+                                           is NULL)
        #include "pa_gemm.h"
 
    | dtype             | PA_T       | PA_ACC   | PA_KIND         | PA_LOAD(x)                | PA_STORE(x)            |
@@ -42,7 +43,7 @@
 
 #ifdef PA_NAME
 
-/* ---- blocking defaults: what fills the registers, then L1 (a panel of B, as it passes) and a third of L2 (a tile of A) ---- */
+/* ---- blocking defaults: the registers, then L1 (a panel of B, as it passes) and a third of L2 (a tile of A) ---- */
 #ifdef PA_VBYTES
 #define PA_G_VBYTES PA_VBYTES
 #elif defined(__AVX512F__)
@@ -58,12 +59,14 @@
 #define PA_G_HALVES 0
 #endif
 #if defined(PA_INT64) && defined(__AVX2__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
-#define PA_G_INT32 1 /* pa_gemm_narrow.h: only there is a signed product of halves, and debug mode reads nothing unchecked */
+/* pa_gemm_narrow.h: only there is a signed product of halves, and debug mode reads nothing unchecked */
+#define PA_G_INT32 1
 #else
 #define PA_G_INT32 0
 #endif
 /* On processors with AMX, a product of pairs takes twice as long as two of float32. */
-#if defined(PA_BFLOAT16) && defined(__AVX512BF16__) && !defined(__AMX_BF16__) && !defined(PA_VBYTES) && !defined(PA_DEBUG_CHECKS)
+#if defined(PA_BFLOAT16) && defined(__AVX512BF16__) && !defined(__AMX_BF16__) && !defined(PA_VBYTES) && \
+    !defined(PA_DEBUG_CHECKS)
 #define PA_G_PAIRS 1
 #define PA_G_K_PER_WORD 2 /* elements along the depth in one of a panel */
 #else
@@ -206,7 +209,8 @@ PA_GEMM_PLAN void PA_G(product)(pa_gemm_job *job, int parallel)
     if (job->by_vector && PA_G(few_rows)(job, parallel)) return;
 #if PA_G_INT32
     job->fits32 = pa_gemm_min(job->m, job->n) >= PA_GEMM_INT32_SIDE;
-    PA_G(run_tasks)(job, PA_G(check_int32), 2 * PA_G_INT32_TASKS, parallel && (job->m + job->n) * job->k * PA_G_ES >= PA_GEMM_PARALLEL_BYTES);
+    PA_G(run_tasks)(job, PA_G(check_int32), 2 * PA_G_INT32_TASKS,
+                    parallel && (job->m + job->n) * job->k * PA_G_ES >= PA_GEMM_PARALLEL_BYTES);
 #endif
     if (parallel && PA_G(splitk)(job)) return;
 #endif
@@ -275,16 +279,20 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
     /* Matrices of A that lie one below the other and share their B are one tall matrix. */
     for (; all.nb > 0; all.nb--) {
         d = all.nb - 1;
-        if (g->batch[d] != 1 && (g->batch_b[d] != 0 || g->batch_a[d] != rows * g->ras || g->batch_c[d] != rows * g->rcs)) break;
+        if (g->batch[d] != 1 &&
+            (g->batch_b[d] != 0 || g->batch_a[d] != rows * g->ras || g->batch_c[d] != rows * g->rcs))
+            break;
         rows *= g->batch[d];
     }
 #endif
     for (d = 0; d < all.nb; d++) count *= g->batch[d];
     if (rows <= 0 || g->n <= 0 || count <= 0) return;
-    /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs then. */
+    /* The transposed problem is solved when it has the fewer rows (pa_gemm_vector.h), or else when C is written in runs
+       then. */
     few = pa_gemm_min(rows, g->n);
     limit = (g->n < rows ? g->ras : g->cbs) == PA_G_ES ? PA_G_FEW_AXPY : PA_G_FEW_DOTS;
-    job.by_vector = few <= limit && g->k >= 2 * PA_G_L && (few == 1 || (rows + g->n) * g->k * PA_G_ES >= PA_GEMM_FEW_BYTES);
+    job.by_vector = few <= limit && g->k >= 2 * PA_G_L &&
+                    (few == 1 || (rows + g->n) * g->k * PA_G_ES >= PA_GEMM_FEW_BYTES);
     job.swapped = job.by_vector ? g->n < rows : g->ccs != PA_G_CS && g->rcs == PA_G_CS;
     job.k = pa_gemm_ceil(g->k, PA_G_K_PER_WORD);
     job.args = g;

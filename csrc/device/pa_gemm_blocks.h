@@ -12,15 +12,18 @@ PA_GEMM_PLAN void PA_G(choose_in_place)(pa_gemm_job *job)
 {
     (void)job;
 #if PA_G_PAIRS
-    job->a_direct = job->cas == PA_G_ES && job->n <= PA_GEMM_A_IN_PLACE_PANELS * PA_G_NR && job->m >= PA_G_MR; /* its pairs are those of a panel */
+    /* its pairs are those of a panel */
+    job->a_direct = job->cas == PA_G_ES && job->n <= PA_GEMM_A_IN_PLACE_PANELS * PA_G_NR && job->m >= PA_G_MR;
 #elif PA_G_INPLACE && !defined(PA_DEBUG_CHECKS)
-    const int a_fits = job->n <= (job->cas == PA_G_ES ? PA_GEMM_A_IN_PLACE_PANELS : PA_GEMM_A_IN_PLACE_PANELS_STRIDED) * PA_G_NR;
+    const int a_fits = job->n <=
+                       (job->cas == PA_G_ES ? PA_GEMM_A_IN_PLACE_PANELS : PA_GEMM_A_IN_PLACE_PANELS_STRIDED) * PA_G_NR;
     job->a_direct = a_fits && job->m >= PA_G_MR;
 #if PA_G_PLAIN
     const int near = job->rbs >= -PA_GEMM_B_NEAR_BYTES && job->rbs <= PA_GEMM_B_NEAR_BYTES;
     const int far_panels = job->rbs % PA_GEMM_B_CONFLICT_BYTES ? PA_GEMM_B_IN_PLACE_PANELS_FAR : 0;
     const int b_fits = job->cbs == PA_G_ES && job->m <= (near ? PA_GEMM_B_IN_PLACE_PANELS_NEAR : far_panels) * PA_G_MR;
-    job->b_direct = b_fits && job->n >= (2 * pa_gemm_ceil(job->n, PA_G_L) <= PA_G_NRV ? PA_G_L : PA_G_NR); /* a panel moved back lies inside */
+    /* a panel moved back lies inside */
+    job->b_direct = b_fits && job->n >= (2 * pa_gemm_ceil(job->n, PA_G_L) <= PA_G_NRV ? PA_G_L : PA_G_NR);
 #if PA_G_SMALL
     if (a_fits && b_fits && job->ccs == PA_G_ES && job->k <= PA_G_KC && !job->by_vector &&
         pa_gemm_work(job->m, job->n, job->k, 1) < PA_G_PARALLEL_WORK) {
@@ -28,7 +31,8 @@ PA_GEMM_PLAN void PA_G(choose_in_place)(pa_gemm_job *job)
         for (low = 0; low < 3 && low * PA_G_MR_LOW < job->m + PA_G_MR; low++) {
             int64_t high = pa_gemm_ceil(job->m - low * PA_G_MR_LOW, PA_G_MR);
             if (high > 0 && job->m < PA_G_MR) continue; /* too high */
-            if (high >= 0 && high * PA_G_MR + low * PA_G_MR_LOW < rows) best = high, rows = high * PA_G_MR + low * PA_G_MR_LOW;
+            if (high >= 0 && high * PA_G_MR + low * PA_G_MR_LOW < rows)
+                best = high, rows = high * PA_G_MR + low * PA_G_MR_LOW;
         }
         job->small = 1;
         job->high_steps = best;
@@ -53,10 +57,11 @@ PA_GEMM_PLAN void PA_G(plan_blocks)(pa_gemm_job *job)
     job->depth = pa_gemm_ceil(job->depth, job->kc) * job->kc;
     job->mc = pa_gemm_cut(job->rows, mc, PA_G_MR);
     job->nc = pa_gemm_cut(job->cols, nc, PA_G_NR);
-    /* One row of tiles, if higher ones than usual: no panel of B is read by two tasks then. Only while A stays in L2 and every
-       thread has a few tiles. */
+    /* One row of tiles, if higher ones than usual: no panel of B is read by two tasks then. Only while A stays in L2
+       and every thread has a few tiles. */
     job->b_private = !job->b_direct && job->m <= PA_G_BLOCK &&
-                 (job->m <= 2 * mc || (job->rows * job->kc <= 2 * PA_G_MC * PA_G_KC_DEFAULT && job->cols >= 4 * PA_G_NR * job->rt->threads));
+                     (job->m <= 2 * mc || (job->rows * job->kc <= 2 * PA_G_MC * PA_G_KC_DEFAULT &&
+                                           job->cols >= 4 * PA_G_NR * job->rt->threads));
     if (job->b_private) job->mc = job->rows;
     /* Enough tasks for many threads, as long as each pays for one. */
     while (pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc) < PA_GEMM_MANY_TASKS &&
@@ -68,9 +73,12 @@ PA_GEMM_PLAN void PA_G(plan_blocks)(pa_gemm_job *job)
         else
             break;
     }
-    /* Load balance: a few large tiles are halved until the idle time is a tenth at most, though panels are packed twice. */
-    while (job->b_private && job->mc >= 4 * PA_G_MR && 2 * pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > PA_G_PARALLEL_WORK) {
-        const int64_t count = pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc), threads = job->rt->threads;
+    /* Load balance: a few large tiles are halved until the idle time is a tenth at most, though panels are packed
+       twice. */
+    while (job->b_private && job->mc >= 4 * PA_G_MR &&
+           2 * pa_gemm_work(job->mc, job->nc, job->k, PA_G_PLANES) > PA_G_PARALLEL_WORK) {
+        const int64_t count = pa_gemm_ceil(job->rows, job->mc) * pa_gemm_ceil(job->cols, job->nc),
+                      threads = job->rt->threads;
         if (PA_GEMM_IMBALANCE_BUSY * count >= PA_GEMM_IMBALANCE_ALL * pa_gemm_ceil(count, threads) * threads) break;
         job->mc = pa_gemm_cut(job->mc, pa_gemm_ceil(job->mc, 2), PA_G_MR);
     }
@@ -80,7 +88,8 @@ PA_GEMM_PLAN void PA_G(plan_blocks)(pa_gemm_job *job)
     job->sbk = job->b_direct ? job->rbs : PA_G_NR * PA_G_WORD;
     job->bytes_a = job->a_direct ? 0 : pa_gemm_ceil(job->rows * job->depth * PA_G_WORD, 64) * 64;
     job->bytes_b = job->b_direct || job->b_private ? 0 : pa_gemm_ceil(job->cols * job->depth * PA_G_WORD, 64) * 64;
-    job->bytes = job->bytes_a + job->bytes_b + (!PA_G_SUMS_IN_C && job->k > job->kc ? job->rows * job->cols * PA_G_WORD : 0);
+    job->bytes = job->bytes_a + job->bytes_b +
+                 (!PA_G_SUMS_IN_C && job->k > job->kc ? job->rows * job->cols * PA_G_WORD : 0);
 }
 
 /* Computes a planned product, in scratch memory unless it has a workspace. */
@@ -109,8 +118,10 @@ PA_GEMM_PLAN void PA_G(run_blocks)(pa_gemm_job *job, int parallel)
                 slices = pa_gemm_ceil(job->kb, job->kc);
                 job->pack_a = pa_gemm_ceil(job->mb, job->ma) * slices;
                 if (job->a_direct || (job->j0 > 0 && job->depth >= job->k)) job->pack_a = 0; /* it is there already */
-                PA_G(run_tasks)(job, PA_G(pack), job->pack_a + (job->bytes_b ? pa_gemm_ceil(job->nb, job->nc) * slices : 0), parallel);
-                PA_G(run_tasks)(job, PA_G(compute_tiles), pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), parallel);
+                PA_G(run_tasks)(job, PA_G(pack),
+                                job->pack_a + (job->bytes_b ? pa_gemm_ceil(job->nb, job->nc) * slices : 0), parallel);
+                PA_G(run_tasks)(job, PA_G(compute_tiles),
+                                pa_gemm_ceil(job->mb, job->mc) * pa_gemm_ceil(job->nb, job->nc), parallel);
             }
         }
     }

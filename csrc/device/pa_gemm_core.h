@@ -36,8 +36,9 @@ PA_GEMM_INLINE PA_G(words) PA_G(swap_halves)(PA_G_V x)
    follow at a distance of one group. `other`: integers of 64 bits that fit 32, complex numbers of A from the matrix
    itself. Meanwhile `prefetched` is prefetched into L2, `prefetch_step` bytes per step of the depth: hardware
    prefetches a new panel too late. */
-PA_GEMM_INLINE void PA_G(micro_kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *prefetched,
-                                   int64_t prefetch_step, PA_G(accumulators) *out, const int rows, const int across, const int other)
+PA_GEMM_INLINE void PA_G(micro_kernel)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk,
+                                       const char *prefetched, int64_t prefetch_step, PA_G(accumulators) *out,
+                                       const int rows, const int across, const int other)
 {
     PA_G_V re[PA_G_MR][PA_G_NRV], zero = {0};
     int64_t p;
@@ -110,16 +111,19 @@ PA_GEMM_INLINE void PA_G(micro_kernel)(int64_t kc, const char *a, int64_t sai, i
 #endif
     }
 }
-PA_GEMM_INLINE void PA_G(micro_kernel_of)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b, int64_t sbk, const char *prefetched,
-                                 int64_t prefetch_step, PA_G(accumulators) *out, const int rows, const int across, int other)
+PA_GEMM_INLINE void PA_G(micro_kernel_of)(int64_t kc, const char *a, int64_t sai, int64_t sak, const char *b,
+                                          int64_t sbk, const char *prefetched, int64_t prefetch_step,
+                                          PA_G(accumulators) *out, const int rows, const int across, int other)
 {
-    if ((PA_G_INT32 || PA_KIND == PA_GEMM_COMPLEX) && other) PA_G(micro_kernel)(kc, a, sai, sak, b, sbk, prefetched, prefetch_step, out, rows, across, 1);
+    if ((PA_G_INT32 || PA_KIND == PA_GEMM_COMPLEX) && other)
+        PA_G(micro_kernel)(kc, a, sai, sak, b, sbk, prefetched, prefetch_step, out, rows, across, 1);
     else PA_G(micro_kernel)(kc, a, sai, sak, b, sbk, prefetched, prefetch_step, out, rows, across, 0);
 }
 
 #if PA_G_PAIRS
 /* Adds the last product of an odd depth, where A is read in place: the next element is of another row. */
-PA_GEMM_INLINE void PA_G(odd_depth)(const char *a, int64_t sai, const char *b, PA_G(accumulators) *s, const int rows, const int across)
+PA_GEMM_INLINE void PA_G(odd_depth)(const char *a, int64_t sai, const char *b, PA_G(accumulators) *s, const int rows,
+                                    const int across)
 {
     int i, j;
     PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
@@ -166,8 +170,8 @@ PA_GEMM_HOT void PA_G(load_addend)(const pa_gemm_job *job, int which, int64_t i,
 
 /* The epilogue on rows i .. i + rows of C, columns j .. j + cols, and the writing of them. A row of sums is `apart`
    from the next, an imaginary part `im` from its real part. */
-PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum, int64_t apart, int64_t im, int64_t i, int64_t j, int64_t rows,
-                             int64_t cols)
+PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum, int64_t apart, int64_t im, int64_t i,
+                                      int64_t j, int64_t rows, int64_t cols)
 {
     PA_G_E acc[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
     PA_C d[PA_G_MR * PA_G_NR] __attribute__((aligned(64))), e[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
@@ -176,7 +180,8 @@ PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum,
     const int64_t most = rows == 1 ? PA_G_MR * PA_G_NR : PA_G_NR;
     int64_t r, q, n = 0;
     (void)im;
-    for (; cols > most; cols -= most, sum += most, j += most) PA_G(apply_epilogue)(job, sum, apart, im, i, j, rows, most);
+    for (; cols > most; cols -= most, sum += most, j += most)
+        PA_G(apply_epilogue)(job, sum, apart, im, i, j, rows, most);
     for (r = 0; r < rows; r++, n += cols) {
 #if PA_KIND == PA_GEMM_REAL
         if (rows == 1 || apart == cols) all = sum;
@@ -211,8 +216,8 @@ PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum,
 
 /* Writes rows r0 .. r1 and columns c0 .. c1 of the sums of the panel at (i0, j0): whatever is not a whole panel in
    plain rows. */
-PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(accumulators) *s, int64_t i0, int64_t j0, int r0, int r1, int c0, int c1,
-                             int first)
+PA_GEMM_HOT void PA_G(store)(const pa_gemm_job *job, const PA_G(accumulators) *s, int64_t i0, int64_t j0, int r0,
+                             int r1, int c0, int c1, int first)
 {
     const PA_ACC *sum = (const PA_ACC *)s + r0 * PA_G_NR;
     int i, j;
@@ -274,7 +279,8 @@ PA_GEMM_PLAN void PA_G(store_zeros)(const pa_gemm_job *job)
     __builtin_memset(&s, 0, sizeof s);
     for (i = 0; i < job->m; i += PA_G_MR)
         for (j = 0; j < job->n; j += PA_G_NR)
-            PA_G(store)(job, &s, i, j, 0, (int)pa_gemm_min(PA_G_MR, job->m - i), 0, (int)pa_gemm_min(PA_G_NR, job->n - j), 1);
+            PA_G(store)(job, &s, i, j, 0, (int)pa_gemm_min(PA_G_MR, job->m - i), 0,
+                        (int)pa_gemm_min(PA_G_NR, job->n - j), 1);
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
@@ -285,8 +291,8 @@ PA_GEMM_PLAN void PA_G(store_zeros)(const pa_gemm_job *job)
 #define PA_G_INNER_COLUMN 8
 
 /* Accumulates a slice in a workspace, if C can't hold the sums without rounding or truncation. */
-PA_GEMM_INLINE void PA_G(accumulate_partial)(const pa_gemm_job *job, PA_G(accumulators) *s, int64_t i0, int64_t j0, int first, const int height,
-                               const int across)
+PA_GEMM_INLINE void PA_G(accumulate_partial)(const pa_gemm_job *job, PA_G(accumulators) *s, int64_t i0, int64_t j0,
+                                             int first, const int height, const int across)
 {
     int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
     PA_G(accumulators) *kept = (PA_G(accumulators) *)job->acc + panel;
@@ -303,7 +309,8 @@ PA_GEMM_INLINE void PA_G(accumulate_partial)(const pa_gemm_job *job, PA_G(accumu
 }
 
 /* Stores `height` rows of sums to C or adds them to it, from registers. */
-PA_GEMM_INLINE void PA_G(store_registers)(char *c, int64_t rcs, const PA_G(accumulators) *s, int first, const int height, const int across)
+PA_GEMM_INLINE void PA_G(store_registers)(char *c, int64_t rcs, const PA_G(accumulators) *s, int first,
+                                          const int height, const int across)
 {
     int r, q;
     PA_GEMM_UNROLL for (r = 0; r < height; r++, c += rcs) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
@@ -314,8 +321,9 @@ PA_GEMM_INLINE void PA_G(store_registers)(char *c, int64_t rcs, const PA_G(accum
 }
 
 /* Rows i0 .. i0 + height of C, columns j0 .. j0 + across vectors, in one slice. */
-PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
-                                const char *prefetched, int64_t prefetch_step, const int height, const int across)
+PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0,
+                                int64_t j0, int flags, const char *prefetched, int64_t prefetch_step, const int height,
+                                const int across)
 {
     PA_G(accumulators) s, spilled;
     const int width = across * PA_G_L;
@@ -328,10 +336,12 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
 #endif
 #if PA_G_PAIRS
     const int odd = job->a_direct && flags & PA_G_LAST_SLICE && job->args->k % 2;
-    PA_G(micro_kernel_of)(kc - odd, a, job->sai, job->sak, b, job->sbk, prefetched, prefetch_step, &s, height, across, 0);
+    PA_G(micro_kernel_of)(kc - odd, a, job->sai, job->sak, b, job->sbk, prefetched, prefetch_step, &s, height, across,
+                          0);
     if (odd) PA_G(odd_depth)(a + (kc - 1) * job->sak, job->sai, b + (kc - 1) * job->sbk, &s, height, across);
 #else
-    PA_G(micro_kernel_of)(kc, a, job->sai, job->sak, b, job->sbk, prefetched, prefetch_step, &s, height, across, PA_KIND == PA_GEMM_COMPLEX ? job->a_direct : job->fits32);
+    PA_G(micro_kernel_of)(kc, a, job->sai, job->sak, b, job->sbk, prefetched, prefetch_step, &s, height, across,
+                          PA_KIND == PA_GEMM_COMPLEX ? job->a_direct : job->fits32);
 #endif
 #if !PA_G_SUMS_IN_C
     if ((flags & 3) != 3) {
@@ -340,9 +350,10 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     }
 #endif
 #if PA_G_SMALL
-    /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of this
-       tile; those of another tile may be in the making on another thread. */
-    if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) && (cols == width || (c0 && (flags & 11) == 11))) {
+    /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of
+       this tile; those of another tile may be in the making on another thread. */
+    if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) &&
+        (cols == width || (c0 && (flags & 11) == 11))) {
         PA_G(store_registers)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, across);
         return;
     }
@@ -351,15 +362,16 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
     PA_G(store)(job, &spilled, i0, j0, r0, r0 + rows, c0, c0 + cols, first);
 }
 
-PA_GEMM_HOT void PA_G(panel_step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0, int64_t j0, int flags,
-                            const char *prefetched, int64_t prefetch_step)
+PA_GEMM_HOT void PA_G(panel_step)(const pa_gemm_job *job, const char *a, const char *b, int64_t kc, int64_t i0,
+                                  int64_t j0, int flags, const char *prefetched, int64_t prefetch_step)
 {
     const int64_t left = pa_gemm_ceil(job->n - j0, PA_G_L); /* vectors of C */
     if (2 * left <= PA_G_NRV) {
         int64_t j;
         for (j = 0; j < left; j++, b += PA_G_VBYTES, flags |= PA_G_INNER_COLUMN)
             PA_G(panel)(job, a, b, kc, i0, j0 + j * PA_G_L, flags, prefetched, prefetch_step, PA_G_MR, 1);
-    } else if (job->m - i0 <= PA_G_MR_LOW) PA_G(panel)(job, a, b, kc, i0, j0, flags, prefetched, prefetch_step, PA_G_MR_LOW, PA_G_NRV);
+    } else if (job->m - i0 <= PA_G_MR_LOW)
+        PA_G(panel)(job, a, b, kc, i0, j0, flags, prefetched, prefetch_step, PA_G_MR_LOW, PA_G_NRV);
     else PA_G(panel)(job, a, b, kc, i0, j0, flags, prefetched, prefetch_step, PA_G_MR, PA_G_NRV);
 }
 
@@ -368,7 +380,8 @@ PA_GEMM_HOT void PA_G(panel_step)(const pa_gemm_job *job, const char *a, const c
 PA_GEMM_PLAN void PA_G(compute_tiles)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR), across = pa_gemm_ceil(job->nb, job->nc);
+    int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR),
+            across = pa_gemm_ceil(job->nb, job->nc);
     int64_t t, slice, i, j;
     PA_ACC own[PA_G_SIDE_PANELS * PA_G_KC_MAX * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
     for (t = begin; t < end; t++) {
@@ -376,9 +389,11 @@ PA_GEMM_PLAN void PA_G(compute_tiles)(void *context, int64_t begin, int64_t end)
         int64_t j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
         for (slice = 0; slice * job->kc < job->kb; slice++) {
             int64_t p0 = slice * job->kc, kc = pa_gemm_min(job->kc, job->kb - p0), pnext = PA_G_MR * kc * PA_G_WORD;
-            int flags = (job->p0 + p0 == 0 ? PA_G_FIRST_SLICE : 0) | (job->p0 + p0 + kc == job->k ? PA_G_LAST_SLICE : 0);
+            int flags = (job->p0 + p0 == 0 ? PA_G_FIRST_SLICE : 0) |
+                        (job->p0 + p0 + kc == job->k ? PA_G_LAST_SLICE : 0);
             const char *first = job->pa + PA_G(panel_offset)(job, slice, i0 / PA_G_MR, pa, PA_G_MR);
-            if (job->a_direct) first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->sak, pnext = PA_G_MR * job->ras;
+            if (job->a_direct)
+                first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->sak, pnext = PA_G_MR * job->ras;
             for (j = j0; j < j1; j += PA_G_NR) {
                 const int64_t side = (j - j0) / PA_G_NR % PA_G_SIDE_PANELS;
                 const char *a = first, *b = (const char *)(own + side * kc * PA_G_NR * PA_G_PLANES);
@@ -394,9 +409,11 @@ PA_GEMM_PLAN void PA_G(compute_tiles)(void *context, int64_t begin, int64_t end)
                     prefetch_step = job->sbk;
                     prefetched = b + PA_G_PREFETCH_ROWS * job->sbk;
                 }
-                for (i = i0; i < i1; i += PA_G_MR, a += pnext, prefetched = job->b_direct ? b : prefetched + prefetch_step * kc)
+                for (i = i0; i < i1;
+                     i += PA_G_MR, a += pnext, prefetched = job->b_direct ? b : prefetched + prefetch_step * kc)
                     PA_G(panel_step)(job, a, b, kc, job->i0 + i, job->j0 + j,
-                               flags | (i > i0 ? PA_G_INNER_ROW : 0) | (j > j0 ? PA_G_INNER_COLUMN : 0), prefetched, prefetch_step);
+                                     flags | (i > i0 ? PA_G_INNER_ROW : 0) | (j > j0 ? PA_G_INNER_COLUMN : 0),
+                                     prefetched, prefetch_step);
             }
         }
     }

@@ -95,13 +95,15 @@ PA_FN bool pa_gemm_inside(const pa_gemm_grid *g, pa_runtime *rt, int which, cons
 {
     if (p >= g->range[which][0] && p + sizeof(PA_T) <= g->range[which][1]) return true;
     const int64_t size = (int64_t)sizeof(PA_T);
-    pa_fail_index(rt, 0, which, 0, tile, (p - g->range[which][0]) / size, (g->range[which][1] - g->range[which][0]) / size, 0,
+    pa_fail_index(rt, 0, which, 0, tile, (p - g->range[which][0]) / size,
+                  (g->range[which][1] - g->range[which][0]) / size, 0,
                   (g->range[which][1] - g->range[which][0]) / size);
     return false;
 }
 #define PA_G_INSIDE(which, p) pa_gemm_inside(g, rt, which, p, tile)
 /* Whether an operand's tile is inside its buffer as a whole, so that no element needs to ask. */
-PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *first, int64_t rows, int64_t rs, int64_t depths, int64_t cs)
+PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *first, int64_t rows, int64_t rs,
+                              int64_t depths, int64_t cs)
 {
     const int64_t down = (rows - 1) * rs, along = (depths - 1) * cs;
     const char *low = first + (down < 0 ? down : 0) + (along < 0 ? along : 0);
@@ -118,8 +120,12 @@ PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *firs
 /* Copies that nothing waits for; `go` is a predicate, so that no branch cuts the arithmetic around it into pieces. */
 template <int N> PA_FN void pa_cp_async(unsigned to, const char *from, bool go)
 {
-    if (N == 16) asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(to), "l"(from), "r"((int)go));
-    else asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], %3; }" ::"r"(to), "l"(from), "r"((int)go), "n"(N));
+    if (N == 16)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16; }"
+                     ::"r"(to), "l"(from), "r"((int)go));
+    else
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], %3; }"
+                     ::"r"(to), "l"(from), "r"((int)go), "n"(N));
 }
 template <int N> PA_FN void pa_cp_async_or_zero(unsigned to, const char *from, bool inside)
 {
@@ -140,8 +146,8 @@ template <int ROWS> struct pa_gemm_loader {
     {
         const uint64_t mask = alignof(pa_gemm_vector) - 1;
         k_major = along;
-        vectorized = (along ? cs : rs) == (int64_t)sizeof(PA_T) && (((uint64_t)base | (uint64_t)(along ? rs : cs)) & mask) == 0 &&
-               !(PA_G_ASYNC && k_major);
+        vectorized = (along ? cs : rs) == (int64_t)sizeof(PA_T) &&
+                     (((uint64_t)base | (uint64_t)(along ? rs : cs)) & mask) == 0 && !(PA_G_ASYNC && k_major);
         whole = rows >= ROWS;
         const int step = vectorized ? PA_G_VECTOR : 1, row = row_of(0), depth = depth_of(0);
         shared_index = depth * LINE + row;
@@ -150,8 +156,12 @@ template <int ROWS> struct pa_gemm_loader {
         next = PA_G_DEPTH * cs;
         at = base + row * rs + depth * cs;
     }
-    /* Places of element e in the slice along the axis of neighbours and along the other one. The numbers are powers of two. */
-    __device__ inline int group() const { return (k_major ? (int)PA_G_DEPTH : ROWS) / (vectorized ? (int)PA_G_VECTOR : 1); }
+    /* Places of element e in the slice along the axis of neighbours and along the other one. The numbers are powers of
+       two. */
+    __device__ inline int group() const
+    {
+        return (k_major ? (int)PA_G_DEPTH : ROWS) / (vectorized ? (int)PA_G_VECTOR : 1);
+    }
     __device__ inline int fast_index(int e) const
     {
         const int t = (int)threadIdx.x & (group() - 1);
@@ -167,9 +177,9 @@ template <int ROWS> struct pa_gemm_loader {
 };
 
 /* The next slice where some of it may be outside the matrix, of which `rows` and `depths` are left: zeros there. */
-template <int ROWS>
-PA_FN void pa_gemm_load_edge(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_t tile, const pa_gemm_loader<ROWS> *w, int64_t rows,
-                        int64_t depths, int64_t rs, int64_t cs, PA_G_ELEMENT *to)
+template <int ROWS> PA_FN void pa_gemm_load_edge(const pa_gemm_grid *g, pa_runtime *rt, int which, int64_t tile,
+                                                 const pa_gemm_loader<ROWS> *w, int64_t rows, int64_t depths,
+                                                 int64_t rs, int64_t cs, PA_G_ELEMENT *to)
 {
 #pragma unroll 1
     for (int e = 0; e < pa_gemm_loader<ROWS>::ELEMENTS; ++e) {
@@ -196,10 +206,11 @@ template <int ROWS> PA_FN void pa_gemm_load_async(const pa_gemm_loader<ROWS> *w,
 #pragma unroll
     for (int e = 0; e < walk::ELEMENTS; ++e)
         if (e * (PA_G_DEPTH - 1) / walk::ELEMENTS == d) {
-            pa_cp_async<PA_G_SIZE>(to + (w->shared_index + e * w->apart) * PA_G_SIZE, w->at + e * w->far, go && !w->vectorized);
+            pa_cp_async<PA_G_SIZE>(to + (w->shared_index + e * w->apart) * PA_G_SIZE, w->at + e * w->far,
+                                   go && !w->vectorized);
             if (e % PA_G_VECTOR == 0)
-                pa_cp_async<16>(to + (w->shared_index + e / PA_G_VECTOR * w->apart) * PA_G_SIZE, w->at + e / PA_G_VECTOR * w->far,
-                                  go && w->vectorized);
+                pa_cp_async<16>(to + (w->shared_index + e / PA_G_VECTOR * w->apart) * PA_G_SIZE,
+                                w->at + e / PA_G_VECTOR * w->far, go && w->vectorized);
         }
 }
 #else
@@ -221,17 +232,20 @@ template <int ROWS> PA_FN void pa_gemm_load(const pa_gemm_loader<ROWS> *w, PA_G_
 }
 
 /* What was fetched, into shared memory. */
-template <int ROWS> PA_FN void pa_gemm_store_shared(const pa_gemm_loader<ROWS> *w, const PA_G_ELEMENT *from, PA_G_ELEMENT *to)
+template <int ROWS>
+PA_FN void pa_gemm_store_shared(const pa_gemm_loader<ROWS> *w, const PA_G_ELEMENT *from, PA_G_ELEMENT *to)
 {
     typedef pa_gemm_loader<ROWS> walk;
     to += w->shared_index;
     if (w->vectorized && !w->k_major) {
 #pragma unroll
         for (int e = 0; e < walk::ELEMENTS; e += PA_G_PART)
-            *(pa_gemm_fragment *)(to + e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR) = *(const pa_gemm_fragment *)(from + e);
+            *(pa_gemm_fragment *)(to + e / PA_G_VECTOR * w->apart +
+                                  e % PA_G_VECTOR) = *(const pa_gemm_fragment *)(from + e);
     } else if (w->vectorized) {
 #pragma unroll
-        for (int e = 0; e < walk::ELEMENTS; ++e) to[e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR * walk::LINE] = from[e];
+        for (int e = 0; e < walk::ELEMENTS; ++e)
+            to[e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR * walk::LINE] = from[e];
     } else {
 #pragma unroll
         for (int e = 0; e < walk::ELEMENTS; ++e) to[e * w->apart] = from[e];
@@ -249,9 +263,11 @@ struct pa_gemm_fragments {
     {
         enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
 #pragma unroll
-        for (int i = 0; i < PA_G_TM / PA_G_PART; ++i) x[i] = *(const pa_gemm_fragment *)(a + d * (PA_G_ROWS + PA_G_PAD) + i * ABOVE);
+        for (int i = 0; i < PA_G_TM / PA_G_PART; ++i)
+            x[i] = *(const pa_gemm_fragment *)(a + d * (PA_G_ROWS + PA_G_PAD) + i * ABOVE);
 #pragma unroll
-        for (int j = 0; j < PA_G_TN / PA_G_PART; ++j) y[j] = *(const pa_gemm_fragment *)(b + d * (PA_G_COLUMNS + PA_G_PAD) + j * ASIDE);
+        for (int j = 0; j < PA_G_TN / PA_G_PART; ++j)
+            y[j] = *(const pa_gemm_fragment *)(b + d * (PA_G_COLUMNS + PA_G_PAD) + j * ASIDE);
     }
     __device__ inline void multiply(pa_gemm_accumulators *sum) const
     {
@@ -264,8 +280,8 @@ struct pa_gemm_fragments {
 };
 
 /* The sums to C; (row, col) is this thread's first element. */
-PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col, bool all_inside,
-                          const pa_gemm_accumulators *sum)
+PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col,
+                         bool all_inside, const pa_gemm_accumulators *sum)
 {
     enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
     const bool vectorized = all_inside && g->ccs == (int64_t)sizeof(PA_T) &&
@@ -303,7 +319,8 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     const char *a = at.a, *b = at.b;
     char *c = at.c;
     int64_t row0 = at.row, col0 = at.col;
-    /* the last ones move inwards and compute some elements once more, which is faster than to ask where the matrix ends */
+    /* the last ones move inwards and compute some elements once more, which is faster than to ask where the matrix
+       ends */
     if (g->m >= PA_G_ROWS && row0 > g->m - PA_G_ROWS) row0 = g->m - PA_G_ROWS;
     if (g->n >= PA_G_COLUMNS && col0 > g->n - PA_G_COLUMNS) col0 = g->n - PA_G_COLUMNS;
     pa_gemm_loader<PA_G_ROWS> wa;
@@ -353,7 +370,8 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
         }
         const unsigned slice_a = to_a + fill_stage * sizeof(sa[0]), slice_b = to_b + fill_stage * sizeof(sb[0]);
         const PA_G_ELEMENT *at_a = sa[stage] + first_row, *at_b = sb[stage] + first_col;
-        stage = stage == PA_G_STAGES - 1 ? 0 : stage + 1, fill_stage = fill_stage == PA_G_STAGES - 1 ? 0 : fill_stage + 1;
+        stage = stage == PA_G_STAGES - 1 ? 0 : stage + 1,
+        fill_stage = fill_stage == PA_G_STAGES - 1 ? 0 : fill_stage + 1;
 #pragma unroll
         for (int d = 0; d < PA_G_DEPTH; ++d) {
             if (d < PA_G_DEPTH - 1) {

@@ -156,7 +156,8 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
 PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b, int half)
 {
 #if PA_BYTES == 2
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." PA_MMA "." PA_MMA ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." PA_MMA "." PA_MMA ".f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[half]), "r"(b.v[2 + half]));
 #elif __CUDA_ARCH__ >= 900
@@ -216,7 +217,8 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
                     *(const uint16_t *)(memory + row * LINE + ((col / 8 ^ row) & CHUNKS - 1) * 16 + col % 8 * 2);
 }
 #else
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum, unsigned char *)
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
+                        unsigned char *)
 {
     const int lane = (int)threadIdx.x % 32;
     const bool vectorized = g->ccs == 8 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
@@ -248,7 +250,8 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
     unsigned base; /* the same as cp.async names it */
     int64_t ahead; /* depths that are not on their way yet */
 
-    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col)
+    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared,
+                                      int row, int col)
     {
         memory = shared, base = (unsigned)__cvta_generic_to_shared(shared), ahead = g->k;
         a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
@@ -272,7 +275,10 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
             y[j] = b.read(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, d, j);
     }
 };
-PA_FN unsigned pa_mma_next_stage(unsigned slice) { return slice == (PA_M_STAGES - 1) * PA_M_SLICE ? 0 : slice + PA_M_SLICE; }
+PA_FN unsigned pa_mma_next_stage(unsigned slice)
+{
+    return slice == (PA_M_STAGES - 1) * PA_M_SLICE ? 0 : slice + PA_M_SLICE;
+}
 
 #if PA_M_WGMMA
 /* On sm_90, four warps at once: 64 x N of C += what the descriptors name in shared memory. */
@@ -315,7 +321,8 @@ template <bool K_MAJOR> PA_FN uint64_t pa_wgmma_descriptor(unsigned address)
 }
 
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col, pa_mma_accumulators &sum)
+PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col,
+                           pa_mma_accumulators &sum)
 {
     pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
     enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
@@ -328,7 +335,8 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
         pa_cp_async_wait<PA_M_STAGES - 3>();
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads(); /* the slice is there, and the one before the last is read by all */
-        const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + stage + half), b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage + PA_M_SLICE_A);
+        const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + stage + half),
+                       b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage + PA_M_SLICE_A);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
@@ -345,7 +353,8 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 }
 #else
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col, pa_mma_accumulators &sum)
+PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col,
+                           pa_mma_accumulators &sum)
 {
     pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
     unsigned stage = 0, fill_stage = 0;
@@ -391,7 +400,8 @@ PA_FN bool pa_mma_k_major(int64_t rs, int64_t cs)
 PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
-    const int warp = (int)threadIdx.x / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS, col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
+    const int warp = (int)threadIdx.x / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
+              col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
     pa_mma_accumulators sum;
 #pragma unroll
     for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)

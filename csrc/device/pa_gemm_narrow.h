@@ -39,7 +39,8 @@ PA_GEMM_HOT int PA_G(fits_int32)(const char *x, int64_t rows, int64_t cols, int6
     return 1;
 }
 
-/* Each task looks at a part of the rows of A or of the columns of B, until one has found an element that doesn't fit. */
+/* Each task looks at a part of the rows of A or of the columns of B, until one has found an element that doesn't
+   fit. */
 #define PA_G_INT32_TASKS 8
 PA_GEMM_PLAN void PA_G(check_int32)(void *context, int64_t begin, int64_t end)
 {

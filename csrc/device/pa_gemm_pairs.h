@@ -46,8 +46,8 @@ PA_GEMM_INLINE void PA_G(interleave)(int64_t n, const uint16_t *x, const uint16_
 }
 
 /* A panel from any strides. */
-PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
-                             int64_t kc)
+PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there,
+                                  int64_t p0, int64_t kc)
 {
     const int of_a = which == PA_GEMM_SITE_A;
     const int64_t sw = of_a ? job->ras : job->cbs, sk = of_a ? job->cas : job->rbs, deep = job->args->k - 2 * p0;
@@ -64,25 +64,28 @@ PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst
 }
 
 /* The groups of `there` neighbours in rows `sk` apart, of which `deep` are left, `group` pairs from one to the next. */
-PA_GEMM_INLINE void PA_G(pack_groups)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int64_t there, int64_t group)
+PA_GEMM_INLINE void PA_G(pack_groups)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int64_t there,
+                                      int64_t group)
 {
     static const uint16_t none[PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR];
     int64_t p;
     for (p = 0; p < kc; p++, src += 2 * sk, dst += group) {
         __builtin_prefetch(src + PA_G_PREFETCH_ROWS * sk, 0, 2);
         __builtin_prefetch(src + (PA_G_PREFETCH_ROWS + 1) * sk, 0, 2);
-        PA_G(interleave)(there, (const uint16_t *)src, 2 * p + 1 < deep ? (const uint16_t *)(src + sk) : none, (uint32_t *)dst);
+        PA_G(interleave)(there, (const uint16_t *)src, 2 * p + 1 < deep ? (const uint16_t *)(src + sk) : none,
+                         (uint32_t *)dst);
     }
 }
 
-PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
+PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width,
+                                    int there)
 {
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
     PA_G(pack_groups)(src, sk, kc, deep, dst, there, width);
 }
 
-PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width,
-                                 int count)
+PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst,
+                                     const int width, int count)
 {
     PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN];
     int64_t p, n, i;
@@ -97,9 +100,11 @@ PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, in
             n = pa_gemm_min(PA_G_CONVERTED_RUN, kc - p);
             for (i = 0; i < width; i++) {
                 if (2 * (p + n) > deep) room[i * PA_G_CONVERTED_RUN + n - 1] = 0;
-                __builtin_memcpy(room + i * PA_G_CONVERTED_RUN, src + i * sw + 2 * p * sk, (size_t)(pa_gemm_min(2 * n, deep - 2 * p) * PA_G_ES));
+                __builtin_memcpy(room + i * PA_G_CONVERTED_RUN, src + i * sw + 2 * p * sk,
+                                 (size_t)(pa_gemm_min(2 * n, deep - 2 * p) * PA_G_ES));
             }
-            PA_G(transpose)(n, (const char *)room, PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * width, width, width);
+            PA_G(transpose)(n, (const char *)room, PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * width, width,
+                            width);
         }
     }
 }
@@ -121,7 +126,8 @@ PA_GEMM_INLINE PA_G(halves) PA_G(load_masked)(const char *p, int64_t n)
 
 /* sums[r][j] += the pairs x[r][q] times the pairs that B has in its columns j .. j + n from pair p on, where zeros
    stand for rows that B has not. Sums are in an order that PA_G(restore_order) undoes. */
-PA_GEMM_HOT void PA_G(axpy_pairs)(const pa_gemm_job *job, int64_t n, int64_t j, int64_t p, PA_ACC *sums, const PA_ACC *x)
+PA_GEMM_HOT void PA_G(axpy_pairs)(const pa_gemm_job *job, int64_t n, int64_t j, int64_t p, PA_ACC *sums,
+                                  const PA_ACC *x)
 {
     const int64_t deep = job->args->k - 2 * p, all = job->rbs, nx = job->sai / (int64_t)sizeof(PA_ACC);
     const char *b = job->b + 2 * p * all + j * PA_G_ES;
@@ -173,6 +179,9 @@ PA_GEMM_HOT void PA_G(add_odd_depth)(const pa_gemm_job *job, int64_t j0, int64_t
     int64_t r, j;
     for (r = 0; r < job->m; r++, sums += job->nb) {
         const PA_ACC x = PA_LOAD(*(const PA_T *)(job->a + r * job->ras + k * job->cas));
-        for (j = j0; j < j1; j++) { PA_GEMM_SCALAR(); sums[j] = PA_G_MAC(sums[j], PA_LOAD(*(const PA_T *)(b + j * job->cbs)), x); }
+        for (j = j0; j < j1; j++) {
+            PA_GEMM_SCALAR();
+            sums[j] = PA_G_MAC(sums[j], PA_LOAD(*(const PA_T *)(b + j * job->cbs)), x);
+        }
     }
 }

@@ -21,7 +21,8 @@ PA_GEMM_LOOP void PA_G(load_converted)(int64_t n, const PA_T *__restrict__ from,
     (void)apart;
     for (i = 0; i < n; i++) PA_G_LOAD_ELEMENT(to, i, apart, from[i]);
 }
-PA_GEMM_LOOP void PA_G(store_converted)(int64_t n, const PA_ACC *__restrict__ from, PA_C *__restrict__ to, int64_t apart)
+PA_GEMM_LOOP void PA_G(store_converted)(int64_t n, const PA_ACC *__restrict__ from, PA_C *__restrict__ to,
+                                        int64_t apart)
 {
     int64_t i;
     (void)apart;
@@ -38,7 +39,8 @@ typedef PA_ACC PA_G(fouru) __attribute__((vector_size(4 * sizeof(PA_ACC)), align
 
 /* `width` rows of n elements, `apart` bytes from one to the next, into n groups of `width`, `group` elements apart: by
    4 x 4 transposes (where the compiler has shuffles); the last one of a `width` overlaps the one before. */
-PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, PA_ACC *to, int64_t group, const int width)
+PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, PA_ACC *to, int64_t group,
+                                    const int width)
 {
     int64_t most = 0, q;
     int i;
@@ -64,7 +66,8 @@ PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, 
 #endif
     for (q = most; q < n; q++) {
         PA_GEMM_SCALAR();
-        for (i = 0; i < width; i++) to[q * group + i] = *(const PA_ACC *)(from + i * apart + q * (int64_t)sizeof(PA_ACC));
+        for (i = 0; i < width; i++)
+            to[q * group + i] = *(const PA_ACC *)(from + i * apart + q * (int64_t)sizeof(PA_ACC));
     }
 }
 
@@ -76,8 +79,8 @@ PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, 
 /* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width`
    elements; complex numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros
    stand for the others. */
-PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there, int64_t p0,
-                             int64_t kc)
+PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there,
+                                  int64_t p0, int64_t kc)
 {
     int64_t p;
     int i;
@@ -101,7 +104,8 @@ PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst
 /* The same for `count` whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side
    by side are read together, since longer runs come faster from memory. Elements that need widening lie in a run in one
    direction. */
-PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, const int width, int count)
+PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst,
+                                     const int width, int count)
 {
     const int64_t group = width * PA_G_PLANES;
     int64_t p;
@@ -131,17 +135,20 @@ PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, in
         for (p = 0; p < kc; p += PA_G_CONVERTED_RUN) {
             int64_t n = pa_gemm_min(PA_G_CONVERTED_RUN, kc - p);
             for (i = 0; i < width; i++)
-                PA_G(load_converted)(n, (const PA_T *)(src + i * sw) + p, room + i * PA_G_CONVERTED_RUN, width * PA_G_CONVERTED_RUN);
+                PA_G(load_converted)(n, (const PA_T *)(src + i * sw) + p, room + i * PA_G_CONVERTED_RUN,
+                                     width * PA_G_CONVERTED_RUN);
             for (i = 0; i < PA_G_PLANES; i++)
-                PA_G(transpose)(n, (const char *)(room + i * width * PA_G_CONVERTED_RUN), PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC),
-                           dst + p * group + i * width, group, width);
+                PA_G(transpose)(n, (const char *)(room + i * width * PA_G_CONVERTED_RUN),
+                                PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * group + i * width, group,
+                                width);
         }
 #endif
     }
 }
 
 /* A panel of which only `there` rows (or columns) are left, which lie in runs: zeros stand for the others. */
-PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width, int there)
+PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width,
+                                    int there)
 {
     int64_t p;
     (void)deep;
@@ -151,7 +158,8 @@ PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int
 #endif /* PA_G_PAIRS */
 
 /* Where a panel of the block starts: slices of kc after each other, `panels` panels in each. */
-PA_GEMM_INLINE int64_t PA_G(panel_offset)(const pa_gemm_job *job, int64_t slice, int64_t panel, int64_t panels, int width)
+PA_GEMM_INLINE int64_t PA_G(panel_offset)(const pa_gemm_job *job, int64_t slice, int64_t panel, int64_t panels,
+                                          int width)
 {
     int64_t depth = pa_gemm_min(job->kc, job->kb - slice * job->kc);
     return (slice * job->kc * panels + panel * depth) * width * PA_G_WORD;
@@ -160,10 +168,12 @@ PA_GEMM_INLINE int64_t PA_G(panel_offset)(const pa_gemm_job *job, int64_t slice,
 /* The panels of rows (or columns) w to `end` of the block, PA_G_SIDE_PANELS at most, in the slice that starts at depth
    p of it. */
 #define PA_G_SIDE_PANELS 4
-PA_GEMM_HOT void PA_G(pack_panels)(const pa_gemm_job *job, int which, int64_t w, int64_t end, int64_t p, int64_t kc, PA_ACC *dst)
+PA_GEMM_HOT void PA_G(pack_panels)(const pa_gemm_job *job, int which, int64_t w, int64_t end, int64_t p, int64_t kc,
+                                   PA_ACC *dst)
 {
     const int width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
-    int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0), there = pa_gemm_min(end - w, PA_G_SIDE_PANELS * width);
+    int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0),
+            there = pa_gemm_min(end - w, PA_G_SIDE_PANELS * width);
 #ifndef PA_DEBUG_CHECKS
     int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
     const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * PA_G_K_PER_WORD * sk;
@@ -187,7 +197,8 @@ PA_GEMM_PLAN void PA_G(pack)(void *context, int64_t begin, int64_t end)
     const pa_gemm_job *job = (const pa_gemm_job *)context;
     int64_t slices = pa_gemm_ceil(job->kb, job->kc), t, w;
     for (t = begin; t < end; t++) {
-        int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B, width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
+        int which = t < job->pack_a ? PA_GEMM_SITE_A : PA_GEMM_SITE_B,
+            width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
         int64_t at = which == PA_GEMM_SITE_A ? t : t - job->pack_a, p = at % slices * job->kc;
         int64_t kc = pa_gemm_min(job->kc, job->kb - p);
         int64_t all = which == PA_GEMM_SITE_A ? job->mb : job->nb, step = which == PA_GEMM_SITE_A ? job->ma : job->nc;

@@ -19,7 +19,8 @@ PA_GEMM_PLAN void PA_G(splitk_slice)(void *context, int64_t begin, int64_t end)
 PA_GEMM_PLAN int PA_G(splitk)(const pa_gemm_job *job)
 {
     pa_gemm_job part = *job;
-    int64_t count = pa_gemm_min(PA_GEMM_SPLITK_SLICES, job->k / (PA_GEMM_SPLITK_DEPTHS * PA_G_KC_DEFAULT)), rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
+    int64_t count = pa_gemm_min(PA_GEMM_SPLITK_SLICES, job->k / (PA_GEMM_SPLITK_DEPTHS * PA_G_KC_DEFAULT)),
+            rows = pa_gemm_ceil(job->m, PA_G_MR), i, j;
     if (!job->b_direct && rows < PA_GEMM_SPLITK_ROWS) rows = PA_GEMM_SPLITK_ROWS;
     if (!PA_G_INPLACE || count < 2 || rows * pa_gemm_ceil(job->n, PA_G_NR) >= PA_GEMM_SPLITK_PANELS) return 0;
     part.kchunk = part.k = pa_gemm_ceil(pa_gemm_ceil(job->k, count), PA_G_KC_DEFAULT) * PA_G_KC_DEFAULT;

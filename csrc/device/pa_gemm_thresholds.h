@@ -20,13 +20,15 @@
 #define PA_GEMM_TINY_WORK 256             /* below, plain loops are faster than any set-up; timed */
 #define PA_GEMM_PARALLEL_BYTES (1 << 19)  /* of operands that pay for waking other threads; timed */
 #define PA_GEMM_MANY_TASKS 32             /* tiles are halved until there are as many: a few per thread */
-#define PA_GEMM_IMBALANCE_BUSY 11         /* tiles are halved while BUSY * tasks < ALL * rounds * threads: a tenth idle */
+/* tiles are halved while BUSY * tasks < ALL * rounds * threads: a tenth idle */
+#define PA_GEMM_IMBALANCE_BUSY 11
 #define PA_GEMM_IMBALANCE_ALL 10
 
 /* ---- panels or in place: a copy pays by the number of times that a panel is read; timed -------------------------- */
 #define PA_GEMM_A_IN_PLACE_PANELS 32         /* panels of B, at most, for which rows of A in runs are read in place */
 #define PA_GEMM_A_IN_PLACE_PANELS_STRIDED 8  /* the same of other rows of A */
-#define PA_GEMM_B_IN_PLACE_PANELS_NEAR 16    /* panels of A, at most, for which rows of B close to each other are read in place */
+/* panels of A, at most, for which rows of B close to each other are read in place */
+#define PA_GEMM_B_IN_PLACE_PANELS_NEAR 16
 #define PA_GEMM_B_IN_PLACE_PANELS_FAR 6      /* the same of distant rows */
 #define PA_GEMM_B_NEAR_BYTES 1536            /* between close rows: the hardware prefetches across them */
 #define PA_GEMM_B_CONFLICT_BYTES 2048        /* rows so far apart share few sets of L1: half of 4096 bytes a way */
@@ -45,7 +47,8 @@
 #define PA_GEMM_SPLITK_SLICES 8     /* at most: their sums are added up by one thread */
 #define PA_GEMM_SPLITK_DEPTHS 2     /* panels along the depth of a slice, at least; timed */
 #define PA_GEMM_SPLITK_PANELS 64    /* panels of C from which on its tiles are enough tasks */
-#define PA_GEMM_SPLITK_ROWS 16      /* panels of rows that count at least where B is copied: tiles may be narrower there */
+/* panels of rows that count at least where B is copied: tiles may be narrower there */
+#define PA_GEMM_SPLITK_ROWS 16
 
 /* ---- 64-bit integers whose values fit 32 bits -------------------------------------------------------------------- */
 #define PA_GEMM_INT32_SIDE 8        /* rows and columns of C, at least: fewer save less than the check takes; timed */

@@ -23,8 +23,8 @@ typedef struct pa_gemm_args {
     int64_t ras, cas, rbs, cbs, rcs, ccs; /* of rows and columns */
     int64_t nb;
     const int64_t *batch, *batch_a, *batch_b, *batch_c; /* shape and strides, nb each */
-    /* Only debug builds read these: the memory A, B and C may touch, [0] first byte, [1] one past the last. NULL: unknown.
-       Behind these three d[0] and d[1]. */
+    /* Only debug builds read these: the memory A, B and C may touch, [0] first byte, [1] one past the last. NULL:
+       unknown. Behind these three d[0] and d[1]. */
     const void *range[5][2];
     /* What an epilogue takes besides: up to two matrices like C (of any strides), with their batches; NULL: none. */
     const void *d[2];
@@ -42,11 +42,13 @@ typedef struct pa_gemm_job {
     int64_t ras, cas, rbs, cbs, rcs, ccs;
     const char *d[2];           /* of the epilogue */
     int64_t rds[2], cds[2];
-    int swapped;                /* this is the transposed problem: a is the B of the caller, and C is written transposed */
+    /* this is the transposed problem: a is the B of the caller, and C is written transposed */
+    int swapped;
     int a_direct, b_direct;     /* read in place by the micro-kernel, not packed */
     int b_private;              /* each task packs its own panels of B, which no other task reads */
     int64_t index;              /* in the batch */
-    int64_t i0, j0, p0;         /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
+    /* the block at hand: rows i0 .. i0 + mb of C, columns j0 .. j0 + nb, depth p0 .. p0 + kb */
+    int64_t i0, j0, p0;
     int64_t mb, nb, kb;
     int64_t mc, nc, kc;         /* of a tile; mc and nc are whole panels */
     int64_t ma;                 /* rows of A that one task copies, whole panels */
@@ -141,7 +143,8 @@ static int pa_gemm_fail(const pa_gemm_job *job, int which, int64_t index, int64_
 }
 
 /* The element's address, or that of `scrap` when (row, col) is not of the matrix or its bytes are not of the memory. */
-static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t col, const char *p, int64_t size, void *scrap)
+static void *pa_gemm_at(const pa_gemm_job *job, int which, int64_t row, int64_t col, const char *p, int64_t size,
+                        void *scrap)
 {
     int64_t rows = which == PA_GEMM_SITE_B ? job->k : job->m, cols = which == PA_GEMM_SITE_A ? job->k : job->n;
     int site = job->swapped && which < PA_GEMM_SITE_C ? 1 - which : which;

@@ -42,7 +42,10 @@ PA_GEMM_INLINE PA_G(vsum) PA_G(vsum_mac)(PA_G(vsum) s, PA_G_V x, PA_G_V y)
     s.cross += (PA_G(words))x * PA_G(swap_halves)(y); /* y is used again, so is this */
     return s;
 }
-PA_GEMM_INLINE PA_G_V PA_G(vsum_value)(PA_G(vsum) s) { return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32); }
+PA_GEMM_INLINE PA_G_V PA_G(vsum_value)(PA_G(vsum) s)
+{
+    return s.low + (((PA_G_V)s.cross + ((PA_G_V)s.cross >> 32)) << 32);
+}
 #else
 typedef struct PA_G(vsum) {
     PA_G_V low;
@@ -87,8 +90,8 @@ PA_GEMM_INLINE PA_ACC PA_G(horizontal_sum)(PA_G_V v)
 #if !PA_G_PAIRS
 /* y[j] += x[0] * b[0][j] + ... + x[count - 1] * b[count - 1][j], and for the second of two rows (of complex numbers:
    for the imaginary parts) the same with sums that are `ny` further and factors `nx` further. */
-PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count,
-                               const int rows)
+PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b,
+                               int count, const int rows)
 {
     const PA_G_V zero = {0};
     int64_t j = 0, at, i;
@@ -96,7 +99,8 @@ PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x
     if (count == PA_G_AXPY_ROWS) {
         const PA_ACC *row[PA_G_AXPY_ROWS]; /* what is stored may not change these, as it might b */
         PA_G_V f[PA_G_AXPY_ROWS], g[PA_G_AXPY_ROWS];
-        PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) row[q] = b[q], f[q] = x[q] - zero, g[q] = x[(rows - 1) * nx + q] - zero;
+        PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) row[q] = b[q], f[q] = x[q] - zero,
+                                                            g[q] = x[(rows - 1) * nx + q] - zero;
         for (; j + PA_G_L <= n; j += PA_G_L) {
             PA_G(vsum) s = PA_G(vsum_from)(*(PA_G_VU *)(y + j));
             PA_G_V v[PA_G_AXPY_ROWS]; /* loads ahead of the sums: memory is asked for all of them at once */
@@ -124,7 +128,8 @@ PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x
     }
 }
 
-PA_GEMM_HOT void PA_G(axpy2)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b, int count)
+PA_GEMM_HOT void PA_G(axpy2)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x, int64_t nx, const PA_ACC *const *b,
+                             int count)
 {
     PA_G(axpy)(n, y, ny, x, nx, b, count, 2);
 }
@@ -136,8 +141,8 @@ PA_GEMM_HOT void PA_G(axpy1)(int64_t n, PA_ACC *y, const PA_ACC *x, const PA_ACC
 
 /* out[q] = sum of x[q * apart + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx`
    further. A single row has two sums on the way, that no sum waits for the one before. */
-PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t nx, const PA_ACC *const *b, PA_ACC *out,
-                              const int rows)
+PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t nx, const PA_ACC *const *b,
+                              PA_ACC *out, const int rows)
 {
     const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], *z = x + (rows - 1) * nx;
     const int sums = rows == 1 && PA_G_HALVES ? 4 : 8; /* there are no more registers */
@@ -155,7 +160,8 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
         t[3] = PA_G(vsum_mac)(t[3], *(const PA_G_VU *)(b3 + j), x3);
         if (sums == 4) continue;
         const PA_G_V z0 = *(const PA_G_VU *)(z + more + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
-        const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * apart + more + j), z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
+        const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * apart + more + j),
+                     z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
         t[4] = PA_G(vsum_mac)(t[4], *(const PA_G_VU *)(b0 + more + j), z0);
         t[5] = PA_G(vsum_mac)(t[5], *(const PA_G_VU *)(b1 + more + j), z1);
         t[6] = PA_G(vsum_mac)(t[6], *(const PA_G_VU *)(b2 + more + j), z2);
@@ -207,8 +213,8 @@ PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
 /* y[q] += sum of x[j] * b[q][j] for PA_G_DOT_COLUMNS rows of B that are `apart` bytes from one to the next, and for a
    second row of A the same `ny` and `nx` further. The more rows are read at a time, the better the caches see them
    coming; six are what the sums (of two rows, or of halves) leave registers for. */
-PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny,
-                               const int rows)
+PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart,
+                                      PA_ACC *y, int64_t ny, const int rows)
 {
     PA_G(vsum) t[2 * PA_G_DOT_COLUMNS];
     const PA_ACC *b[PA_G_DOT_COLUMNS];
@@ -235,7 +241,8 @@ PA_GEMM_HOT void PA_G(dot_columns1)(int64_t n, const PA_ACC *x, const char *from
 {
     PA_G(dot_columns)(n, x, 0, from, apart, y, 0, 1);
 }
-PA_GEMM_HOT void PA_G(dot_columns2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y, int64_t ny)
+PA_GEMM_HOT void PA_G(dot_columns2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y,
+                                    int64_t ny)
 {
 #if PA_G_HALVES
     PA_G(dot_columns)(n, x, 0, from, apart, y, 0, 1);
@@ -248,7 +255,8 @@ PA_GEMM_HOT void PA_G(dot_columns2)(int64_t n, const PA_ACC *x, int64_t nx, cons
 
 /* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond
    `count` the last is repeated. */
-PA_GEMM_HOT void PA_G(row_pointers)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room, const PA_ACC **b)
+PA_GEMM_HOT void PA_G(row_pointers)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room,
+                                    const PA_ACC **b)
 {
     int q;
     (void)n, (void)room;
@@ -264,7 +272,10 @@ PA_GEMM_HOT void PA_G(row_pointers)(int64_t n, const char *from, int64_t apart, 
 }
 
 /* Row r of A, and the sums of a row: part[piece of the depth][row][column]. */
-PA_GEMM_INLINE const PA_ACC *PA_G(row_of_a)(const pa_gemm_job *job, int64_t r) { return (const PA_ACC *)(job->pa + r * job->sai); }
+PA_GEMM_INLINE const PA_ACC *PA_G(row_of_a)(const pa_gemm_job *job, int64_t r)
+{
+    return (const PA_ACC *)(job->pa + r * job->sai);
+}
 PA_GEMM_INLINE PA_ACC *PA_G(row_of_sums)(const pa_gemm_job *job, int64_t piece, int64_t r)
 {
     return (PA_ACC *)job->acc + (piece * job->mb + r) * job->nb;
@@ -297,7 +308,8 @@ PA_GEMM_PLAN void PA_G(reduce_slices)(const pa_gemm_job *job, int64_t j0, int64_
             PA_C x;
             PA_GEMM_SCALAR();
 #if PA_KIND == PA_GEMM_COMPLEX
-            if (job->by_rows) x.re = sum[2 * j] - sum[job->nb + 2 * j + 1], x.im = sum[2 * j + 1] + sum[job->nb + 2 * j];
+            if (job->by_rows)
+                x.re = sum[2 * j] - sum[job->nb + 2 * j + 1], x.im = sum[2 * j + 1] + sum[job->nb + 2 * j];
             else x.re = sum[j], x.im = sum[job->nb + j];
 #ifdef PA_EPILOGUE
             PA_G(apply_epilogue)(job, &x.re, 0, 1, r, j, 1, 1);
@@ -316,7 +328,8 @@ PA_GEMM_PLAN void PA_G(reduce_slices)(const pa_gemm_job *job, int64_t j0, int64_
 PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
 {
     const pa_gemm_job *job = (const pa_gemm_job *)context;
-    int64_t across = pa_gemm_ceil(job->nb, job->cchunk), size = PA_G_COLUMNS_IN_PLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
+    int64_t across = pa_gemm_ceil(job->nb, job->cchunk),
+            size = PA_G_COLUMNS_IN_PLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
     int64_t t, r, j, p, n, at, nx = job->sai / (int64_t)sizeof(PA_ACC);
     PA_ACC room[PA_G_COLUMNS_IN_PLACE ? 1 : PA_G_AXPY_ROWS * PA_G_VECTOR_RUN] __attribute__((aligned(64))), s[8];
     const PA_ACC *b[PA_G_AXPY_ROWS];
@@ -324,13 +337,15 @@ PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
     for (t = begin; t < end; t++) {
         int64_t piece = t / across, j0 = t % across * job->cchunk, j1 = pa_gemm_min(job->nb, j0 + job->cchunk);
         int64_t p0 = piece * job->kchunk, p1 = pa_gemm_min(job->kb, p0 + job->kchunk), run = PA_G_VECTOR_RUN;
-        for (r = 0; r < job->mb; r++) __builtin_memset(PA_G(row_of_sums)(job, piece, r) + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
+        for (r = 0; r < job->mb; r++)
+            __builtin_memset(PA_G(row_of_sums)(job, piece, r) + j0, 0, (size_t)(j1 - j0) * sizeof(PA_ACC));
         if (job->by_rows) {
 #if PA_G_PAIRS
             run = 4 * PA_G_VECTOR_RUN / job->m / PA_G_PAIR_COLUMNS * PA_G_PAIR_COLUMNS;
             for (j = j0; j < j1; j += run)
                 for (p = p0; p < p1; p += PA_G_PAIR_ROWS)
-                    PA_G(axpy_pairs)(job, pa_gemm_min(j + run, j1) - j, j, p, PA_G(row_of_sums)(job, piece, 0) + j, PA_G(row_of_a)(job, 0) + p);
+                    PA_G(axpy_pairs)(job, pa_gemm_min(j + run, j1) - j, j, p, PA_G(row_of_sums)(job, piece, 0) + j,
+                                     PA_G(row_of_a)(job, 0) + p);
             for (r = 0; r < job->m; r++) PA_G(restore_order)(j1 - j0, PA_G(row_of_sums)(job, piece, r) + j0);
 #else
             if (PA_G_INPLACE && job->m == 1) run = j1 - j0;
@@ -339,7 +354,8 @@ PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
                     count = (int)pa_gemm_min(PA_G_AXPY_ROWS, p1 - p), n = pa_gemm_min(run, j1 - j);
                     PA_G(row_pointers)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
                     for (r = 0; r + 1 < job->mb; r += 2)
-                        PA_G(axpy2)(n, PA_G(row_of_sums)(job, piece, r) + j, job->nb, PA_G(row_of_a)(job, r) + p, nx, b, count);
+                        PA_G(axpy2)(n, PA_G(row_of_sums)(job, piece, r) + j, job->nb, PA_G(row_of_a)(job, r) + p, nx, b,
+                                    count);
 #if PA_KIND != PA_GEMM_COMPLEX
                     if (r < job->mb)
                         PA_G(axpy1)(n, PA_G(row_of_sums)(job, piece, r) + j, PA_G(row_of_a)(job, r) + p, b, count);
@@ -355,8 +371,11 @@ PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
                     const char *from = job->b + at * size + j * job->cbs;
                     n = pa_gemm_min(run, p1 - at);
                     for (r = 0; r + 1 < job->mb; r += 2)
-                        PA_G(dot_columns2)(n, PA_G(row_of_a)(job, r) + at, nx, from, job->cbs, PA_G(row_of_sums)(job, piece, r) + j, job->nb);
-                    if (r < job->mb) PA_G(dot_columns1)(n, PA_G(row_of_a)(job, r) + at, from, job->cbs, PA_G(row_of_sums)(job, piece, r) + j);
+                        PA_G(dot_columns2)(n, PA_G(row_of_a)(job, r) + at, nx, from, job->cbs,
+                                           PA_G(row_of_sums)(job, piece, r) + j, job->nb);
+                    if (r < job->mb)
+                        PA_G(dot_columns1)(n, PA_G(row_of_a)(job, r) + at, from, job->cbs,
+                                           PA_G(row_of_sums)(job, piece, r) + j);
                 }
 #endif
             for (; j < j1; j += 4)
@@ -400,10 +419,13 @@ PA_GEMM_PLAN int PA_G(few_rows)(pa_gemm_job *job, int parallel)
     job->kb = k * (job->by_rows ? 1 : PA_G_PLANES);
 #if PA_G_PAIRS
     job->kb = k / 2;
-    if (job->by_rows) job->kb = pa_gemm_ceil(job->k, PA_G_PAIR_ROWS) * PA_G_PAIR_ROWS, job->nb = pa_gemm_ceil(job->n, PA_G_PAIR_COLUMNS) * PA_G_PAIR_COLUMNS;
+    if (job->by_rows)
+        job->kb = pa_gemm_ceil(job->k, PA_G_PAIR_ROWS) * PA_G_PAIR_ROWS,
+        job->nb = pa_gemm_ceil(job->n, PA_G_PAIR_COLUMNS) * PA_G_PAIR_COLUMNS;
 #endif
     /* Some 8 tasks; whole rows in a run where that gives enough of them. A row of sums stays in L1. */
-    job->cchunk = job->by_rows ? PA_GEMM_FEW_SUM_BYTES / (int64_t)sizeof(PA_ACC) : pa_gemm_ceil(pa_gemm_ceil(job->nb, PA_GEMM_FEW_TASKS), unit) * unit;
+    job->cchunk = job->by_rows ? PA_GEMM_FEW_SUM_BYTES / (int64_t)sizeof(PA_ACC)
+                               : pa_gemm_ceil(pa_gemm_ceil(job->nb, PA_GEMM_FEW_TASKS), unit) * unit;
     if (job->cchunk > job->nb) job->cchunk = job->nb;
     pieces = pa_gemm_min(PA_GEMM_FEW_TASKS / pa_gemm_ceil(job->nb, job->cchunk), bytes >> PA_GEMM_FEW_SLICE_BYTES);
     job->kchunk = pieces > 1 ? pa_gemm_ceil(pa_gemm_ceil(job->kb, pieces), 64) * 64 : job->kb;
@@ -436,7 +458,8 @@ PA_GEMM_PLAN int PA_G(few_rows)(pa_gemm_job *job, int parallel)
         }
     }
     if (!words) job->pa = (char *)job->a, job->sai = job->ras;
-    PA_G(run_tasks)(job, PA_G(sweep_b), pa_gemm_ceil(job->nb, job->cchunk) * pieces, parallel && bytes >= PA_GEMM_PARALLEL_BYTES);
+    PA_G(run_tasks)(job, PA_G(sweep_b), pa_gemm_ceil(job->nb, job->cchunk) * pieces,
+                    parallel && bytes >= PA_GEMM_PARALLEL_BYTES);
     if (pieces > 1) PA_G(reduce_slices)(job, 0, job->nb);
     return 1;
 }

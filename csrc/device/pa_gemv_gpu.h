@@ -69,19 +69,23 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
         for (; k + (PA_V_IN_FLIGHT - 1) * step + each <= end; k += PA_V_IN_FLIGHT * step) {
             pa_gemv_vector a[PA_V_IN_FLIGHT], b[PA_V_IN_FLIGHT];
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT; ++j) a[j] = *(const pa_gemv_vector *)(m + (k + j * step) * (int64_t)sizeof(PA_T));
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
+                a[j] = *(const pa_gemv_vector *)(m + (k + j * step) * (int64_t)sizeof(PA_T));
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT; ++j) b[j] = *(const pa_gemv_vector *)(x + (k + j * step) * (int64_t)sizeof(PA_T));
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
+                b[j] = *(const pa_gemv_vector *)(x + (k + j * step) * (int64_t)sizeof(PA_T));
 #pragma unroll
             for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
 #pragma unroll
-                for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
+                for (int i = 0; i < PA_V_N; ++i)
+                    PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
         }
         for (; k + each <= end; k += step) {
             const pa_gemv_vector a = *(const pa_gemv_vector *)(m + k * (int64_t)sizeof(PA_T));
             const pa_gemv_vector b = *(const pa_gemv_vector *)(x + k * (int64_t)sizeof(PA_T));
 #pragma unroll
-            for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[0], (PA_G_ELEMENT)PA_LOAD(a.v[i]), (PA_G_ELEMENT)PA_LOAD(b.v[i]));
+            for (int i = 0; i < PA_V_N; ++i)
+                PA_G_MAC(sum[0], (PA_G_ELEMENT)PA_LOAD(a.v[i]), (PA_G_ELEMENT)PA_LOAD(b.v[i]));
         }
         for (; k < end; ++k) { /* the last vector of the row is not whole */
             const PA_G_ELEMENT a = pa_gemv_at(m + k * g->cs), b = pa_gemv_at(x + k * g->xs);
@@ -109,7 +113,8 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
 
 /* This thread's share of the sums of PA_V_N rows, of which the block's first is `row`: neighbours with WIDE, else 32
    apart. */
-template <bool WIDE> PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int64_t end, PA_G_ELEMENT *sum)
+template <bool WIDE>
+PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int64_t end, PA_G_ELEMENT *sum)
 {
     const int lane = (int)threadIdx.x % 32;
     const char *m = g->m + (row + lane * (WIDE ? PA_V_N : 1)) * g->rs;
@@ -123,7 +128,8 @@ template <bool WIDE> PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t ro
             pa_gemv_vector a[PA_V_IN_FLIGHT_ACROSS];
             PA_G_ELEMENT b[PA_V_IN_FLIGHT_ACROSS];
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j) a[j] = *(const pa_gemv_vector *)(m + (k + j * PA_V_WARPS) * g->cs);
+            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j)
+                a[j] = *(const pa_gemv_vector *)(m + (k + j * PA_V_WARPS) * g->cs);
 #pragma unroll
             for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
 #pragma unroll
@@ -180,7 +186,8 @@ PA_FN void pa_gemv(const pa_gemv_grid *given)
     pa_gemv_grid g = *given;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t group = g.across ? PA_V_ROWS : PA_V_WARPS, groups = (g.rows + group - 1) / group;
-    const int64_t part = blockIdx.x / groups % g.parts, number = blockIdx.x / groups / g.parts, row = blockIdx.x % groups * group;
+    const int64_t part = blockIdx.x / groups % g.parts, number = blockIdx.x / groups / g.parts,
+                  row = blockIdx.x % groups * group;
     const int64_t first = part * g.share, end = first + g.share < g.depth ? first + g.share : g.depth;
     pa_gemv_select_matrix(&g, number);
     const bool unit = (g.across ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
@@ -204,7 +211,8 @@ PA_FN void pa_gemv(const pa_gemv_grid *given)
     PA_G_ELEMENT sum;
     PA_G_ZERO(sum);
     const bool wide = unit && even && g.xs == (int64_t)sizeof(PA_T) && ((uint64_t)g.x & 15) == 0;
-    if (row + warp < g.rows) sum = wide ? pa_gemv_along<true>(&g, row + warp, first, end) : pa_gemv_along<false>(&g, row + warp, first, end);
+    if (row + warp < g.rows)
+        sum = wide ? pa_gemv_along<true>(&g, row + warp, first, end) : pa_gemv_along<false>(&g, row + warp, first, end);
     shared[threadIdx.x] = sum;
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
@@ -218,7 +226,8 @@ PA_FN void pa_gemv(const pa_gemv_grid *given)
 PA_FN void pa_gemv_total(const pa_gemv_grid *given)
 {
     pa_gemv_grid g = *given;
-    const int64_t place = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x, number = place / g.rows, row = place % g.rows;
+    const int64_t place = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x, number = place / g.rows,
+                  row = place % g.rows;
     if (place >= g.rows * pa_gemv_batches(&g)) return;
     const PA_G_ELEMENT *part = g.part + number * g.parts * g.rows + row;
     PA_G_ELEMENT sum = *part;

@@ -74,9 +74,9 @@ typedef __UINTPTR_TYPE__ uintptr_t;
     static inline N##3 make_##N##3(T x, T y, T z) { return {x, y, z}; }                                                \
     static inline N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 PA_GRID_VECTORS(signed char, char) PA_GRID_VECTORS(unsigned char, uchar) PA_GRID_VECTORS(short, short)
-PA_GRID_VECTORS(unsigned short, ushort) PA_GRID_VECTORS(int, int) PA_GRID_VECTORS(unsigned, uint) PA_GRID_VECTORS(long, long)
-PA_GRID_VECTORS(unsigned long, ulong) PA_GRID_VECTORS(long long, longlong) PA_GRID_VECTORS(unsigned long long, ulonglong)
-PA_GRID_VECTORS(float, float) PA_GRID_VECTORS(double, double)
+PA_GRID_VECTORS(unsigned short, ushort) PA_GRID_VECTORS(int, int) PA_GRID_VECTORS(unsigned, uint)
+PA_GRID_VECTORS(long, long) PA_GRID_VECTORS(unsigned long, ulong) PA_GRID_VECTORS(long long, longlong)
+PA_GRID_VECTORS(unsigned long long, ulonglong) PA_GRID_VECTORS(float, float) PA_GRID_VECTORS(double, double)
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
@@ -165,8 +165,8 @@ template <typename... A> static int pa_grid_start(pa_grid_launch *launch, void (
     }
 /* A definition for any type, which the text alone knows. */
 #define PA_GRID_DYNAMIC(name)                                                                                          \
-    asm(".pushsection .tbss,\"awT\",%nobits\n.p2align 6\n.globl " #name "\n.hidden " #name "\n.type " #name ",%object\n.size " #name \
-        ",65536\n" #name ":\n.zero 65536\n.popsection\n");
+    asm(".pushsection .tbss,\"awT\",%nobits\n.p2align 6\n.globl " #name "\n.hidden " #name "\n.type " #name            \
+        ",%object\n.size " #name ",65536\n" #name ":\n.zero 65536\n.popsection\n");
 
 /* ---- barriers, fences, warps ---- */
 
@@ -246,7 +246,8 @@ static inline uint64_t pa_grid_ballot(int line, uint64_t mask, bool x, bool all 
 #define __all_sync(mask, x) ((int)pa_grid_ballot(__LINE__, mask, (x) != 0, true))
 template <typename T, typename F> static inline T pa_grid_reduce(int line, uint64_t mask, T x, F join)
 {
-    const uint64_t met = pa_grid_gather(line, mask, (uint64_t)x), *seen = pa_grid.space->seen + pa_grid.current - pa_grid_lane();
+    const uint64_t met = pa_grid_gather(line, mask, (uint64_t)x),
+                   *seen = pa_grid.space->seen + pa_grid.current - pa_grid_lane();
     for (int k = 0; k < pa_grid.warp; ++k)
         if (met >> k & 1 && k != pa_grid_lane()) x = join(x, (T)seen[k]);
     return x;

@@ -19,7 +19,8 @@ extern "C" __attribute__((visibility("hidden"))) void pa_grid_switch(void **from
 #if defined(__x86_64__)
 asm(".pushsection .text\n.p2align 4\n.type pa_grid_switch,%function\npa_grid_switch:\n"
     "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\nmovq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
-    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n.size pa_grid_switch,.-pa_grid_switch\n.popsection\n");
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+    ".size pa_grid_switch,.-pa_grid_switch\n.popsection\n");
 static void *pa_grid_fresh(char *top, void (*start)())
 {
     void **sp = (void **)top - 8;
@@ -28,7 +29,8 @@ static void *pa_grid_fresh(char *top, void (*start)())
 }
 #elif defined(__aarch64__)
 asm(".pushsection .text\n.p2align 4\n.type pa_grid_switch,%function\npa_grid_switch:\n"
-    "sub sp,sp,#160\nstp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\nstp x27,x28,[sp,#64]\n"
+    "sub sp,sp,#160\nstp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\n"
+    "stp x27,x28,[sp,#64]\n"
     "stp x29,x30,[sp,#80]\nstp d8,d9,[sp,#96]\nstp d10,d11,[sp,#112]\nstp d12,d13,[sp,#128]\nstp d14,d15,[sp,#144]\n"
     "mov x9,sp\nstr x9,[x0]\nmov sp,x1\n"
     "ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\nldp x27,x28,[sp,#64]\n"
@@ -130,7 +132,8 @@ static bool pa_grid_meet(int low, int lanes)
     for (int after = -1;;) {
         int line = 0x7fffffff;
         for (int k = 0; k < lanes; ++k)
-            if (threads[k].state == PA_GRID_WARP && threads[k].line > after && threads[k].line < line) line = threads[k].line;
+            if (threads[k].state == PA_GRID_WARP && threads[k].line > after && threads[k].line < line)
+                line = threads[k].line;
         if (line == 0x7fffffff) {
             if (after >= 0) pa_grid.error = "lanes of a warp wait for lanes in their mask that do not come";
             return false;
@@ -154,7 +157,8 @@ static void pa_grid_barrier()
         if (threads[t].line != threads[0].line) pa_grid.error = "threads of a block wait at different barriers";
         pa_grid.votes += threads[t].value != 0;
     }
-    for (int k = 0; k < pa_grid.count && !pa_grid.error; ++k) pa_grid_resume(pa_grid.backwards ? pa_grid.count - 1 - k : k);
+    for (int k = 0; k < pa_grid.count && !pa_grid.error; ++k)
+        pa_grid_resume(pa_grid.backwards ? pa_grid.count - 1 - k : k);
 }
 static void pa_grid_block()
 {

@@ -65,8 +65,14 @@ static inline double min(float a, double b) { return fmin(a, b); }
 static inline double max(float a, double b) { return fmax(a, b); }
 static inline double min(double a, float b) { return fmin(a, b); }
 static inline double max(double a, float b) { return fmax(a, b); }
-template <typename A, typename B> static inline auto min(A a, B b) -> decltype(a + b) { return b < a ? (decltype(a + b))b : a; }
-template <typename A, typename B> static inline auto max(A a, B b) -> decltype(a + b) { return b > a ? (decltype(a + b))b : a; }
+template <typename A, typename B> static inline auto min(A a, B b) -> decltype(a + b)
+{
+    return b < a ? (decltype(a + b))b : a;
+}
+template <typename A, typename B> static inline auto max(A a, B b) -> decltype(a + b)
+{
+    return b > a ? (decltype(a + b))b : a;
+}
 
 /* ---- intrinsics ---- */
 
@@ -146,11 +152,15 @@ static inline unsigned long long __umul64hi(unsigned long long x, unsigned long 
 }
 static inline int __mul24(int x, int y) { return (x << 8 >> 8) * (y << 8 >> 8); }
 static inline unsigned __umul24(unsigned x, unsigned y) { return (x & 0xffffff) * (y & 0xffffff); }
-static inline unsigned __sad(int x, int y, unsigned z) { return z + (x > y ? (unsigned)x - (unsigned)y : (unsigned)y - (unsigned)x); }
+static inline unsigned __sad(int x, int y, unsigned z)
+{
+    return z + (x > y ? (unsigned)x - (unsigned)y : (unsigned)y - (unsigned)x);
+}
 #define PA_GRID_ACCESS(load, store)                                                                                    \
     template <typename T> static inline T load(const T *p) { return *p; }                                              \
     template <typename T> static inline void store(T *p, T v) { *p = v; }
-PA_GRID_ACCESS(__ldg, __stwb) PA_GRID_ACCESS(__ldcg, __stcg) PA_GRID_ACCESS(__ldca, __stwt) PA_GRID_ACCESS(__ldcs, __stcs)
+PA_GRID_ACCESS(__ldg, __stwb) PA_GRID_ACCESS(__ldcg, __stcg) PA_GRID_ACCESS(__ldca, __stwt)
+PA_GRID_ACCESS(__ldcs, __stcs)
 static inline long long clock64() { static thread_local long long ticks; return ++ticks; }
 static inline void __nanosleep(unsigned) {}
 

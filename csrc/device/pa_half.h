@@ -19,9 +19,12 @@ PA_FN pa_f16 pa_soft_f16_from_f32(float x)
 {
     uint32_t f = pa_bits_f32(x), sign = f & 0x80000000u, a = f ^ sign, normal, tiny, big;
     pa_f16 h;
-    normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;                         /* rebias; half a last place less one, plus odd */
-    tiny = pa_bits_f32(pa_f32_bits(a < 0x38800000u ? a : 0) + 0.5f) - 0x3f000000u; /* the adder rounds to a multiple of 2^-24 */
-    big = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x3ffu) : 0x7c00u;           /* a quiet NaN keeps its upper payload */
+    /* rebias; half a last place less one, plus odd */
+    normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;
+    /* the adder rounds to a multiple of 2^-24 */
+    tiny = pa_bits_f32(pa_f32_bits(a < 0x38800000u ? a : 0) + 0.5f) - 0x3f000000u;
+    /* a quiet NaN keeps its upper payload */
+    big = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x3ffu) : 0x7c00u;
     h.bits = (uint16_t)((a >= 0x47800000u ? big : a < 0x38800000u ? tiny : normal) | (sign >> 16));
     return h;
 }
@@ -33,7 +36,8 @@ PA_FN float pa_f32_odd_f64(double x)
     float f = (float)x;
     double back = (double)f;
     uint32_t bits = pa_bits_f32(f);
-    bits -= (back < 0 ? -back : back) > (x < 0 ? -x : x) ? 1u : 0u;             /* towards zero; infinity becomes the largest */
+    /* towards zero; infinity becomes the largest */
+    bits -= (back < 0 ? -back : back) > (x < 0 ? -x : x) ? 1u : 0u;
     return pa_f32_bits(bits | (((back != x) & (x == x)) ? 1u : 0u));
 }
 
@@ -42,7 +46,10 @@ PA_FN float pa_f32_from_f16(pa_f16 x) { float f; asm("cvt.f32.f16 %0, %1;" : "=f
 PA_FN pa_f16 pa_f16_from_f32(float x) { pa_f16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x)); return h; }
 #elif PA_GPU
 PA_FN float pa_f32_from_f16(pa_f16 x) { union { _Float16 f; uint16_t u; } v; v.u = x.bits; return (float)v.f; }
-PA_FN pa_f16 pa_f16_from_f32(float x) { union { _Float16 f; uint16_t u; } v; pa_f16 h; v.f = (_Float16)x; h.bits = v.u; return h; }
+PA_FN pa_f16 pa_f16_from_f32(float x)
+{
+    union { _Float16 f; uint16_t u; } v; pa_f16 h; v.f = (_Float16)x; h.bits = v.u; return h;
+}
 #else
 PA_FN float pa_f32_from_f16(pa_f16 x) { return pa_soft_f32_from_f16(x); }
 PA_FN pa_f16 pa_f16_from_f32(float x) { return pa_soft_f16_from_f32(x); }

@@ -25,7 +25,8 @@ PA_FN uint32_t pa_quotient_u32(uint32_t a, uint32_t d)
 #if PA_GPU
     return a / d;
 #else
-    /* Vectors convert only signed 32-bit integers before AVX-512, so both are moved by 2^31; only d == 1 leaves int32. */
+    /* Vectors convert only signed 32-bit integers before AVX-512, so both are moved by 2^31; only d == 1 leaves
+       int32. */
     double x, y;
     if (__builtin_constant_p(d)) return a / d;
     x = (double)(int32_t)(a ^ 0x80000000u) + 2147483648.0;

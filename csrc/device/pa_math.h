@@ -9,9 +9,9 @@
 #define PA_MATH_C(...) extern "C" __VA_ARGS__ noexcept;
 template <typename T> struct pa_math_integer {};
 #define PA_MATH_INTEGER(T) template <> struct pa_math_integer<T> { typedef double real; };
-PA_MATH_INTEGER(bool) PA_MATH_INTEGER(char) PA_MATH_INTEGER(signed char) PA_MATH_INTEGER(unsigned char) PA_MATH_INTEGER(short)
-PA_MATH_INTEGER(unsigned short) PA_MATH_INTEGER(int) PA_MATH_INTEGER(unsigned) PA_MATH_INTEGER(long)
-PA_MATH_INTEGER(unsigned long) PA_MATH_INTEGER(long long) PA_MATH_INTEGER(unsigned long long)
+PA_MATH_INTEGER(bool) PA_MATH_INTEGER(char) PA_MATH_INTEGER(signed char) PA_MATH_INTEGER(unsigned char)
+PA_MATH_INTEGER(short) PA_MATH_INTEGER(unsigned short) PA_MATH_INTEGER(int) PA_MATH_INTEGER(unsigned)
+PA_MATH_INTEGER(long) PA_MATH_INTEGER(unsigned long) PA_MATH_INTEGER(long long) PA_MATH_INTEGER(unsigned long long)
 #define PA_MATH_OVERLOADS1(name)                                                                                       \
     static inline float name(float x) { return name##f(x); }                                                           \
     template <typename T> static inline typename pa_math_integer<T>::real name(T x) { return name((double)x); }
@@ -31,10 +31,10 @@ PA_MATH_INTEGER(unsigned long) PA_MATH_INTEGER(long long) PA_MATH_INTEGER(unsign
     PA_MATH_C(double name(double, double)) PA_MATH_C(float name##f(float, float)) PA_MATH_OVERLOADS2(name)
 
 PA_MATH1(sin) PA_MATH1(cos) PA_MATH1(tan) PA_MATH1(asin) PA_MATH1(acos) PA_MATH1(atan) PA_MATH1(sinh) PA_MATH1(cosh)
-PA_MATH1(tanh) PA_MATH1(asinh) PA_MATH1(acosh) PA_MATH1(atanh) PA_MATH1(exp) PA_MATH1(exp2) PA_MATH1(expm1) PA_MATH1(log)
-PA_MATH1(log2) PA_MATH1(log10) PA_MATH1(log1p) PA_MATH1(logb) PA_MATH1(sqrt) PA_MATH1(cbrt) PA_MATH1(floor) PA_MATH1(ceil)
-PA_MATH1(trunc) PA_MATH1(rint) PA_MATH1(nearbyint) PA_MATH1(round) PA_MATH1(fabs) PA_MATH1(erf) PA_MATH1(erfc)
-PA_MATH1(lgamma) PA_MATH1(tgamma) PA_MATH1(j0) PA_MATH1(j1) PA_MATH1(y0) PA_MATH1(y1)
+PA_MATH1(tanh) PA_MATH1(asinh) PA_MATH1(acosh) PA_MATH1(atanh) PA_MATH1(exp) PA_MATH1(exp2) PA_MATH1(expm1)
+PA_MATH1(log) PA_MATH1(log2) PA_MATH1(log10) PA_MATH1(log1p) PA_MATH1(logb) PA_MATH1(sqrt) PA_MATH1(cbrt)
+PA_MATH1(floor) PA_MATH1(ceil) PA_MATH1(trunc) PA_MATH1(rint) PA_MATH1(nearbyint) PA_MATH1(round) PA_MATH1(fabs)
+PA_MATH1(erf) PA_MATH1(erfc) PA_MATH1(lgamma) PA_MATH1(tgamma) PA_MATH1(j0) PA_MATH1(j1) PA_MATH1(y0) PA_MATH1(y1)
 PA_MATH2(pow) PA_MATH2(atan2) PA_MATH2(hypot) PA_MATH2(fmod) PA_MATH2(remainder) PA_MATH2(fmax) PA_MATH2(fmin)
 PA_MATH2(fdim) PA_MATH2(copysign) PA_MATH2(nextafter)
 PA_MATH_C(double fma(double, double, double)) PA_MATH_C(float fmaf(float, float, float))
@@ -44,7 +44,8 @@ PA_MATH_C(double frexp(double, int *)) PA_MATH_C(float frexpf(float, int *))
 PA_MATH_C(double modf(double, double *)) PA_MATH_C(float modff(float, float *))
 PA_MATH_C(int ilogb(double)) PA_MATH_C(int ilogbf(float))
 PA_MATH_C(int abs(int)) PA_MATH_C(long labs(long)) PA_MATH_C(long long llabs(long long))
-PA_MATH_C(long lrint(double)) PA_MATH_C(long lrintf(float)) PA_MATH_C(long long llrint(double)) PA_MATH_C(long long llrintf(float))
+PA_MATH_C(long lrint(double)) PA_MATH_C(long lrintf(float)) PA_MATH_C(long long llrint(double))
+PA_MATH_C(long long llrintf(float))
 PA_MATH_C(long lround(double)) PA_MATH_C(long lroundf(float))
 PA_MATH_C(long long llround(double)) PA_MATH_C(long long llroundf(float))
 

@@ -8,11 +8,13 @@
 /* libmvec: glibc's vector versions of libm functions. The attribute tells GCC's vectoriser that they exist; the
    declarations of math.h say so only under -ffast-math, which would take inf and NaN away from everything else. On are
    those whose special values were found right and whose error stays below 4 ULP (tests/unit/test_device_headers.py). */
-#if !PA_GPU && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(PA_NO_LIBMVEC)
+#if !PA_GPU && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                \
+    !defined(PA_NO_LIBMVEC)
 #define PA_SIMD __attribute__((simd("notinbranch")))
 #ifdef __cplusplus
 #define PA_LIBM1(fn) extern "C" PA_SIMD float fn##f(float) noexcept; extern "C" PA_SIMD double fn(double) noexcept;
-#define PA_LIBM2(fn) extern "C" PA_SIMD float fn##f(float, float) noexcept; extern "C" PA_SIMD double fn(double, double) noexcept;
+#define PA_LIBM2(fn) \
+    extern "C" PA_SIMD float fn##f(float, float) noexcept; extern "C" PA_SIMD double fn(double, double) noexcept;
 #else
 #define PA_LIBM1(fn) PA_SIMD extern float fn##f(float); PA_SIMD extern double fn(double);
 #define PA_LIBM2(fn) PA_SIMD extern float fn##f(float, float); PA_SIMD extern double fn(double, double);
@@ -22,30 +24,30 @@ PA_LIBM1(sin) PA_LIBM1(cos) PA_LIBM1(exp) PA_LIBM1(log) PA_LIBM2(pow)
 #endif
 #if __GLIBC_PREREQ(2, 35)
 PA_LIBM1(tan) PA_LIBM1(asin) PA_LIBM1(acos) PA_LIBM1(atan) PA_LIBM1(sinh) PA_LIBM1(cosh) PA_LIBM1(tanh)
-PA_LIBM1(asinh) PA_LIBM1(acosh) PA_LIBM1(atanh) PA_LIBM1(exp2) PA_LIBM1(expm1) PA_LIBM1(log2) PA_LIBM1(log10) PA_LIBM1(log1p)
-PA_LIBM1(cbrt) PA_LIBM1(erf) PA_LIBM1(erfc) PA_LIBM2(atan2) PA_LIBM2(hypot)
+PA_LIBM1(asinh) PA_LIBM1(acosh) PA_LIBM1(atanh) PA_LIBM1(exp2) PA_LIBM1(expm1) PA_LIBM1(log2) PA_LIBM1(log10)
+PA_LIBM1(log1p) PA_LIBM1(cbrt) PA_LIBM1(erf) PA_LIBM1(erfc) PA_LIBM2(atan2) PA_LIBM2(hypot)
 #endif
 #undef PA_LIBM1
 #undef PA_LIBM2
 #undef PA_SIMD
 #endif
 
-#define PA_REAL1(name, fn)                                                                                              \
-    PA_FN float pa_##name##_f32(float x) { return fn##f(x); }                                                           \
+#define PA_REAL1(name, fn)                                                                                             \
+    PA_FN float pa_##name##_f32(float x) { return fn##f(x); }                                                          \
     PA_FN double pa_##name##_f64(double x) { return fn(x); }
-#define PA_REAL2(name, fn)                                                                                              \
-    PA_FN float pa_##name##_f32(float x, float y) { return fn##f(x, y); }                                               \
+#define PA_REAL2(name, fn)                                                                                             \
+    PA_FN float pa_##name##_f32(float x, float y) { return fn##f(x, y); }                                              \
     PA_FN double pa_##name##_f64(double x, double y) { return fn(x, y); }
 PA_REAL1(sin, sin) PA_REAL1(cos, cos) PA_REAL1(tan, tan) PA_REAL1(asin, asin) PA_REAL1(acos, acos) PA_REAL1(atan, atan)
-PA_REAL1(sinh, sinh) PA_REAL1(cosh, cosh) PA_REAL1(tanh, tanh) PA_REAL1(asinh, asinh) PA_REAL1(acosh, acosh) PA_REAL1(atanh, atanh)
-PA_REAL1(exp2, exp2) PA_REAL1(expm1, expm1)
+PA_REAL1(sinh, sinh) PA_REAL1(cosh, cosh) PA_REAL1(tanh, tanh) PA_REAL1(asinh, asinh) PA_REAL1(acosh, acosh)
+PA_REAL1(atanh, atanh) PA_REAL1(exp2, exp2) PA_REAL1(expm1, expm1)
 #if PA_GPU
 PA_REAL1(exp, exp)
 #else
 /* libmvec takes what becomes 0 one by one, several times slower, and masked scores (-inf) are such. By bits: of choices
    gcc makes branches, and then the exponential of x again. */
-#define PA_EXP(S, exp, T, LEAST)                                                                                        \
-    const T keep = (T)(x < LEAST) - 1;                                                                                  \
+#define PA_EXP(S, exp, T, LEAST)                                                                                       \
+    const T keep = (T)(x < LEAST) - 1;                                                                                 \
     return pa_##S##_bits(pa_bits_##S(exp(pa_##S##_bits(pa_bits_##S(x) & keep))) & keep);
 PA_FN float pa_exp_f32(float x) { PA_EXP(f32, expf, uint32_t, -104.0f) }
 PA_FN double pa_exp_f64(double x) { PA_EXP(f64, exp, uint64_t, -746.0) }
@@ -62,7 +64,8 @@ PA_REAL1(sqrt, sqrt)
 PA_REAL1(cbrt, cbrt) PA_REAL1(floor, floor) PA_REAL1(ceil, ceil) PA_REAL1(trunc, trunc)
 PA_REAL1(rint, rint) PA_REAL1(round, rint) PA_REAL1(fabs, fabs) PA_REAL1(abs, fabs)
 PA_REAL1(erf, erf) PA_REAL1(erfc, erfc) PA_REAL1(lgamma, lgamma) PA_REAL1(tgamma, tgamma)
-PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysign, copysign) PA_REAL2(nextafter, nextafter)
+PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysign, copysign)
+PA_REAL2(nextafter, nextafter)
 
 /* Remainder of truncating division, exact. Below 2^mantissa the float quotient truncates to the right integer or, by
    rounding up, to one more, and a - q*b is exact in one fused step: it is a multiple of the smaller last place and no
@@ -79,8 +82,14 @@ PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysi
 #else
 #define PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, limit) (void)q; (void)r; return fmod(a, b);
 #endif
-PA_FN float pa_fmod_f32(float a, float b) { float q, r; PA_FMOD(a, b, fmodf, fmaf, truncf, fabsf, copysignf, 8388608.0f) }
-PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, 4503599627370496.0) }
+PA_FN float pa_fmod_f32(float a, float b)
+{
+    float q, r; PA_FMOD(a, b, fmodf, fmaf, truncf, fabsf, copysignf, 8388608.0f)
+}
+PA_FN double pa_fmod_f64(double a, double b)
+{
+    double q, r; PA_FMOD(a, b, fmod, fma, trunc, fabs, copysign, 4503599627370496.0)
+}
 
 /* Truncation of floats. What is out of range, and NaN, becomes the least integer, as x86-64 has it, and with it NumPy;
    other CPUs do what they do. GPUs saturate by themselves, and to their compilers such a conversion is undefined. */
@@ -104,7 +113,8 @@ PA_FN double pa_fmod_f64(double a, double b) { double q, r; PA_FMOD(a, b, fmod, 
     PA_FN T pa_recip_##S(T x) { return 1 / x; }                                                                        \
     PA_FN T pa_rsqrt_##S(T x) { return 1 / pa_sqrt_##S(x); }                                                           \
     PA_FN T pa_neg_##S(T x) { return -x; }                                                                             \
-    /* a NaN in either argument is the answer (numpy.maximum). One choice behind the other: so chains of them vectorise */\
+    /* a NaN in either argument is the answer (numpy.maximum). One choice behind the other: so chains of them          \
+       vectorise */                                                                                                    \
     PA_FN T pa_max_##S(T a, T b) { T r = b > a ? b : a; return b != b ? b : r; }                                       \
     PA_FN T pa_min_##S(T a, T b) { T r = b < a ? b : a; return b != b ? b : r; }                                       \
     /* a NaN loses (numpy.fmax) */                                                                                     \

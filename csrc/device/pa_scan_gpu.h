@@ -1,7 +1,7 @@
 /* pa_scan_gpu.h: scans (running sums and products) on a grid. Included once per kernel, with the macros that
    kernels/scan/scan_gpu.py writes:
-     PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_COMBINE(a, b), PA_IDENTITY, PA_TEAM,
-     PA_LEAD (axes of lines), PA_TOTALS (1: reduce the segments only)
+     PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_COMBINE(a, b), PA_IDENTITY,
+     PA_TEAM, PA_LEAD (axes of lines), PA_TOTALS (1: reduce the segments only)
    A line is cut into segments of whole tiles, each scanned by a team; the sums before each segment were computed
    before. A thread has PA_PART adjacent elements of each of a tile's PA_ROWS rows. Results are deterministic. */
 #ifndef PA_SCAN_GPU_H
@@ -107,7 +107,8 @@ PA_FN void pa_scan_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t 
         } else {
 #pragma unroll
             for (int j = 0; j < PA_PART; ++j)
-                if (place + j < end && PA_INSIDE(s->out, to + j * s->out_step, sizeof(PA_U))) *(PA_U *)(to + j * s->out_step) = y.v[j];
+                if (place + j < end && PA_INSIDE(s->out, to + j * s->out_step, sizeof(PA_U)))
+                    *(PA_U *)(to + j * s->out_step) = y.v[j];
         }
     }
 }
@@ -115,11 +116,14 @@ PA_FN void pa_scan_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t 
 PA_FN void pa_scan_all(const pa_scan *all, pa_runtime *rt)
 {
     const int64_t teams = (int64_t)gridDim.x * (PA_BLOCK / PA_TEAM);
-    for (int64_t tile = (int64_t)blockIdx.x * (PA_BLOCK / PA_TEAM) + threadIdx.x / PA_TEAM; tile < all->lines * all->segments; tile += teams) {
+    for (int64_t tile = (int64_t)blockIdx.x * (PA_BLOCK / PA_TEAM) + threadIdx.x / PA_TEAM;
+         tile < all->lines * all->segments; tile += teams) {
         pa_scan s = *all;
         int64_t rest = tile / s.segments, segment = tile % s.segments;
         PA_ACC sum = PA_IDENTITY;
-        if (!PA_TOTALS && segment && PA_INSIDE(s.carry, s.carry.at + (tile - 1) * (int64_t)sizeof(PA_ACC), sizeof(PA_ACC))) sum = ((const PA_ACC *)s.carry.at)[tile - 1];
+        if (!PA_TOTALS && segment &&
+            PA_INSIDE(s.carry, s.carry.at + (tile - 1) * (int64_t)sizeof(PA_ACC), sizeof(PA_ACC)))
+            sum = ((const PA_ACC *)s.carry.at)[tile - 1];
 #pragma unroll
         for (int d = PA_LEAD - 1; d >= 0; --d) {
             const int64_t i = rest % s.lead[d];

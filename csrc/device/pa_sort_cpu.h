@@ -24,7 +24,8 @@ typedef struct pa_sort {
     pa_key *tmp;     /* tasks * n */
     int64_t *places; /* rows * n, or NULL: elements are asked for */
     int64_t rows, n, tasks;
-    /* Bits v become the key v ^ (v < 0 ? sign_flip : 0) ^ flip, after v & sign_flip > limit became `nan` and `zero` became 0. */
+    /* Bits v become the key v ^ (v < 0 ? sign_flip : 0) ^ flip, after v & sign_flip > limit became `nan` and `zero`
+       became 0. */
     pa_key sign_flip, flip, limit, nan, zero;
     const int64_t *kth; /* kths places of a row, in order, less than PA_S_RUNS / 2 of them; 0: all */
     int64_t kths;
@@ -106,18 +107,18 @@ PA_S_INLINE int pa_sort_check_size(pa_runtime *rt, int site, int64_t needed, int
 #define PA_S_TO_KEYS(i, job) v[i] = pa_sort_keys(job, v[i], &zeros)
 #define PA_S_STORE(i, n) pa_sort_put(job, to + (i) * PA_S_LANES, v[i], (n) - (i) * PA_S_LANES)
 /* pa_sort_1 and so on sort as many vectors. */
-#define PA_S_SMALL(r)                                                                                                            \
-    PA_S_NOINLINE void pa_sort_##r(pa_sort_row *row, const pa_key *from, int values, pa_key *to, int64_t n)                      \
-    {                                                                                                                          \
-        const pa_sort *job = row->job;                                                                                         \
-        const pa_key rest = values ? pa_sort_value(job, PA_S_KEY_MAX) : PA_S_KEY_MAX;                                                \
-        pa_keys v[r], zeros = {0};                                                                                             \
-        PA_S_##r(PA_S_LOAD, n) if (values)                                                                                      \
-        {                                                                                                                      \
-            PA_S_##r(PA_S_TO_KEYS, job) row->zeros |= pa_sort_any(zeros);                                                         \
-        }                                                                                                                      \
-        pa_keys_sort_##r(v);                                                                                                   \
-        PA_S_##r(PA_S_STORE, n)                                                                                                  \
+#define PA_S_SMALL(r)                                                                                                  \
+    PA_S_NOINLINE void pa_sort_##r(pa_sort_row *row, const pa_key *from, int values, pa_key *to, int64_t n)            \
+    {                                                                                                                  \
+        const pa_sort *job = row->job;                                                                                 \
+        const pa_key rest = values ? pa_sort_value(job, PA_S_KEY_MAX) : PA_S_KEY_MAX;                                  \
+        pa_keys v[r], zeros = {0};                                                                                     \
+        PA_S_##r(PA_S_LOAD, n) if (values)                                                                             \
+        {                                                                                                              \
+            PA_S_##r(PA_S_TO_KEYS, job) row->zeros |= pa_sort_any(zeros);                                              \
+        }                                                                                                              \
+        pa_keys_sort_##r(v);                                                                                           \
+        PA_S_##r(PA_S_STORE, n)                                                                                        \
     }
 
 PA_S_INLINE void pa_sort_put(const pa_sort *job, pa_key *to, pa_keys keys, int64_t n)
@@ -142,7 +143,8 @@ PA_S_INLINE void pa_sort_small(pa_sort_row *row, const pa_key *from, int values,
 
 /* Writes the n keys at `from` (or those of values) to `to`: first those below `cut`, whose number it returns, then the
    others. */
-PA_S_INLINE int64_t pa_sort_partition_into(pa_sort_row *row, const pa_key *from, const int values, pa_key *to, int64_t n, pa_key cut)
+PA_S_INLINE int64_t pa_sort_partition_into(pa_sort_row *row, const pa_key *from, const int values, pa_key *to,
+                                           int64_t n, pa_key cut)
 {
     const pa_sort *job = row->job;
     pa_key *low = to, *high = to + n;
@@ -188,7 +190,8 @@ PA_S_INLINE int64_t pa_sort_partition_into(pa_sort_row *row, const pa_key *from,
     if (values) row->zeros |= pa_sort_any(zeros);
     return low - to;
 }
-PA_S_NOINLINE int64_t pa_sort_partition(pa_sort_row *row, const pa_key *from, int values, pa_key *to, int64_t n, pa_key cut)
+PA_S_NOINLINE int64_t pa_sort_partition(pa_sort_row *row, const pa_key *from, int values, pa_key *to, int64_t n,
+                                        pa_key cut)
 {
     if (values) return pa_sort_partition_into(row, from, 1, to, n, cut);
     return pa_sort_partition_into(row, from, 0, to, n, cut);
@@ -202,7 +205,8 @@ PA_S_INLINE int64_t pa_sort_random(uint64_t *state, int64_t n)
 }
 
 /* The vector of keys at about `part` ninths of n. */
-PA_S_INLINE pa_keys pa_sort_sample_vector(const pa_sort *job, const pa_key *from, int values, int64_t n, int part, uint64_t *state)
+PA_S_INLINE pa_keys pa_sort_sample_vector(const pa_sort *job, const pa_key *from, int values, int64_t n, int part,
+                                          uint64_t *state)
 {
     const int64_t step = (n - PA_S_LANES) / 9;
     const pa_keys v = *(const pa_keys_at *)(from + part * step + pa_sort_random(state, step));
@@ -214,7 +218,8 @@ PA_S_INLINE pa_keys pa_sort_median(pa_keys a, pa_keys b, pa_keys c)
     return pa_keys_max(pa_keys_min(a, b), pa_keys_min(pa_keys_max(a, b), c));
 }
 
-/* A key about in the middle of n > PA_S_MAX_SMALL: of a vector of medians of 3, or of 3 such medians, the middle one. */
+/* A key about in the middle of n > PA_S_MAX_SMALL: of a vector of medians of 3, or of 3 such medians, the middle
+   one. */
 PA_S_NOINLINE pa_key pa_sort_pivot(const pa_sort *job, const pa_key *from, int values, int64_t n)
 {
     uint64_t state = (uint64_t)n * 2654435769u;
@@ -269,7 +274,8 @@ PA_S_NOINLINE void pa_sort_fill(const pa_sort *job, pa_key *to, int64_t n, pa_ke
 
 /* Sorts the n elements from `at` on, which are in `in` and none of which is below `low`, into row->out. After
    `bad_pivots_left` steps, pivots are no longer taken from samples. */
-PA_S_NOINLINE void pa_sort_quick(pa_sort_row *row, const pa_key *in, int64_t at, int64_t n, pa_key low, int bad_pivots_left)
+PA_S_NOINLINE void pa_sort_quick(pa_sort_row *row, const pa_key *in, int64_t at, int64_t n, pa_key low,
+                                 int bad_pivots_left)
 {
     const pa_sort *job = row->job;
     if (!pa_sort_check_range(row, at, n)) return;

@@ -108,7 +108,8 @@ PA_FN PA_S_KEY pa_sort_key(PA_S_KEY v)
 }
 PA_FN PA_S_KEY pa_sort_value(PA_S_KEY v)
 {
-    return (PA_S_KEY)(v ^ (((PA_S_KEY)(0 - ((PA_S_KEY)(v ^ PA_S_FLIP) >> (8 * sizeof v - 1))) & PA_S_SIGN_FLIP) ^ PA_S_FLIP));
+    return (PA_S_KEY)(v ^ (((PA_S_KEY)(0 - ((PA_S_KEY)(v ^ PA_S_FLIP) >> (8 * sizeof v - 1))) & PA_S_SIGN_FLIP) ^
+                           PA_S_FLIP));
 }
 PA_FN unsigned pa_sort_digit(PA_S_KEY key, int pass)
 {
@@ -189,8 +190,9 @@ template <typename Digit> PA_FN unsigned pa_sort_histogram(pa_sort_shared *s, Di
 
 /* Ranks keys by their digit and stores them in shared memory; `at` are their ranks. Returns where the thread's digit
    begins. The last of the lanes with a digit counts for all. A key is stored at once, which frees its register. */
-template <typename Digit>
-PA_FN unsigned pa_sort_rank_and_store(pa_sort_shared *s, unsigned total, Digit digit, const PA_S_KEY (&key)[PA_S_ITEMS], unsigned (&at)[PA_S_ITEMS])
+template <typename Digit> PA_FN unsigned pa_sort_rank_and_store(pa_sort_shared *s, unsigned total, Digit digit,
+                                                                const PA_S_KEY (&key)[PA_S_ITEMS],
+                                                                unsigned (&at)[PA_S_ITEMS])
 {
     const int tid = (int)threadIdx.x, lane = tid % PA_LANES;
     const pa_lanes upto = ~(pa_lanes)0 >> (8 * (int)sizeof(pa_lanes) - 1 - lane);

@@ -26,7 +26,8 @@ PA_S_NOINLINE void pa_sort_narrow_back(void *context, int64_t begin, int64_t end
     const int64_t size = narrow->job->rows * narrow->job->n, stop = end * PA_S_PIECE < size ? end * PA_S_PIECE : size;
     int64_t i = begin * PA_S_PIECE;
     for (; i + PA_S_LANES <= stop; i += PA_S_LANES)
-        *(pa_halves_at *)(narrow->out + i) = __builtin_convertvector(*(const pa_keys_at *)(from + i) >> 16, pa_halves_at);
+        *(pa_halves_at *)(narrow->out + i) = __builtin_convertvector(*(const pa_keys_at *)(from + i) >> 16,
+                                                                     pa_halves_at);
     for (; i < stop; i++) narrow->out[i] = (uint16_t)(from[i] >> 16);
 }
 

@@ -190,7 +190,10 @@ PA_S_INLINE pa_keys pa_keys_some(const pa_key *from, int64_t n, pa_key rest)
     __builtin_memcpy(&r, from, (size_t)n * sizeof *from);
     return r;
 }
-PA_S_INLINE void pa_keys_put_some(pa_key *to, pa_keys a, int64_t n) { __builtin_memcpy(to, &a, (size_t)n * sizeof *to); }
+PA_S_INLINE void pa_keys_put_some(pa_key *to, pa_keys a, int64_t n)
+{
+    __builtin_memcpy(to, &a, (size_t)n * sizeof *to);
+}
 PA_S_INLINE pa_keys pa_keys_get(const pa_key *from, int64_t n, pa_key rest)
 {
     if (n >= PA_S_LANES) return *(const pa_keys_at *)from;
@@ -256,7 +259,8 @@ PA_S_INLINE void pa_keys_zip(pa_keys *a, pa_keys *b)
 #define PA_S_1(f, ...) f(0, __VA_ARGS__);
 #define PA_S_2(f, ...) f(0, __VA_ARGS__); f(1, __VA_ARGS__);
 #define PA_S_4(f, ...) PA_S_2(f, __VA_ARGS__) f(2, __VA_ARGS__); f(3, __VA_ARGS__);
-#define PA_S_8(f, ...) PA_S_4(f, __VA_ARGS__) f(4, __VA_ARGS__); f(5, __VA_ARGS__); f(6, __VA_ARGS__); f(7, __VA_ARGS__);
+#define PA_S_8(f, ...) \
+    PA_S_4(f, __VA_ARGS__) f(4, __VA_ARGS__); f(5, __VA_ARGS__); f(6, __VA_ARGS__); f(7, __VA_ARGS__);
 #define PA_S_X(i, j) pa_keys_exchange(&v[i], &v[j]);
 #define PA_S_C(i, j) pa_keys_exchange_lanes(&v[i], &v[j], m);
 #define PA_S_L(i, d) pa_keys_lanes(&v[i], d)
@@ -287,10 +291,10 @@ PA_S_INLINE void pa_keys_merge_8(pa_keys *v, const int m)
     PA_S_X(0, 2) PA_S_X(1, 3) PA_S_X(4, 6) PA_S_X(5, 7)
     PA_S_X(0, 1) PA_S_X(2, 3) PA_S_X(4, 5) PA_S_X(6, 7)
 }
-#define PA_S_MERGES(r)                                                                                                                \
-    pa_keys_merge_##r(v, 1);                                                                                                          \
-    if (PA_S_LANES > 2) pa_keys_merge_##r(v, 3);                                                                                      \
-    if (PA_S_LANES > 4) pa_keys_merge_##r(v, 7);                                                                                      \
+#define PA_S_MERGES(r)                           \
+    pa_keys_merge_##r(v, 1);                     \
+    if (PA_S_LANES > 2) pa_keys_merge_##r(v, 3); \
+    if (PA_S_LANES > 4) pa_keys_merge_##r(v, 7); \
     if (PA_S_LANES > 8) pa_keys_merge_##r(v, 15);
 
 /* Sort 1, 2, 4 or 8 vectors. Lanes by themselves come first, by the networks that have the fewest comparisons. */

@@ -101,7 +101,8 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
     const int64_t tile = s.tile, row = s.row, first = row * g->tiles, begin = (tile - first) * PA_S_TILE;
     const int pass = s.pass;
     const int64_t base = row * g->n, all = g->rows * g->n;
-    const int count = (int)(g->n - begin < PA_S_TILE ? g->n - begin : PA_S_TILE), step = (int)g->work.at(g->step(row, pass));
+    const int count = (int)(g->n - begin < PA_S_TILE ? g->n - begin : PA_S_TILE),
+              step = (int)g->work.at(g->step(row, pass));
     if (step == 0) return;
     const int from = step >> 1 & 3;
     const bool last = step >> 3;
@@ -151,7 +152,8 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
         const int t = pa_sort_item_index(i);
-        if (t < count) s.places[at[i]] = (pa_sort_place)(from == 0 ? (pa_sort_word)(begin + t) : g->places.at(source + t));
+        if (t < count)
+            s.places[at[i]] = (pa_sort_place)(from == 0 ? (pa_sort_word)(begin + t) : g->places.at(source + t));
     }
     __syncthreads();
 #pragma unroll

@@ -4,7 +4,8 @@
 #ifndef PA_S_SELECT
 #define PA_S_SELECT (1 << 13) /* elements of a row for which a sample is taken */
 #endif
-#define PA_S_MAX_SERIAL_THREADS 4 /* threads up to which one thread's pass is no slower than counting and writing by all of them */
+/* threads up to which one thread's pass is no slower than counting and writing by all of them */
+#define PA_S_MAX_SERIAL_THREADS 4
 
 typedef struct pa_sort_window {
     pa_key least, most;    /* both are inside */
@@ -43,7 +44,8 @@ PA_S_INLINE void pa_sort_partition3(pa_sort_row *row, pa_sort_window *w, const i
     pa_keys zeros = {0};
 #if PA_S_MASKED
     const pa_keys least = pa_keys_of(w->least), most = pa_keys_of(w->most), lanes = {PA_S_ALL(PA_S_XOR, 0)};
-    /* what is too much where a whole vector is written is written over: as many places are free yet as there are lanes */
+    /* what is too much where a whole vector is written is written over: as many places are free yet as there are
+       lanes */
     for (; i + PA_S_LANES <= n; i += PA_S_LANES) {
         const pa_keys v = pa_sort_keys(job, *(const pa_keys_at *)(row->x + i), &zeros);
         const pa_lanes less = pa_keys_less(v, least), more = pa_keys_less(most, v);

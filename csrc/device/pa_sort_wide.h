@@ -79,7 +79,8 @@ PA_S_NOINLINE void pa_sort_scatter(void *context, int64_t begin, int64_t end)
 #if PA_S_MASKED
             pa_lanes rest = n - i < PA_S_LANES ? (pa_lanes)((1u << (n - i)) - 1) : PA_S_FULL;
             for (run = 0; run < w->runs; run++) {
-                const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->splitters[run + 1])) : PA_S_FULL;
+                const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->splitters[run + 1]))
+                                                        : PA_S_FULL;
                 const pa_lanes here = less & rest;
                 if (w->row->places) pa_sort_put_positions(w->row->places + at[run], first + i, here);
                 else pa_keys_put(w->row->out + at[run], pa_keys_compress(v, here), pa_lanes_of(here));
@@ -135,7 +136,8 @@ PA_S_NOINLINE void pa_sort_scatter_runs(pa_sort_wide *w, int threads)
 }
 
 /* Some keys: one of each of `count` equal parts of n elements. */
-PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int values, int64_t n, pa_key *sample, int count)
+PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int values, int64_t n, pa_key *sample,
+                                int count)
 {
     uint64_t state = (uint64_t)n * 2654435769u;
     const int64_t part = n / count;
@@ -150,7 +152,8 @@ PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int valu
 static const pa_sort pa_sort_identity_job = {.limit = PA_S_KEY_MAX};
 PA_S_NOINLINE void pa_sort_samples(const pa_sort_row *row, pa_key (*sample)[PA_S_SAMPLES], int count)
 {
-    pa_sort_row samples = {.job = &pa_sort_identity_job, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
+    pa_sort_row samples = {
+        .job = &pa_sort_identity_job, .x = sample[0], .out = sample[1], .tmp = sample[2], .number = -1};
     pa_sort_sample(row->job, row->x, 1, row->n, sample[0], count);
     pa_sort_quick(&samples, samples.x, 0, count, PA_S_KEY_MIN, pa_sort_max_bad_pivots(count));
 }

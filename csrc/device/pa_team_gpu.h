@@ -24,7 +24,8 @@ typedef struct pa_operand { char *at; const char *low, *high; int which; } pa_op
 PA_FN bool pa_inside(const pa_operand *p, pa_runtime *rt, int64_t tile, const char *at, int64_t size)
 {
     if (at >= p->low && at + size <= p->high) return true;
-    pa_fail_index(rt, 0, p->which, 0, tile, (at - p->low) / size, (p->high - p->low) / size, 0, (p->high - p->low) / size);
+    pa_fail_index(rt, 0, p->which, 0, tile, (at - p->low) / size, (p->high - p->low) / size, 0,
+                  (p->high - p->low) / size);
     return false;
 }
 #define PA_INSIDE(p, at, size) pa_inside(&(p), rt, tile, at, size)
@@ -41,8 +42,8 @@ template <typename T> PA_FN T pa_zero(void)
     return u.value;
 }
 /* N adjacent elements from `first` on, of which `left` exist; zeros for the others. */
-template <typename T, int N>
-PA_FN pa_row<T, N> pa_load_row(const pa_operand *p, pa_runtime *rt, int64_t tile, int64_t first, int64_t left, int64_t step)
+template <typename T, int N> PA_FN pa_row<T, N> pa_load_row(const pa_operand *p, pa_runtime *rt, int64_t tile,
+                                                            int64_t first, int64_t left, int64_t step)
 {
     const char *at = p->at + first * step;
     if (step == (int64_t)sizeof(T) && left >= N && PA_ALIGNED(at, sizeof(T) * N)) return *(const pa_row<T, N> *)at;

@@ -1,5 +1,5 @@
-/* Capsules of DLPack: made, read and claimed under the GIL from end to end, so that each is one step for all threads and
-   signal handlers; and the deleters, which outlive the Python call. */
+/* Capsules of DLPack: made, read and claimed under the GIL from end to end, so that each is one step for all threads
+   and signal handlers; and the deleters, which outlive the Python call. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
@@ -28,7 +28,8 @@ static void delete_tensor(void *managed, int versioned) {
 
 /* out */
 
-/* Consumers free tensors on threads of their own, some of them while the interpreter is gone: then the owner is gone, too. */
+/* Consumers free tensors on threads of their own, some of them while the interpreter is gone: then the owner is gone,
+   too. */
 static void release(void *owner) {
     if (!Py_IsInitialized()) return;
     PyGILState_STATE state = PyGILState_Ensure();
@@ -55,8 +56,8 @@ static void free_capsule(PyObject *capsule) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* Sizes and strides in elements; of an axis without a second element the stride of a fresh array, which `strides` None means
-   for all. 0 with an exception where they are no tuples of integers. */
+/* Sizes and strides in elements; of an axis without a second element the stride of a fresh array, which `strides` None
+   means for all. 0 with an exception where they are no tuples of integers. */
 static int set_layout(DLTensor *tensor, int64_t *room, PyObject *shape, PyObject *strides) {
     tensor->shape = room;
     tensor->strides = room + tensor->ndim;
@@ -72,7 +73,8 @@ static int set_layout(DLTensor *tensor, int64_t *room, PyObject *shape, PyObject
     return 1;
 }
 
-/* export(owner, address, versioned, flags, device type, device, dtype code, bits, shape, strides in elements or None) */
+/* export(owner, address, versioned, flags, device type, device, dtype code, bits, shape, strides in elements or
+   None) */
 static PyObject *export(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *owner, *shape, *strides;
     unsigned long long address, flags;
@@ -121,10 +123,11 @@ static PyObject *numbers(const int64_t *values, int32_t count) {
     return made;
 }
 
-/* read(capsule): the address of the first element, 0 for none, and all else that is known of the tensor, which many tensors
-   have in common: (major version or 0, read-only, device type, device, dtype code, bits, lanes, rank, shape, strides in
-   elements). Shape or strides are None where the producer gives none, both of them for a rank outside 0 to 64. Of a major
-   version that isn't known, 0 and (major, minor). None: no capsule of DLPack's, or one that was consumed. */
+/* read(capsule): the address of the first element, 0 for none, and all else that is known of the tensor, which many
+   tensors have in common: (major version or 0, read-only, device type, device, dtype code, bits, lanes, rank, shape,
+   strides in elements). Shape or strides are None where the producer gives none, both of them for a rank outside 0 to
+   64. Of a major version that isn't known, 0 and (major, minor). None: no capsule of DLPack's, or one that was
+   consumed. */
 static PyObject *read_capsule(PyObject *Py_UNUSED(module), PyObject *capsule) {
     const int versioned = version_of(capsule);
     if (versioned < 0) return Py_NewRef(Py_None);
@@ -156,8 +159,8 @@ static void free_owner(PyObject *owner) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* claim(capsule): marks it as consumed; what it gives calls the tensor's deleter when it dies. None: no capsule of DLPack's,
-   or one that was consumed. */
+/* claim(capsule): marks it as consumed; what it gives calls the tensor's deleter when it dies. None: no capsule of
+   DLPack's, or one that was consumed. */
 static PyObject *claim(PyObject *Py_UNUSED(module), PyObject *capsule) {
     const int versioned = version_of(capsule);
     if (versioned < 0) return Py_NewRef(Py_None);

@@ -2,15 +2,17 @@
 #include "pyarray_gpu.h"
 #include <string.h>
 
-typedef int (*launch_fn)(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                         unsigned shared, uintptr_t stream, void **params, void **extra);
+typedef int (*launch_fn)(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                         unsigned bz, unsigned shared, uintptr_t stream, void **params, void **extra);
 typedef int (*copy_fn)(void *host, uintptr_t ptr, size_t nbytes, uintptr_t stream);
 typedef int (*get_fn)(uintptr_t *context);
 typedef int (*set_fn)(uintptr_t context);
 
 /* cffi needs literal sizes in the header */
-_Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT, "recent has PA_GPU_RECENT elements");
-_Static_assert(sizeof((pa_gpu_step *)0)->size_slots / sizeof(int32_t) == PA_GPU_SIZES, "size_slots has PA_GPU_SIZES elements");
+_Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT,
+               "recent has PA_GPU_RECENT elements");
+_Static_assert(sizeof((pa_gpu_step *)0)->size_slots / sizeof(int32_t) == PA_GPU_SIZES,
+               "size_slots has PA_GPU_SIZES elements");
 
 enum { PA_GPU_OPERANDS = 32 }; /* of a launch whose ranges are recorded one by one */
 
@@ -34,11 +36,12 @@ int pa_gpu_enter_context(const pa_gpu_device *device, uintptr_t *before)
 
 void pa_gpu_leave_context(const pa_gpu_device *device, uintptr_t before)
 {
-    if (before != device->context && !(before == 0 && device->is_default_context)) ((set_fn)device->set_context)(before);
+    if (before != device->context && !(before == 0 && device->is_default_context))
+        ((set_fn)device->set_context)(before);
 }
 
-/* Elements of a row from which a block per row is faster than a full grid that strides over the rows: with shorter rows a
-   block's start takes longer. */
+/* Elements of a row from which a block per row is faster than a full grid that strides over the rows: with shorter rows
+   a block's start takes longer. */
 #define LONG_ROW 1024
 
 /* Rows that a block takes at a time, by the rule of lang/emit_cached_rows.py: a few rows have a block each. */
@@ -50,15 +53,16 @@ static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
     return rows;
 }
 
-/* Blocks of a step, 0 if it has no iteration. Where their number has no bound, a thread takes `per_thread` iterations and
-   ends: such blocks read memory in order, which is faster than a full grid that strides. */
+/* Blocks of a step, 0 if it has no iteration. Where their number has no bound, a thread takes `per_thread` iterations
+   and ends: such blocks read memory in order, which is faster than a full grid that strides. */
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     if (step->threads == 0) return 1;
     if (step->size_count < 0) return (unsigned)device->full_grid;
     const int64_t *values = (const int64_t *)slots;
     const int64_t row = step->team && step->row_slot >= 0 ? values[step->row_slot] : 0;
-    int64_t most = step->team && row <= LONG_ROW ? device->full_grid : INT32_MAX, count = step->team ? step->threads : 1;
+    int64_t most = step->team && row <= LONG_ROW ? device->full_grid : INT32_MAX,
+            count = step->team ? step->threads : 1;
     for (int k = 0; k < step->size_count; ++k)
         if (values[step->size_slots[k]] <= 0) return 0;
     for (int k = 0; k < step->size_count; ++k)
@@ -129,10 +133,11 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     }
     void *extra[] = EXTRA(device, slots, nbytes);
     for (int64_t k = 0; k < plan->step_count && !error; ++k) {
-        unsigned blocks = blocks_of(device, &steps[k], slots), threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
+        unsigned blocks = blocks_of(device, &steps[k], slots),
+                 threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
         if (blocks)
-            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1, (unsigned)steps[k].shared,
-                                                stream->handle, 0, extra);
+            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1,
+                                                (unsigned)steps[k].shared, stream->handle, 0, extra);
     }
     record_launch(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
@@ -161,7 +166,8 @@ int pa_gpu_copy_out(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nby
     int error = pa_gpu_before_access(device, ptr, nbytes, 0); /* no pa_gpu_after_access: the copy is done at return */
     if (!error) error = pa_gpu_enter_context(device, &before);
     if (error) return error;
-    const int block = nbytes <= PA_GPU_STAGING ? take_staging(device) : -1; /* a copy to other memory is staged by the driver */
+    /* a copy to other memory is staged by the driver */
+    const int block = nbytes <= PA_GPU_STAGING ? take_staging(device) : -1;
     char *buffer = block < 0 ? (char *)host : (char *)device->staging + block * PA_GPU_STAGING;
     error = ((copy_fn)device->copy_out)(buffer, ptr, nbytes, stream->handle);
     if (!error) error = ((set_fn)device->synchronize)(stream->handle);
@@ -173,8 +179,8 @@ int pa_gpu_copy_out(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nby
     return error;
 }
 
-int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *grid, const unsigned *block, unsigned shared,
-                       const char *slots, size_t nbytes, int64_t function)
+int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *grid, const unsigned *block,
+                       unsigned shared, const char *slots, size_t nbytes, int64_t function)
 {
     uintptr_t before;
     pa_gpu_stream *stream = pa_gpu_current_stream(device);
@@ -185,8 +191,8 @@ int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *
     if (ordered) error = pa_gpu_order_begin(device, stream, &all, 1);
     void *extra[] = EXTRA(device, slots, nbytes);
     if (!error)
-        error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream->handle,
-                                            0, extra);
+        error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
+                                            stream->handle, 0, extra);
     record_launch(device, stream, function);
     if (ordered) error = pa_gpu_order_end(device, stream, &all, 1, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);

@@ -9,9 +9,12 @@ typedef int (*event_fn)(uintptr_t event);
 
 enum { NO_TIMES = 2 }; /* of an event that only orders: CU_EVENT_DISABLE_TIMING and hipEventDisableTiming */
 
-_Static_assert(sizeof((pa_gpu_stream *)0)->waited_events / sizeof(uint64_t) == PA_GPU_STREAMS, "waited_events has PA_GPU_STREAMS elements");
-_Static_assert(sizeof((pa_gpu_stream *)0)->events / sizeof(uintptr_t) == PA_GPU_EVENTS, "events has PA_GPU_EVENTS elements");
-_Static_assert(sizeof((pa_gpu_stream *)0)->event_numbers / sizeof(uint64_t) == PA_GPU_EVENTS, "event_numbers has PA_GPU_EVENTS elements");
+_Static_assert(sizeof((pa_gpu_stream *)0)->waited_events / sizeof(uint64_t) == PA_GPU_STREAMS,
+               "waited_events has PA_GPU_STREAMS elements");
+_Static_assert(sizeof((pa_gpu_stream *)0)->events / sizeof(uintptr_t) == PA_GPU_EVENTS,
+               "events has PA_GPU_EVENTS elements");
+_Static_assert(sizeof((pa_gpu_stream *)0)->event_numbers / sizeof(uint64_t) == PA_GPU_EVENTS,
+               "event_numbers has PA_GPU_EVENTS elements");
 _Static_assert(sizeof((pa_gpu_device *)0)->accesses / sizeof(pa_gpu_access) == PA_GPU_ACCESSES,
                "accesses has PA_GPU_ACCESSES elements");
 
@@ -29,14 +32,16 @@ static int record_event(pa_gpu_device *device, pa_gpu_stream *stream)
     return error;
 }
 
-/* Later work of `stream` runs after the work of `other` up to event `number`: it waits for that event, or the earliest later one. */
+/* Later work of `stream` runs after the work of `other` up to event `number`: it waits for that event, or the earliest
+   later one. */
 static int wait_for(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_stream *other, uint64_t number)
 {
     const int has_index = other->index >= 0;
     int best = -1;
     if (has_index && stream->waited_events[other->index] >= number) return 0;
     for (int k = 0; k < PA_GPU_EVENTS; ++k)
-        if (other->event_numbers[k] >= number && (best < 0 || other->event_numbers[k] < other->event_numbers[best])) best = k;
+        if (other->event_numbers[k] >= number && (best < 0 || other->event_numbers[k] < other->event_numbers[best]))
+            best = k;
     if (best < 0) return 0;
     const int error = ((wait_fn)device->stream_wait)(stream->handle, other->events[best], 0);
     if (error) return error;

@@ -15,9 +15,9 @@ static int comes_before(const pa_failure *candidate, int32_t loop, int64_t tid)
     return candidate->loop != loop ? candidate->loop < loop : candidate->tid < tid;
 }
 
-/* True if the candidate cannot win, found without the lock: a kernel that is wrong everywhere fails in each iteration, on all
-   threads. `tid` is stored before `loop` (and both before `set`), so a pair read in this order is never lower than what
-   the record will hold. */
+/* True if the candidate cannot win, found without the lock: a kernel that is wrong everywhere fails in each iteration,
+   on all threads. `tid` is stored before `loop` (and both before `set`), so a pair read in this order is never lower
+   than what the record will hold. */
 static int is_late(const pa_failure *record, const pa_failure *candidate)
 {
     if (!__atomic_load_n(&record->set, __ATOMIC_ACQUIRE)) return 0;

@@ -54,9 +54,9 @@ typedef struct pa_gpu_access {
 } pa_gpu_access;
 
 /* What a launch needs of a device. The addresses are those of cuLaunchKernel, cuCtxGetCurrent, cuCtxSetCurrent,
-   cuStreamSynchronize, cuMemcpyDtoHAsync, cuEventCreate, cuEventRecord, cuEventQuery, cuEventDestroy, cuStreamWaitEvent,
-   or of the HIP functions with the same parameters, where a context is a device's number. The Python driver owns it, as
-   long as the process lives. */
+   cuStreamSynchronize, cuMemcpyDtoHAsync, cuEventCreate, cuEventRecord, cuEventQuery, cuEventDestroy,
+   cuStreamWaitEvent, or of the HIP functions with the same parameters, where a context is a device's number. The Python
+   driver owns it, as long as the process lives. */
 typedef struct pa_gpu_device {
     uintptr_t launch;
     uintptr_t get_context;
@@ -129,8 +129,8 @@ void pa_gpu_set_current_stream(pa_gpu_device *device, pa_gpu_stream *stream);
    done. */
 void pa_gpu_count_work(pa_gpu_stream *stream);
 
-/* Makes the device's context the thread's; `before` gets the one that pa_gpu_leave_context makes current again. 0, or the
-   vendor's error code. */
+/* Makes the device's context the thread's; `before` gets the one that pa_gpu_leave_context makes current again. 0, or
+   the vendor's error code. */
 int pa_gpu_enter_context(const pa_gpu_device *device, uintptr_t *before);
 void pa_gpu_leave_context(const pa_gpu_device *device, uintptr_t before);
 
@@ -146,8 +146,8 @@ typedef struct pa_gpu_plan {
 } pa_gpu_plan;
 
 /* Enqueues the steps in order on the current stream with the same packed arguments, of `nbytes` bytes, which are copied
-   before the return. A step without an iteration is left out. 0, or the first error code of the vendor; -1 if the device
-   is not alive. */
+   before the return. A step without an iteration is left out. 0, or the first error code of the vendor; -1 if the
+   device is not alive. */
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes);
 
 /* Copies to host memory after the current stream's work, and waits for the copy. 0, or the vendor's error code. */
@@ -160,9 +160,9 @@ int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *
 
 /* Order between streams. A launch waits, on the device, for work of other streams that writes what it reads or writes,
    or reads what it writes. Launches record their ranges themselves; other work stands between pa_gpu_before_access and
-   pa_gpu_after_access, which counts it. While only one stream has work nothing is recorded, and the first work of another
-   comes after all of it. Nothing is recorded where `ordered` is 0. Any thread may call these functions. 0, or the
-   vendor's error code. */
+   pa_gpu_after_access, which counts it. While only one stream has work nothing is recorded, and the first work of
+   another comes after all of it. Nothing is recorded where `ordered` is 0. Any thread may call these functions. 0, or
+   the vendor's error code. */
 int pa_gpu_before_access(pa_gpu_device *device, uintptr_t ptr, size_t nbytes, int writes);
 int pa_gpu_after_access(pa_gpu_device *device, uintptr_t ptr, size_t nbytes, int writes);
 

@@ -1,9 +1,9 @@
 /* The pool of worker threads, and pa_parallel_for.
 
-   A job is open while `remaining` is above zero. Taking blocks is one subtraction, which owns as many as it found, up to
-   those it took; the fields of the job stay as they are until every block is counted in `done`, so they are read after
-   taking. A worker that comes late finds nothing left, owns nothing, and so need not be waited for. Waking is only a hint: a
-   worker that sleeps through a job costs speed, never the result. */
+   A job is open while `remaining` is above zero. Taking blocks is one subtraction, which owns as many as it found, up
+   to those it took; the fields of the job stay as they are until every block is counted in `done`, so they are read
+   after taking. A worker that comes late finds nothing left, owns nothing, and so need not be waited for. Waking is
+   only a hint: a worker that sleeps through a job costs speed, never the result. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -13,8 +13,9 @@
 
 #include "internal.h"
 
-/* A thread that waits looks this often, 20-50 us, then gives its processor to whoever wants it between looks, a few tenths of a
-   millisecond, then sleeps. A sleeper wakes late, 50 us on virtual machines, and often next to the thread that wakes it. */
+/* A thread that waits looks this often, 20-50 us, then gives its processor to whoever wants it between looks, a few
+   tenths of a millisecond, then sleeps. A sleeper wakes late, 50 us on virtual machines, and often next to the thread
+   that wakes it. */
 #define SPINS 1000
 #define YIELDS 1000
 #define AT_ONCE 4 /* blocks */
@@ -127,7 +128,8 @@ static int64_t run_blocks(job *job)
 {
     int64_t ran = 0, left;
     while ((left = atomic_load_explicit(&job->remaining, memory_order_relaxed)) > 0) {
-        /* Several while there are many: the processors pass `remaining` around, which may take longer than a small block. */
+        /* Several while there are many: the processors pass `remaining` around, which may take longer than a small
+           block. */
         int64_t taken = left / (2 * job->threads);
         taken = taken < 1 ? 1 : taken > AT_ONCE ? AT_ONCE : taken;
         left = atomic_fetch_sub(&job->remaining, taken);
@@ -166,10 +168,10 @@ static int spin_until(pa_pool *pool, int (*ready)(pa_pool *))
     return 0;
 }
 
-/* Linux may wake a thread on its waker's processor though another is idle (nine times in ten on a virtual machine that was idle
-   before), and the two share it for milliseconds. So a worker that sleeps, or looks for work where its caller is, gets the
-   caller's choice of processors without that one, which it keeps. Where there are too few processors for all, they had better be
-   shared out as Linux likes. */
+/* Linux may wake a thread on its waker's processor though another is idle (nine times in ten on a virtual machine that
+   was idle before), and the two share it for milliseconds. So a worker that sleeps, or looks for work where its caller
+   is, gets the caller's choice of processors without that one, which it keeps. Where there are too few processors for
+   all, they had better be shared out as Linux likes. */
 #ifdef __linux__
 static void move_off_caller(pa_pool *pool)
 {
@@ -181,7 +183,8 @@ static void move_off_caller(pa_pool *pool)
         if (w->off == here || (cpu != here && cpu != ASLEEP)) continue;
         if (!asked) {
             asked = 1;
-            enough = !pthread_getaffinity_np(pthread_self(), sizeof others, &others) && CPU_COUNT(&others) >= pool->threads;
+            enough = !pthread_getaffinity_np(pthread_self(), sizeof others, &others) &&
+                     CPU_COUNT(&others) >= pool->threads;
             if (enough) CPU_CLR(here, &others);
         }
         if (enough) pthread_setaffinity_np(w->thread, sizeof others, &others);
@@ -200,7 +203,8 @@ static void mark_asleep(worker *self) { (void)self; }
 static void mark_busy(worker *self) { (void)self; }
 #endif
 
-/* A worker that is woken too late for a job looks again: among jobs shorter than a wake it would otherwise miss each of them. */
+/* A worker that is woken too late for a job looks again: among jobs shorter than a wake it would otherwise miss each of
+   them. */
 static void wait_for_work(worker *self)
 {
     pa_pool *pool = self->pool;

@@ -37,6 +37,7 @@ ORDER = (
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 FILES = sorted(PACKAGE.rglob("*.py"))
+CSRC = sorted(path for path in (ROOT / "csrc").rglob("*.*") if path.suffix in (".c", ".h"))
 
 
 def part_of(path):
@@ -137,6 +138,12 @@ def test_files_and_functions_fit():
                 if size > 60:
                     long.append(f"{told(path)}:{node.lineno} {node.name} has {size} lines, of at most 60")
     assert not long, "\n".join(long)
+
+
+def test_lines_of_c_have_at_most_120_columns():
+    """Those of Python are the linter's."""
+    lines = [(p, n, line) for p in CSRC for n, line in enumerate(p.read_text().splitlines(), 1)]
+    assert not [f"{told(path)}:{number}" for path, number, line in lines if len(line) > 120]
 
 
 COPIES = ("fill", "copy_in", "copy_out", "copy_peer", "read_async")  # of a driver
