@@ -81,12 +81,9 @@ from .errors import CompileError as CompileError
 from .errors import DeviceError as DeviceError
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .interop import registrations as _registrations
-from .jit.foreign_arrays import transfer_info as transfer_info
-from .jit.kernel import func as func
-from .jit.kernel import kernel as kernel
+from .jit.functions import func as func
 from .jit.kernel_registry import cache_info as cache_info
 from .jit.launch_state import debug as debug  # after the imports of the folder of that name
-from .jit.saved import load_kernel as load_kernel
 from .kernels.elementwise import elementwise as _map
 from .lang.markers import atomic_add as atomic_add
 from .lang.markers import atomic_and as atomic_and
@@ -114,6 +111,9 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .debug.trace import trace as trace
     from .fusion.fuse import fuse as fuse
     from .fusion.fused_gemm import gemm as gemm
+    from .jit.foreign_arrays import transfer_info as transfer_info
+    from .jit.kernel import kernel as kernel
+    from .jit.saved import load_kernel as load_kernel
     from .kernel_types import In as In
     from .kernel_types import InOut as InOut
     from .kernel_types import Out as Out
@@ -177,6 +177,9 @@ _LAZY = {
     "trace": "debug.trace",
     "fuse": "fusion.fuse",
     "gemm": "fusion.fused_gemm",
+    "transfer_info": "jit.foreign_arrays",
+    "kernel": "jit.kernel",
+    "load_kernel": "jit.saved",
     "ElementwiseKernel": "kernels.cpp.elementwise_kernel",
     "RawKernel": "kernels.cpp.raw_kernel",
     "RawModule": "kernels.cpp.raw_kernel",

@@ -21,7 +21,7 @@ from .api.standard.statistical import max as largest
 from .api.standard.statistical import sum as total
 from .array import ndarray
 from .dtypes import float64
-from .jit.kernel import func
+from .jit.functions import func
 from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
 from .lang.markers import kernel_math as k

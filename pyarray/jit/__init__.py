@@ -1,2 +1,14 @@
 """From a Python function and live arguments to a launch: binding, compiling, caching, the one launch path,
-error reports."""
+error reports. Modules that only a compile needs are imported by the first one."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import compile as compile
+    from . import kernel as kernel
+    from . import launch as launch
+    from . import report as report
+else:
+    from ..lazy import submodules
+
+    __getattr__ = submodules(__name__)

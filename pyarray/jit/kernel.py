@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, overload
@@ -31,6 +30,7 @@ from .cache_counters import counts_of, retire_counts
 from .functions import Func as Func
 from .functions import Importable
 from .functions import func as func
+from .kernel_registry import register
 from .launch import make_dispatcher, make_key, make_launcher, operands, written_by
 from .launch_cost import Cost, cost_of_call
 from .launch_state import OBSERVED, Launch, launch_state, observe, observed
@@ -81,7 +81,7 @@ class Kernel(Importable):
         self._parameters: tuple[Parameter, ...] | None = None
         self._pytrees: dict[Any, tuple[Pytree, Callable[..., Any]]] = {}  # by structure, with key functions
         self._dispatch = self._first_call
-        _kernels.add(self)
+        register(self)
 
     @property
     def _dispatch(self) -> Callable[..., None]:
@@ -383,14 +383,6 @@ class Kernel(Importable):
             If `device` is not where the arrays in `args` are.
         """
         return explain.source(self, device, args, debug)
-
-
-_kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
-
-
-def all_kernels() -> list[Kernel]:
-    """The kernels of this process, the library's own too."""
-    return list(_kernels)
 
 
 @overload

@@ -3,17 +3,29 @@ compiled code is set."""
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from .. import config
 from .cache_counters import retired
-from .kernel import Kernel, all_kernels
 from .launch_state import clear_fast_paths
-from .text_kernel import TextKernel, all_text_kernels
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+    from .text_kernel import TextKernel
+
+_kernels: weakref.WeakSet[Kernel | TextKernel] = weakref.WeakSet()
 
 
-def _compiled() -> list[Kernel | TextKernel]:
-    return [*all_kernels(), *all_text_kernels()]
+def register(kernel: Kernel | TextKernel) -> None:
+    """A new kernel: called by its constructor."""
+    _kernels.add(kernel)
+
+
+def all_kernels() -> list[Kernel | TextKernel]:
+    """The kernels of this process, the library's own too."""
+    return list(_kernels)
 
 
 def cache_info() -> dict[str, int]:
@@ -26,7 +38,7 @@ def cache_info() -> dict[str, int]:
     >>> pa.cache_info()["variants"] > 0
     True
     """
-    own = [k for k in _compiled() if getattr(k, "on_global_change", None) is None]
+    own = [k for k in all_kernels() if getattr(k, "on_global_change", None) is None]
     total = Counter({"compiles": 0, "disk_hits": 0, "misses": 0, "hits": 0, "variants": 0})
     for counts in (retired(), *(k.cache_info() for k in own)):
         total.update(counts)
@@ -36,7 +48,7 @@ def cache_info() -> dict[str, int]:
 def _forget(setting: str) -> None:
     """Nothing compiled with the old value is launched from here on."""
     if config.SETTINGS[setting].code:
-        for k in _compiled():
+        for k in all_kernels():
             k.forget()
         clear_fast_paths()
 

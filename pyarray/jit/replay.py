@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from .. import jit
 from ..array import ndarray, unchecked_array
 from ..array_host import READERS, host, on_host
 from ..array_marks import MARKED
@@ -22,7 +23,6 @@ from ..dtypes import ALL, DType
 from ..keywords import checked
 from ..memory.buffer import Buffer
 from ..memory.host_access import host_access
-from .launch import make_bound_launch
 from .launch_state import Launch, fast_path_table, launch_state, observing
 from .text_kernel import Address
 
@@ -209,7 +209,7 @@ class _Capture:
                 self.scope[f"value{len(self.lines)}_{k}"] = value
                 addresses.append(f"value{len(self.lines)}_{k}")
                 layouts.append(None)
-        launch_again = make_bound_launch(variant, layouts)
+        launch_again = jit.launch.make_bound_launch(variant, layouts)
         vars(launch_again)["variant"] = variant  # which keeps the loaded module alive
         self.scope[f"launch{len(self.lines)}"] = launch_again
         self.lines.append(f"launch{len(self.lines)}({', '.join(addresses)})")

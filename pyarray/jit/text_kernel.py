@@ -4,24 +4,19 @@ of other kernels."""
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import jit, lang
 from ..array import STRIDED, ndarray
 from ..array_hooks import operation
 from ..driver.base import Device
-from ..lang.dialect import DIALECTS
-from ..lang.ir import ArrayType
-from ..lang.pipeline import Program
 from ..locks import new_lock
-from . import compile as compiler
 from .bounded_cache import BoundedCache
 from .cache_counters import COUNTED, retire_counts
-from .launch import make_launcher, operands, written_by
+from .kernel_registry import register
 from .launch_state import Launch, launch_state, observe, observed
-from .report import raise_bounds
 from .variants import MOST, Variant
 
 
@@ -29,11 +24,11 @@ class Address(int):
     """An address as an argument: a number that means something in this process only."""
 
 
-def contiguous_operands(program: Program, arrays: Sequence[ndarray]) -> list[ndarray]:
+def contiguous_operands(program: lang.pipeline.Program, arrays: Sequence[ndarray]) -> list[ndarray]:
     """The operands of a program's array parameters, with contiguous copies of inputs where a parameter is
     contiguous. Raises `ValueError` for an output that would have to be copied."""
     found = list(arrays)
-    kinds = [(name, kind) for name, kind in program.params if isinstance(kind, ArrayType)]
+    kinds = [(name, kind) for name, kind in program.params if isinstance(kind, lang.ir.ArrayType)]
     for k, (name, kind) in enumerate(kinds):
         if kind.strided or not found[k]._key & STRIDED:
             continue
@@ -45,14 +40,6 @@ def contiguous_operands(program: Program, arrays: Sequence[ndarray]) -> list[nda
     return found
 
 
-_text_kernels: weakref.WeakSet[TextKernel] = weakref.WeakSet()
-
-
-def all_text_kernels() -> list[TextKernel]:
-    """Those of this process."""
-    return sorted(_text_kernels, key=lambda k: k.__name__)
-
-
 class TextKernel:
     """`program(key, target, debug)` returns the text and its parameters for a hashable `key`, which must say
     all that the text depends on. Arguments are given as the program's parameters ask. `flags` are for a CPU's
@@ -61,7 +48,7 @@ class TextKernel:
     def __init__(
         self,
         name: str,
-        program: Callable[[Any, str, bool], Program],
+        program: Callable[[Any, str, bool], lang.pipeline.Program],
         flags: tuple[str, ...] = (),
         grid_flags: tuple[str, ...] = (),
         cpu_only: bool = False,
@@ -75,7 +62,7 @@ class TextKernel:
         self.plans: BoundedCache[Any, Any] = BoundedCache(4 * MOST)
         self._lock = new_lock()
         retire_counts(self, self.counts, itertools.count())
-        _text_kernels.add(self)
+        register(self)
 
     def forget(self) -> None:
         """Drop all variants."""
@@ -104,12 +91,14 @@ class TextKernel:
 
     def _compile(self, key: Any, device: Device, checked: bool) -> Variant:
         program = self.program(key, device.kind, checked)
-        flags = self.flags if DIALECTS[device.kind].blocks else self.grid_flags
-        artifact = compiler.load(self.__name__, program.text, program.steps, device, flags, self.counts)
+        flags = self.flags if lang.dialect.DIALECTS[device.kind].blocks else self.grid_flags
+        artifact = jit.compile.load(self.__name__, program.text, program.steps, device, flags, self.counts)
         start = device.driver.checked_launcher if checked else device.driver.launcher
-        run = start(artifact.function, operands(program.params, program.directions, checked))
+        run = start(artifact.function, jit.launch.operands(program.params, program.directions, checked))
         names = tuple(name for name, _ in program.params)
-        launch = make_launcher(program.params, names, run, checked, maybe_watched=written_by(program))
+        launch = jit.launch.make_launcher(
+            program.params, names, run, checked, maybe_watched=jit.launch.written_by(program)
+        )
         return Variant(program, artifact, launch, device, flags, checked)
 
     def launch(self, key: Any, device: Device, *args: Any, checked: bool | None = None) -> None:
@@ -125,4 +114,4 @@ class TextKernel:
     def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
         failure = variant.launch(*args)
         if failure:
-            raise_bounds(self.__name__, variant.program.sites, failure)
+            jit.report.raise_bounds(self.__name__, variant.program.sites, failure)

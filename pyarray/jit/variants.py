@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..driver.base import Device
-from ..lang.pipeline import Program
-from .compile import Artifact
+
+if TYPE_CHECKING:
+    from ..lang.pipeline import Program
+    from .compile import Artifact
 
 MOST = 256  # of a generation. One costs some 20 kB: text, tree of sites, launcher, the loaded module
 

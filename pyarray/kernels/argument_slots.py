@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..lang.emit_views import struct_fields
-from ..lang.ir import ArrayType
+from .. import lang
 
 
 def slot_fields(params: Sequence[tuple[str, Any]], debug: bool) -> str:
     """The fields of the struct, in the order of the parameters."""
     text = ""
     for name, kind in params:
-        if isinstance(kind, ArrayType):
-            text += "".join(f"    {ctype}{name}_{field};\n" for ctype, field in struct_fields(kind, debug))
+        if isinstance(kind, lang.ir.ArrayType):
+            text += "".join(f"    {ctype}{name}_{field};\n" for ctype, field in lang.emit_views.struct_fields(kind, debug))
         elif kind.dtype.kind == "c":
             text += f"    double {name}_re, {name}_im;\n"
         else:

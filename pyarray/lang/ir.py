@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from ..dtypes import DType
+from .loc import Loc as Loc
 from .types import BOOL as BOOL
 from .types import INDEX as INDEX
 from .types import TYPES as TYPES
@@ -22,17 +23,6 @@ from .types import Static as Static
 from .types import TupleType as TupleType
 from .types import Type as Type
 from .types import static_key as static_key
-
-
-@dataclass(frozen=True, slots=True)
-class Loc:
-    """Lines and columns are 1-based; `end` is the column after the construct, 0 if that is on another line."""
-
-    path: str
-    line: int
-    column: int
-    end: int
-
 
 # ---- expressions
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..errors import CompileError
-from .ir import Loc
+from .loc import Loc
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from strategies import by_turns, examples
 import pyarray as pa
 from pyarray.fusion import fused_gemm
 from pyarray.jit.bounded_cache import BoundedCache
-from pyarray.kernels.matmul import gemm, gemm_epilogue, thresholds
+from pyarray.kernels.matmul import gemm, gemm_blocks, gemm_epilogue, thresholds
 from pyarray.tune import store as tune_store
 from pyarray.tune.library import LibraryTuner
 
@@ -278,8 +278,8 @@ def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):
     monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
     monkeypatch.setattr(thresholds, "TUNED_WORK", 1000)
     odd = pa.Config(kc=20, mc=12, nc=32)
-    tuner = LibraryTuner("matmul", [gemm.DEFAULT, odd], lambda: "text", warmup=0, rep=1)
-    monkeypatch.setattr(gemm, "_TUNER", tuner)
+    tuner = LibraryTuner("matmul", [gemm_blocks.DEFAULT, odd], lambda: "text", warmup=0, rep=1)
+    monkeypatch.setattr(gemm, "tuner", lambda: tuner)
     x, y = (np.random.default_rng(k).integers(-3, 4, (70, 70)).astype(np.float32) for k in range(2))
     with monkeypatch.context() as patch:
         patch.setenv("PYARRAY_AUTOTUNE", "force")

@@ -69,8 +69,8 @@ def library_version(device):
 
 @pytest.mark.parametrize("how", ["search", "force"])
 def test_a_large_product_is_seen_once(tmp_path, monkeypatch, how):
-    monkeypatch.setattr(gemm._TUNER, "configs", gemm._TUNER.configs[:2])
-    gemm._TUNER.forget()
+    monkeypatch.setattr(gemm.tuner(), "configs", gemm.tuner().configs[:2])
+    gemm.tuner().forget()
     config.set("PYARRAY_AUTOTUNE", how)
     x = pa.asarray(np.random.default_rng(1).standard_normal((LARGE, LARGE)).astype(np.float32))
     out = pa.empty_like(x)
@@ -84,7 +84,7 @@ def test_a_large_product_is_seen_once(tmp_path, monkeypatch, how):
             assert first.args["c"].after.tobytes() == pa.asnumpy(out).tobytes()
             assert second.replay()["c"].tobytes() == pa.asnumpy(out).tobytes()
     finally:
-        gemm._TUNER.forget()
+        gemm.tuner().forget()
 
 
 def test_a_nan_in_a_large_product_stops_a_dump(tmp_path):

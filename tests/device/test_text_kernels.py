@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 import pyarray as pa
-from pyarray.jit.text_kernel import all_text_kernels
+from pyarray.jit.kernel_registry import all_kernels
 
 SQUARE = pa.ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "square")
 NORM = pa.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
@@ -213,7 +213,7 @@ def test_kernels_that_are_dropped_leave_nothing(device):
     del kernel
     gc.collect()
     assert known() is None
-    assert all(k.__name__ != "dropped" for k in all_text_kernels())
+    assert all(k.__name__ != "dropped" for k in all_kernels())
 
 
 def test_variants_are_bounded(device, monkeypatch):

@@ -7,7 +7,7 @@ import pathlib
 import ml_dtypes  # noqa: F401  (it makes NumPy know bfloat16)
 import numpy as np
 
-from pyarray.kernels.matmul.gemm_blocks import BLOCKS
+from pyarray.kernels.matmul.gemm_types import BLOCKS
 
 CSRC = pathlib.Path(__file__).parents[2] / "csrc"
 FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-ffp-contract=fast"]

@@ -18,7 +18,7 @@ from ...array_convert import asarray
 from ...array_hooks import ScalarTracer, Tracer, is_foreign, on_several_devices
 from ...array_views import repetition
 from ...dtypes import DType, bool_, float32, float64
-from ...jit.kernel import Func, func
+from ...jit.functions import Func, func
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...lang.markers import kernel_math as language
 from ...memory.buffer import Buffer

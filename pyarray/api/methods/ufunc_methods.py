@@ -19,7 +19,7 @@ from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...array_views import overlaps
 from ...dtypes import ALL, DType, asdtype, bool_, int64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...kernels.reduce.reduce import SUM, on_grid
 from ...lang.markers import ndrange
 from ..core.fast_path import UFUNC_METHODS
@@ -242,7 +242,7 @@ def _scope(ufunc: Ufunc, kind: int) -> dict[str, Any]:
 
 # The text is made of the ufunc, compared by identity, its type and the form; dtypes are in its variants' keys.
 @functools.cache
-def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> Kernel:
+def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> jit.kernel.Kernel:
     """Of matrices: a line for each iteration."""
     first, each = ("out[i, 0] = acc", "out[i, j] = acc") if form == "accumulate" else ("", "")
     last = "" if form == "accumulate" else "        out[i] = acc"
@@ -256,12 +256,12 @@ def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> Kernel:
 {last}
 """
     text = "\n".join(line for line in text.split("\n") if line.strip()) + "\n"
-    return from_text(f"{ufunc.name}_{form}", text, _scope(ufunc, kind))
+    return jit.kernel.from_text(f"{ufunc.name}_{form}", text, _scope(ufunc, kind))
 
 
 # The text is made of the ufunc, compared by identity, and its type; dtypes are in its variants' keys.
 @functools.cache
-def _segment_kernel(ufunc: Ufunc, kind: int) -> Kernel:
+def _segment_kernel(ufunc: Ufunc, kind: int) -> jit.kernel.Kernel:
     text = f"""def {ufunc.name}_reduceat(out, x, starts, stops):
     for i, s in ndrange(out.shape[0], out.shape[1]):
         acc = kind(x[i, starts[s]])
@@ -269,12 +269,12 @@ def _segment_kernel(ufunc: Ufunc, kind: int) -> Kernel:
             acc = kind(op(acc, kind(x[i, j])))
         out[i, s] = acc
 """
-    return from_text(f"{ufunc.name}_reduceat", text, _scope(ufunc, kind))
+    return jit.kernel.from_text(f"{ufunc.name}_reduceat", text, _scope(ufunc, kind))
 
 
 # The text is made of the ufunc, compared by identity, its type and the order; dtypes are in its variants' keys.
 @functools.cache
-def _at_kernel(ufunc: Ufunc, kind: int, sorted_places: bool) -> Kernel:
+def _at_kernel(ufunc: Ufunc, kind: int, sorted_places: bool) -> jit.kernel.Kernel:
     """On a grid, where equal places stand side by side, the first of them takes all; else one thread takes
     all places in their order."""
     binary = ufunc.arity == 2
@@ -299,7 +299,7 @@ def _at_kernel(ufunc: Ufunc, kind: int, sorted_places: bool) -> Kernel:
         for i in range(places.shape[0]):
             a[places[i]] = {applied("a[places[i]]", "i")}
 """
-    return from_text(f"{ufunc.name}_at", text, _scope(ufunc, kind))
+    return jit.kernel.from_text(f"{ufunc.name}_at", text, _scope(ufunc, kind))
 
 
 UFUNC_METHODS.update(reduce=reduce, accumulate=accumulate, reduceat=reduceat, outer=outer, at=at)

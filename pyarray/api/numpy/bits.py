@@ -10,7 +10,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import bool_, uint8
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...kernels.elementwise.elementwise import MapOp, contiguous
 from ...kernels.index.bit_packing import pack_bytes, unpack_bytes
 from ...lang.markers import kernel_math as k

@@ -11,7 +11,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import bool_, complex64, float32, float64, result_type
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...lang.markers import kernel_math as k

@@ -9,7 +9,7 @@ from typing import Any
 from ... import shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, asdtype, bool_, complex128, float64, int16, int32, int64
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp

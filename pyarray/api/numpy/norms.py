@@ -9,7 +9,7 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import float64
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM, ReduceOp
 from ...lang.markers import kernel_math as k

@@ -9,7 +9,7 @@ from typing import Any
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import complex128, float32, float64, result_type
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...jit.replay import replayable
 from ...lang.markers import kernel_math as k
 from ..core.registry import method

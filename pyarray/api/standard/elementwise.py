@@ -15,7 +15,7 @@ import numpy as np
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import DType, float64, int8, result_type
-from ...jit.kernel import Func, func
+from ...jit.functions import Func, func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER

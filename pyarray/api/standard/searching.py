@@ -9,7 +9,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import bool_, float64, int64, result_type
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.index import gather

@@ -13,7 +13,7 @@ from ...array_convert import asarray
 from ...array_hooks import Tracer
 from ...array_marks import MARKED
 from ...dtypes import DType, asdtype, bool_, float64, int64, uint64
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...jit.launch_state import OBSERVED, fast_path_table, launch_state
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, copy_if_aliased

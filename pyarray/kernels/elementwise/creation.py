@@ -8,7 +8,7 @@ from typing import Any
 from ... import shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float32, float64, uint64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import kernel_math, ndrange
 from ..scan.nonzero import unsigned_view
 
@@ -73,17 +73,17 @@ def _arithmetic(dtype: DType) -> DType:
 
 # The type is all that differs in the text; sizes and numbers are arguments.
 @functools.cache
-def _ramp_kernel(kind: DType) -> Kernel:
+def _ramp_kernel(kind: DType) -> jit.kernel.Kernel:
     text = """def ramp(out, first: kind, second: kind):
     for i in range(out.shape[0]):
         out[i] = second if i == 1 else first + kind(i) * (second - first)
 """
-    return from_text("ramp", text, {"kind": kind})
+    return jit.kernel.from_text("ramp", text, {"kind": kind})
 
 
 # Type, division and rounding are all that differs in the text; sizes and numbers are arguments.
 @functools.cache
-def _line_kernel(kind: DType, divided: bool, whole: bool) -> Kernel:
+def _line_kernel(kind: DType, divided: bool, whole: bool) -> jit.kernel.Kernel:
     value = "kind(i) / kind(divisor) * step + start" if divided else "kind(i) * step + start"
     text = f"""def line(out, start: kind, stop: kind, step: kind, divisor: float, last: int):
     for i in range(out.shape[0]):
@@ -92,26 +92,26 @@ def _line_kernel(kind: DType, divided: bool, whole: bool) -> Kernel:
             x = stop
         out[i] = {"kernel_math.floor(x)" if whole else "x"}
 """
-    return from_text("line", text, {"kind": kind, "kernel_math": kernel_math})
+    return jit.kernel.from_text("line", text, {"kind": kind, "kernel_math": kernel_math})
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _eye_kernel() -> Kernel:
+def _eye_kernel() -> jit.kernel.Kernel:
     text = """def eye(out, offset: int):
     for i, j in ndrange(out.shape[0], out.shape[1]):
         out[i, j] = 1 if j - i == offset else 0
 """
-    return from_text("eye", text, {"ndrange": ndrange})
+    return jit.kernel.from_text("eye", text, {"ndrange": ndrange})
 
 
 # Leading axes and the side are all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _triangle_kernel(lead: int, lower: bool) -> Kernel:
+def _triangle_kernel(lead: int, lower: bool) -> jit.kernel.Kernel:
     names = [*(f"p{n}" for n in range(lead)), "i", "j"]
     at = ", ".join(names)
     text = f"""def triangle(out, x, offset: int):
     for {at} in ndrange({", ".join(f"out.shape[{n}]" for n in range(lead + 2))}):
         out[{at}] = x[{at}] if j - i {"<=" if lower else ">="} offset else 0
 """
-    return from_text("triangle", text, {"ndrange": ndrange})
+    return jit.kernel.from_text("triangle", text, {"ndrange": ndrange})

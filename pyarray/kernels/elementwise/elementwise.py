@@ -17,8 +17,8 @@ from ...array import _INHERITED, STRIDED, WATCHED, empty, ndarray, unchecked_arr
 from ...array_marks import MARKED
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
-from ...jit.kernel import Func, Kernel, from_text, func
-from ...jit.launch import make_bound_launch
+from ... import jit
+from ...jit.functions import Func, func
 from ...jit.launch_state import fast_path_table, launch_state
 from ...lang.markers import ndrange
 
@@ -83,7 +83,7 @@ def bound_map_launch(
     grid = out._buffer.device.driver.grid
     kernel = _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)
     known = [None if layout is None else (layout.shape, layout.strides) for layout in layouts]
-    return make_bound_launch(kernel.variant(tuple(views), checked=False), known)
+    return jit.launch.make_bound_launch(kernel.variant(tuple(views), checked=False), known)
 
 
 class _MergedLayout(NamedTuple):
@@ -194,14 +194,14 @@ def _tiling(
 @functools.cache
 def _map_kernel(
     op: MapOp, compute: int, ndim: int, patterns: Patterns, tiled: bool, grid: bool = False
-) -> Kernel:
+) -> jit.kernel.Kernel:
     text, kind, function = _text(op.name, ndim, patterns, op.raw, tiled, grid), ALL[compute], op.function
     if not grid and len(patterns) == 2 and patterns[0] and not patterns[1]:
         function = op.by_number.get(kind, function)
-    return from_text(op.name, text, {"op": function, "kind": kind, "ndrange": ndrange})
+    return jit.kernel.from_text(op.name, text, {"op": function, "kind": kind, "ndrange": ndrange})
 
 
-def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False) -> Kernel:
+def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False) -> jit.kernel.Kernel:
     """The kernel `(out, *operands)` of an operation for one rank and patterns; None is a number, () a 0-d
     array."""
     return _map_kernel(op, compute.code, ndim, patterns, False, grid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dtypes import float64, int64, uint64
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...lang.markers import kernel_math
 
 

@@ -10,7 +10,7 @@ import functools
 
 from ...array import empty, ndarray
 from ...dtypes import uint8, uint64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange
 from ..scan.nonzero import unsigned_view
 
@@ -47,7 +47,7 @@ def unpack_bytes(lines: ndarray, count: int, big: bool) -> ndarray:
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _pack_kernel() -> Kernel:
+def _pack_kernel() -> jit.kernel.Kernel:
     text = """def pack_bits(out, x, gather: uint64):
     for i in range(out.shape[0]):
         word = x[i]
@@ -56,16 +56,16 @@ def _pack_kernel() -> Kernel:
         word = (word | (word >> uint64(1))) & ones
         out[i] = uint8((word * gather) >> uint64(56))
 """
-    return from_text("pack_bits", text, {"uint8": uint8, "uint64": uint64, "ones": uint64(_ONES)})
+    return jit.kernel.from_text("pack_bits", text, {"uint8": uint8, "uint64": uint64, "ones": uint64(_ONES)})
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _unpack_kernel() -> Kernel:
+def _unpack_kernel() -> jit.kernel.Kernel:
     text = """def unpack_bits(out, x, scatter: uint64):
     for k, i in ndrange(out.shape[0], out.shape[1]):
         byte = uint64(x[k, i]) if i < x.shape[1] else uint64(0)
         out[k, i] = ((((byte * ones) & scatter) + ones * uint64(127)) >> uint64(7)) & ones
 """
     scope = {"uint64": uint64, "ones": uint64(_ONES), "ndrange": ndrange}
-    return from_text("unpack_bits", text, scope)
+    return jit.kernel.from_text("unpack_bits", text, scope)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from ...array import STRIDED, ndarray
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import unsigned_view
 
@@ -31,11 +31,11 @@ def launch_concat(out: ndarray, pieces: Sequence[ndarray]) -> None:
 
 # The number of operands is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(count: int) -> Kernel:
+def _kernel(count: int) -> jit.kernel.Kernel:
     ends = "".join(f"    n{k} = {f'n{k - 1} + ' if k else ''}x{k}.shape[0]\n" for k in range(count - 1))
     element = f"x{count - 1}[t - n{count - 2}]"
     for k in reversed(range(count - 1)):
         element = f"(x{k}[{f't - n{k - 1}' if k else 't'}] if t < n{k} else {element})"
     names = ", ".join(f"x{k}" for k in range(count))
     text = f"def concat(out, {names}):\n{ends}    for t in range(out.shape[0]):\n        out[t] = {element}\n"
-    return from_text("concat", text, {})
+    return jit.kernel.from_text("concat", text, {})

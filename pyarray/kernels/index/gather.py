@@ -15,7 +15,7 @@ from ...array_convert import assigned
 from ...array_hooks import operation
 from ...array_views import overlaps
 from ...dtypes import int64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange
 from ..elementwise.elementwise import check_device
 from ..reduce.reduce import on_grid
@@ -118,14 +118,14 @@ def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _fill_kernel(rank: int) -> Kernel:
+def _fill_kernel(rank: int) -> jit.kernel.Kernel:
     names = [f"k{n}" for n in range(rank)]
     at = ", ".join(names) or "()"
     text = "def fill_where(a, mask, x):\n    value = x[()]\n"
     if rank:
         text += f"    for {at} in ndrange({', '.join(f'a.shape[{n}]' for n in range(rank))}):\n    "
     text += f"    if mask[{at}]:\n    {'    ' * bool(rank)}    a[{at}] = value\n"
-    return from_text("fill_where", text, dict(_SCOPE))
+    return jit.kernel.from_text("fill_where", text, dict(_SCOPE))
 
 
 def _broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
@@ -215,8 +215,8 @@ def _layout(
 
 # The text is made of the direction and the numbers of axes; dtypes are in its variants' keys.
 @functools.cache
-def _move_kernel(name: str, before: int, middle: int, after: int, count: int) -> Kernel:
-    return from_text(name, _move_text(name, before, middle, after, count), dict(_SCOPE))
+def _move_kernel(name: str, before: int, middle: int, after: int, count: int) -> jit.kernel.Kernel:
+    return jit.kernel.from_text(name, _move_text(name, before, middle, after, count), dict(_SCOPE))
 
 
 def _move_text(name: str, before: int, middle: int, after: int, count: int) -> str:
@@ -260,7 +260,7 @@ def _move_text(name: str, before: int, middle: int, after: int, count: int) -> s
 
 # The numbers of axes are all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _along_kernel(before: int, after: int) -> Kernel:
+def _along_kernel(before: int, after: int) -> jit.kernel.Kernel:
     ps, qs = [f"p{n}" for n in range(before)], [f"q{n}" for n in range(after)]
     names = [*ps, "t", *qs]
     size = f"a.shape[{before}]"
@@ -270,7 +270,7 @@ def _along_kernel(before: int, after: int) -> Kernel:
         j = max(0, min(j + {size} * int64(j < 0), {size} - 1))
         out[{", ".join(names)}] = a[{", ".join([*ps, "j", *qs])}]
 """
-    return from_text("take_along_axis", text, dict(_SCOPE))
+    return jit.kernel.from_text("take_along_axis", text, dict(_SCOPE))
 
 
 operations.update(take=take, put=put, nonzero=nonzero)

@@ -6,7 +6,7 @@ import functools
 
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float64, int64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ..elementwise.elementwise import contiguous
 from ..reduce.reduce import on_grid
 
@@ -21,7 +21,7 @@ def interpolate(x: ndarray, xs: ndarray, ys: ndarray, left: float, right: float)
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _interpolate_kernel() -> Kernel:
+def _interpolate_kernel() -> jit.kernel.Kernel:
     text = """def interpolate(out, x, xs, ys, left: float, right: float):
     for i in range(out.shape[0]):
         at = x[i]
@@ -48,7 +48,7 @@ def _interpolate_kernel() -> Kernel:
             y = right
         out[i] = at if at != at and n > 1 else y
 """
-    return from_text("interpolate", text, {"int64": int64})
+    return jit.kernel.from_text("interpolate", text, {"int64": int64})
 
 
 BLOCK = 512  # accumulators of a block: they and their operands fit in the first-level cache
@@ -77,7 +77,7 @@ def _accumulator_type(kind: DType) -> DType:
 
 # The type of the sums is all that differs in the text; sizes are arguments.
 @functools.cache
-def _convolve_kernel(accumulator: DType) -> Kernel:
+def _convolve_kernel(accumulator: DType) -> jit.kernel.Kernel:
     text = """def convolve(out, a, v, first: int):
     for t in range(out.shape[0]):
         i = first + t
@@ -86,12 +86,12 @@ def _convolve_kernel(accumulator: DType) -> Kernel:
             total += accumulator(a[i - j]) * accumulator(v[j])
         out[t] = total
 """
-    return from_text("convolve", text, {"accumulator": accumulator})
+    return jit.kernel.from_text("convolve", text, {"accumulator": accumulator})
 
 
 # The type of the sums is all that differs in the text; sizes are arguments.
 @functools.cache
-def _convolve_block_kernel(accumulator: DType) -> Kernel:
+def _convolve_block_kernel(accumulator: DType) -> jit.kernel.Kernel:
     taps = "\n".join(f"            w{n} = v[j + {n}]" for n in range(TAPS))
     total = "out[t]"
     for n in range(TAPS):
@@ -113,4 +113,4 @@ def _convolve_block_kernel(accumulator: DType) -> Kernel:
             for t in range(max(low, j - first), min(high, a.shape[0] + j - first)):
                 out[t] = out[t] + a[first + t - j] * w
 """
-    return from_text("convolve_blocks", text, {"accumulator": accumulator})
+    return jit.kernel.from_text("convolve_blocks", text, {"accumulator": accumulator})

@@ -1,1 +1,10 @@
-"""Matrix products, with a vector and with an epilogue."""
+"""Matrix products, with a vector and with an epilogue. Those whose block sizes are tuned import the tuner."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import gemm_blocks as gemm_blocks
+else:
+    from ...lazy import submodules
+
+    __getattr__ = submodules(__name__)

@@ -8,27 +8,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, int64
-from ...jit.launch import make_bound_launch
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
-from ...lang.bounds_checks import Site
-from ...lang.dialect import DIALECTS
-from ...lang.ir import ArrayType, Loc, ScalarType
-from ...lang.pipeline import Program
+from ... import lang
 from ...memory.host_access import host_access
-from ...tune.config import Config
-from ...tune.tuning_key import digest_of
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
+from .. import matmul
 from . import thresholds as th
-from .gemm_blocks import BLOCKS, DEFAULT, tuner, tuning_key
 from .gemm_epilogue import Addends, Epilogue, epilogue_text
 from .gemm_mma import Tile, copy_if_unaligned, tile_for
-from .gemm_types import gemm_operations, macros
+from .gemm_types import BLOCKS, gemm_operations, macros
 from .gemv import gemv
 
 _NAMES = ("a", "b", "c")  # d and e may follow
@@ -80,13 +74,14 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
     """The launch with the best known block sizes for these operands."""
     device, epilogue = c._buffer.device, key[3] if len(key) > 3 else None
     host_access.occurred = True  # a replayed call wouldn't ask the tuner again
+    blocks = matmul.gemm_blocks
 
-    def launch_arguments(config: Config) -> tuple[Any, tuple[Any, ...]]:
-        if config == DEFAULT:
+    def launch_arguments(config: Any) -> tuple[Any, tuple[Any, ...]]:
+        if config == blocks.DEFAULT:
             return key, (a, b, c, *more)
         return (*key[:3], epilogue, True), (a, b, c, *more, *(config[name] for name in BLOCKS))
 
-    def prepare(config: Config) -> Callable[[], Any]:
+    def prepare(config: Any) -> Callable[[], Any]:
         """A launch for the tuner, without observers."""
         variant_key, arguments = launch_arguments(config)
         launch = _KERNEL.variant(variant_key, device, checked=False).launch
@@ -94,7 +89,9 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
 
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
     variant_key, arguments = launch_arguments(
-        _TUNER.choose(device, tuning_key(a, c, epilogue is not None), DEFAULT, prepare, (c,), inputs)
+        tuner().choose(
+            device, blocks.tuning_key(a, c, epilogue is not None), blocks.DEFAULT, prepare, (c,), inputs
+        )
     )
     _KERNEL.launch(variant_key, device, *arguments, checked=False)
 
@@ -108,7 +105,7 @@ def bound_gemm_launch(
     if device.driver.grid or shapes.size(shape) * depth >= th.TUNED_WORK:
         return None
     key = (dtype.name, len(shape) - 2, 0, epilogue) if epilogue else (dtype.name, len(shape) - 2, 0)
-    return make_bound_launch(_KERNEL.variant(key, device, checked=False), layouts)
+    return jit.launch.make_bound_launch(_KERNEL.variant(key, device, checked=False), layouts)
 
 
 def is_widening(dtype: DType, out: DType) -> bool:
@@ -181,7 +178,7 @@ def _buffer_range(x: ndarray) -> tuple[Address, Address]:
     return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
-def _program(key: Any, target: str, debug: bool) -> Program:
+def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the element type, the axes of the batch, the tiles of a grid; on CPUs, an `Epilogue` and whether
     block sizes are arguments."""
     name, nb, tiles, *more = key
@@ -191,23 +188,23 @@ def _program(key: Any, target: str, debug: bool) -> Program:
     out = BY_NAME[epilogue.out] if epilogue else dtype
     names = (*_NAMES, *(epilogue.addends if epilogue else ()))
     params: list[tuple[str, Any]] = [
-        (n, ArrayType(dtype if n in "ab" else out, nb + 2, strided=True)) for n in names
+        (n, lang.ir.ArrayType(dtype if n in "ab" else out, nb + 2, strided=True)) for n in names
     ]
     if epilogue:
-        params += [(n, ScalarType(epilogue.number)) for n in epilogue.numbers]
+        params += [(n, lang.ir.ScalarType(epilogue.number)) for n in epilogue.numbers]
     if blocks:
-        params += [(n, ScalarType(int64)) for n in BLOCKS]
+        params += [(n, lang.ir.ScalarType(int64)) for n in BLOCKS]
     if debug:
-        params += [(f"{n}_{end}", ScalarType(int64)) for n in names for end in ("low", "high")]
-    here = Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
-    sites = tuple(Site("index", here, "matmul", (n,), 0, 2) for n in names)
+        params += [(f"{n}_{end}", lang.ir.ScalarType(int64)) for n in names for end in ("low", "high")]
+    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", here, "matmul", (n,), 0, 2) for n in names)
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
-    if DIALECTS[target].blocks:
+    if lang.dialect.DIALECTS[target].blocks:
         text, step = _text(dtype, nb, params, epilogue, debug)
     else:
         text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
     count = partial(gemm_operations, epilogue is not None)
-    return Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
+    return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
 
 def _text(
@@ -260,7 +257,7 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 
 
 def _grid_text(
-    dtype: DType, nb: int, kind: ArrayType, debug: bool, tiles: int | Tile
+    dtype: DType, nb: int, kind: lang.ir.ArrayType, debug: bool, tiles: int | Tile
 ) -> tuple[str, KernelStep]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h)."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
@@ -269,7 +266,7 @@ def _grid_text(
         defines += tiles.macros(dtype)
         letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", tiles.shared(dtype)
     params = [(n, kind) for n in _NAMES]
-    slots = slot_fields(params + [(n, ScalarType(int64)) for n in _RANGES] if debug else params, debug)
+    slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
@@ -304,4 +301,12 @@ kernel_matmul(const matmul_slots memory)
 
 # contraction of products and sums is allowed, as in BLAS
 _KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
-_TUNER = tuner(lambda: digest_of(_program(("float32", 0, 0), "cpu", False).text))
+
+
+def tuner() -> Any:
+    """The `LibraryTuner` of block sizes."""
+    return matmul.gemm_blocks.tuner(_text)
+
+
+def _text() -> str:
+    return _program(("float32", 0, 0), "cpu", False).text

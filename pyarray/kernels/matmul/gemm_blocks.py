@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from ...array import ndarray
 from ...tune.config import Config
 from ...tune.library import LibraryTuner
+from ...tune.tuning_key import digest_of
 
 # depth of a panel, rows and columns of a tile; 0: pa_gemm.h's default for the type and the vectors
 DEFAULT = Config(kc=0, mc=0, nc=0)
@@ -16,12 +18,12 @@ CANDIDATES = (
     *(Config(kc=kc, mc=mc, nc=nc) for kc, mc in ((256, 144), (256, 240), (384, 96), (384, 168), (512, 72),
                                                  (512, 120)) for nc in (256, 512)),
 )  # fmt: skip
-BLOCKS = ("kc", "mc", "nc")
 
 
-def tuner(source: Callable[[], str]) -> LibraryTuner:
-    """The tuner of all types; `source()` is a hash of the texts."""
-    return LibraryTuner("matmul", CANDIDATES, source)
+@functools.cache
+def tuner(text: Callable[[], str]) -> LibraryTuner:
+    """The tuner of all types; `text()` is the text of one."""
+    return LibraryTuner("matmul", CANDIDATES, lambda: digest_of(text()))
 
 
 def tuning_key(a: ndarray, c: ndarray, epilogue: bool) -> dict[str, Any]:

@@ -9,12 +9,10 @@ from typing import Any
 from ...array import ndarray
 from ...dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
 from ...jit.bounded_cache import BoundedCache
-from ...jit.kernel import Func, Kernel, from_text
+from ... import jit, lang
+from ...jit.functions import Func
 from ...jit.variants import MOST
-from ...lang.emit_statements import cname
-from ...lang.ir import ArrayType, ScalarType
 from ...lang.markers import ndrange
-from ...lang.pipeline import lower
 from ..elementwise.elementwise import loop_nest
 
 Addends = Sequence[ndarray]
@@ -115,15 +113,15 @@ def epilogue_text(epilogue: Epilogue) -> str:
     text = f"{head}    if size > 0:\n        for i in range(size):\n"
     text += "".join(f"            {line}\n" for line in epilogue.lines("i"))
     params: list[tuple[str, Any]] = [
-        (n, ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, strided=False)) for n in names
+        (n, lang.ir.ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, strided=False)) for n in names
     ]
-    params += [(n, ScalarType(epilogue.sum)) for n in epilogue.numbers] + [("size", ScalarType(int64))]
-    program = lower(from_text("epilogue", text, epilogue.scope).source_text, params, "cpu")
+    params += [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers] + [("size", lang.ir.ScalarType(int64))]
+    program = lang.pipeline.lower(jit.kernel.from_text("epilogue", text, epilogue.scope).source_text, params, "cpu")
     symbol = program.steps[0].symbol
     body = ""
     for name, kind in program.params:
-        c = cname(name)
-        if isinstance(kind, ArrayType):
+        c = lang.emit_statements.cname(name)
+        if isinstance(kind, lang.ir.ArrayType):
             body += f"    t.data_{c} = ({kind.dtype.ctype} *){name}, t.n0_{c} = n;\n"
         elif name == "size":
             body += f"    t.{c} = n;\n"
@@ -145,7 +143,7 @@ static void matmul_epilogue(const matmul_slots *s, int64_t n, const void *acc, c
 
 
 # The text depends on the rank and the epilogue, with its function and captured values.
-_kernels: BoundedCache[tuple[Epilogue, int], Kernel] = BoundedCache(MOST)
+_kernels: BoundedCache[tuple[Epilogue, int], jit.kernel.Kernel] = BoundedCache(MOST)
 
 
 def apply_epilogue(
@@ -159,5 +157,5 @@ def apply_epilogue(
         typed = (f"{n}: sum_t" for n in epilogue.numbers)
         head = f"def gemm_epilogue({', '.join(['out', 'acc', *epilogue.addends, *typed])}):\n"
         text = head + loop_nest(out.ndim, False, True, epilogue.lines(index))
-        step = _kernels.add(key, from_text("gemm_epilogue", text, epilogue.scope))
+        step = _kernels.add(key, jit.kernel.from_text("gemm_epilogue", text, epilogue.scope))
     step(out, sums, *addends, *numbers)

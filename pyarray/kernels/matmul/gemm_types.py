@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...dtypes import DType
-from ...lang.operation_counts import OperationCounts
+from ... import lang
+
+BLOCKS = ("kc", "mc", "nc")  # parameters of the text with block sizes
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
 _TYPES = {
@@ -43,10 +45,10 @@ def macros(dtype: DType, out: DType) -> str:
     return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
 
 
-def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> OperationCounts:
+def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
     """The operations of a product by the shapes of a, b and c: a multiplication and an addition each. An
     `epilogue` isn't counted."""
     results = math.prod(values["c"])
     loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
     notes = ("what is done to each result is not counted",) if epilogue else ()
-    return OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)
+    return lang.operation_counts.OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)

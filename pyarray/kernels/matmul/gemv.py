@@ -11,9 +11,7 @@ from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
 from ...jit.text_kernel import TextKernel
-from ...lang.bounds_checks import Site
-from ...lang.ir import ArrayType, Loc, ScalarType
-from ...lang.pipeline import Program
+from ... import lang
 from ..argument_slots import slot_fields
 from ..workspace import scratch
 from . import thresholds as th
@@ -59,14 +57,14 @@ def _split_depth(
     return groups * parts * THREADS, parts, share
 
 
-def _program(key: Any, target: str, debug: bool) -> Program:
+def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the element type, and the axes of the batch."""
     name, nb = key
     dtype: DType = BY_NAME[name]
     kind = _SUMS.get(name, dtype)
-    params: list[tuple[str, Any]] = [(n, ScalarType(int64)) for n in _NUMBERS]
-    params += [(n, ArrayType(dtype, nb + 2, strided=True)) for n in "abc"]
-    params.append(("part", ArrayType(kind, 1, strided=False)))
+    params: list[tuple[str, Any]] = [(n, lang.ir.ScalarType(int64)) for n in _NUMBERS]
+    params += [(n, lang.ir.ArrayType(dtype, nb + 2, strided=True)) for n in "abc"]
+    params.append(("part", lang.ir.ArrayType(kind, 1, strided=False)))
     r, c = nb, nb + 1  # the axes of rows and columns
     body = f"    g.rows = s->row ? s->c_n{c} : s->c_n{r}, g.depth = s->a_n{c};\n"
     body += f"    g.rs = s->row ? s->b_s{c} : s->a_s{r}, g.cs = s->row ? s->b_s{r} : s->a_s{c};\n"
@@ -101,12 +99,12 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const g
 typedef struct {{
 {slot_fields(params, debug)}}} gemv_slots;
 {kernels}"""
-    here = Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
-    sites = tuple(Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
+    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
     count = partial(gemm_operations, False)
-    return Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
+    return lang.pipeline.Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
 
 
 _KERNEL = TextKernel("matvec", _program)

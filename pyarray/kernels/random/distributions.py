@@ -11,7 +11,8 @@ from typing import Any
 
 from ...array import ndarray
 from ...dtypes import uint32
-from ...jit.kernel import Kernel, from_text, func
+from ... import jit
+from ...jit.functions import func
 from ...lang.markers import kernel_math, ndrange
 from .gamma_variates import gamma_by_rejection
 from .rng_math import exp, log, log1p, log_binomial, normal_quantile
@@ -320,7 +321,7 @@ def combine_rows(out: ndarray, x: ndarray, factor: ndarray, start: ndarray) -> N
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _normalize_kernel() -> Kernel:
+def _normalize_kernel() -> jit.kernel.Kernel:
     text = """def normalize_rows(x):
     for i in range(x.shape[0]):
         total = 0.0
@@ -329,12 +330,12 @@ def _normalize_kernel() -> Kernel:
         for j in range(x.shape[1]):
             x[i, j] = x[i, j] / total
 """
-    return from_text("normalize_rows", text, {})
+    return jit.kernel.from_text("normalize_rows", text, {})
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _combine_kernel() -> Kernel:
+def _combine_kernel() -> jit.kernel.Kernel:
     text = """def combine_rows(out, x, factor, start):
     for i, j in ndrange(out.shape[0], out.shape[1]):
         total = start[j]
@@ -342,4 +343,4 @@ def _combine_kernel() -> Kernel:
             total += x[i, k] * factor[k, j]
         out[i, j] = total
 """
-    return from_text("combine_rows", text, {"ndrange": ndrange})
+    return jit.kernel.from_text("combine_rows", text, {"ndrange": ndrange})

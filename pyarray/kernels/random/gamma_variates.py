@@ -11,7 +11,8 @@ from ... import array_host
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, uint32, uint64
-from ...jit.kernel import Kernel, from_text, func
+from ... import jit
+from ...jit.functions import func
 from ...lang.markers import kernel_math
 from ..elementwise.elementwise import assign
 from ..workspace import scratch
@@ -115,7 +116,7 @@ _SCOPE = {
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _gamma_kernel() -> Kernel:
+def _gamma_kernel() -> jit.kernel.Kernel:
     where = "a[i * a_step], start + uint64(i), lane, stream, key"
     text = f"""def random_gamma(
     out, {STATE_PARAMS}, lane: uint32, a, a_step: int, scale, scale_step: int, width: int
@@ -135,12 +136,12 @@ def _gamma_kernel() -> Kernel:
                 x = gamma({where})
             out[i] = x * scale[i * scale_step]
 """
-    return from_text("random_gamma", text, _SCOPE)
+    return jit.kernel.from_text("random_gamma", text, _SCOPE)
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _beta_kernel() -> Kernel:
+def _beta_kernel() -> jit.kernel.Kernel:
     text = f"""def random_beta(out, other, {STATE_PARAMS}, a, a_step: int, b, b_step: int):
     for i in range(out.shape[0]):
         p = a[i * a_step]
@@ -150,4 +151,4 @@ def _beta_kernel() -> Kernel:
             value = beta_by_logs(p, q, start + uint64(i), stream, key)
         out[i] = value
 """
-    return from_text("random_beta", text, _SCOPE)
+    return jit.kernel.from_text("random_beta", text, _SCOPE)

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from ...array import ndarray
 from ...dtypes import DType, float32, float64, uint32, uint64
-from ...jit.kernel import Kernel, from_text, func
+from ... import jit
+from ...jit.functions import func
 from .rng_math import log_unit, normal_pair, normal_quantile
 
 
@@ -116,7 +117,7 @@ STATE_PARAMS = "key: uint64, start: uint64, stream: uint32"
 
 # A row of `CONVERSIONS`, and whether it is shifted and scaled; the state is an argument.
 @functools.cache
-def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
+def _fill_kernel(kind: str, width: int, standard: bool) -> jit.kernel.Kernel:
     count, text, pairs = CONVERSIONS[kind, width]
     name = f"random_{'standard_' if standard else ''}{kind}_{width}"
     text = text.removeprefix("shift + scale * ") if standard else text
@@ -132,4 +133,4 @@ def _fill_kernel(kind: str, width: int, standard: bool) -> Kernel:
     for i in range(out.shape[0] // {count}):
         w0, w1, w2, w3 = block(start + uint64(i), uint32(0), stream, key)
 {before}{"".join(stores)}"""
-    return from_text(name, text, {**SCOPE, "real": real})
+    return jit.kernel.from_text(name, text, {**SCOPE, "real": real})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dtypes import float32, int32, uint32
-from ...jit.kernel import func
+from ...jit.functions import func
 from ...lang.markers import kernel_math
 
 LOG_TWO = 0.6931471805599453

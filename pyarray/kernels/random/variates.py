@@ -14,7 +14,8 @@ from typing import Any
 from ... import array_host
 from ...array import ndarray
 from ...dtypes import uint32, uint64
-from ...jit.kernel import Kernel, from_text, func
+from ... import jit
+from ...jit.functions import func
 from ...lang.markers import kernel_math
 from ..scan.nonzero import unsigned_view
 from .rng import STATE_PARAMS, PhiloxState, block, open_uniform
@@ -58,7 +59,7 @@ def rejected_word(counter: Any, n: Any, count: Any, least: Any, stream: Any, key
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _word_kernel() -> Kernel:
+def _word_kernel() -> jit.kernel.Kernel:
     numbers = range(4)
     each = "at = start + uint64(i)\n            w0, w1, w2, w3 = block(at, uint32(0), stream, key)"
     text = f"""def random_integers(out, {STATE_PARAMS}, low: uint64, count: uint64, least: uint32, width: int):
@@ -80,12 +81,12 @@ def _word_kernel() -> Kernel:
                     out[j] = low + (rejected_word(at, n, count, least, stream, key) >> uint64(32))
 """
     scope = {"uint32": uint32, "uint64": uint64, "block": block, "rejected_word": rejected_word}
-    return from_text("random_integers", text, scope)
+    return jit.kernel.from_text("random_integers", text, scope)
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _between_kernel() -> Kernel:
+def _between_kernel() -> jit.kernel.Kernel:
     text = f"""def random_integers_between(out, {STATE_PARAMS}, low, low_step: int, last, last_step: int):
     for i in range(out.shape[0]):
         limit = last[i * last_step]
@@ -101,7 +102,7 @@ def _between_kernel() -> Kernel:
         out[i] = low[i * low_step] + x
 """
     scope = {"uint32": uint32, "uint64": uint64, "block": block}
-    return from_text("random_integers_between", text, scope)
+    return jit.kernel.from_text("random_integers_between", text, scope)
 
 
 @func
@@ -211,7 +212,7 @@ def lognormal(mean: Any, sigma: Any, counter: Any, stream: Any, key: Any) -> Any
 
 # By the function, which is one of this package's and captures constants only.
 @functools.cache
-def _variate_kernel(kind: str, function: Any, count: int) -> Kernel:
+def _variate_kernel(kind: str, function: Any, count: int) -> jit.kernel.Kernel:
     names = [f"p{n}" for n in range(count)]
     params = ", ".join(["out", STATE_PARAMS, *(f"{p}, {p}_step: int" for p in names)])
     values = "".join(f"{p}[i * {p}_step], " for p in names)
@@ -220,4 +221,4 @@ def _variate_kernel(kind: str, function: Any, count: int) -> Kernel:
         out[i] = variate({values}start + uint64(i), stream, key)
 """
     scope = {"uint32": uint32, "uint64": uint64, "variate": function}
-    return from_text(f"random_{kind}", text, scope)
+    return jit.kernel.from_text(f"random_{kind}", text, scope)

@@ -17,7 +17,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_marks import unmarked
 from ...dtypes import DType, bool_, int64, uint8
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..workspace import scratch
 from .reduce import MAX, MIN, ReduceOp, on_grid, piece_count, reduce_into
@@ -78,7 +78,7 @@ def _bound(op: ReduceOp, dtype: DType) -> int | None:
 
 # The text depends on the operation, the rank and the config; dtypes are in its variants' keys.
 @functools.cache
-def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool, config: _LineConfig) -> Kernel:
+def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool, config: _LineConfig) -> jit.kernel.Kernel:
     ks = [f"k{n}" for n in range(rank)]
     line, piece = "".join(f"{k}, " for k in ks), ", ".join([*ks, "piece"])
     if cut:
@@ -101,7 +101,7 @@ def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool, config: _LineCo
         high = x.shape[{rank}]
 {_search_text(op, "x", line, grid, config)}        out[{line or "()"}] = at
 """
-    return from_text(f"first_{op.name}", text, dict(_SCOPE))
+    return jit.kernel.from_text(f"first_{op.name}", text, dict(_SCOPE))
 
 
 def _search_text(op: ReduceOp, x: str, line: str, grid: bool, config: _LineConfig) -> str:
@@ -165,7 +165,7 @@ def _by_columns(op: ReduceOp, out: ndarray, x: ndarray, pieces: int, grid: bool)
 
 # The text is made of the rank, and whether blocks share a piece; dtypes are in its variants' keys.
 @functools.cache
-def _find_kernel(rank: int, grid: bool) -> Kernel:
+def _find_kernel(rank: int, grid: bool) -> jit.kernel.Kernel:
     ks = [f"k{n}" for n in range(rank)]
     index = ", ".join([*ks, "i"])
     search = f"""for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):
@@ -185,4 +185,4 @@ def _find_kernel(rank: int, grid: bool) -> Kernel:
         {search}
         out[{", ".join([*ks, "piece"])}] = found
 """
-    return from_text("find_first", text, dict(_SCOPE))
+    return jit.kernel.from_text("find_first", text, dict(_SCOPE))

@@ -8,7 +8,7 @@ import functools
 from ... import shapes
 from ...array import STRIDED, ndarray
 from ...dtypes import DType, bool_, float32
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..matmul import thresholds as th
 from .reduce import on_grid
@@ -51,18 +51,18 @@ def narrow_matvec(out: ndarray, a: ndarray, b: ndarray) -> None:
 
 # The length is a constant of the text; dtypes are in its variants' keys.
 @functools.cache
-def _thin_kernel(length: int) -> Kernel:
+def _thin_kernel(length: int) -> jit.kernel.Kernel:
     numbers = range(length)
     text = f"""def thin_product(out, a, b):
 {"".join(f"    b{n} = b[{n}]{chr(10)}" for n in numbers)}    for i in range(out.shape[0]):
         out[i] = {" + ".join(f"a[{length} * i + {n}] * b{n}" for n in numbers)}
 """
-    return from_text("thin_product", text, {})
+    return jit.kernel.from_text("thin_product", text, {})
 
 
 # The text depends on the rank, the accumulator type and the loop; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(rank: int, accumulator: DType, short: bool) -> Kernel:
+def _kernel(rank: int, accumulator: DType, short: bool) -> jit.kernel.Kernel:
     ks = [f"k{n}" for n in range(rank)]
     sizes = ", ".join(f"out.shape[{n}]" for n in range(rank))
     place = ", ".join([*ks, "r"])
@@ -82,4 +82,4 @@ def _kernel(rank: int, accumulator: DType, short: bool) -> Kernel:
         acc = acc_t(0){serial if short else chunked}
         out[{", ".join(ks) or "()"}] = acc
 """
-    return from_text("dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered})
+    return jit.kernel.from_text("dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered})

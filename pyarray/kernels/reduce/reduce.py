@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ... import shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, bool_, float32, int64, uint8, uint16, uint32, uint64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange, unordered
 from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 
@@ -167,7 +167,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
 
 # By the operation (its identity), the axes, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType) -> Kernel:
+def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType) -> jit.kernel.Kernel:
     write = {
         "rows": rows_text,
         "teams": teams_text,
@@ -186,7 +186,7 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: D
         "ndrange": ndrange,
         "unordered": unordered,
     }
-    return from_text(f"{op.name}_{schedule}", text, scope)
+    return jit.kernel.from_text(f"{op.name}_{schedule}", text, scope)
 
 
 class FullReduction:

@@ -10,7 +10,8 @@ from typing import Any
 from ... import shapes
 from ...array import empty, ndarray
 from ...dtypes import float32, float64
-from ...jit.kernel import Kernel, from_text, func
+from ... import jit
+from ...jit.functions import func
 from ...lang.markers import kernel_math, ndrange, unordered
 from ..elementwise.elementwise import MapOp, launch_map
 from ..workspace import scratch
@@ -90,7 +91,7 @@ def _two_passes_into(out: ndarray, x: ndarray, axes: tuple[int, ...], mean: ndar
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _squares_kernel(rank: int) -> Kernel:
+def _squares_kernel(rank: int) -> jit.kernel.Kernel:
     ks = [f"k{n}" for n in range(rank)]
     sizes = ", ".join(f"out.shape[{n}]" for n in range(rank + 1))
     distance = f"(float64(x[{', '.join([*ks, 't'])}]) - center)"
@@ -107,4 +108,4 @@ def _squares_kernel(rank: int) -> Kernel:
             total = total + part
         out[{", ".join([*ks, "piece"])}] = total
 """
-    return from_text("sum_of_squares", text, {"ndrange": ndrange, "unordered": unordered, "float64": float64})
+    return jit.kernel.from_text("sum_of_squares", text, {"ndrange": ndrange, "unordered": unordered, "float64": float64})

@@ -8,7 +8,7 @@ import math
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import float64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..workspace import scratch
 from .reduce import on_grid, piece_count
@@ -84,7 +84,7 @@ _STEP = "    step = (x.shape[{axis}] + partial.shape[{last}] - 1) // partial.sha
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _shifted_kernel(rank: int) -> Kernel:
+def _shifted_kernel(rank: int) -> jit.kernel.Kernel:
     """Sums of deviations from a row's first element, and of their squares."""
     before, each, _ = _loop_heads(rank)
     text = f"""def shifted_deviations(partial, x):
@@ -100,12 +100,12 @@ def _shifted_kernel(rank: int) -> Kernel:
         partial[0, {before}piece] = first
         partial[1, {before}piece] = second
 """
-    return from_text("shifted_deviations", text, dict(_SCOPE))
+    return jit.kernel.from_text("shifted_deviations", text, dict(_SCOPE))
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _means_kernel(rank: int) -> Kernel:
+def _means_kernel(rank: int) -> jit.kernel.Kernel:
     """Sums of pieces, and of squared deviations from a piece's mean."""
     before, each, _ = _loop_heads(rank)
     text = f"""def deviations_from_means(partial, x):
@@ -122,12 +122,12 @@ def _means_kernel(rank: int) -> Kernel:
         partial[0, {before}piece] = total
         partial[1, {before}piece] = squares
 """
-    return from_text("deviations_from_means", text, dict(_SCOPE))
+    return jit.kernel.from_text("deviations_from_means", text, dict(_SCOPE))
 
 
 # The text depends on the rank and on the kind of partial sums; dtypes are in its variants' keys.
 @functools.cache
-def _combine_kernel(rank: int, shifted: bool) -> Kernel:
+def _combine_kernel(rank: int, shifted: bool) -> jit.kernel.Kernel:
     """Combines the partial sums of a row's pieces."""
     before, _, rows = _loop_heads(rank)
     pieces = f"unordered(range(partial.shape[{rank + 1}]))"
@@ -150,12 +150,12 @@ def _combine_kernel(rank: int, shifted: bool) -> Kernel:
         rest = {rest}
         out[{before.rstrip(", ") or "()"}] = float64(0) if rest < float64(0) else rest
 """
-    return from_text("combine_deviations", text, dict(_SCOPE))
+    return jit.kernel.from_text("combine_deviations", text, dict(_SCOPE))
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _columns_kernel(rank: int) -> Kernel:
+def _columns_kernel(rank: int) -> jit.kernel.Kernel:
     """A piece of a column per thread; neighbouring threads have neighbouring columns."""
     before, axis = "".join(f"k{n}, " for n in range(rank - 1)), rank - 1
     sizes = [f"partial.shape[{n + 1}]" for n in range(rank + 1)]
@@ -188,4 +188,4 @@ def _columns_kernel(rank: int) -> Kernel:
         rest = second - first * first / float64(x.shape[{axis}])
         out[{before}c] = float64(0) if rest < float64(0) else rest
 """
-    return from_text("column_deviations", text, dict(_SCOPE))
+    return jit.kernel.from_text("column_deviations", text, dict(_SCOPE))

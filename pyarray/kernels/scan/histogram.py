@@ -10,7 +10,7 @@ import functools
 
 from ...array import ndarray
 from ...dtypes import DType, float64, int64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ..reduce.reduce import SUM, on_grid, reduce_into
 from ..workspace import scratch
 from .scan_gpu import count_bins, supports_bins
@@ -68,7 +68,7 @@ def count_into(
 
 # The text depends on the binning, the computing type and weights; dtypes are in its variants' keys.
 @functools.cache
-def _count_kernel(binning: str, kind: DType, weighted: bool) -> Kernel:
+def _count_kernel(binning: str, kind: DType, weighted: bool) -> jit.kernel.Kernel:
     added = "weights[t]" if weighted else "1"
     text = f"""def histogram(out, x, edges, weights, block: int, scale: float64):
     for b in range(out.shape[0]):
@@ -83,4 +83,4 @@ def _count_kernel(binning: str, kind: DType, weighted: bool) -> Kernel:
                 if bin >= 0 and bin < bins:
                     out[b, bin] += {added}
 """
-    return from_text("histogram", text, {"kind": kind, "float64": float64, "int64": int64})
+    return jit.kernel.from_text("histogram", text, {"kind": kind, "float64": float64, "int64": int64})

@@ -11,7 +11,7 @@ from ... import array_host
 from ...array import empty, ndarray
 from ...array_hooks import operation
 from ...dtypes import int32, int64, uint8, uint16, uint32, uint64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...jit.launch_state import launch_state
 from ...jit.replay import guard
 from ..reduce.reduce import on_grid
@@ -110,7 +110,7 @@ def positions(a: ndarray, shape: tuple[int, ...]) -> tuple[ndarray, ...]:
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _count_kernel() -> Kernel:
+def _count_kernel() -> jit.kernel.Kernel:
     text = """def count_nonzero(found, x, block: int):
     for b in range(found.shape[0] - 1):
         n = int32(0)
@@ -122,12 +122,12 @@ def _count_kernel() -> Kernel:
         for b in range(2, found.shape[0]):
             found[b] += found[b - 1]
 """
-    return from_text("count_nonzero", text, dict(_SCOPE))
+    return jit.kernel.from_text("count_nonzero", text, dict(_SCOPE))
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _positions_kernel(rank: int) -> Kernel:
+def _positions_kernel(rank: int) -> jit.kernel.Kernel:
     """Positions in C order first, which are then delinearized. Each position is stored unconditionally and
     kept by advancing: a branch would be mispredicted half of the time."""
     sizes = [f"n{k}" for k in range(1, rank)]
@@ -145,7 +145,7 @@ def _positions_kernel(rank: int) -> Kernel:
         for k in reversed(range(1, rank)):
             text += f"        out[{k}, p] = left % n{k}\n        left = left // n{k}\n"
         text += "        out[0, p] = left\n"
-    return from_text("nonzero", text, dict(_SCOPE))
+    return jit.kernel.from_text("nonzero", text, dict(_SCOPE))
 
 
 def check_range(index: ndarray, size: int, axis: int) -> None:
@@ -174,7 +174,7 @@ def raise_outside(low: int, high: int, size: int, axis: int) -> None:
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _extremes_kernel() -> Kernel:
+def _extremes_kernel() -> jit.kernel.Kernel:
     text = """def extremes(found, index, block: int):
     for b in range(found.shape[0]):
         low = int64(index[b * block])
@@ -190,4 +190,4 @@ def _extremes_kernel() -> Kernel:
             found[zero, 0] = min(found[zero, 0], found[b, 0])
             found[zero, 1] = max(found[zero, 1], found[b, 1])
 """
-    return from_text("extremes", text, dict(_SCOPE))
+    return jit.kernel.from_text("extremes", text, dict(_SCOPE))

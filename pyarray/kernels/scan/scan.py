@@ -18,7 +18,7 @@ import math
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import DType
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..reduce.reduce import ReduceOp, on_grid
 from ..workspace import scratch
@@ -91,7 +91,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
 
 # By the operation (its identity), the rank, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(op: ReduceOp, rank: int, schedule: str, accumulator: DType, kind: DType) -> Kernel:
+def _kernel(op: ReduceOp, rank: int, schedule: str, accumulator: DType, kind: DType) -> jit.kernel.Kernel:
     write = {
         "line": _line_text,
         "blocks": _blocks_text,
@@ -100,7 +100,7 @@ def _kernel(op: ReduceOp, rank: int, schedule: str, accumulator: DType, kind: DT
         "pieces": _pieces_text,
     }[schedule]
     scope = {"acc_t": accumulator, "kind": kind, "ndrange": ndrange, "unordered": unordered}
-    return from_text(f"running_{op.name}", write(op, rank), scope)
+    return jit.kernel.from_text(f"running_{op.name}", write(op, rank), scope)
 
 
 def _loop(names: list[str], sizes: list[str]) -> str:

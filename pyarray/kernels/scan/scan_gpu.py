@@ -14,9 +14,7 @@ from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel, contiguous_operands
-from ...lang.bounds_checks import Site
-from ...lang.ir import ArrayType, Loc, ScalarType
-from ...lang.pipeline import Program
+from ... import lang
 from ..argument_slots import slot_fields
 from ..reduce.reduce import SUM, ReduceOp
 from ..workspace import scratch
@@ -128,13 +126,13 @@ def _program(
     body: str,
     debug: bool,
     work: int | None = 0,
-) -> Program:
+) -> lang.pipeline.Program:
     """The program of a kernel whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come
     first; the first one is the number of threads, unless `work` says otherwise."""
-    params: list[tuple[str, Any]] = [(n, ScalarType(kind)) for n, kind in numbers]
-    params += [(n, ArrayType(kind, rank or 1, strided=rank > 0)) for n, kind, rank in arrays]
+    params: list[tuple[str, Any]] = [(n, lang.ir.ScalarType(kind)) for n, kind in numbers]
+    params += [(n, lang.ir.ArrayType(kind, rank or 1, strided=rank > 0)) for n, kind, rank in arrays]
     if debug:
-        params += [(f"{n}_{end}", ScalarType(int64)) for n, _, _ in arrays for end in ("low", "high")]
+        params += [(f"{n}_{end}", lang.ir.ScalarType(int64)) for n, _, _ in arrays for end in ("low", "high")]
     slots = slot_fields(params, debug) + ("    pa_runtime run;\n" if debug else "")
     operands = ""
     for site, (n, _, _) in enumerate(arrays):
@@ -159,15 +157,15 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {nam
 {operands}{body}    pa_{name}_all(&g, &run);
 }}
 """
-    here = Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
-    sites = tuple(Site("index", here, name, (n,), 0, 1) for n, _, _ in arrays)
+    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", here, name, (n,), 0, 1) for n, _, _ in arrays)
     directions = {n: "IN" for n, _, _ in arrays}
     directions |= {n: "INOUT" for n in ("out", "carry", "counts") if n in directions}
     step = KernelStep(f"kernel_{name}", None if work is None else (work,))
-    return Program(name, text, (step,), tuple(params), directions, sites)
+    return lang.pipeline.Program(name, text, (step,), tuple(params), directions, sites)
 
 
-def _scan_program(key: Any, target: str, debug: bool) -> Program:
+def _scan_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the types of elements and results, the operation, leading axes, threads of a team, the step."""
     element_type, result, op, lead, team, step = key
     x, kind = BY_NAME[element_type], BY_NAME[result]
@@ -251,7 +249,7 @@ def _test_macro(x: DType, test: str) -> dict[str, str]:
     return {"DIFFER(x, y)": found}
 
 
-def _count_program(key: Any, target: str, debug: bool) -> Program:
+def _count_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     x = BY_NAME[key[0]]
     body = "    g.n = s->x_n0, g.length = s->length;\n"
     macros = {"T": x.ctype, **_test_macro(x, key[1])}
@@ -259,7 +257,7 @@ def _count_program(key: Any, target: str, debug: bool) -> Program:
     return _program("count", [("x", x, 0), ("counts", int64, 0)], numbers, macros, body, debug)
 
 
-def _compact_program(key: Any, target: str, debug: bool) -> Program:
+def _compact_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the tested type, the test, the type of the selected elements or None, and the axes of positions."""
     x, taken, rank = BY_NAME[key[0]], key[2], key[3]
     out = BY_NAME[taken] if taken else int64
@@ -272,7 +270,7 @@ def _compact_program(key: Any, target: str, debug: bool) -> Program:
     return _program("compact", arrays, numbers, macros, body, debug)
 
 
-def _bins_program(key: Any, target: str, debug: bool) -> Program:
+def _bins_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the types of elements and edges, the binning, counters in shared memory."""
     x, kind, binning = BY_NAME[key[0]], BY_NAME[key[1]], _BINNINGS[key[2]]
     load = f"pa_f32_from_{_HALVES[x.name]}(x)" if x.name in _HALVES else "(x)"

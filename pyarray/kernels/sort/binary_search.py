@@ -6,7 +6,7 @@ import functools
 
 from ...array import ndarray
 from ...dtypes import bool_, int64, uint8
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import kernel_math
 from ..workspace import scratch
 
@@ -51,29 +51,29 @@ def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bo
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _mark_kernel() -> Kernel:
+def _mark_kernel() -> jit.kernel.Kernel:
     text = """def mark(table, a, low: int):
     for t in range(a.shape[0]):
         table[int64(a[t]) - low] = 1
 """
-    return from_text("mark", text, {"int64": int64})
+    return jit.kernel.from_text("mark", text, {"int64": int64})
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _look_up_kernel() -> Kernel:
+def _look_up_kernel() -> jit.kernel.Kernel:
     text = """def look_up(out, table, keys, low: int, invert: bool):
     for t in range(out.shape[0]):
         at = int64(keys[t]) - low
         inside = (at >= 0) & (at < table.shape[0])
         out[t] = (inside & (table[at if inside else 0] != 0)) != invert
 """
-    return from_text("look_up", text, {"int64": int64})
+    return jit.kernel.from_text("look_up", text, {"int64": int64})
 
 
 # The text depends on the kind (how NaNs compare), side and result; dtypes are in its variants' keys.
 @functools.cache
-def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
+def _search_kernel(kind: str, side: str, found: bool) -> jit.kernel.Kernel:
     before = _BEFORE[kind if kind in "fc" else "i", side]
     result = "(low < a.shape[0] and a[min(low, a.shape[0] - 1)] == key) != invert" if found else "low"
     text = f"""def search(out, a, keys, invert: bool):
@@ -88,7 +88,7 @@ def _search_kernel(kind: str, side: str, found: bool) -> Kernel:
             left -= half
         out[t] = {result}
 """
-    return from_text("search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag})
+    return jit.kernel.from_text("search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag})
 
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:
@@ -101,7 +101,7 @@ def edges(x: ndarray, equal_nan: bool) -> ndarray:
 
 # How NaNs compare follows from the kind; dtypes are in its variants' keys.
 @functools.cache
-def _edges_kernel(kind: str) -> Kernel:
+def _edges_kernel(kind: str) -> jit.kernel.Kernel:
     same = "x[t] == x[t - 1]"
     if kind in "fc":
         same += " or (equal_nan and x[t] != x[t] and x[t - 1] != x[t - 1])"
@@ -109,7 +109,7 @@ def _edges_kernel(kind: str) -> Kernel:
     for t in range(x.shape[0]):
         out[t] = t == 0 or not ({same})
 """
-    return from_text("edges", text, {})
+    return jit.kernel.from_text("edges", text, {})
 
 
 def lengths(starts: ndarray, size: int) -> ndarray:
@@ -122,12 +122,12 @@ def lengths(starts: ndarray, size: int) -> ndarray:
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _lengths_kernel() -> Kernel:
+def _lengths_kernel() -> jit.kernel.Kernel:
     text = """def lengths(out, starts, size: int):
     for k in range(out.shape[0]):
         out[k] = (starts[k + 1] if k + 1 < out.shape[0] else size) - starts[k]
 """
-    return from_text("lengths", text, {})
+    return jit.kernel.from_text("lengths", text, {})
 
 
 def number_groups(order: ndarray, group: ndarray) -> ndarray:
@@ -140,9 +140,9 @@ def number_groups(order: ndarray, group: ndarray) -> ndarray:
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _number_kernel() -> Kernel:
+def _number_kernel() -> jit.kernel.Kernel:
     text = """def number_groups(out, order, group):
     for t in range(order.shape[0]):
         out[order[t]] = group[t] - 1
 """
-    return from_text("number_groups", text, {})
+    return jit.kernel.from_text("number_groups", text, {})

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...array import ndarray
 from ...dtypes import float64, int64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import kernel_math, ndrange
 
 # By method, the weight of the upper neighbour at the virtual index v = count * q + alpha + q * (1 - alpha -
@@ -60,7 +60,7 @@ def quantiles_of_sorted(
 
 # The text depends on the method, NaNs and interpolation; dtypes are in its variants' keys.
 @functools.cache
-def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
+def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> jit.kernel.Kernel:
     """Elements of a floating type are computed in float64."""
     exact = "out[i, r] = rows[r, min(low + 1, count - 1)] if share > 0.5 else rows[r, low]"
     between = _MEAN if fraction == "mean" else _BETWEEN
@@ -112,4 +112,4 @@ def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> Kernel:
         "floor": kernel_math.floor,
         "nan": float("nan"),
     }
-    return from_text("quantile", text, scope)
+    return jit.kernel.from_text("quantile", text, scope)

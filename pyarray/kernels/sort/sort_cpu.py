@@ -10,9 +10,7 @@ from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
-from ...lang.bounds_checks import Site
-from ...lang.ir import ArrayType, Loc, ScalarType
-from ...lang.pipeline import Program
+from ... import lang
 from ..argument_slots import slot_fields
 from ..workspace import scratch
 from .sort_keys import KeyTransform
@@ -76,16 +74,16 @@ def _flat(x: ndarray) -> ndarray:
     return flat
 
 
-def _program(itemsize: int, target: str, debug: bool) -> Program:
+def _program(itemsize: int, target: str, debug: bool) -> lang.pipeline.Program:
     kinds = _array_types(itemsize) | {"places": int64}
-    params: list[tuple[str, Any]] = [(name, ScalarType(int64)) for name in _SIZES + _KTH]
-    params += [(name, ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
-    here = Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
-    sites = [Site("index", here, "sort", (name,), 0, 1) for name in _ARRAYS]
-    sites += [Site("index", here, "sort", ("x",), axis, 2) for axis in range(2)]
+    params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES + _KTH]
+    params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
+    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
+    sites = [lang.bounds_checks.Site("index", here, "sort", (name,), 0, 1) for name in _ARRAYS]
+    sites += [lang.bounds_checks.Site("index", here, "sort", ("x",), axis, 2) for axis in range(2)]
     directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
     text = _text(itemsize, params, debug)
-    return Program("sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites))
+    return lang.pipeline.Program("sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites))
 
 
 def _text(itemsize: int, params: Any, debug: bool) -> str:

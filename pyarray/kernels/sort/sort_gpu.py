@@ -13,9 +13,7 @@ from ...array import STRIDED, ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint8, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
-from ...lang.bounds_checks import Site
-from ...lang.ir import ArrayType, Loc, ScalarType
-from ...lang.pipeline import Program
+from ... import lang
 from ..argument_slots import slot_fields
 from ..workspace import scratch
 from .sort_keys import KeyTransform
@@ -103,19 +101,19 @@ def _flat(x: ndarray) -> ndarray:
     return flat
 
 
-def _program(config: _Config, target: str, debug: bool) -> Program:
+def _program(config: _Config, target: str, debug: bool) -> lang.pipeline.Program:
     word = _WORDS[config.word]
     number = uint64 if config.wide else uint32
     kinds: dict[str, DType] = {"out": int64 if config.positions else word, "x": word}
     if not config.rows:
         kinds |= {"keys": word, "places": number, "work": number}
-    params: list[tuple[str, Any]] = [(name, ScalarType(int64)) for name in _SIZES]
-    params += [(name, ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
-    here = Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
-    sites = tuple(Site("index", here, "sort", (name,), 0, 1) for name in kinds)
+    params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES]
+    params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
+    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", here, "sort", (name,), 0, 1) for name in kinds)
     directions = {"out": "OUT", "x": "IN"} | {name: "INOUT" for name in kinds if name not in ("out", "x")}
     text, steps = _text(config, params, tuple(kinds), debug)
-    return Program("sort", text, steps, tuple(params), directions, sites)
+    return lang.pipeline.Program("sort", text, steps, tuple(params), directions, sites)
 
 
 def _text(

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from ...dtypes import DType, int64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ...lang.markers import ndrange
 
 INSERTED = 32  # elements of a row that insertion sort is faster for than radix sort, at most
@@ -31,7 +31,7 @@ def _compare_key(key: str, positions: bool) -> str:
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def keys_kernel(word: DType) -> Kernel:
+def keys_kernel(word: DType) -> jit.kernel.Kernel:
     """Keys, and per block of `found` the smallest key, the largest one, and whether there is a -0.0."""
     top = 8 * word.itemsize - 1
     text = f"""def sort_keys(keys, x, found, block: int, {_ORDER}, blank: word):
@@ -60,12 +60,12 @@ def keys_kernel(word: DType) -> Kernel:
             found[1, once] = max(found[1, once], found[1, b])
             found[2, once] = found[2, once] | found[2, b]
 """
-    return from_text("sort_keys", text, _scope(word))
+    return jit.kernel.from_text("sort_keys", text, _scope(word))
 
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
+def pass_kernel(word: DType, positions: bool, last: bool) -> jit.kernel.Kernel:
     """A pass of the radix sort: scatters keys (and their positions) by a digit. The last pass writes only the
     result; in the first one, positions are indices."""
     top = 8 * word.itemsize - 1
@@ -113,12 +113,12 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> Kernel:
                 counts[r, b, d] = at + 1
 """
     text += "".join(f"                {line}\n" for line in moved)
-    return from_text("sort_pass", text, _scope(word))
+    return jit.kernel.from_text("sort_pass", text, _scope(word))
 
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def neighbours_kernel(word: DType) -> Kernel:
+def neighbours_kernel(word: DType) -> jit.kernel.Kernel:
     """Sorts runs of keys that are equal from bit `shift` on by insertion, each by the block in which it begins,
     and writes their positions; sets `wrong` where runs are too long for that."""
 
@@ -160,7 +160,7 @@ def neighbours_kernel(word: DType) -> Kernel:
                 s = after
         wrong[r, b] = bad
 """
-    return from_text("sort_neighbours", text, _scope(word))
+    return jit.kernel.from_text("sort_neighbours", text, _scope(word))
 
 
 def _digits_text(word: DType, positions: bool) -> str:
@@ -249,13 +249,13 @@ def _rows_text(word: DType, positions: bool) -> str:
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def rows_kernel(word: DType, positions: bool) -> Kernel:
-    return from_text("sort_rows", _rows_text(word, positions), _scope(word))
+def rows_kernel(word: DType, positions: bool) -> jit.kernel.Kernel:
+    return jit.kernel.from_text("sort_rows", _rows_text(word, positions), _scope(word))
 
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def pack_kernel(word: DType, wide: DType) -> Kernel:
+def pack_kernel(word: DType, wide: DType) -> jit.kernel.Kernel:
     """Words of type `wide` with the elements' keys in the upper half and their positions in the lower."""
     key = _KEY.format(top=8 * word.itemsize - 1)
     text = f"""def sort_pack(keys, x, {_ORDER}):
@@ -265,24 +265,24 @@ def pack_kernel(word: DType, wide: DType) -> Kernel:
         v = nan if (v & sign_flip) > limit else v
         keys[r, t] = (wide({key}) << wide({4 * wide.itemsize})) | wide(t)
 """
-    return from_text("sort_pack", text, _scope(word) | {"wide": wide})
+    return jit.kernel.from_text("sort_pack", text, _scope(word) | {"wide": wide})
 
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def unpack_kernel(wide: DType, positions: bool) -> Kernel:
+def unpack_kernel(wide: DType, positions: bool) -> jit.kernel.Kernel:
     """The positions in such words, or the elements at them."""
     place = f"int64(keys[r, t] & wide({(1 << 4 * wide.itemsize) - 1}))"
     text = f"""def sort_unpack(out, keys{"" if positions else ", x"}):
     for r, t in ndrange(keys.shape[0], keys.shape[1]):
         out[r, t] = {place if positions else f"x[r, {place}]"}
 """
-    return from_text("sort_unpack", text, {"ndrange": ndrange, "int64": int64, "wide": wide})
+    return jit.kernel.from_text("sort_unpack", text, {"ndrange": ndrange, "int64": int64, "wide": wide})
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def pack_rows_kernel(word: DType) -> Kernel:
+def pack_rows_kernel(word: DType) -> jit.kernel.Kernel:
     """As `pack_kernel` for elements as wide as a word: the lowest `below` bits are the position; above are the
     bits of the key's distance from the row's minimum, without the last `lost[r]` bits, which don't fit. The
     extremes of integers may be outliers (sentinels of missing values): they are clamped to their neighbours."""
@@ -318,12 +318,12 @@ def pack_rows_kernel(word: DType) -> Kernel:
             key = min(max(keys[r, t], low), high) - low
             keys[r, t] = ((key >> left_out) << below) | word(t)
 """
-    return from_text("sort_pack_rows", text, _scope(word))
+    return jit.kernel.from_text("sort_pack_rows", text, _scope(word))
 
 
 # The text is made of the type of the keys, and what is said beside it; limits are arguments.
 @functools.cache
-def unpack_rows_kernel(word: DType) -> Kernel:
+def unpack_rows_kernel(word: DType) -> jit.kernel.Kernel:
     """The positions in such words. Where bits were lost, ties are sorted by whole keys."""
     key = _KEY.format(top=8 * word.itemsize - 1)
 
@@ -349,14 +349,14 @@ def unpack_rows_kernel(word: DType) -> Kernel:
                     s -= 1
                 out[r, s] = place
 """
-    return from_text("sort_unpack_rows", text, _scope(word))
+    return jit.kernel.from_text("sort_unpack_rows", text, _scope(word))
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def gather_kernel() -> Kernel:
+def gather_kernel() -> jit.kernel.Kernel:
     text = """def sort_gather(out, x, places):
     for r, t in ndrange(x.shape[0], x.shape[1]):
         out[r, t] = x[r, places[r, t]]
 """
-    return from_text("sort_gather", text, {"ndrange": ndrange})
+    return jit.kernel.from_text("sort_gather", text, {"ndrange": ndrange})

@@ -9,7 +9,7 @@ from typing import Any
 from ... import array_host
 from ...array import ndarray, unchecked_array
 from ...dtypes import int64, uint64
-from ...jit.kernel import Kernel, from_text
+from ... import jit
 from ..reduce.reduce import on_grid
 from ..scan import scan_gpu
 from ..scan.nonzero import unsigned_view
@@ -57,7 +57,7 @@ def append_unique(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
 @functools.cache
-def _first_kernel() -> Kernel:
+def _first_kernel() -> jit.kernel.Kernel:
     # open addressing: an entry is the element + 1, since 0 is a free slot
     text = """def first_of_each(out, begun: int, x, table, found):
     for once in range(1):
@@ -79,7 +79,7 @@ def _first_kernel() -> Kernel:
                 n += 1
         found[once] = n
 """
-    return from_text("first_of_each", text, {"int64": int64, "uint64": uint64})
+    return jit.kernel.from_text("first_of_each", text, {"int64": int64, "uint64": uint64})
 
 
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
@@ -115,7 +115,7 @@ def _begins(kind: str, index: str) -> str:
 
 # How NaNs compare follows from the kind; dtypes are in its variants' keys.
 @functools.cache
-def _count_kernel(kind: str) -> Kernel:
+def _count_kernel(kind: str) -> jit.kernel.Kernel:
     text = f"""def count_distinct(found, x, block: int, equal_nan: bool):
     for b in range(found.shape[0] - 1):
         first = b * block
@@ -128,12 +128,12 @@ def _count_kernel(kind: str) -> Kernel:
         for b in range(2, found.shape[0]):
             found[b] += found[b - 1]
 """
-    return from_text("count_distinct", text, {"int64": int64})
+    return jit.kernel.from_text("count_distinct", text, {"int64": int64})
 
 
 # The text depends on the kind (how NaNs compare) and `counted`; dtypes are in its variants' keys.
 @functools.cache
-def _values_kernel(kind: str, counted: bool) -> Kernel:
+def _values_kernel(kind: str, counted: bool) -> jit.kernel.Kernel:
     """Each element is stored unconditionally and kept by advancing: a branch would often be mispredicted."""
     more = ", starts, counts" if counted else ""
     text = f"""def distinct(values, x, found, block: int, equal_nan: bool{more}):
@@ -156,4 +156,4 @@ def _values_kernel(kind: str, counted: bool) -> Kernel:
         text += """    for k in range(counts.shape[0]):
         counts[k] = (starts[k + 1] if k + 1 < counts.shape[0] else x.shape[0]) - starts[k]
 """
-    return from_text("distinct", text, {"int64": int64})
+    return jit.kernel.from_text("distinct", text, {"int64": int64})

@@ -1,0 +1,15 @@
+"""Places in the user's source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """Lines and columns are 1-based; `end` is the column after the construct, 0 if that is on another line."""
+
+    path: str
+    line: int
+    column: int
+    end: int
