@@ -5,25 +5,21 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .. import config
 from .cache_counters import retired
 from .launch_state import clear_fast_paths
 
-if TYPE_CHECKING:
-    from .kernel import Kernel
-    from .text_kernel import TextKernel
-
-_kernels: weakref.WeakSet[Kernel | TextKernel] = weakref.WeakSet()
+_kernels: weakref.WeakSet[Any] = weakref.WeakSet()  # Kernel, TextKernel
 
 
-def register(kernel: Kernel | TextKernel) -> None:
+def register(kernel: Any) -> None:
     """A new kernel: called by its constructor."""
     _kernels.add(kernel)
 
 
-def all_kernels() -> list[Kernel | TextKernel]:
+def all_kernels() -> list[Any]:
     """The kernels of this process, the library's own too."""
     return list(_kernels)
 

@@ -13,7 +13,9 @@ def slot_fields(params: Sequence[tuple[str, Any]], debug: bool) -> str:
     text = ""
     for name, kind in params:
         if isinstance(kind, lang.ir.ArrayType):
-            text += "".join(f"    {ctype}{name}_{field};\n" for ctype, field in lang.emit_views.struct_fields(kind, debug))
+            text += "".join(
+                f"    {ctype}{name}_{field};\n" for ctype, field in lang.emit_views.struct_fields(kind, debug)
+            )
         elif kind.dtype.kind == "c":
             text += f"    double {name}_re, {name}_im;\n"
         else:

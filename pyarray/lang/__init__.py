@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from . import emit_statements as emit_statements
     from . import emit_views as emit_views
     from . import ir as ir
+    from . import operation_counts as operation_counts
     from . import pipeline as pipeline
 else:
     from ..lazy import submodules

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...array_views import overlaps
 from ...dtypes import ALL, DType, asdtype, bool_, int64
-from ... import jit
 from ...kernels.reduce.reduce import SUM, on_grid
 from ...lang.markers import ndrange
 from ..core.fast_path import UFUNC_METHODS

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float32, float64, uint64
-from ... import jit
 from ...lang.markers import kernel_math, ndrange
 from ..scan.nonzero import unsigned_view
 

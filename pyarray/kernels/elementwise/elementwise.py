@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import _INHERITED, STRIDED, WATCHED, empty, ndarray, unchecked_array
 from ...array_marks import MARKED
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
-from ... import jit
 from ...jit.functions import Func, func
 from ...jit.launch_state import fast_path_table, launch_state
 from ...lang.markers import ndrange
@@ -201,7 +200,9 @@ def _map_kernel(
     return jit.kernel.from_text(op.name, text, {"op": function, "kind": kind, "ndrange": ndrange})
 
 
-def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False) -> jit.kernel.Kernel:
+def map_kernel(
+    op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False
+) -> jit.kernel.Kernel:
     """The kernel `(out, *operands)` of an operation for one rank and patterns; None is a number, () a 0-d
     array."""
     return _map_kernel(op, compute.code, ndim, patterns, False, grid)

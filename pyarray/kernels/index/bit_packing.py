@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 
+from ... import jit
 from ...array import empty, ndarray
 from ...dtypes import uint8, uint64
-from ... import jit
 from ...lang.markers import ndrange
 from ..scan.nonzero import unsigned_view
 

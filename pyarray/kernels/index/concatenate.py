@@ -6,8 +6,8 @@ import functools
 import math
 from collections.abc import Sequence
 
-from ...array import STRIDED, ndarray
 from ... import jit
+from ...array import STRIDED, ndarray
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import unsigned_view
 

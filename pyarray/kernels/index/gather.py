@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ... import array_host, shapes
+from ... import array_host, jit, shapes
 from ...array import empty, ndarray, operations
 from ...array_convert import assigned
 from ...array_hooks import operation
 from ...array_views import overlaps
 from ...dtypes import int64
-from ... import jit
 from ...lang.markers import ndrange
 from ..elementwise.elementwise import check_device
 from ..reduce.reduce import on_grid

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
+from ... import jit
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float64, int64
-from ... import jit
 from ..elementwise.elementwise import contiguous
 from ..reduce.reduce import on_grid
 

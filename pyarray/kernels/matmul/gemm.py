@@ -8,17 +8,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ... import jit, shapes
+from ... import jit, lang, shapes
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, int64
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
-from ... import lang
 from ...memory.host_access import host_access
+from .. import matmul
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
-from .. import matmul
 from . import thresholds as th
 from .gemm_epilogue import Addends, Epilogue, epilogue_text
 from .gemm_mma import Tile, copy_if_unaligned, tile_for
@@ -204,7 +203,9 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     else:
         text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
     count = partial(gemm_operations, epilogue is not None)
-    return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
+    return lang.pipeline.Program(
+        "matmul", text, (step,), tuple(params), directions, sites, count_operations=count
+    )
 
 
 def _text(
@@ -266,7 +267,9 @@ def _grid_text(
         defines += tiles.macros(dtype)
         letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", tiles.shared(dtype)
     params = [(n, kind) for n in _NAMES]
-    slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
+    slots = slot_fields(
+        params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug
+    )
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
@@ -305,8 +308,8 @@ _KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
 
 def tuner() -> Any:
     """The `LibraryTuner` of block sizes."""
-    return matmul.gemm_blocks.tuner(_text)
+    return matmul.gemm_blocks.tuner(_float32_text)
 
 
-def _text() -> str:
+def _float32_text() -> str:
     return _program(("float32", 0, 0), "cpu", False).text

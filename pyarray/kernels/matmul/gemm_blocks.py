@@ -20,6 +20,7 @@ CANDIDATES = (
 )  # fmt: skip
 
 
+# By the function, which gives one text for good.
 @functools.cache
 def tuner(text: Callable[[], str]) -> LibraryTuner:
     """The tuner of all types; `text()` is the text of one."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ... import jit, lang
 from ...array import ndarray
 from ...dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
 from ...jit.bounded_cache import BoundedCache
-from ... import jit, lang
 from ...jit.functions import Func
 from ...jit.variants import MOST
 from ...lang.markers import ndrange
@@ -113,10 +113,15 @@ def epilogue_text(epilogue: Epilogue) -> str:
     text = f"{head}    if size > 0:\n        for i in range(size):\n"
     text += "".join(f"            {line}\n" for line in epilogue.lines("i"))
     params: list[tuple[str, Any]] = [
-        (n, lang.ir.ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, strided=False)) for n in names
+        (n, lang.ir.ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, strided=False))
+        for n in names
     ]
-    params += [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers] + [("size", lang.ir.ScalarType(int64))]
-    program = lang.pipeline.lower(jit.kernel.from_text("epilogue", text, epilogue.scope).source_text, params, "cpu")
+    params += [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers] + [
+        ("size", lang.ir.ScalarType(int64))
+    ]
+    program = lang.pipeline.lower(
+        jit.kernel.from_text("epilogue", text, epilogue.scope).source_text, params, "cpu"
+    )
     symbol = program.steps[0].symbol
     body = ""
     for name, kind in program.params:

@@ -7,11 +7,11 @@ import os
 from functools import partial
 from typing import Any
 
+from ... import lang
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
 from ...jit.text_kernel import TextKernel
-from ... import lang
 from ..argument_slots import slot_fields
 from ..workspace import scratch
 from . import thresholds as th
@@ -104,7 +104,9 @@ typedef struct {{
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
     count = partial(gemm_operations, False)
-    return lang.pipeline.Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
+    return lang.pipeline.Program(
+        "matmul", text, steps, tuple(params), directions, sites, count_operations=count
+    )
 
 
 _KERNEL = TextKernel("matvec", _program)

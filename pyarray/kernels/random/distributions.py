@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ... import jit
 from ...array import ndarray
 from ...dtypes import uint32
-from ... import jit
 from ...jit.functions import func
 from ...lang.markers import kernel_math, ndrange
 from .gamma_variates import gamma_by_rejection

@@ -7,11 +7,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ... import array_host
+from ... import array_host, jit
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, uint32, uint64
-from ... import jit
 from ...jit.functions import func
 from ...lang.markers import kernel_math
 from ..elementwise.elementwise import assign

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
+from ... import jit
 from ...array import ndarray
 from ...dtypes import DType, float32, float64, uint32, uint64
-from ... import jit
 from ...jit.functions import func
 from .rng_math import log_unit, normal_pair, normal_quantile
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ... import array_host
+from ... import array_host, jit
 from ...array import ndarray
 from ...dtypes import uint32, uint64
-from ... import jit
 from ...jit.functions import func
 from ...lang.markers import kernel_math
 from ..scan.nonzero import unsigned_view

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import ndarray
 from ...array_marks import unmarked
 from ...dtypes import DType, bool_, int64, uint8
-from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..workspace import scratch
 from .reduce import MAX, MIN, ReduceOp, on_grid, piece_count, reduce_into

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import functools
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import STRIDED, ndarray
 from ...dtypes import DType, bool_, float32
-from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..matmul import thresholds as th
 from .reduce import on_grid
@@ -82,4 +81,6 @@ def _kernel(rank: int, accumulator: DType, short: bool) -> jit.kernel.Kernel:
         acc = acc_t(0){serial if short else chunked}
         out[{", ".join(ks) or "()"}] = acc
 """
-    return jit.kernel.from_text("dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered})
+    return jit.kernel.from_text(
+        "dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered}
+    )

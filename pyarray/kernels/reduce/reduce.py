@@ -17,10 +17,9 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, bool_, float32, int64, uint8, uint16, uint32, uint64
-from ... import jit
 from ...lang.markers import ndrange, unordered
 from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 
@@ -167,7 +166,9 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
 
 # By the operation (its identity), the axes, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType) -> jit.kernel.Kernel:
+def _kernel(
+    op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType
+) -> jit.kernel.Kernel:
     write = {
         "rows": rows_text,
         "teams": teams_text,

@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import empty, ndarray
 from ...dtypes import float32, float64
-from ... import jit
 from ...jit.functions import func
 from ...lang.markers import kernel_math, ndrange, unordered
 from ..elementwise.elementwise import MapOp, launch_map
@@ -108,4 +107,6 @@ def _squares_kernel(rank: int) -> jit.kernel.Kernel:
             total = total + part
         out[{", ".join([*ks, "piece"])}] = total
 """
-    return jit.kernel.from_text("sum_of_squares", text, {"ndrange": ndrange, "unordered": unordered, "float64": float64})
+    return jit.kernel.from_text(
+        "sum_of_squares", text, {"ndrange": ndrange, "unordered": unordered, "float64": float64}
+    )

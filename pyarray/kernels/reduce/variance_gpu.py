@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import math
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import ndarray
 from ...dtypes import float64
-from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..workspace import scratch
 from .reduce import on_grid, piece_count

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 
+from ... import jit
 from ...array import ndarray
 from ...dtypes import DType, float64, int64
-from ... import jit
 from ..reduce.reduce import SUM, on_grid, reduce_into
 from ..workspace import scratch
 from .scan_gpu import count_bins, supports_bins

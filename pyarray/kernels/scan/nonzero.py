@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import functools
 
-from ... import array_host
+from ... import array_host, jit
 from ...array import empty, ndarray
 from ...array_hooks import operation
 from ...dtypes import int32, int64, uint8, uint16, uint32, uint64
-from ... import jit
 from ...jit.launch_state import launch_state
 from ...jit.replay import guard
 from ..reduce.reduce import on_grid

@@ -15,10 +15,9 @@ from __future__ import annotations
 import functools
 import math
 
-from ... import shapes
+from ... import jit, shapes
 from ...array import ndarray
 from ...dtypes import DType
-from ... import jit
 from ...lang.markers import ndrange, unordered
 from ..reduce.reduce import ReduceOp, on_grid
 from ..workspace import scratch

@@ -8,13 +8,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ... import shapes
+from ... import lang, shapes
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel, contiguous_operands
-from ... import lang
 from ..argument_slots import slot_fields
 from ..reduce.reduce import SUM, ReduceOp
 from ..workspace import scratch

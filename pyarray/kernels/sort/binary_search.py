@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
+from ... import jit
 from ...array import ndarray
 from ...dtypes import bool_, int64, uint8
-from ... import jit
 from ...lang.markers import kernel_math
 from ..workspace import scratch
 
@@ -88,7 +88,9 @@ def _search_kernel(kind: str, side: str, found: bool) -> jit.kernel.Kernel:
             left -= half
         out[t] = {result}
 """
-    return jit.kernel.from_text("search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag})
+    return jit.kernel.from_text(
+        "search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag}
+    )
 
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:

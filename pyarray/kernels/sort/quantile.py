@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ... import jit
 from ...array import ndarray
 from ...dtypes import float64, int64
-from ... import jit
 from ...lang.markers import kernel_math, ndrange
 
 # By method, the weight of the upper neighbour at the virtual index v = count * q + alpha + q * (1 - alpha -

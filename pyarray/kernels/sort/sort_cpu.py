@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ... import lang
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
-from ... import lang
 from ..argument_slots import slot_fields
 from ..workspace import scratch
 from .sort_keys import KeyTransform
@@ -83,7 +83,9 @@ def _program(itemsize: int, target: str, debug: bool) -> lang.pipeline.Program:
     sites += [lang.bounds_checks.Site("index", here, "sort", ("x",), axis, 2) for axis in range(2)]
     directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
     text = _text(itemsize, params, debug)
-    return lang.pipeline.Program("sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites))
+    return lang.pipeline.Program(
+        "sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites)
+    )
 
 
 def _text(itemsize: int, params: Any, debug: bool) -> str:

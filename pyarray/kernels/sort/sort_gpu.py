@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from ... import lang
 from ...array import STRIDED, ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint8, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
-from ... import lang
 from ..argument_slots import slot_fields
 from ..workspace import scratch
 from .sort_keys import KeyTransform

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ...dtypes import DType, int64
 from ... import jit
+from ...dtypes import DType, int64
 from ...lang.markers import ndrange
 
 INSERTED = 32  # elements of a row that insertion sort is faster for than radix sort, at most

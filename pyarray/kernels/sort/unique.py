@@ -6,10 +6,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ... import array_host
+from ... import array_host, jit
 from ...array import ndarray, unchecked_array
 from ...dtypes import int64, uint64
-from ... import jit
 from ..reduce.reduce import on_grid
 from ..scan import scan_gpu
 from ..scan.nonzero import unsigned_view
