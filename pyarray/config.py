@@ -11,11 +11,11 @@ import math
 import operator
 import os
 import re
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # ---- what values are: each reader takes a text as in the environment, or a Python value, and gives None for
 # what is none of its kind
@@ -89,8 +89,10 @@ def _tuning(value: Any) -> str | None:
 
 
 def _path(value: Any) -> Path | None:
+    import pathlib  # which takes long to import, and few settings are paths
+
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
-    return Path(text) if isinstance(text, str) and text.strip() and "\0" not in text else None
+    return pathlib.Path(text) if isinstance(text, str) and text.strip() and "\0" not in text else None
 
 
 def _path_or_none(value: Any) -> Path | bool | None:
@@ -104,6 +106,8 @@ def _device(value: Any) -> str | None:
 
 def _words(value: Any) -> str | None:
     """A text that a shell can take apart."""
+    import shlex  # which takes long to import, and few settings are commands
+
     if not isinstance(value, str) or "\0" in value:
         return None
     try:
@@ -115,11 +119,10 @@ def _words(value: Any) -> str | None:
 
 def _command(value: Any) -> str | None:
     text = _words(value)
-    return text if text is not None and shlex.split(text) else None
+    return text if text is not None and text.strip() else None
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What a setting may be: in the reference's words, in an error's, and who reads it."""
 
     words: str
@@ -142,8 +145,7 @@ COMMAND = Kind(
 )
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One row: environment variable `name`, the `kind` of its values, `default` when unset, whether it
     changes compiled code."""
 

@@ -7,7 +7,6 @@ wrong.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import types
@@ -68,6 +67,8 @@ def _message(name: str, option: str, known: list[str], parameters: Iterable[insp
     taken = f"it takes {', '.join(known)}" if known else "it takes none"
     if option in operands:
         return f"{what}: give {', '.join(operands)} by position; {taken}"
+    import difflib  # which takes long to import, and is needed for errors alone
+
     near = difflib.get_close_matches(option, known, 1)
     if option in INSTEAD and not near:
         along = option == "where" and "axis" in known

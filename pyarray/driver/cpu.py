@@ -6,15 +6,12 @@ import ctypes
 import itertools
 import os
 import platform
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from .. import config
+from .. import config, driver
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from . import cc
 from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, Operand, read_failure
 from .kernel_step import KernelStep
 
@@ -57,7 +54,7 @@ class CpuDriver(Driver):
         return platform.machine()
 
     def machine(self) -> str:
-        return cc.processor()
+        return driver.cc.processor()
 
     def memory_info(self) -> tuple[int, int]:
         page = os.sysconf("SC_PAGE_SIZE")
@@ -83,10 +80,12 @@ class CpuDriver(Driver):
         """Between ranges that don't overlap, by all cores."""
         lib.pa_memory_copy(self._pool, ffi.cast("void *", target), ffi.cast("void *", source), nbytes)
 
-    def compiler(self) -> cc.Toolchain:
-        return cc.toolchain()
+    def compiler(self) -> driver.cc.Toolchain:
+        return driver.cc.toolchain()
 
     def load(self, artifact: bytes) -> int:
+        import tempfile  # which takes long to import, and is needed for kernels alone
+
         # The system loader knows files by path and takes a known path for a loaded module: hence a number
         # that no other module of this process has, nor of those that it is a fork of.
         handle, path = tempfile.mkstemp(prefix=f"pyarray-{next(_numbers)}-", suffix=".so")
@@ -203,7 +202,8 @@ def _available() -> int | None:
 def _first_field(path: str, name: str) -> str | None:
     """Value of the first line `name : value` of a Linux information file; None if there is none."""
     try:
-        lines = Path(path).read_text().splitlines()
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
     except OSError:
         return None
     pairs = (line.partition(":") for line in lines)

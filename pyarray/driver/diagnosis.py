@@ -10,14 +10,12 @@ import importlib
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import DeviceError
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(NamedTuple):
     """A row of `NEEDS`. `ask_version` and `start` are calls to the vendor's library; `node` is the file
     through which it reaches its devices, with the commands that make it (`module`), let a container have it
     and let a user have it (`access`); `packages` of the binding, one is enough; `libraries` is the package of
@@ -42,6 +40,7 @@ class Needs:
     drivers: dict[str, str]  # by distribution; "" for any other
 
 
+_PCI = "/sys/bus/pci/devices"
 _ROCM = "see https://rocm.docs.amd.com/projects/install-on-linux"
 _ROCM_APT = "sudo apt-get install amdrocm-runtime  # from AMD's repository: rocm.docs.amd.com"
 NEEDS = {
@@ -88,8 +87,7 @@ NEEDS = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One thing that a kind needs: what was found, and how to fix it, "" if it needs no fixing."""
 
     name: str
@@ -123,12 +121,17 @@ def _hardware(needs: Needs) -> Part:
     """GPUs as the PCI bus shows them, whether there is a driver or not. Some containers hide it."""
     count = 0
     try:
-        for entry in Path("/sys/bus/pci/devices").iterdir():
-            vendor, kind = ((entry / name).read_text().strip() for name in ("vendor", "class"))
+        for entry in os.listdir(_PCI):
+            vendor, kind = (_text(os.path.join(_PCI, entry, name)) for name in ("vendor", "class"))
             count += vendor == needs.pci and kind[:4] in ("0x03", "0x12")
     except OSError:
         return Part("hardware", f"the PCI bus can't be read, so nobody knows of {needs.maker} GPUs")
     return Part("hardware", f"{count or 'no'} {needs.maker} GPU{'s' if count > 1 else ''} on the PCI bus")
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def _driver(needs: Needs, works: bool) -> Part:

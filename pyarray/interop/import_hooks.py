@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -23,7 +22,7 @@ def when_imported(name: str, call: Callable[[ModuleType], object]) -> None:
         call(module)
 
 
-class _ImportHook(MetaPathFinder):
+class _ImportHook:
     """Finds one module as it would be found without it, and is gone."""
 
     def __init__(self, name: str, call: Callable[[ModuleType], object]):

@@ -15,11 +15,9 @@ from ...array_convert import asarray, asnumpy
 from ...dtypes import DType, asdtype, float32, float64
 from ...jit.external_call import call_library
 from ...jit.launch_state import unobserved
+from .. import libraries
 from ..core.ufunc import as_operands, common_device
 from ..standard.statistical import as_operand
-from . import VENDORS
-from . import compute as vendor_compute
-from . import package as vendor_package
 
 
 def lifted(name: str, *given: Any) -> list[ndarray]:
@@ -61,13 +59,13 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
     their device, or a tuple of them. Raises what NumPy raises, and `DeviceError` where the library is
     missing."""
     device = common_device(name, arrays)
-    foreign = device.kind in VENDORS
-    owner, version = vendor_package(device.kind) if foreign else ("numpy", np.__version__)
+    foreign = device.kind in libraries.vendor.VENDORS
+    owner, version = libraries.vendor.package(device.kind) if foreign else ("numpy", np.__version__)
 
     def compute() -> Any:
         if foreign:
             with unobserved():  # the library's own kernels, around the vendor's
-                found = vendor_compute(part, name, arrays, options)
+                found = libraries.vendor.compute(part, name, arrays, options)
         else:
             with np.errstate(all="ignore"):
                 found = getattr(getattr(np, part), name)(*map(_values, arrays), **options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -265,7 +264,7 @@ def _parse(subscripts: str, arrays: Sequence[ndarray]) -> tuple[list[Labels], La
         raise wrong(f"the subscripts are of {len(texts)} operands, but {len(arrays)} were passed")
     for part in (*texts, output):
         letters = part.replace("...", "", 1)
-        if not set(letters) <= set(string.ascii_letters):
+        if letters and not (letters.isascii() and letters.isalpha()):
             raise wrong(f"a term is made of letters and at most one '...', got {part!r}")
     terms = []
     for n, (part, a) in enumerate(zip(texts, arrays, strict=True)):
