@@ -119,9 +119,11 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
+    names: dict[str, Any] = {}
     # Annotations that are text may name locals of the enclosing function, which no closure keeps.
-    texts = [text for text in function.__annotations__.values() if isinstance(text, str)]
-    names = {name: scope[name] for text in texts for name in _names(text) if scope and name in scope}
+    if scope and scope is not function.__globals__:
+        texts = [text for text in function.__annotations__.values() if isinstance(text, str)]
+        names = {name: scope[name] for text in texts for name in _names(text) if name in scope}
     return FunctionSource(
         function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, names
     )

@@ -1,8 +1,9 @@
-"""What a warm call costs the host, in what doesn't depend on the machine: calls of Python functions and of
+"""What a warm call and the import cost the host, in what doesn't depend on the machine: calls of Python functions and of
 functions in C, and instructions of the interpreter. A limit is a little above what the call takes; whoever makes
 a call cheaper lowers it.
 """
 
+import subprocess
 import sys
 from collections import Counter
 
@@ -74,6 +75,33 @@ def test_a_warm_call_stays_cheap(name):
     found = counts(call)
     said = f"{name}: calls of Python functions, of C functions, instructions: {found}, of at most {limits}"
     assert all(n <= limit for n, limit in zip(found, limits, strict=True)), said
+
+
+IMPORT = """
+import sys
+found = 0
+def trace(frame, event, argument):
+    global found
+    frame.f_trace_opcodes, frame.f_trace_lines = True, False
+    found += event == "opcode"
+    return trace
+counts = []
+for name in ("numpy", "pyarray"):
+    found = 0
+    sys.settrace(trace)
+    __import__(name)
+    sys.settrace(None)
+    counts.append(found)
+print(*counts)
+"""
+SHARE = 0.65  # of the instructions of NumPy's import
+
+
+def test_importing_stays_cheap():
+    run = subprocess.run([sys.executable, "-c", IMPORT], check=True, capture_output=True, text=True)
+    theirs, ours = map(int, run.stdout.split())
+    said = f"{ours} instructions to import pyarray after NumPy, of at most {SHARE} * {theirs}"
+    assert 0 < ours <= SHARE * theirs, f"{said}: import what few users need when it is used (pyarray/lazy.py)"
 
 
 def test_what_is_counted_is_the_call():

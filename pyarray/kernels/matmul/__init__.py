@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import gemm_blocks as gemm_blocks
+    from . import gemm_epilogue as gemm_epilogue
 else:
     from ...lazy import submodules
 

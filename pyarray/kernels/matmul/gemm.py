@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import jit, lang, shapes
 from ...array import ndarray
@@ -19,10 +19,12 @@ from .. import matmul
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
 from . import thresholds as th
-from .gemm_epilogue import Addends, Epilogue, epilogue_text
 from .gemm_mma import Tile, copy_if_unaligned, tile_for
 from .gemm_types import BLOCKS, gemm_operations, macros
 from .gemv import gemv
+
+if TYPE_CHECKING:
+    from .gemm_epilogue import Addends, Epilogue
 
 _NAMES = ("a", "b", "c")  # d and e may follow
 _RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
@@ -242,7 +244,7 @@ def _text(
 {extra}{epilogue.includes if epilogue else ""}
 typedef struct {{
 {slot_fields(params, debug)}}} matmul_slots;
-{epilogue_text(epilogue) if epilogue else ""}
+{matmul.gemm_epilogue.epilogue_text(epilogue) if epilogue else ""}
 {checks}{macros(dtype, out)}#include <pa_gemm.h>
 
 __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa_runtime *rt)
