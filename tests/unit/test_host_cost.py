@@ -1,6 +1,6 @@
-"""What a warm call and the import cost the host, in what doesn't depend on the machine: calls of Python functions and of
-functions in C, and instructions of the interpreter. A limit is a little above what the call takes; whoever makes
-a call cheaper lowers it.
+"""What a warm call and the import cost the host, in what doesn't depend on the machine: calls of Python functions and
+of functions in C, and instructions of the interpreter. A limit is a little above what it takes; whoever makes it
+cheaper lowers it.
 """
 
 import subprocess
