@@ -64,10 +64,10 @@ def cut(digits: Digits, sizes: Sequence[int]) -> Digits:
     ((2, 24), (3, 8))
     """
     result: list[tuple[int, int]] = []
-    rest = list(sizes)
+    remaining = list(sizes)
     for n, stride in reversed(digits):
         while n > 1:
-            m = rest.pop()
+            m = remaining.pop()
             result.append((m, stride))
             stride *= m
             n //= m
@@ -90,11 +90,11 @@ def reshaped(x: Spread, shape: Sequence[int]) -> Spread | None:
     sizes = joined([[n for n, _ in digits], [n for n in shape if n != 1]])
     if sizes is None:
         return None
-    rest, axes = list(cut(digits, sizes)), []
+    remaining, axes = list(cut(digits, sizes)), []
     for n in reversed(shape):
         axis: list[tuple[int, int]] = []
         while n > 1:
-            axis.append(rest.pop())
+            axis.append(remaining.pop())
             n //= axis[-1][0]
         axes.append(merged(tuple(reversed(axis))) if axis else ())
     return Spread(x.offset, tuple(reversed(axes)))
@@ -131,8 +131,8 @@ def indexed(x: Spread, items: Sequence[int | slice | None]) -> Spread | None:
             offset += start * stride
             axes.append(((count, step * stride),) if count != 1 else ())
         else:
-            left = item % n
+            remaining = item % n
             for size, stride in reversed(digits):
-                left, digit = divmod(left, size)
+                remaining, digit = divmod(remaining, size)
                 offset += digit * stride
     return Spread(offset, tuple(axes))

@@ -89,12 +89,12 @@ class Fused(Generic[R]):
 
     def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         out = None if self._has_out else options.pop("out", None)
-        given = [*enumerate(args), *options.items()]
-        tracer: Any = next((x for _, x in given if isinstance(x, Tracer)), None)
+        arguments = [*enumerate(args), *options.items()]
+        tracer: Any = next((x for _, x in arguments if isinstance(x, Tracer)), None)
         if tracer is not None:  # inside another one
             no_out(tracer._trace, out)
             return self.__wrapped__(*args, **options)
-        found = self._found(_Call(self, args, given, tuple(options)), out)
+        found = self._found(_Call(self, args, arguments, tuple(options)), out)
         return found if out is None or found is out else _stored(self.__name__, out, found)
 
     def _found(self, call: _Call, out: Any) -> Any:
@@ -102,10 +102,10 @@ class Fused(Generic[R]):
         if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
             return self._plain(call)
         into = out if type(out) in _ARRAYS else None
-        known = self._layouts.get(call.layout)
-        plan, results = known[:2] if known else self._plan(call)
+        steps_of_layout = self._layouts.get(call.layout)
+        plan, results = steps_of_layout[:2] if steps_of_layout else self._plan(call)
         try:
-            run = known[2] if known else self._prepared(call, plan, results)
+            run = steps_of_layout[2] if steps_of_layout else self._prepared(call, plan, results)
             return results(run(plan.environment(call.arrays, call.numbers), into))
         except _REFUSED:
             return self._plain(call)
@@ -207,14 +207,14 @@ class _Call:
     __slots__ = ("_given", "_names", "_order", "args", "arrays", "layout", "numbers", "options", "types")
 
     def __init__(
-        self, fused: Fused, args: tuple[Any, ...], given: list[tuple[Any, Any]], names: tuple[str, ...]
+        self, fused: Fused, args: tuple[Any, ...], arguments: list[tuple[Any, Any]], names: tuple[str, ...]
     ):
         self.arrays: list[ndarray] = []
         self.numbers: list[Any] = []
         self._given: list[Any] = []
         kinds: list[Any] = [names]
         layout: list[Any] = [launch_state.key, names]
-        for place, x in given:
+        for position, x in arguments:
             kind = type(x)
             if not isinstance(x, ndarray) and (isinstance(x, (np.ndarray, np.generic)) or is_foreign(x)):
                 x = asarray(x)
@@ -223,17 +223,17 @@ class _Call:
                 self.arrays.append(x)
                 kinds.append(x._key & _TYPE)
                 layout.append((x._key, x._shape, x._strides))
-            elif kind in (int, float, complex) and place not in fused._static:
+            elif kind in (int, float, complex) and position not in fused._static:
                 self.numbers.append(x)
                 kinds.append(kind)
                 layout.append(kind)
             else:
-                kinds.append(_value_key(fused, place, x))
+                kinds.append(_value_key(fused, position, x))
                 layout.append(kinds[-1])
             self._given.append(x)
         self.types, self.layout = tuple(kinds), tuple(layout)
         self._names = names
-        self._order = [place in fused._static for place, _ in given]
+        self._order = [position in fused._static for position, _ in arguments]
         count = len(args)
         self.args = self._given[:count]
         self.options = dict(zip(names, self._given[count:], strict=True))
@@ -249,19 +249,19 @@ class _Call:
 
     def tracers(self, trace: Trace) -> tuple[list[Any], dict[str, Any]]:
         """What the function is called with for a trace."""
-        made: list[Any] = []
+        tracers: list[Any] = []
         arrays = numbers = 0
         for x, static in zip(self._given, self._order, strict=True):
             if isinstance(x, ndarray):
-                made.append(ArrayTracer(trace, Leaf(x._dtype, x.ndim, arrays)))
+                tracers.append(ArrayTracer(trace, Leaf(x._dtype, x.ndim, arrays)))
                 arrays += 1
             elif type(x) in (int, float, complex) and not static:
-                made.append(NumberTracer.given(trace, type(x), numbers))
+                tracers.append(NumberTracer.given(trace, type(x), numbers))
                 numbers += 1
             else:
-                made.append(x)
-        count = len(made) - len(self._names)
-        return made[:count], dict(zip(self._names, made[count:], strict=True))
+                tracers.append(x)
+        count = len(tracers) - len(self._names)
+        return tracers[:count], dict(zip(self._names, tracers[count:], strict=True))
 
 
 def _stored(name: str, out: Any, found: Any) -> Any:
@@ -277,11 +277,11 @@ def _stored(name: str, out: Any, found: Any) -> Any:
     return out
 
 
-def _value_key(fused: Fused, place: Any, x: Any) -> Any:
+def _value_key(fused: Fused, position: Any, x: Any) -> Any:
     try:
         hash(x)
     except TypeError:
-        what = f"argument {place!r} is a {type(x).__name__}, neither array nor number, and can't be hashed"
+        what = f"argument {position!r} is a {type(x).__name__}, neither array nor number, and can't be hashed"
         raise TypeError(
             f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples"
         ) from None

@@ -70,9 +70,9 @@ def gemm(
             "make it one with @pa.func"
         )
     key = activation, () if activation is None else _captured(activation)
-    way = _ways.get(key) or _ways.add(key, _way(*key))
+    product = _ways.get(key) or _ways.add(key, _way(*key))
     if out is None:
-        return way(a, b, alpha, beta, c, bias, dtype)
+        return product(a, b, alpha, beta, c, bias, dtype)
     return _gemm(a, b, alpha, beta, c, bias, *key, dtype, out)
 
 
@@ -84,10 +84,10 @@ _captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MOS
 
 def _captured(activation: Func) -> tuple[Any, ...]:
     """What the activation reads from globals and closures, as it is now."""
-    known = _captures.get(activation)
-    if known is None or any(c.current_value() is not c.value for c in known):
-        known = _captures.add(activation, tuple(captures(activation.__wrapped__, (Func,))))
-    return tuple([static_key(c.value) for c in known])
+    captured = _captures.get(activation)
+    if captured is None or any(c.current_value() is not c.value for c in captured):
+        captured = _captures.add(activation, tuple(captures(activation.__wrapped__, (Func,))))
+    return tuple([static_key(c.value) for c in captured])
 
 
 def _way(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., ndarray]:
@@ -177,7 +177,7 @@ def _cast(x: ndarray, dtype: DType) -> ndarray:
 def _number(name: str, x: Any, kind: DType) -> Any:
     """A factor, as Python's number for `kind`. Raises `TypeError` for what is none, `OverflowError` for one
     that `kind` can't hold."""
-    what, made, methods = _NUMBERS["i" if kind.kind == "u" else kind.kind]
+    what, convert, methods = _NUMBERS["i" if kind.kind == "u" else kind.kind]
     plain = x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x
     if kind.kind in "iu" and type(plain) is float and plain in (0.0, 1.0):  # which change no type
         return int(plain)
@@ -188,7 +188,7 @@ def _number(name: str, x: Any, kind: DType) -> Any:
             f"gemm(): expected {name} to be {what}, for products of {kind}, got {x!r:.80}; give {what}{other}"
         )
     try:
-        number = made(plain)
+        number = convert(plain)
         fits = kind.kind not in "iu" or iinfo(kind).min <= number <= iinfo(kind).max
     except OverflowError:  # of an integer, as a float
         number, fits = int(plain), False

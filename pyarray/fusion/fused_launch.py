@@ -63,30 +63,32 @@ class Launch:
     ) -> list[ndarray]:
         """The results for these operands; `into` is laid out as the only one, and takes its place. Every way
         in: debug checks, observers."""
-        made = [result.made(self.device) for result in self.results] if into is None else [into]
-        self.kernel(*self._windows(made, operands), *self.sizes, *numbers)
-        return made if self.finish is None else self.finish(made)
+        outputs = [result.made(self.device) for result in self.results] if into is None else [into]
+        self.kernel(*self._windows(outputs, operands), *self.sizes, *numbers)
+        return outputs if self.finish is None else self.finish(outputs)
 
-    def _windows(self, made: Sequence[ndarray], operands: Sequence[ndarray]) -> list[ndarray]:
-        arrays = [*made, *operands]
-        offsets = [*(0 for _ in made), *self.offsets]
+    def _windows(self, outputs: Sequence[ndarray], operands: Sequence[ndarray]) -> list[ndarray]:
+        arrays = [*outputs, *operands]
+        offsets = [*(0 for _ in outputs), *self.offsets]
         return [
             x._view(offset, *place) for x, offset, place in zip(arrays, offsets, self.places, strict=True)
         ]
 
     def prepared(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> Callable[..., list[ndarray]]:
         """`run` without looking anything up, where nothing observes it."""
-        made = [result.made(self.device) for result in self.results]
-        windows = self._windows(made, operands)
+        outputs = [result.made(self.device) for result in self.results]
+        windows = self._windows(outputs, operands)
         if launch_state.key is not False:
             self.kernel.variant((*windows, *self.sizes, *numbers))
             return self.run
-        known = [*self.places, *(None for _ in (*self.sizes, *numbers))]
-        walk = make_bound_launch(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), known)
-        scope: dict[str, Any] = {"walk": walk, "allocate": Buffer.allocate, "device": self.device}
+        layouts = [*self.places, *(None for _ in (*self.sizes, *numbers))]
+        bound_launch = make_bound_launch(
+            self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), layouts
+        )
+        scope: dict[str, Any] = {"walk": bound_launch, "allocate": Buffer.allocate, "device": self.device}
         text, scope["unchecked_array"] = _RUN, unchecked_array
         addresses = []
-        for k, x in enumerate(made):
+        for k, x in enumerate(outputs):
             scope[f"facts{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
             text += f"    out{k} = unchecked_array(allocate(device, {x.nbytes}), *facts{k}) if into is None else into\n"
             addresses.append(f"out{k}._ptr")
@@ -94,7 +96,7 @@ class Launch:
         addresses += [*map(str, self.sizes), "*numbers"]
         text += f"    if into is not None and into._key & {WATCHED}:\n        into._buffer.before_write()\n"
         text += f"    walk({', '.join(addresses)})\n"
-        outs = f"[{', '.join(f'out{k}' for k in range(len(made)))}]"
+        outs = f"[{', '.join(f'out{k}' for k in range(len(outputs)))}]"
         text += f"    return finish({outs})\n" if self.finish else f"    return {outs}\n"
         scope["finish"] = self.finish
         exec(compile(text, f"<pyarray {self.kernel.__name__}>", "exec"), scope)
@@ -154,9 +156,9 @@ def map_launch(
     """Of an elementwise kernel. All results have one shape, whose axes `columns` cuts."""
     sizes = _flat(columns.digits)
     first, *more = [_flat(_own(r.shape, r.strides, columns.digits)) for r in results]
-    given = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
-    given += [(sizes, _flat(s), n) for s, n in zip(columns.strides, itemsizes, strict=True)]
-    layout = map_layout(sizes, first, results[0].dtype.itemsize, tuple(given))
+    extra_outputs = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
+    extra_outputs += [(sizes, _flat(s), n) for s, n in zip(columns.strides, itemsizes, strict=True)]
+    layout = map_layout(sizes, first, results[0].dtype.itemsize, tuple(extra_outputs))
     assert layout is not None  # sizes of 0 don't come here
     places, patterns, tiled = layout
     kernel = element.map_kernel(len(places[0].shape), patterns, tiled, device.driver.grid)  # type: ignore[arg-type]
@@ -175,8 +177,8 @@ def divides_rarely(shape: Sequence[int], axes: Sequence[int], operands: Sequence
     """The same of a reduction over `axes`: no axis that is taken apart is the innermost loop's."""
     if not axes:
         return False
-    kept, reduced, by_columns = _order(shape, axes, operands)
-    last = kept[-1] if by_columns else reduced[-1]
+    outer, reduced, by_columns = _order(shape, axes, operands)
+    last = outer[-1] if by_columns else reduced[-1]
     return grid or all(len(axis_split.broadcast(x, shape).axes[last]) < 2 for x in operands)
 
 
@@ -201,20 +203,20 @@ def _digits(
     operands: Sequence[Spread], shape: Sequence[int], loops: Sequence[int]
 ) -> list[tuple[Axes, Place]]:
     """Of each operand the axes that it has under these loops, one for each digit, and its window."""
-    found = []
+    digits = []
     for x in operands:
         axes, window = list[int | Digit](), list[tuple[int, int]]()
-        seen = axis_split.broadcast(x, shape).axes
+        operand_axes = axis_split.broadcast(x, shape).axes
         for loop, k in enumerate(loops):
-            first, end = len(window), len(window) + len(seen[k])
-            if len(seen[k]) > 1:
+            first, end = len(window), len(window) + len(operand_axes[k])
+            if len(operand_axes[k]) > 1:
                 axes += [Digit(loop, first, end)] * (end - first)
-                window += seen[k]
-            elif seen[k] and seen[k][0][1]:
+                window += operand_axes[k]
+            elif operand_axes[k] and operand_axes[k][0][1]:
                 axes.append(loop)
-                window += seen[k]
-        found.append((tuple(axes), (tuple(n for n, _ in window), tuple(s for _, s in window))))
-    return found
+                window += operand_axes[k]
+        digits.append((tuple(axes), (tuple(n for n, _ in window), tuple(s for _, s in window))))
+    return digits
 
 
 def reduce_launch(
@@ -230,9 +232,9 @@ def reduce_launch(
     """Of a reduction of what `element` computes over `axes`; the shape of `result` is that of the others."""
     keep = [k for k in range(len(columns.digits)) if k not in axes]
     kept = _flat([columns.digits[k] for k in keep])
-    own = _flat(_own(result.shape, result.strides, [columns.digits[k] for k in keep]))
+    result_axes = _flat(_own(result.shape, result.strides, [columns.digits[k] for k in keep]))
     outer, (steps, *x_outer) = shapes.collapse(
-        kept, own, *(_flat([s[k] for k in keep]) for s in columns.strides)
+        kept, result_axes, *(_flat([s[k] for k in keep]) for s in columns.strides)
     )
     inner, x_inner = shapes.collapse(
         _flat([columns.digits[k] for k in axes]), *(_flat([s[k] for k in axes]) for s in columns.strides)
@@ -276,18 +278,20 @@ def _order(
     since the elements of an operand are nearest along it."""
     kept = [k for k, n in enumerate(shape) if k not in axes and n != 1]
     reduced = [k for k in axes if shape[k] != 1] or list(axes[:1])
-    seen = [axis_split.broadcast(x, shape).axes for x in operands]
-    outer, inner = (_nearest([[x[k][-1][1] for k in part if x[k]] for x in seen]) for part in (kept, reduced))
+    operand_axes = [axis_split.broadcast(x, shape).axes for x in operands]
+    outer, inner = (
+        _nearest([[x[k][-1][1] for k in part if x[k]] for x in operand_axes]) for part in (kept, reduced)
+    )
     return kept, reduced, bool(kept) and outer < inner
 
 
 def _windows(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[Axes, Place]]:
     """Of each operand the axes along which it has a stride, and its window."""
-    found = list[tuple[Axes, Place]]()
+    windows = list[tuple[Axes, Place]]()
     for s in strides:
         axes = pattern(s)
-        found.append((axes, (tuple(shape[k] for k in axes), tuple(s[k] for k in axes))))
-    return found
+        windows.append((axes, (tuple(shape[k] for k in axes), tuple(s[k] for k in axes))))
+    return windows
 
 
 def _nearest(strides: Sequence[Sequence[int]]) -> float:
@@ -305,15 +309,15 @@ class _Reduction:
     steps: tuple[int, ...]
     inner: tuple[int, ...]
 
-    def rows(self, given: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
+    def rows(self, windows: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
         outer, total = self.outer, math.prod(self.outer + self.inner)
         pieces = piece_count(self.inner[0], math.prod(outer), total, self.device.driver.grid)
         target: Place = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
         form = "teams" if self.device.driver.grid else "rows"
-        return self._launch(form, len(outer), target, partial, outer + self.inner, given, offsets)
+        return self._launch(form, len(outer), target, partial, outer + self.inner, windows, offsets)
 
-    def columns(self, given: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
+    def columns(self, windows: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.device.driver.grid
         blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
         pieces = min(piece_count(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
@@ -322,7 +326,7 @@ class _Reduction:
         fits = pieces == 1 and self.result.dtype is self.op.accumulator_type(self.kind)
         partial = None if fits else (*outer[:-1], pieces, outer[-1])
         form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
-        return self._launch(form, len(outer) - 1, target, partial, shape, given, offsets)
+        return self._launch(form, len(outer) - 1, target, partial, shape, windows, offsets)
 
     def _launch(
         self,
@@ -343,7 +347,7 @@ class _Reduction:
             return Launch(kernel, self.device, (self.result,), (target, *windows), offsets, sizes)
         accumulator = self.op.accumulator_type(self.kind)
         packed = shapes.contiguous_strides(partial, accumulator.itemsize)
-        made = Result(partial, packed, accumulator)
+        partials = Result(partial, packed, accumulator)
 
         def finish(parts: list[ndarray]) -> list[ndarray]:
             out = self.result.made(self.device)
@@ -351,4 +355,4 @@ class _Reduction:
             reduce_into(self.op, view, parts[0], (keep,), accumulator)
             return [out]
 
-        return Launch(kernel, self.device, (made,), ((partial, packed), *windows), offsets, sizes, finish)
+        return Launch(kernel, self.device, (partials,), ((partial, packed), *windows), offsets, sizes, finish)

@@ -84,7 +84,7 @@ class Element:
         names = [*outs[1:], *arrays]
         loops = [f"i{k}" for k in range(ndim)]
         places = [_index(name, axes, loops) for name, axes in zip(names, patterns, strict=True)]
-        whole = ", ".join(f"i{k}" for k in range(ndim)) or "()"
+        all_indices = ", ".join(f"i{k}" for k in range(ndim)) or "()"
         body = []
         for n, place in enumerate(places[more:]):
             line = f"v{n} = x{n}[{place}]"
@@ -92,7 +92,7 @@ class Element:
                 head += f"    {line}\n"
             else:
                 body.append(line)
-        stores = zip(outs, [whole, *places[:more]], self.results, strict=True)
+        stores = zip(outs, [all_indices, *places[:more]], self.results, strict=True)
         body += [*self.lines, *(f"{out}[{place}] = {value}" for out, place, value in stores)]
         return head + loop_nest(ndim, tiled, grid, body)
 
@@ -110,21 +110,21 @@ class Element:
         arrays, sizes = [f"x{n}" for n in range(self.arrays)], set[int]()
         places = [(k, next((n for n, axes in enumerate(patterns) if k in axes), None)) for k in range(64)]
 
-        def size(found: re.Match[str]) -> str:
-            k, n = places[int(found[1])]
+        def size(match: re.Match[str]) -> str:
+            k, n = places[int(match[1])]
             if n is not None:
                 return f"x{n}.shape[{patterns[n].index(k)}]"
             sizes.add(k)
             return f"n{k}"
 
-        def element(found: re.Match[str]) -> str:
-            index = found[1].split(", ")
+        def element(match: re.Match[str]) -> str:
+            index = match[1].split(", ")
             read = [f"x{n}[{_index(f'x{n}', a, index)}]" for n, a in enumerate(patterns)]
             return f"element({', '.join([*read, *(f's{n}' for n in range(len(self.numbers)))])})"
 
         text = ELEMENT.sub(element, _SIZE.sub(size, "".join(lines)))
-        given = [*arrays, *(f"n{k}: n_t" for k in sorted(sizes)), *self._scalars()]
-        return f"def {name}({', '.join(['out', *given])}):\n{text}", tuple(sorted(sizes))
+        parameters = [*arrays, *(f"n{k}: n_t" for k in sorted(sizes)), *self._scalars()]
+        return f"def {name}({', '.join(['out', *parameters])}):\n{text}", tuple(sorted(sizes))
 
 
 def _index(name: str, axes: Axes, loops: Sequence[str]) -> str:

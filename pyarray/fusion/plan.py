@@ -48,15 +48,15 @@ class Environment:
         if isinstance(node, Reduce):
             return shapes.reduced(self.shape(node.source), node.axes)[0]
         assert isinstance(node, View)
-        given, items = self.shape(node.source), self.items(node)
+        shape, items = self.shape(node.source), self.items(node)
         if node.how == "permute":
-            return tuple(given[k] for k in items)
+            return tuple(shape[k] for k in items)
         if node.how == "index":
-            return shapes.basic_index(given, (0,) * len(given), items)[1]
+            return shapes.basic_index(shape, (0,) * len(shape), items)[1]
         if node.how == "broadcast":
-            shapes.broadcast_strides(given, (0,) * len(given), items)
+            shapes.broadcast_strides(shape, (0,) * len(shape), items)
             return items
-        return shapes.resolve_shape(items, shapes.size(given))
+        return shapes.resolve_shape(items, shapes.size(shape))
 
     def items(self, view: View) -> tuple[Any, ...]:
         """What a view is made with, now that sizes are known."""
@@ -87,8 +87,8 @@ class Environment:
     def operands(self, lowering: Lowering, places: Sequence[int | None]) -> list[ndarray]:
         """The arrays that a kernel is given."""
         return [
-            self.arrays[place] if place is not None else self.copied(*lowering.operands[k])
-            for k, place in enumerate(places)
+            self.arrays[position] if position is not None else self.copied(*lowering.operands[k])
+            for k, position in enumerate(places)
         ]
 
     def values(self, lowering: Lowering) -> list[Any]:
@@ -150,17 +150,17 @@ class Lowering:
         if not isinstance(node, Apply):
             self.operands.append((node, chain))
             return f"v{len(self.operands) - 1}"
-        given = [self._operand(node, k, x, chain) for k, x in enumerate(node.operands)]
+        operands = [self._operand(node, k, x, chain) for k, x in enumerate(node.operands)]
         self.operations.append(node.op.name)
         function = node.op.function
         names = [n for n, f in self._scope.items() if f is function]
         called = names[0] if names else f"f{next(self._fresh)}"
         self._scope[called] = function
         name = f"t{next(self._fresh)}"
-        self._lines.append(f"{name} = {self._dtype(node.dtype)}({called}({', '.join(given)}))")
+        self._lines.append(f"{name} = {self._dtype(node.dtype)}({called}({', '.join(operands)}))")
         return name
 
-    def _operand(self, node: Apply, place: int, x: Any, chain: Chain) -> str:
+    def _operand(self, node: Apply, position: int, x: Any, chain: Chain) -> str:
         if isinstance(x, Node):
             value = self._value(x, (node, *chain) if chain else ())
         elif isinstance(x, NumberTracer):
@@ -168,11 +168,11 @@ class Lowering:
         else:
             value = f"c{next(self._fresh)}"
             self._scope[value] = x
-        return value if place in node.op.raw else f"{self._dtype(node.domain)}({value})"
+        return value if position in node.op.raw else f"{self._dtype(node.domain)}({value})"
 
     def _number(self, x: NumberTracer) -> str:
-        for k, known in enumerate(self.numbers):
-            if known is x:
+        for k, number in enumerate(self.numbers):
+            if number is x:
                 return f"s{k}"
         self.numbers.append(x)
         return f"s{len(self.numbers) - 1}"
@@ -243,10 +243,10 @@ class Plan:
 
     def name_of(self, leaf: Node, arguments: Sequence[str]) -> str:
         """What a reader calls an operand."""
-        place, known = self._place(leaf), len(arguments) + len(self._trace.captured)
-        if place < len(arguments):
-            return arguments[place]
-        return "a captured array" if place < known else f"the result of {place - known + 1}"
+        position, count = self._place(leaf), len(arguments) + len(self._trace.captured)
+        if position < len(arguments):
+            return arguments[position]
+        return "a captured array" if position < count else f"the result of {position - count + 1}"
 
     def ends(self, run: Run) -> list[Reduce | None]:
         """The reduction that ends each launch, None for an elementwise one."""
@@ -254,11 +254,11 @@ class Plan:
 
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
         """For these arguments. Raises `NotFusable`."""
-        made = Environment([*arrays, *self._trace.captured], numbers, self._place)
+        environment = Environment([*arrays, *self._trace.captured], numbers, self._place)
         for number, low, high in self._trace.limits:
-            if not low <= number.value(made) <= high:
+            if not low <= number.value(environment) <= high:
                 raise NotFusable
-        return made
+        return environment
 
     def prepare(self, environment: Environment) -> Run:
         """What computes the outputs of arguments of these shapes and strides. Raises `NotFusable`."""
@@ -279,8 +279,8 @@ class Plan:
         """The way for plain arguments: the launch itself, where there is but one and it takes them as they
         are."""
         step = run.steps[0]
-        whole = [chain for _, chain in run.shown.values()] == [()] if run.shown else True
-        if len(run.steps) > 1 or self._trace.limits or self._trace.captured or not whole:
+        is_direct = [chain for _, chain in run.shown.values()] == [()] if run.shown else True
+        if len(run.steps) > 1 or self._trace.limits or self._trace.captured or not is_direct:
             return None
         if not all(isinstance(x, ndarray) or type(x) in (int, float, complex) for x in args):
             return None
@@ -289,11 +289,11 @@ class Plan:
         names = [x.argument for x in step.lowering.numbers]
         if None in step.places or None in names:
             return None
-        picked = ", ".join(f"args[{arrays[place]}]" for place in step.places if place is not None)
+        picked = ", ".join(f"args[{arrays[position]}]" for position in step.places if position is not None)
         passed = ", ".join(f"args[{numbers[k]}]" for k in names if k is not None)
         text = f"lambda args: run(({picked},), ({passed}{',' if passed else ''}))"
-        made: Callable[[Sequence[Any]], list[ndarray]] = eval(text, {"run": step.run})
-        return made
+        function: Callable[[Sequence[Any]], list[ndarray]] = eval(text, {"run": step.run})
+        return function
 
     def _groups(self, environment: Environment, shown: Container[int]) -> list[list[int]]:
         """Numbers of the outputs that are computed together: those of one shape."""
@@ -361,22 +361,22 @@ def _layout(
     shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment
 ) -> tuple[tuple[int, ...]]:
     """Strides of an output: as the operands of its shape are laid out where all of them agree."""
-    given = [environment.arrays[environment.place(leaf)] for leaf, chain in lowering.operands if not chain]
-    alike = [a for a in given if a._shape == shape]
+    arrays = [environment.arrays[environment.place(leaf)] for leaf, chain in lowering.operands if not chain]
+    alike = [a for a in arrays if a._shape == shape]
     like = tuple(a._strides for a in alike) if all(a._key & STRIDED for a in alike) else ()
     return (result_layout(shape, node.dtype.itemsize, like)[0],)
 
 
 def _needed(outputs: Sequence[Node]) -> set[Node]:
-    found: set[Node] = set()
-    rest = list(outputs)
-    while rest:
-        node = rest.pop()
-        if node not in found:
-            found.add(node)
-            rest += [x for x in getattr(node, "operands", ()) if isinstance(x, Node)]
-            rest += [node.source] if isinstance(node, (View, Reduce)) else []
-    return found
+    needed: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node not in needed:
+            needed.add(node)
+            stack += [x for x in getattr(node, "operands", ()) if isinstance(x, Node)]
+            stack += [node.source] if isinstance(node, (View, Reduce)) else []
+    return needed
 
 
 def _of_reduction(node: Node) -> tuple[Node, Chain] | None:

@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Node):
-    """The array `place` of a launch: arguments, then captured arrays, then results of reductions."""
+    """The array `location` of a launch: arguments, then captured arrays, then results of reductions."""
 
     place: int
 
@@ -98,9 +98,9 @@ class Trace:
         """Raises `CompileError` with the user's line."""
         raise self.error(caller() or ("", 0), what, instead)
 
-    def error(self, place: tuple[str, int], what: str, instead: str) -> CompileError:
-        """The exception for what the line at `place` does."""
-        path, line = place
+    def error(self, location: tuple[str, int], what: str, instead: str) -> CompileError:
+        """The exception for what the line at `location` does."""
+        path, line = location
         return CompileError(f"{path}:{line}: {self.name}(): {what}; {instead}", path, line)
 
     def explained(self, error: Exception) -> CompileError | None:
@@ -108,21 +108,21 @@ class Trace:
         where the user's own line met the tracer, or the function knew."""
         if isinstance(error, CompileError) and self.knew:
             return None
-        trace, place, called = error.__traceback__, None, None
+        trace, location, called = error.__traceback__, None, None
         while trace is not None:
             code = trace.tb_frame.f_code
             if is_internal(code.co_filename):
                 called = called or (None if code.co_filename.endswith(_WRAPPERS) else code)
             else:
-                place, called = (code.co_filename, trace.tb_lineno), None
+                location, called = (code.co_filename, trace.tb_lineno), None
             trace = trace.tb_next
-        if place is None or called is None or called.co_filename == __file__:
+        if location is None or called is None or called.co_filename == __file__:
             return None
         name = called.co_name.lstrip("_")
         if name in _PRODUCTS:
-            return self.error(place, f"{name}() {_NO_PRODUCT}", _OUTSIDE)
+            return self.error(location, f"{name}() {_NO_PRODUCT}", _OUTSIDE)
         what = f"{name}() can't be traced: it isn't elementwise, and no reduction that fuse knows"
-        return self.error(place, what, "call it before or after the fused function")
+        return self.error(location, what, "call it before or after the fused function")
 
     def capture(self, array: ndarray) -> Leaf:
         """An array that the function has from elsewhere."""
@@ -158,19 +158,19 @@ class NumberTracer(ScalarTracer):
         kind = type(compute(*(t(1) for t in kinds)))
 
         def value(environment: Any) -> Any:
-            found = compute(*(x.value(environment) if isinstance(x, NumberTracer) else x for x in operands))
-            if type(found) is not kind:
-                raise TypeError(f"expected {kind.__name__}, got {type(found).__name__}")
-            return found
+            result = compute(*(x.value(environment) if isinstance(x, NumberTracer) else x for x in operands))
+            if type(result) is not kind:
+                raise TypeError(f"expected {kind.__name__}, got {type(result).__name__}")
+            return result
 
         return cls(trace, kind, value, any(x.scalars for x in operands if isinstance(x, NumberTracer)))
 
     @classmethod
     def given(cls, trace: Trace, kind: type, argument: int) -> NumberTracer:
         """The launch's number with this number."""
-        made = cls(trace, kind, lambda environment: environment.numbers[argument], True)
-        made.argument = argument
-        return made
+        number = cls(trace, kind, lambda environment: environment.numbers[argument], True)
+        number.argument = argument
+        return number
 
     def _as_array(self) -> ArrayTracer:
         kind = result_type(self._weak_type(1))

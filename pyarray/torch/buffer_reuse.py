@@ -16,7 +16,7 @@ _copy = torch.ops.aten.copy_.default
 def mutated_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
     """Node of a kernel → the copy of it into an input, which the kernel may do."""
     output = next(n for n in graph.nodes if n.op == "output")
-    kept = set(output.all_input_nodes)
+    returned = set(output.all_input_nodes)
     found: dict[Node, Node] = {}
     for copy in (n for n in graph.nodes if n.target is _copy):
         into, value = copy.args[:2]
@@ -25,7 +25,7 @@ def mutated_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
             into.op != "placeholder"
             or group is None
             or isinstance(group, ProductGroup)
-            or {into, value} & kept
+            or {into, value} & returned
         ):
             continue
         readers = [n for n in into.users if n is not copy]

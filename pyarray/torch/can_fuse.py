@@ -175,12 +175,12 @@ class NodeFusion:
             if self.fusion.of.get(base) is not group:
                 continue
             first = chain[0] if chain else base
-            found = broadcast(index, shape, views.shape_of(first))
+            other = broadcast(index, shape, views.shape_of(first))
             for view in chain:
-                found = views.source_index(view, group.digits, found)
-            mine = group.digits.current(group.index[base])
-            found = group.digits.current(found)
-            if any(sympy.expand(a - b) != 0 for a, b in zip(found, mine, strict=True)):
+                other = views.source_index(view, group.digits, other)
+            index_here = group.digits.current(group.index[base])
+            other = group.digits.current(other)
+            if any(sympy.expand(a - b) != 0 for a, b in zip(other, index_here, strict=True)):
                 raise NotFusable("it reads another iteration's element")
 
     def _reduction(self) -> None:
@@ -207,10 +207,10 @@ class NodeFusion:
             raise NotFusable("another form of reduction")
         if by_columns:
             self._columns_fit()
-        kept = [x if k not in axes else ZERO for k, x in enumerate(index)]
+        reduced = [x if k not in axes else ZERO for k, x in enumerate(index)]
         if not operators.keeps_dims(node):
-            kept = [x for k, x in enumerate(kept) if k not in axes]
-        self.source, self.index, self.row, self.inner = index, tuple(kept), True, ordered
+            reduced = [x for k, x in enumerate(reduced) if k not in axes]
+        self.source, self.index, self.row, self.inner = index, tuple(reduced), True, ordered
         self.columns = by_columns
 
     def _columns_fit(self) -> None:

@@ -36,8 +36,8 @@ def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModu
     """A graph with gradients as torch cuts it: forward and backward."""
     eliminate_common_subexpressions(module.graph)
     with _settings.patch(cse=False):
-        made: tuple[GraphModule, GraphModule] = min_cut_rematerialization_partition(module, inputs, **named)
-    return made
+        graphs: tuple[GraphModule, GraphModule] = min_cut_rematerialization_partition(module, inputs, **named)
+    return graphs
 
 
 def eliminate_common_subexpressions(graph: Graph) -> None:
@@ -45,12 +45,12 @@ def eliminate_common_subexpressions(graph: Graph) -> None:
     the caller may change, nor what draws random numbers or leaves memory as it was. What changes memory
     stands between: nodes on both sides of it are never merged."""
     returned = _storages(next(n for n in graph.nodes if n.op == "output").all_input_nodes)
-    known: dict[Any, Node] = {}
+    first_of: dict[Any, Node] = {}
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if not _pure(node.target):
-            known.clear()
+            first_of.clear()
             continue
         if _is_nondeterministic(node) or _storages([node]) & returned:
             continue
@@ -58,7 +58,7 @@ def eliminate_common_subexpressions(graph: Graph) -> None:
             key = node.target, _key(node.args), _key(node.kwargs), _result_key(node.meta.get("val"))
         except NotComparable:
             continue
-        first = known.setdefault(key, node)
+        first = first_of.setdefault(key, node)
         if first is not node:
             node.replace_all_uses_with(first)
             graph.erase_node(node)

@@ -27,15 +27,15 @@ def operands_in_result(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, s
         axis = argument(node, 1, "dim", 0) % value.dim()
         step, offset = expression(value.stride(axis)), ZERO
         for part in parts:
-            own = part.meta["val"]
+            part_value = part.meta["val"]
             found[part] = node, sympy.expand(offset)
-            offset += expression(own.shape[axis]) * step
-            part.meta["val"] = value.as_strided(own.shape, value.stride())
+            offset += expression(part_value.shape[axis]) * step
+            part.meta["val"] = value.as_strided(part_value.shape, value.stride())
     return found
 
 
 def _fits(fusion: Fusion, part: Node, node: Node) -> bool:
-    own, value, group = part.meta["val"], node.meta["val"], fusion.of.get(part)
+    part_value, value, group = part.meta["val"], node.meta["val"], fusion.of.get(part)
     if (
         group is None
         or isinstance(group, ProductGroup)
@@ -43,4 +43,4 @@ def _fits(fusion: Fusion, part: Node, node: Node) -> bool:
         or set(part.users) != {node}
     ):
         return False
-    return value.device.type == "cpu" and own.dtype == value.dtype and own.dim() == value.dim()
+    return value.device.type == "cpu" and part_value.dtype == value.dtype and part_value.dim() == value.dim()

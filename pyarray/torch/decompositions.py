@@ -37,7 +37,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """By operator. Composite ones aren't in it: torch takes them apart itself, and a table of them takes long
     to make."""
     table = {
-        op: made for op, made in _core_aten_decompositions_post_autograd().items()
+        op: function for op, function in _core_aten_decompositions_post_autograd().items()
         if not str(op).removeprefix("aten.").startswith(_KEPT)
     }  # fmt: skip
     return table | get_decompositions(_TAKEN) | _OURS
@@ -106,12 +106,12 @@ def _layer_norm(
     axes = list(range(x.dim() - len(shape), x.dim()))
     mean, squares, count = _moments(_wide(x), axes)
     scale = torch.rsqrt(squares / count + eps)
-    made = _affine((_wide(x) - mean) * scale, weight, bias)
-    if not is_contiguous_or_false(made):  # as it is in eager torch, where a view of it may follow
-        made = made.clone(memory_format=torch.contiguous_format)
+    result = _affine((_wide(x) - mean) * scale, weight, bias)
+    if not is_contiguous_or_false(result):  # as it is in eager torch, where a view of it may follow
+        result = result.clone(memory_format=torch.contiguous_format)
     if x.device.type == "cpu":  # what torch saves for the backward pass has the input's type there
         mean, scale = mean.to(x.dtype), scale.to(x.dtype)
-    return made.to(x.dtype), mean, scale
+    return result.to(x.dtype), mean, scale
 
 
 def _group_norm(
@@ -122,12 +122,12 @@ def _group_norm(
     grouped = _wide(x).reshape(n, groups, channels // groups, points)
     mean, squares, count = _moments(grouped, [2, 3])
     scale = torch.rsqrt(squares / count + eps)
-    made = ((grouped - mean) * scale).reshape(x.shape)
+    result = ((grouped - mean) * scale).reshape(x.shape)
     sizes = [1, channels, *[1] * (x.dim() - 2)]
     weight = weight.reshape(sizes) if weight is not None else None
     bias = bias.reshape(sizes) if bias is not None else None
     mean, scale = torch.squeeze(mean, [2, 3]), torch.squeeze(scale, [2, 3])
-    return _affine(made, weight, bias).to(x.dtype), mean.to(x.dtype), scale.to(x.dtype)
+    return _affine(result, weight, bias).to(x.dtype), mean.to(x.dtype), scale.to(x.dtype)
 
 
 def _batch_norm(
@@ -153,12 +153,12 @@ def _batch_norm(
         assert running_var is not None
         mean, scale = _wide(running_mean).reshape(sizes), torch.rsqrt(_wide(running_var) + eps).reshape(sizes)
         saved = (x.new_zeros((0,)), x.new_zeros((0,)))
-    made = _affine(
+    result = _affine(
         (_wide(x) - mean) * scale,
         weight.reshape(sizes) if weight is not None else None,
         bias.reshape(sizes) if bias is not None else None,
     )
-    return made.to(x.dtype), *saved, running_mean, running_var
+    return result.to(x.dtype), *saved, running_mean, running_var
 
 
 def _native_batch_norm(
@@ -198,14 +198,14 @@ def _max_pool(
     rows, columns = (
         torch.arange(n, device=x.device) * step for n, step in zip(windows.shape[-4:-2], stride, strict=True)
     )
-    found, beyond = windows[..., 0, 0], torch.zeros((), dtype=torch.int64, device=x.device)
+    largest, beyond = windows[..., 0, 0], torch.zeros((), dtype=torch.int64, device=x.device)
     for k in range(1, math.prod(kernel)):  # no element is chosen by a branch: nobody could predict it
         i, j = divmod(k, kernel[1])
-        here = windows[..., i, j]
-        later = (here > found) | (here != here)
-        found = torch.maximum(found, here)
+        window = windows[..., i, j]
+        later = (window > largest) | (window != window)
+        largest = torch.maximum(largest, window)
         beyond = torch.maximum(beyond, later.long() * (i * width + j))
-    return found.clone(), rows[:, None] * width + columns + beyond
+    return largest.clone(), rows[:, None] * width + columns + beyond
 
 
 def _pair(x: Any) -> tuple[int, int]:

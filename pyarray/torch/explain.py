@@ -110,15 +110,15 @@ def explain(
     >>> len(found.kernels), found.eager
     (1, [])
     """
-    found = Explanation()
-    backend = observing_backend(found.programs.append)
+    explanation = Explanation()
+    backend = observing_backend(explanation.programs.append)
     result = torch.compile(function, backend=backend, dynamic=dynamic)(*args, **kwargs)
     leaves = [x for x in _pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
     inputs = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     if isinstance(function, torch.nn.Module):
         inputs += list(function.parameters())
-    wanted = [x for x in inputs if x.requires_grad and x.is_leaf]
-    if leaves and wanted:
-        torch.autograd.grad([x.sum() for x in leaves], wanted, allow_unused=True)
-    found.compiles = compiles()
-    return found
+    leaves_of_inputs = [x for x in inputs if x.requires_grad and x.is_leaf]
+    if leaves and leaves_of_inputs:
+        torch.autograd.grad([x.sum() for x in leaves], leaves_of_inputs, allow_unused=True)
+    explanation.compiles = compiles()
+    return explanation

@@ -45,14 +45,14 @@ _kernels: BoundedCache[tuple[str, bool], Kernel] = BoundedCache(MAX_CACHED)
 _lock = new_lock()
 
 
-def kernel_of(made: KernelText, grid: bool) -> Kernel:
+def kernel_of(text: KernelText, grid: bool) -> Kernel:
     """The kernel of a text, the same for equal texts."""
     with _lock:
-        found = _kernels.get((made.text, grid))
-        if found is None:
+        kernel = _kernels.get((text.text, grid))
+        if kernel is None:
             flags = () if grid else (NO_ALIAS,)  # results have memory of their own
-            found = _kernels.add((made.text, grid), from_text(made.name, made.text, dict(made.scope), flags))
-        return found
+            kernel = _kernels.add((text.text, grid), from_text(text.name, text.text, dict(text.scope), flags))
+        return kernel
 
 
 def compiles() -> int:
@@ -120,10 +120,10 @@ class FusedKernel:
             if text.pieces is not None and text.row is not None
             else "None"
         )
-        given = ", ".join(map(str, self.symbols))
-        source = f"lambda {given}: ([{', '.join(parts)}], ({numbers}), ({loops}), {cut})"
-        made: Callable[..., Any] = eval(source, {"math": math, "torch": torch})
-        return made
+        symbols = ", ".join(map(str, self.symbols))
+        source = f"lambda {symbols}: ([{', '.join(parts)}], ({numbers}), ({loops}), {cut})"
+        layouts_of: Callable[..., Any] = eval(source, {"math": math, "torch": torch})
+        return layouts_of
 
     def __call__(self, key: tuple[int, ...], *addresses: int) -> None:
         """Launch on the current stream."""
@@ -140,7 +140,7 @@ class FusedKernel:
     def _layout(self, key: tuple[int, ...]) -> tuple[list[Any], tuple[Any, ...], int, bool]:
         """Shape, strides and offset of every array, the numbers, bytes of partial results, and whether there
         is nothing to do."""
-        given, numbers, loops, cut = self._layouts_of(*key)
+        arrays, numbers, loops, cut = self._layouts_of(*key)
         outputs = len(self.text.outputs)
         partials: list[Any] = []
         if cut is not None:
@@ -153,7 +153,7 @@ class FusedKernel:
             -(-shapes.size(s) * r.itemsize // 256) * 256
             for (s, _, _), r in zip(partials, self._rows[outputs:], strict=False)
         )
-        return [*given[:outputs], *partials, *given[outputs:]], numbers, nbytes, 0 in loops
+        return [*arrays[:outputs], *partials, *arrays[outputs:]], numbers, nbytes, 0 in loops
 
     def _pieces(self, loops: tuple[int, ...], count: int, row: int, columns: bool) -> int:
         """Into how many pieces reductions of `row` elements are cut, along an axis of `count`."""
@@ -193,15 +193,15 @@ class FusedKernel:
     ) -> Run:
         """A function of the addresses of outputs and inputs, as text: offsets and numbers are known."""
         outputs, partials = len(self.text.outputs), len(self.text.partials)
-        given, passed = list[str](), list[str]()
+        parameters, arguments = list[str](), list[str]()
         scratch_offset = 0
         for k, (shape, _, offset) in enumerate(layouts):
             if outputs <= k < outputs + partials:
-                passed.append(f"scratch + {scratch_offset}")
+                arguments.append(f"scratch + {scratch_offset}")
                 scratch_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
             else:
-                given.append(f"a{k}")
-                passed.append(f"a{k} + {offset}" if offset else f"a{k}")
+                parameters.append(f"a{k}")
+                arguments.append(f"a{k} + {offset}" if offset else f"a{k}")
         scope: dict[str, Any] = {
             "bound_launch": bound_launch,
             "empty": allocator(self.torch_device),
@@ -210,9 +210,9 @@ class FusedKernel:
         lines = [f"block = empty(({nbytes},), (1,), uint8)", "scratch = block.data_ptr()"] if partials else []
         for k, x in enumerate(numbers):
             scope[f"n{k}"] = x
-            passed.append(f"n{k}")
-        lines.append(f"bound_launch({', '.join(passed)})")
-        text = f"def run({', '.join(given)}):\n" + "".join(f"    {line}\n" for line in lines)
+            arguments.append(f"n{k}")
+        lines.append(f"bound_launch({', '.join(arguments)})")
+        text = f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<pyarray {self.text.name}>", "exec"), scope)
         run: Run = scope["run"]
         return run
@@ -225,7 +225,7 @@ class FusedKernel:
         outputs, partials = len(self.text.outputs), len(self.text.partials)
 
         def run(*addresses: int) -> None:
-            rest, scratch_offset, windows = iter(addresses), 0, list[ndarray]()
+            remaining, scratch_offset, windows = iter(addresses), 0, list[ndarray]()
             block = torch.empty(nbytes, dtype=torch.uint8, device=self.torch_device) if partials else None
             for k, (shape, strides, offset) in enumerate(layouts):
                 extent = (
@@ -236,7 +236,7 @@ class FusedKernel:
                     start = block.data_ptr() + scratch_offset
                     scratch_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
                 else:
-                    start = next(rest) + offset
+                    start = next(remaining) + offset
                 buffer = Buffer.wrap(self.device, start, extent if 0 not in shape else 0, self)
                 windows.append(self._window(k, shape, strides, buffer))
             self.kernel(*windows, *numbers)

@@ -121,10 +121,10 @@ class Fusion:
         return hint(product(shape), self.hints)
 
     def _product(self, node: Node) -> bool:
-        found = self.products(self, node)
-        if found is not None:
-            self.groups.append(found)
-        return found is not None
+        product = self.products(self, node)
+        if product is not None:
+            self.groups.append(product)
+        return product is not None
 
     # ---- groups
 
@@ -155,11 +155,11 @@ class Fusion:
 
     def read(self, node: Node) -> set[Node]:
         """What a node reads, without the views of it and what is computed anew."""
-        found, seen, rest = set[Node](), set[Node](), [node]
-        while rest:
-            bases = {self.base(x) for x in rest.pop().all_input_nodes} - seen
-            seen |= bases
-            rest += bases & self.inlined
+        found, visited, stack = set[Node](), set[Node](), [node]
+        while stack:
+            bases = {self.base(x) for x in stack.pop().all_input_nodes} - visited
+            visited |= bases
+            stack += bases & self.inlined
             found |= bases - self.inlined
         return found
 
@@ -177,21 +177,21 @@ class Fusion:
     def depends(self, node: Node, group: FusionGroup) -> bool:
         """Whether `node` needs a result of `group`, through nodes outside of it."""
         first = self._first_before(group)
-        seen: set[Any] = set()
-        rest = [node]
-        while rest:
-            x = rest.pop()
+        visited: set[Any] = set()
+        stack = [node]
+        while stack:
+            x = stack.pop()
             unit = self.of.get(x)
             if unit is group:
                 return True
             key = unit if unit is not None else x
-            if key in seen:
+            if key in visited:
                 continue
-            seen.add(key)
+            visited.add(key)
             members = unit.nodes if unit is not None else [x]
             if max(self.order[m] for m in members) < first:
                 continue
-            rest += [p for m in members for p in m.all_input_nodes]
+            stack += [p for m in members for p in m.all_input_nodes]
         return False
 
     def _first_before(self, group: FusionGroup) -> int:
@@ -228,13 +228,13 @@ class Fusion:
 
     def _only_for(self, other: FusionGroup, group: FusionGroup) -> bool:
         members = set(other.nodes)
-        rest = [u for n in other.nodes for u in n.users]
-        while rest:
-            user = rest.pop()
+        stack = [u for n in other.nodes for u in n.users]
+        while stack:
+            user = stack.pop()
             if user in members:
                 continue
             if views.is_view(user):
-                rest += list(user.users)
+                stack += list(user.users)
             elif self.of.get(user) is not group:
                 return False
         return len(other.nodes) + len(group.nodes) <= MAX_NODES

@@ -56,35 +56,37 @@ class GraphDescription:
 def describe(module: GraphModule) -> GraphDescription:
     """Raises `NotComparable`."""
     kinds, rows, inputs = list[Any](), list[Any](), list[ValueRef | sympy.Expr]()
-    known: dict[Node, Any] = {}
+    values: dict[Node, Any] = {}
     memory: list[tuple[int, ...]] = []
     written: set[int] = set()
     results: Any = None
     for node in module.graph.nodes:
         value = node.meta.get("example_value")
         if node.op == "output":
-            results = _argument(node.args[0], known)
+            results = _argument(node.args[0], values)
             continue
         if node.op == "placeholder" and not isinstance(value, torch.Tensor):
             if not isinstance(value, torch.SymInt):
                 raise NotComparable(f"an input is a {type(value).__name__}")
-            known[node] = expression(value)
-            inputs.append(known[node])
+            values[node] = expression(value)
+            inputs.append(values[node])
             continue
         if node.op == "get_attr":
             raise NotComparable("a module or tensor of its own")
         if _only_sizes(node, value):
-            known[node] = _argument(value, known)
+            values[node] = _argument(value, values)
             continue
         kinds.append((node.op, node.target if node.op != "placeholder" else None))
-        known[node] = ValueRef(len(rows))
+        values[node] = ValueRef(len(rows))
         if node.op == "placeholder":
-            inputs.append(known[node])
+            inputs.append(values[node])
         tensors = _tensors(value)
         memory.append(tuple(x.untyped_storage()._cdata for x in tensors))
         written.update(c for x, c in zip(tensors, memory[-1], strict=True) if x._version)
-        given = _argument((node.args, node.kwargs), known) if node.op != "placeholder" else _layout(value)
-        rows.append((_meaning(value), given))  # shapes first: they say what symbols are
+        arguments = (
+            _argument((node.args, node.kwargs), values) if node.op != "placeholder" else _layout(value)
+        )
+        rows.append((_meaning(value), arguments))  # shapes first: they say what symbols are
     return GraphDescription(tuple(kinds), rows, inputs, results, _aliasing(memory, written, inputs, results))
 
 
@@ -95,14 +97,14 @@ def _aliasing(
     for number, parts in enumerate(memory):
         for part in parts:
             first.setdefault(part, number)
-    given = [memory[x.number][0] for x in inputs if isinstance(x, ValueRef)]
-    if len(set(given)) < len(given):
+    input_memory = [memory[x.number][0] for x in inputs if isinstance(x, ValueRef)]
+    if len(set(input_memory)) < len(input_memory):
         raise NotComparable("inputs share memory")
-    made = [part for r in results if isinstance(r, ValueRef) for part in memory[r.number]]
-    shared = [part for part in made if part in given or made.count(part) > 1]
+    result_memory = [part for r in results if isinstance(r, ValueRef) for part in memory[r.number]]
+    shared = [part for part in result_memory if part in input_memory or result_memory.count(part) > 1]
     places = {part: (first[part], part in written) for part in (*shared, *written)}
     return (
-        tuple(places.get(part) for part in made),
+        tuple(places.get(part) for part in result_memory),
         tuple((k, places[part]) for k, parts in enumerate(memory) for part in parts if part in written),
     )
 
@@ -118,21 +120,25 @@ def _only_sizes(node: Node, value: Any) -> bool:
 def _number(value: Any) -> Any:
     """A number: whole ones are expressions, others where they aren't known."""
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
-        found = value.node.expr
-        return float(found) if found.is_number and isinstance(value, torch.SymFloat) else found
-    whole = isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
-    return expression(value) if whole else value
+        expression_of = value.node.expr
+        return (
+            float(expression_of)
+            if expression_of.is_number and isinstance(value, torch.SymFloat)
+            else expression_of
+        )
+    is_int = isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
+    return expression(value) if is_int else value
 
 
-def _argument(x: Any, known: dict[Node, Any]) -> Any:
+def _argument(x: Any, values: dict[Node, Any]) -> Any:
     if isinstance(x, Node):
-        return known[x]
+        return values[x]
     if isinstance(x, (tuple, list)):
-        return tuple(_argument(y, known) for y in x)
+        return tuple(_argument(y, values) for y in x)
     if isinstance(x, dict):
-        return tuple((name, _argument(y, known)) for name, y in sorted(x.items()))
+        return tuple((name, _argument(y, values)) for name, y in sorted(x.items()))
     if isinstance(x, slice):
-        return ("slice", *(_argument(y, known) for y in (x.start, x.stop, x.step)))
+        return ("slice", *(_argument(y, values) for y in (x.start, x.stop, x.step)))
     if isinstance(x, (torch.Tensor, torch.nn.Module)):
         raise NotComparable("a tensor of its own")
     return _number(x)
@@ -186,25 +192,25 @@ class ReusableGraph:
         if call is None or not self.state.check():
             return None
         match = SymbolMatch()
-        mine = self.description
-        if not match.matches((mine.rows, mine.results), (other.rows, other.results)):
+        own = self.description
+        if not match.matches((own.rows, own.results), (other.rows, other.results)):
             return None
         values = match.values
-        if mine.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
+        if own.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
             return None
         used = [c for c in self.conditions if c.free_symbols & values.keys()]
         if not all(c.free_symbols <= values.keys() and _holds(c.xreplace(values), env) for c in used):
             return None
         names: dict[Any, str] = {x: f"a{k}" for k, x in enumerate(other.inputs)}
-        given = []
-        for x in mine.inputs:
+        arguments = []
+        for x in own.inputs:
             value = x if isinstance(x, ValueRef) else values.get(x)
             if value not in names and not getattr(value, "is_Integer", False):
                 return None
-            given.append(names.get(value) or str(value))
-        text = f"lambda {', '.join(names.values())}: call({', '.join(given)})"
-        made: Call = eval(text, {"call": call})
-        return made
+            arguments.append(names.get(value) or str(value))
+        text = f"lambda {', '.join(names.values())}: call({', '.join(arguments)})"
+        compiled: Call = eval(text, {"call": call})
+        return compiled
 
 
 def _holds(condition: sympy.Basic, env: Any) -> bool:
@@ -239,10 +245,10 @@ class SymbolMatch:
             return True
         if a.free_symbols - self.values.keys():
             return False
-        found = a.xreplace(self.values)
+        replaced = a.xreplace(self.values)
         if isinstance(b, float):
-            return bool(found.is_number) and float(found) == b
-        return isinstance(b, sympy.Expr) and sympy.expand(found - b) == 0
+            return bool(replaced.is_number) and float(replaced) == b
+        return isinstance(b, sympy.Expr) and sympy.expand(replaced - b) == 0
 
 
 _known: BoundedCache[Any, list[ReusableGraph]] = BoundedCache(256)
@@ -255,15 +261,15 @@ def reuse_or_compile(module: GraphModule, inputs: Sequence[Any], make: Call) -> 
     except NotComparable:
         return compile_size_oblivious(module, inputs, make)[0]
     env = shape_env_of(inputs)
-    for known in _known.get(description.kinds, ()):
-        found = known.called_as(description, env)
-        if found is not None:
-            return found
+    for graph in _known.get(description.kinds, ()):
+        reused = graph.called_as(description, env)
+        if reused is not None:
+            return reused
     restart_if_specialized()
-    made, general = compile_size_oblivious(module, inputs, make)
+    compiled, general = compile_size_oblivious(module, inputs, make)
     if general:
         table = _known.get(description.kinds) or _known.add(description.kinds, [])
         table[:] = [g for g in table if g.call() is not None]
         # Dynamo keeps what is inside of torch's wrapper
-        table.append(ReusableGraph(description, weakref.ref(innermost_fn(made)), conditions(env)))
-    return made
+        table.append(ReusableGraph(description, weakref.ref(innermost_fn(compiled)), conditions(env)))
+    return compiled

@@ -69,12 +69,12 @@ def reshaped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index
     """The index into an array of shape `target` of the element that `index` means in one of shape `shape`,
     both in C order. Splits digits."""
     found: list[sympy.Expr] = []
-    for source, wanted in reshape_groups(shape, target, product, quotient):
+    for source, target_group in reshape_groups(shape, target, product, quotient):
         part = digits.current(index[source])
-        if len(part) == 1 and len(target[wanted]) == 1:
+        if len(part) == 1 and len(target[target_group]) == 1:
             found += part
         else:
-            found += _regrouped(digits, part, shape[source], target[wanted])
+            found += _regrouped(digits, part, shape[source], target[target_group])
     return digits.current(found)
 
 
@@ -87,13 +87,13 @@ def _regrouped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Ind
     factors = [product(shape[k + 1 :]) for k in range(len(shape))]
     while True:
         terms: list[Term] = list(zip(index, factors, shape, strict=True))
-        made = _fitted(digits, terms, target, inner)
-        if isinstance(made, tuple):
-            return made
-        if made is None:
+        fitted = _fitted(digits, terms, target, inner)
+        if isinstance(fitted, tuple):
+            return fitted
+        if fitted is None:
             flat = sympy.expand(sum((x * factor for x, factor, _ in terms), ZERO))
             return _divided(flat, target, inner)
-        digits.split(*made)
+        digits.split(*fitted)
         index = digits.current(index)
 
 
@@ -106,14 +106,14 @@ def _divided(flat: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]) -> In
 def _fitted(digits: Digits, terms: list[Term], target: Shape, inner: Sequence[sympy.Expr]) -> Any:
     """The index where each term lies inside one axis (a tuple), a digit to split and where (a list), or None.
     A term that doesn't is taken apart into digits first."""
-    found, rest = [ZERO] * len(target), list(terms)
-    while rest:
-        x, factor, extent = rest.pop()
+    digits_of, remaining = [ZERO] * len(target), list(terms)
+    while remaining:
+        x, factor, extent = remaining.pop()
         if x == 0 or extent == 1:
             continue
-        place = _axis_of(factor, extent, target, inner)
-        if place is not None:
-            found[place[0]] += place[1] * x
+        axis = _axis_of(factor, extent, target, inner)
+        if axis is not None:
+            digits_of[axis[0]] += axis[1] * x
             continue
         linear = digits.linear(x)
         if linear is None or linear[1] != 0:
@@ -123,19 +123,19 @@ def _fitted(digits: Digits, terms: list[Term], target: Shape, inner: Sequence[sy
                 factor, digits.sizes[x], target, inner
             )  # of a slice, the loop is shorter than the axis
             return None if cut is None else [x, cut]
-        rest += [(d, sympy.expand(factor * f), digits.sizes[d]) for d, f in linear[0].items()]
-    return tuple(found)
+        remaining += [(d, sympy.expand(factor * f), digits.sizes[d]) for d, f in linear[0].items()]
+    return tuple(digits_of)
 
 
 def _axis_of(
     factor: sympy.Expr, extent: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]
 ) -> tuple[int, sympy.Expr] | None:
     """The axis that a term stays in, and its factor there."""
-    reach = sympy.expand(factor * extent)
+    end = sympy.expand(factor * extent)
     for k, low in enumerate(inner):
         within = quotient(factor, low)
         if within is not None:
-            fits = k == 0 or quotient(product(target[k:]), reach) is not None
+            fits = k == 0 or quotient(product(target[k:]), end) is not None
             return (k, within) if fits else None
     return None
 

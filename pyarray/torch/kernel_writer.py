@@ -196,19 +196,19 @@ class KernelWriter:
         index = self.group.digits.current(index)
         kind = library_dtype(tensor(node).dtype)
         assert kind is not None, node
-        mine = self.fusion.of.get(node) is self.group
-        key = node if mine else (node, index)
-        section = self._section(node, index, mine)
+        in_group = self.fusion.of.get(node) is self.group
+        key = node if in_group else (node, index)
+        section = self._section(node, index, in_group)
         if key not in section.known:
-            if mine:
+            if in_group:
                 assert node not in self.group.source, f"{node} isn't reduced yet"
-                made = self._computed(node, index)
+                expression_text = self._computed(node, index)
             elif self.inlines(node):
-                made = self._computed(node, index)
+                expression_text = self._computed(node, index)
             else:
-                made = self._loaded(node, index)
+                expression_text = self._loaded(node, index)
             name = self._fresh()
-            section.lines.append(f"{name} = {made}")
+            section.lines.append(f"{name} = {expression_text}")
             section.known[key] = name
         return section.known[key], kind.name
 
@@ -216,10 +216,10 @@ class KernelWriter:
         """Whether a node of no kernel is computed where it is read."""
         return node in self.fusion.inlined
 
-    def _section(self, node: Node, index: Index, mine: bool) -> Section:
+    def _section(self, node: Node, index: Index, in_group: bool) -> Section:
         if self.section is self.row:
             return self.row
-        if mine:
+        if in_group:
             return self.row if node in self.group.rows else self.section
         used = set().union(*(x.free_symbols for x in index)) if index else set()
         return self.section if used & self.inner else self.row
@@ -235,8 +235,8 @@ class KernelWriter:
         """An operand cast to `kind`."""
         cast = self._type(kind)
         if isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor):
-            found, own = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
-            return found if own == kind else f"{cast}({found})"
+            variable, value_kind = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
+            return variable if value_kind == kind else f"{cast}({variable})"
         if isinstance(x, Node):
             x = x.meta["val"]
         if isinstance(x, (torch.SymInt, torch.SymFloat)):
@@ -254,7 +254,7 @@ class KernelWriter:
         assert text is not None
         kind = library_dtype(operators.compute_dtype(node, row))
         assert kind is not None
-        given = {f"a{k}": x for k, x in enumerate(node.args)}
+        operands = {f"a{k}": x for k, x in enumerate(node.args)}
         low, high = operators.bounds(node)
         named = {
             "alpha": operators.argument(node, 2, "alpha", 1),
@@ -266,7 +266,7 @@ class KernelWriter:
         }
         values: dict[str, str] = {}
         positional: list[str] = []
-        for k, x in enumerate(given.values()):
+        for k, x in enumerate(operands.values()):
             used = f"{{{k}}}" in text
             positional.append(self._operand(node, x, index, kind.name) if used else "")
         for name, x in named.items():

@@ -93,8 +93,13 @@ def stride_of(factors: Factors, axis: Axis, digits: Digits) -> sympy.Expr:
 def array_layout(factors: Factors, offset: sympy.Expr, axes: Sequence[Axis], digits: Digits) -> ArrayLayout:
     """An array along these axes."""
     steps = [stride_of(factors, axis, digits) for axis in axes]
-    kept = tuple(k for k, s in enumerate(steps) if s != 0)
-    return ArrayLayout(offset, kept, tuple(axes[k].size for k in kept), tuple(steps[k] for k in kept))
+    axes_of_array = tuple(k for k, s in enumerate(steps) if s != 0)
+    return ArrayLayout(
+        offset,
+        axes_of_array,
+        tuple(axes[k].size for k in axes_of_array),
+        tuple(steps[k] for k in axes_of_array),
+    )
 
 
 @dataclass(frozen=True)
@@ -145,24 +150,24 @@ def _placed(
     chosen: Sequence[tuple[int, ...]],
 ) -> tuple[list[list[Axis]], list[ArrayLayout]] | None:
     target: list[int] = []  # the known kernel's axis of each of ours
-    made: list[list[Axis]] = []
+    loops: list[list[Axis]] = []
     first = 0
     for places, count, part in zip(chosen, nest.counts, parts, strict=True):
         target += [first + k for k in places]
         by_place = dict(zip(places, part, strict=True))
-        made.append([by_place.get(k, Axis((), ONE)) for k in range(count)])
+        loops.append([by_place.get(k, Axis((), ONE)) for k in range(count)])
         first += count
-    sizes = [axis.size for part in made for axis in part]
+    sizes = [axis.size for part in loops for axis in part]
     result: list[ArrayLayout] = []
     for layout, pattern, contiguous in zip(layouts, nest.patterns, nest.contiguous, strict=True):
         steps = {target[k]: s for k, s in zip(layout.axes, layout.strides, strict=True)}
         if any(k not in pattern and sizes[k] != 1 for k in steps):
             return None
-        kept = tuple(sizes[k] for k in pattern)
-        natural = [product(kept[n + 1 :]) for n in range(len(pattern))]
+        chosen_sizes = tuple(sizes[k] for k in pattern)
+        natural = [product(chosen_sizes[n + 1 :]) for n in range(len(pattern))]
         strides = tuple(natural[n] if sizes[k] == 1 else steps.get(k, ZERO) for n, k in enumerate(pattern))
-        new = ArrayLayout(layout.offset, pattern, kept, strides)
+        new = ArrayLayout(layout.offset, pattern, chosen_sizes, strides)
         if contiguous and not new.contiguous:
             return None
         result.append(new)
-    return made, result
+    return loops, result

@@ -78,14 +78,14 @@ def _define_op(
 ) -> Any:
     arguments = op_schema.arguments_of(name, kernel, args)
     results = _checked_out(name, arguments, out)
-    taken = [a for a in arguments if a.name not in results]
-    if not any(a.direction for a in taken):
+    inputs = [a for a in arguments if a.name not in results]
+    if not any(a.direction for a in inputs):
         what = "it takes no tensor, so torch can't say on which device it runs"
         raise ValueError(f"op {name!r}: {what}; take the result's memory as an argument, without out=")
     by_kernel = isinstance(backward, (Kernel, Tuned))
-    _check_backward(name, backward, setup_context, by_kernel, taken)
+    _check_backward(name, backward, setup_context, by_kernel, inputs)
     gradient = _kernel_backward(name, backward, arguments, results, args) if by_kernel else None
-    overload, again = _defined(name, op_schema.schema(name, taken, len(results)))
+    overload, again = _defined(name, op_schema.schema(name, inputs, len(results)))
     if gradient is not None:
         gradient.launch = op(backward, f"{name}_backward", args=gradient.examples)
         backward, setup_context = gradient, gradient.setup_context
@@ -94,7 +94,7 @@ def _define_op(
     run, fake = op_calls.functions(name, kernel, arguments, results, schema_check)
     runs = run, op_calls.in_torch_stream(run)
     autograd = op_autograd.autograd_kernel(name, overload, runs, backward, setup_context)
-    _rules[name] = vmap or op_vmap.loop(name, overload, fake, taken, len(results))
+    _rules[name] = vmap or op_vmap.loop(name, overload, fake, inputs, len(results))
     _register(name, runs, fake, autograd, again)
     return overload
 
@@ -104,25 +104,25 @@ def _checked_out(
 ) -> dict[str, str | Callable[..., torch.Tensor]]:
     """Raises `ValueError` for what isn't written, or is like what is no tensor; `TypeError` for what is
     neither a name nor a function."""
-    known = {a.name: a for a in arguments}
-    for result, given in out.items():
-        if result not in known or not known[result].written:
+    by_name = {a.name: a for a in arguments}
+    for result, rule in out.items():
+        if result not in by_name or not by_name[result].written:
             written = ", ".join(a.name for a in arguments if a.written) or "no array"
             raise ValueError(f"op {name!r}: out has {result!r}; the kernel writes {written}")
-        if not isinstance(given, str):
-            if not callable(given):
-                what = f"the name of a parameter or a function that gives a new tensor, got {given!r}"
+        if not isinstance(rule, str):
+            if not callable(rule):
+                what = f"the name of a parameter or a function that gives a new tensor, got {rule!r}"
                 raise TypeError(f"op {name!r}: out of {result!r} is {what}")
             continue
         tensors = [a.name for a in arguments if a.direction and a.name not in out and not a.optional]
-        if given not in tensors:
-            what = f"out has {result!r} like {given!r}, and the tensors that are always passed are"
+        if rule not in tensors:
+            what = f"out has {result!r} like {rule!r}, and the tensors that are always passed are"
             raise ValueError(f"op {name!r}: {what} {', '.join(tensors) or 'none'}; or give a function")
     return dict(out)
 
 
 def _check_backward(
-    name: str, backward: Any, setup_context: Any, by_kernel: bool, taken: Sequence[Argument]
+    name: str, backward: Any, setup_context: Any, by_kernel: bool, inputs: Sequence[Argument]
 ) -> None:
     if backward is None and setup_context is None:
         return
@@ -130,7 +130,7 @@ def _check_backward(
         raise TypeError(f"op {name!r}: backward is a kernel or a function, got {backward!r}")
     if by_kernel and setup_context is not None:
         raise TypeError(f"op {name!r}: setup_context is for a backward that is a function, not a kernel")
-    written = [a.name for a in taken if a.written]
+    written = [a.name for a in inputs if a.written]
     if written:
         what = f"it writes its argument {written[0]!r}, and gradients don't flow through that"
         raise ValueError(
@@ -142,18 +142,18 @@ def _kernel_backward(
     name: str, kernel: Any, arguments: Sequence[Argument], results: Mapping[str, Any], args: Any
 ) -> op_autograd.Backward:
     """A backward that is a kernel, without its operator: graphs keep it as one of its own."""
-    own = f"{name}_backward"
+    backward_name = f"{name}_backward"
     examples = op_autograd.examples(arguments, args)
-    names = {p.name for p in op_schema.plain_kernel(own, kernel)[0].parameters}
-    given = {n: x for n, x in examples.items() if n in names}
-    found = op_schema.arguments_of(own, kernel, given)
-    return op_autograd.Backward(name, found, arguments, list(results), given)
+    names = {p.name for p in op_schema.plain_kernel(backward_name, kernel)[0].parameters}
+    tensors = {n: x for n, x in examples.items() if n in names}
+    parameters = op_schema.arguments_of(backward_name, kernel, tensors)
+    return op_autograd.Backward(name, parameters, arguments, list(results), tensors)
 
 
 def _defined(name: str, schema: str) -> tuple[Any, bool]:
     """The operator of this schema, and whether it was there before. Raises `ValueError` for a name that is
     taken."""
-    namespace, _, own = name.partition("::")
+    namespace, _, op_name = name.partition("::")
     again = name in _libraries
     if not again:
         library = torch.library.Library(namespace, "FRAGMENT")
@@ -162,10 +162,10 @@ def _defined(name: str, schema: str) -> tuple[Any, bool]:
         except RuntimeError as error:
             raise ValueError(f"op {name!r} can't be defined as {schema}: {error}") from None
         _libraries[name] = library
-    overload = getattr(getattr(torch.ops, namespace), own).default
-    wanted = str(torch._C.parse_schema(f"{namespace}::{schema}"))
-    if str(overload._schema) != wanted:
-        what = f"is defined as {overload._schema}, for the life of the process, and this is {wanted}"
+    overload = getattr(getattr(torch.ops, namespace), op_name).default
+    expected = str(torch._C.parse_schema(f"{namespace}::{schema}"))
+    if str(overload._schema) != expected:
+        what = f"is defined as {overload._schema}, for the life of the process, and this is {expected}"
         raise ValueError(f"op {name!r} {what}; take another name")
     return overload, again
 
@@ -173,13 +173,13 @@ def _defined(name: str, schema: str) -> tuple[Any, bool]:
 def _register(
     name: str, runs: Sequence[Callable[..., Any]], fake: Callable[..., Any], autograd: Any, again: bool
 ) -> None:
-    library, own = _libraries[name], name.partition("::")[2]
+    library, op_name = _libraries[name], name.partition("::")[2]
     with warnings.catch_warnings():
         if again:  # torch warns once per process of the first kernel that is replaced
             warnings.simplefilter("ignore")
         for key, run in zip(("CPU", "CUDA"), runs, strict=True):
-            library.impl(own, run, key, allow_override=again)
-        library.impl(own, autograd, "Autograd", with_keyset=True, allow_override=again)
+            library.impl(op_name, run, key, allow_override=again)
+        library.impl(op_name, autograd, "Autograd", with_keyset=True, allow_override=again)
         torch.library.register_fake(name, fake, lib=library, allow_override=again)
     if not again:
         torch.library.register_vmap(name, lambda *a, **k: _rules[name](*a, **k), lib=library)

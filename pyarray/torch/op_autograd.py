@@ -91,9 +91,9 @@ class Backward:
         self.grads_out = {a.name: a for a in arguments if a.name.removeprefix(GRAD) in tensors}
         self.grads_out = {n: a for n, a in self.grads_out.items() if n.startswith(GRAD) and n not in names}
         self.saved = [a.name for a in arguments if a.name in (*names, *results)]
-        known = {*self.grads_in, *self.grads_out, *self.saved}
+        expected_names = {*self.grads_in, *self.grads_out, *self.saved}
         for a in arguments:
-            if a.name not in known:
+            if a.name not in expected_names:
                 raise TypeError(f"op {op!r}: backward has a parameter {a.name!r}; {self._expected()}")
             if a.written != (a.name in self.grads_out):
                 how = "writes" if a.written else "doesn't write"
@@ -140,12 +140,12 @@ class Backward:
         return tuple(values[GRAD + n] if GRAD + n in self.grads_out else None for n in positional)
 
 
-def examples(arguments: Sequence[Argument], given: Any) -> dict[str, Any]:
+def examples(arguments: Sequence[Argument], args: Any) -> dict[str, Any]:
     """Examples for a backward's parameters, from those of the forward."""
-    if given is None:
+    if args is None:
         return {}
-    named = dict(given) if isinstance(given, Mapping) else None
+    named = dict(args) if isinstance(args, Mapping) else None
     if named is None:
-        named = {a.name: x for a, x in zip(arguments, given, strict=True)}
+        named = {a.name: x for a, x in zip(arguments, args, strict=True)}
     arrays = {a.name for a in arguments if a.direction is not None}
     return named | {GRAD + n: x for n, x in named.items() if n in arrays}

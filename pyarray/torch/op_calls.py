@@ -33,8 +33,8 @@ def array(x: torch.Tensor) -> Any:
 class ResultAllocator:
     """Makes the result that the kernel's parameter `argument` stands for; `given` is what `out` says."""
 
-    def __init__(self, op: str, argument: Argument, given: Any):
-        self.op, self.argument, self.given = op, argument, given
+    def __init__(self, op: str, argument: Argument, rule: Any):
+        self.op, self.argument, self.given = op, argument, rule
         self.dtype = None if argument.dtype is None else getattr(torch, str(argument.dtype))
         self.make = torch.empty_like if argument.direction == "OUT" else torch.zeros_like
 
@@ -43,13 +43,13 @@ class ResultAllocator:
         return self.make(x, dtype=self.dtype, memory_format=torch.contiguous_format)
 
     def from_function(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        made = self.given(*args, **kwargs)
+        result = self.given(*args, **kwargs)
         what = f"op {self.op!r}: the function in out for {self.argument.name!r} gives a new tensor"
-        if not isinstance(made, torch.Tensor):
-            raise TypeError(f"{what}, got {type(made).__name__}")
-        if any(isinstance(x, torch.Tensor) and _shares(made, x) for x in args):
+        if not isinstance(result, torch.Tensor):
+            raise TypeError(f"{what}, got {type(result).__name__}")
+        if any(isinstance(x, torch.Tensor) and _shares(result, x) for x in args):
             raise ValueError(f"{what}, and this is the memory of an argument; copy it")
-        return made
+        return result
 
 
 class SchemaCheck:
@@ -63,9 +63,9 @@ class SchemaCheck:
     def check(self) -> None:
         """Raises `RuntimeError` where it doesn't."""
         self.checked_misses = self.kernel.counts["misses"]
-        found = self.kernel.signature
+        signature = self.kernel.signature
         for a in self.arguments:
-            now = found[a.name].direction if a.name in found else a.direction
+            now = signature[a.name].direction if a.name in signature else a.direction
             if a.name in self.results:
                 wrong = a.direction == "OUT" and now == "INOUT"
                 what = "writes only a part of" if wrong else ""
@@ -86,24 +86,24 @@ def functions(
         "_pa_counts": schema_check.kernel.counts,
         "_pa_bump_version": torch.autograd.graph.increment_version,
     }  # fmt: skip
-    taken = [a for a in arguments if a.name not in out]
-    passed = ", ".join(f"{a.name}={a.name}" if a.keyword_only else a.name for a in taken)
-    made = []
-    for name, given in out.items():
-        allocator = ResultAllocator(op, next(a for a in arguments if a.name == name), given)
-        scope[f"_pa_new_{name}"] = allocator.like if isinstance(given, str) else allocator.from_function
-        made.append(f"{name} = _pa_new_{name}({given if isinstance(given, str) else passed})")
-    head = _parameters(taken, scope)
+    inputs = [a for a in arguments if a.name not in out]
+    passed = ", ".join(f"{a.name}={a.name}" if a.keyword_only else a.name for a in inputs)
+    allocations = []
+    for name, rule in out.items():
+        allocator = ResultAllocator(op, next(a for a in arguments if a.name == name), rule)
+        scope[f"_pa_new_{name}"] = allocator.like if isinstance(rule, str) else allocator.from_function
+        allocations.append(f"{name} = _pa_new_{name}({rule if isinstance(rule, str) else passed})")
+    head = _parameters(inputs, scope)
     result = f"return {', '.join(out)}" if out else "return None"
     launch = ", ".join(f"{a.name}={_value(a, out)}" if a.keyword_only else _value(a, out) for a in arguments)
     run = [
-        *made,
-        *_version_bumps([a for a in taken if a.written]),
+        *allocations,
+        *_version_bumps([a for a in inputs if a.written]),
         f"_pa_kernel({launch})",
         "if _pa_counts['misses'] != _pa_schema_check.checked_misses: _pa_schema_check.check()",
         result,
     ]
-    return _defined(op, "run", head, run, scope), _defined(op, "fake", head, [*made, result], scope)
+    return _defined(op, "run", head, run, scope), _defined(op, "fake", head, [*allocations, result], scope)
 
 
 def in_torch_stream(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,9 +126,9 @@ def _device(index: int) -> Device:
     return _devices.setdefault(index, get_device(f"{kind}:{index}"))
 
 
-def _parameters(taken: Sequence[Argument], scope: dict[str, Any]) -> str:
+def _parameters(inputs: Sequence[Argument], scope: dict[str, Any]) -> str:
     parts = []
-    for a in taken:
+    for a in inputs:
         if a.keyword_only and "*" not in parts:
             parts.append("*")
         has_default = a.default is not MISSING
@@ -158,5 +158,5 @@ def _defined(
     path = f"<pyarray op {op} {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     exec(compile(text, path, "exec"), scope)
-    made: Callable[..., Any] = scope[name]
-    return made
+    function: Callable[..., Any] = scope[name]
+    return function

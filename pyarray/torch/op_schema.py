@@ -149,8 +149,8 @@ def schema(name: str, arguments: Sequence[Argument], results: int) -> str:
         kind = f"Tensor(a{k}!)" if a.written else a.kind
         mark = "?" if a.optional else ""
         parts.append(f"{kind}{mark} {a.name}{_default(name, a)}")
-    made = {0: "()", 1: "Tensor"}.get(results, f"({', '.join(['Tensor'] * results)})")
-    return f"{name.partition('::')[2]}({', '.join(parts)}) -> {made}"
+    returns = {0: "()", 1: "Tensor"}.get(results, f"({', '.join(['Tensor'] * results)})")
+    return f"{name.partition('::')[2]}({', '.join(parts)}) -> {returns}"
 
 
 def _default(name: str, a: Argument) -> str:

@@ -11,14 +11,14 @@ from .op_schema import Argument
 
 
 def loop(
-    op: str, overload: Any, fake: Callable[..., Any], taken: Sequence[Argument], results: int
+    op: str, overload: Any, fake: Callable[..., Any], inputs: Sequence[Argument], results: int
 ) -> Callable[..., Any]:
     """The rule of an operator without one of its own, as torch.library.register_vmap takes it. What is
     written must have the batch's dimension; results have it first. `fake` makes them and computes nothing."""
 
     def rule(info: Any, in_dims: Any, *args: Any, **kwargs: Any) -> Any:
         rows = []
-        for a, x, dim in zip(taken, args, in_dims, strict=False):
+        for a, x, dim in zip(inputs, args, in_dims, strict=False):
             if a.written and dim is None and x is not None:
                 what = f"{a.name!r} is written for each element of the batch and has no dimension for it"
                 raise ValueError(f"{op}() under torch.vmap: {what}; expand and copy it, and name its in_dim")

@@ -26,8 +26,8 @@ CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.d
 def unsupported_reason(node: Node) -> str | None:
     """Why a node stays an operator of torch; None where a kernel of ours computes it."""
     value = tensor(node)
-    known = node.target in CREATIONS or node.target in REDUCTIONS or pointwise_text(node) is not None
-    if not known:
+    is_supported = node.target in CREATIONS or node.target in REDUCTIONS or pointwise_text(node) is not None
+    if not is_supported:
         return "no kernel here computes it"
     why = unsupported_tensors(node)
     if why is not None:

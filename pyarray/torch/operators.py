@@ -59,9 +59,9 @@ def compute_dtype(node: Node, row: Pointwise) -> torch.dtype:
     if row.kind == "bool":
         return torch.bool
     if row.kind == "common":
-        given = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
+        operands = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
         kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
-        return elementwise_dtypes(*given, type_promotion_kind=kind)[0]
+        return elementwise_dtypes(*operands, type_promotion_kind=kind)[0]
     return opmath_dtype(tensor(node).dtype)
 
 
@@ -285,10 +285,10 @@ REDUCTIONS: dict[Any, Reduction] = {
 def reduced_axes(node: Node) -> tuple[int, ...]:
     """The axes that a reduction takes away."""
     rank = tensor(node.args[0]).dim()
-    given = argument(node, 1, "dim") if node.target not in _FULL_REDUCTIONS else None
-    if given is None or given == []:
+    dim = argument(node, 1, "dim") if node.target not in _FULL_REDUCTIONS else None
+    if dim is None or dim == []:
         return tuple(range(rank))
-    listed = [given] if isinstance(given, int) else list(given)
+    listed = [dim] if isinstance(dim, int) else list(dim)
     return tuple(sorted(k + rank if k < 0 else k for k in listed))
 
 

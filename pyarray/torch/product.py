@@ -35,9 +35,9 @@ def start_product(fusion: Fusion, node: Node) -> ProductGroup | None:
         return None
     product = _new_group(fusion, node)
     _fuse_epilogue(fusion, product)
-    ours, why = product_cost.choose(_problem(fusion, product))
+    is_chosen, why = product_cost.choose(_problem(fusion, product))
     try:
-        text = product_text(fusion, product) if ours else None
+        text = product_text(fusion, product) if is_chosen else None
     except NotAnEpilogue as reason:  # what a product adds may be cut by a reshape
         text, why = None, str(reason)
     if text is None:
@@ -58,8 +58,8 @@ def _refused(node: Node) -> str | None:
     kinds = {x.dtype for x in values if isinstance(x, torch.Tensor)}
     if len(kinds) != 1 or not kinds <= TYPES:
         return f"no product here is of {', '.join(sorted(map(str, kinds)))}"
-    for place, name in ((3, "beta"), (4, "alpha")):
-        factor = argument(node, place, name, 1)
+    for position, name in ((3, "beta"), (4, "alpha")):
+        factor = argument(node, position, name, 1)
         if not isinstance(factor, (int, float)) or not math.isfinite(factor):
             return f"its {name} is known at run time only"
     return None

@@ -67,12 +67,12 @@ def choose(problem: ProductProblem) -> tuple[bool, str]:
         return False, f"torch's products of {problem.dtype} are faster on such a device, at such sizes"
     results = problem.batch * problem.m * problem.n
     work = results * problem.k
-    ours = rate.our_call + work / rate.ours + results * rate.our_result
-    theirs = rate.torch_call + work / rate.torch + results * rate.torch_result
+    our_time = rate.our_call + work / rate.ours + results * rate.our_result
+    torch_time = rate.torch_call + work / rate.torch + results * rate.torch_result
     if problem.device.type == "cpu":  # elsewhere the last step is a kernel of its own, too
-        theirs += FUSED * (problem.steps > 0)
-    why = f"predicted {ours:.3g} us here, {theirs:.3g} us by torch, at the sizes of the first call"
-    return ours < theirs, why
+        torch_time += FUSED * (problem.steps > 0)
+    why = f"predicted {our_time:.3g} us here, {torch_time:.3g} us by torch, at the sizes of the first call"
+    return our_time < torch_time, why
 
 
 def _rate(problem: ProductProblem) -> Rate | None:

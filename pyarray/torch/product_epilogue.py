@@ -50,9 +50,9 @@ class _EpilogueWriter(KernelWriter):
     def _computed(self, node: Node, index: Index) -> str:
         if node is not self.group.nodes[0]:
             return super()._computed(node, index)
-        computed, own = library_dtype(opmath_dtype(tensor(node).dtype)), library_dtype(tensor(node).dtype)
+        computed, out = library_dtype(opmath_dtype(tensor(node).dtype)), library_dtype(tensor(node).dtype)
         assert computed is not None
-        assert own is not None
+        assert out is not None
         cast = self._type(computed.name)
         text = f"{cast}(acc[{{0}}])"
         if (alpha := argument(node, 4, "alpha", 1)) != 1:
@@ -61,9 +61,9 @@ class _EpilogueWriter(KernelWriter):
         if len(operands_of(node)) < len(node.args) and beta != 0:
             bias = node.args[0]
             assert isinstance(bias, Node)
-            found, _ = self.value(bias, broadcast(index, views.shape_of(node), views.shape_of(bias)))
-            text += f" + {cast}({found})" if beta == 1 else f" + {cast}({beta!r}) * {cast}({found})"
-        return f"{self._type(own.name)}({text})"
+            addend, _ = self.value(bias, broadcast(index, views.shape_of(node), views.shape_of(bias)))
+            text += f" + {cast}({addend})" if beta == 1 else f" + {cast}({beta!r}) * {cast}({addend})"
+        return f"{self._type(out.name)}({text})"
 
 
 def operands_of(node: Node) -> tuple[Node, Node]:
@@ -83,7 +83,7 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
     """What a product is launched with. Raises `NotAnEpilogue` where its nodes are no last step."""
     first, end = product.nodes[0], product.nodes[-1]
     w = _EpilogueWriter(fusion, product, [end], False)
-    found, _ = w.value(end, product.index[end])
+    result, _ = w.value(end, product.index[end])
     w.locate()
     if w.numbers or w.computed_indices:
         raise NotAnEpilogue("it needs sizes or places")
@@ -92,9 +92,9 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
         raise NotAnEpilogue("it reads another type")
     arrays = [w.outputs[0], *w.inputs]
     _windows(product, arrays)
-    given = [Array(name, source_of(x), kind, layout=_matrix(x))
+    operands = [Array(name, source_of(x), kind, layout=_matrix(x))
              for name, x in zip("ab", operands_of(first), strict=True)]  # fmt: skip
-    body = (*w.row.lines, f"out[{{0}}] = {found}")
+    body = (*w.row.lines, f"out[{{0}}] = {result}")
     used = tuple((name, x) for name, x in w.scope.items() if any(name in line for line in body))
     plain = len(product.nodes) == 1 and not w.inputs and argument(first, 4, "alpha", 1) == 1
     epilogue = None if plain else StatementsEpilogue(kind, body=body, count=len(w.inputs), names=used)
@@ -106,7 +106,7 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
         w.scope,
         arrays[:1],
         [],
-        [*given, *w.inputs],
+        [*operands, *w.inputs],
         [],
         loops,
         "product",

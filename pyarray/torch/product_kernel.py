@@ -63,9 +63,9 @@ class ProductKernel(FusedKernel):
         sums = torch.empty(out._shape, dtype=self._dtype, device=self.torch_device)
         strides = tuple(s * sums.itemsize for s in sums.stride())
         block = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
-        whole = self._window(0, out._shape, strides, block)
-        gemm(whole, a, b)
-        apply_epilogue(epilogue, out, whole, addends, ())
+        window = self._window(0, out._shape, strides, block)
+        gemm(window, a, b)
+        apply_epilogue(epilogue, out, window, addends, ())
 
     @property
     def _dtype(self) -> torch.dtype:

@@ -35,7 +35,7 @@ class Program:
         fold_views(module, fusion)
         self._copies = mutated_inputs(module.graph, fusion)
         self._parts = operands_in_result(module.graph, fusion)
-        self._whole = {whole for whole, _ in self._parts.values()}  # concatenations of these
+        self._whole = {result for result, _ in self._parts.values()}  # concatenations of these
         self._stored: set[Node] = set()  # nodes whose memory is an input's, and the copies that this saves
         self.schedule = Schedule(fusion).run()
         self.kernels: dict[str, FusedKernel] = {}
@@ -59,9 +59,9 @@ class Program:
 
     def _text(self) -> str:
         placeholders = [n for n in self.module.graph.nodes if n.op == "placeholder"]
-        given = ", ".join(n.name for n in placeholders)
+        parameters = ", ".join(n.name for n in placeholders)
         if placeholders:
-            self._lines += [f"{given}{',' if len(placeholders) == 1 else ''} = args", "args.clear()"]
+            self._lines += [f"{parameters}{',' if len(placeholders) == 1 else ''} = args", "args.clear()"]
         for node in placeholders:
             self._alias_roots[node] = {node}
             self._bind(node)
@@ -174,8 +174,8 @@ class Program:
         self._lines.append(f"{node.name} = {target}({', '.join(args)})")
         self._alias_roots[node] = self._aliased(node)
         self._bind(node)  # strides may be written with a size that is known from here on
-        made = isinstance(node.meta.get("val"), torch.Tensor) and not views.is_view(node)
-        if made and node.target not in DENSE:
+        is_new_tensor = isinstance(node.meta.get("val"), torch.Tensor) and not views.is_view(node)
+        if is_new_tensor and node.target not in DENSE:
             self._check_strides(node)
         if (
             node.target is not _getitem
@@ -232,11 +232,11 @@ class Program:
             return None
         read = {a.node for a in text.inputs}
         for x in (x for x in dying if x in read):
-            own = x.op == "call_function" and x not in self._stored | self._reused
+            is_ours = x.op == "call_function" and x not in self._stored | self._reused
             fresh = x.target in (*DENSE, _convolution) or x in self.fusion.of
             shared = any(x in roots for n, roots in self._alias_roots.items() if n is not x)
             if (
-                own
+                is_ours
                 and fresh
                 and not shared
                 and fits_memory(x, node)
@@ -254,15 +254,15 @@ class Program:
         return f"reinterpret_tensor({x.name}, {shape}, {strides}, 0)"
 
     def _allocate_part(self, node: Node) -> None:
-        whole, offset = self._parts[node]
-        if whole not in self._alias_roots:
-            self._allocate(whole)
+        concatenation, offset = self._parts[node]
+        if concatenation not in self._alias_roots:
+            self._allocate(concatenation)
         self._scope["reinterpret_tensor"] = reinterpret_tensor
         shape, strides = self._texts(node)
         self._lines.append(
-            f"{node.name} = reinterpret_tensor({whole.name}, {shape}, {strides}, {python(offset)})"
+            f"{node.name} = reinterpret_tensor({concatenation.name}, {shape}, {strides}, {python(offset)})"
         )
-        self._alias_roots[node] = {node, whole}
+        self._alias_roots[node] = {node, concatenation}
         self._reused.add(node)
 
     def _allocate(self, node: Node) -> None:
@@ -310,11 +310,18 @@ class Program:
             value = node.meta.get("val")
             self._dead.add(node)
             holders = [n for n, roots in self._alias_roots.items() if node in roots and n not in self._dead]
-            ours = self.fusion.of.get(node) is not None and node.op == "call_function"
+            in_kernel = self.fusion.of.get(node) is not None and node.op == "call_function"
             shared = any(node in self._alias_roots.get(n, ()) for n in self._alias_roots if n is not node)
             fresh = node not in self._stored
-            kept = node not in self._reused
-            if ours and fresh and kept and not holders and not shared and isinstance(value, torch.Tensor):
+            is_owned = node not in self._reused
+            if (
+                in_kernel
+                and fresh
+                and is_owned
+                and not holders
+                and not shared
+                and isinstance(value, torch.Tensor)
+            ):
                 shape, strides = self._texts(node)
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
             elif fresh or node in self._copies:
@@ -339,8 +346,8 @@ class Program:
             set_up_openmp()
             return call(args)
 
-        for place, device in gpus:
-            run = _on_stream(run, place.index or 0, device)
+        for name, device in gpus:
+            run = _on_stream(run, name.index or 0, device)
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
 

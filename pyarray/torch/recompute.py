@@ -52,22 +52,22 @@ def _users(fusion: Fusion, node: Node) -> Iterator[FusionGroup | Node]:
 def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
     """What is read from memory to compute a node, where its group's own nodes but the reductions are computed
     anew; None if that is long."""
-    found, seen, rest, count = set[Node](), {node}, [node], 0
-    while rest:
-        x = rest.pop()
+    leaves, visited, stack, count = set[Node](), {node}, [node], 0
+    while stack:
+        x = stack.pop()
         count += x.target not in CREATIONS and x.target not in CASTS
         if count > MAX_OPERATORS:
             return None
         for y in x.all_input_nodes:
-            if not isinstance(y.meta.get("val"), torch.Tensor) or (base := fusion.base(y)) in seen:
+            if not isinstance(y.meta.get("val"), torch.Tensor) or (base := fusion.base(y)) in visited:
                 continue
-            seen.add(base)
+            visited.add(base)
             again = base in fusion.inlined or (fusion.of.get(base) is group and base.target not in REDUCTIONS)
             if again:
-                rest.append(base)
+                stack.append(base)
             else:
-                found.add(base)
-    return found
+                leaves.add(base)
+    return leaves
 
 
 def _pays(fusion: Fusion, node: Node, leaves: set[Node], others: list[FusionGroup]) -> bool:

@@ -45,8 +45,8 @@ def _constants(env: Any) -> list[str]:
     """Symbols of numbers that are known, and that torch doesn't know yet as such."""
     if _numbers is None:
         return []
-    known = [s for s, x in env.replacements.items() if isinstance(x, sympy.Float)]
-    names = [str(s) for s in known if symbol_is_type(s, SymT.FLOAT)]
+    specialized = [s for s, x in env.replacements.items() if isinstance(x, sympy.Float)]
+    names = [str(s) for s in specialized if symbol_is_type(s, SymT.FLOAT)]
     return [name for name in names if not _numbers.should_specialize(name)]
 
 

@@ -38,9 +38,9 @@ class Schedule:
             if node.op == "call_function":
                 for symbol in _unbacked_symbols(node):
                     self._defining_nodes.setdefault(symbol, node)
-        rest = [n for n in graph.nodes if n.op == "output" or (n.op == "call_function" and n.is_impure())]
-        while rest:
-            node = rest.pop()
+        stack = [n for n in graph.nodes if n.op == "output" or (n.op == "call_function" and n.is_impure())]
+        while stack:
+            node = stack.pop()
             if node in self._needed:
                 continue
             group = self._group_of(node)
@@ -48,11 +48,11 @@ class Schedule:
                 self.realized.add(node)
                 if group.number not in self._groups:
                     self._groups[group.number] = group
-                    rest += [*self.operands(group), *self._numbers(group)]
+                    stack += [*self.operands(group), *self._numbers(group)]
                 continue
             self._needed.add(node)
-            rest += [x for x in node.all_input_nodes if not is_size(x)]
-            rest += self._numbers(node)
+            stack += [x for x in node.all_input_nodes if not is_size(x)]
+            stack += self._numbers(node)
         self._order()
         return self
 
@@ -76,18 +76,18 @@ class Schedule:
     def _reads(self, group: FusionGroup) -> tuple[list[Node], list[Node]]:
         """The operands of a group's kernel, and the nodes of no kernel or others' that it computes anew."""
         found, again = dict[Node, None](), list[Node]()
-        rest, seen = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
-        while rest:
-            x = rest.pop()
-            if x in seen or not isinstance(x.meta.get("val"), torch.Tensor):
+        stack, visited = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
+        while stack:
+            x = stack.pop()
+            if x in visited or not isinstance(x.meta.get("val"), torch.Tensor):
                 continue
-            seen.add(x)
+            visited.add(x)
             base = self.fusion.base(x)
             if self.fusion.of.get(base) is group:
                 continue
             if base in self.fusion.inlined:
                 again.append(base)
-                rest += base.all_input_nodes
+                stack += base.all_input_nodes
             else:
                 found[base] = None
         return list(found), again

@@ -27,13 +27,13 @@ def expressions(sizes: Iterable[Any]) -> tuple[sympy.Expr, ...]:
 def nonempty_strides(sizes: Iterable[Any], strides: Iterable[Any]) -> tuple[sympy.Expr, ...]:
     """The strides of an array that has elements. Torch's have `max(1, n)` in the place of a size that may be
     0, and loops over the axes behind it wouldn't merge."""
-    given, found = expressions(sizes), expressions(strides)
-    known: dict[Any, Any] = {}
-    for least in set[Any]().union(*(s.atoms(Max) for s in found)):
+    size_expressions, stride_expressions = expressions(sizes), expressions(strides)
+    by_size: dict[Any, Any] = {}
+    for least in set[Any]().union(*(s.atoms(Max) for s in stride_expressions)):
         others = [x for x in least.args if x != 1]
         if len(others) == 1 and len(least.args) == 2:
-            known |= {least: others[0]} if any(equal(others[0], n) for n in given) else {}
-    return tuple(s.xreplace(known) for s in found)
+            by_size |= {least: others[0]} if any(equal(others[0], n) for n in size_expressions) else {}
+    return tuple(s.xreplace(by_size) for s in stride_expressions)
 
 
 def product(sizes: Iterable[sympy.Expr]) -> sympy.Expr:

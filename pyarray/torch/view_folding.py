@@ -27,55 +27,55 @@ reinterpret_tensor: Callable[..., torch.Tensor] = getattr(guards, "_reinterpret_
 
 def fold_views(module: GraphModule, fusion: Fusion) -> None:
     """Give users of views that are no kernels one view of the memory itself."""
-    known: dict[Node, Node] = {}
+    nodes: dict[Node, Node] = {}
     for user in list(module.graph.nodes):
         if user.op not in ("call_function", "output"):
             continue
         if user in fusion.of or user in fusion.inlined or views.is_view(user) or views.is_split(user):
             continue
         for x in user.all_input_nodes:
-            if not views.is_view(x) or (place := _place(x, base := fusion.base(x))) is None:
+            if not views.is_view(x) or (view := _place(x, base := fusion.base(x))) is None:
                 continue
-            same = user.op != "output" and _is_all(place, base)  # a result is a tensor of its own
-            if not same and x not in known:
-                known[x] = _node(module, fusion, x, place)
-            user.replace_input_with(x, base if same else known[x])
+            same = user.op != "output" and _is_all(view, base)  # a result is a tensor of its own
+            if not same and x not in nodes:
+                nodes[x] = _node(module, fusion, x, view)
+            user.replace_input_with(x, base if same else nodes[x])
 
 
-def _is_all(place: StridedView, base: Node) -> bool:
+def _is_all(view: StridedView, base: Node) -> bool:
     """Whether a view is its base once more."""
-    shape, strides, offset = place
-    own = base.meta["val"]
+    shape, strides, offset = view
+    value = base.meta["val"]
     return (
         offset == 0
-        and same_shape(shape, expressions(own.shape))
-        and same_shape(strides, expressions(own.stride()))
+        and same_shape(shape, expressions(value.shape))
+        and same_shape(strides, expressions(value.stride()))
     )
 
 
-def _node(module: GraphModule, fusion: Fusion, node: Node, place: StridedView) -> Node:
+def _node(module: GraphModule, fusion: Fusion, node: Node, view: StridedView) -> Node:
     """A node for the view that `node` is."""
     with module.graph.inserting_after(node):
-        made = module.graph.call_function(reinterpret_tensor, (fusion.base(node),))
-    made.meta["val"], made.meta["strided_view"] = node.meta["val"], place
-    fusion.order[made] = fusion.order[node]
-    return made
+        node_of_view = module.graph.call_function(reinterpret_tensor, (fusion.base(node),))
+    node_of_view.meta["val"], node_of_view.meta["strided_view"] = node.meta["val"], view
+    fusion.order[node_of_view] = fusion.order[node]
+    return node_of_view
 
 
 def _place(node: Node, base: Node) -> StridedView | None:
     """Sizes, strides and offset of a view in its base's memory."""
-    mine, own = node.meta["val"], base.meta.get("val")
-    if not isinstance(own, torch.Tensor) or own.layout != torch.strided or mine.dtype != own.dtype:
+    view, value = node.meta["val"], base.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or view.dtype != value.dtype:
         return None
     chain = node
     while chain is not base:
         if chain.target in views.COPIES:
             return None
         chain = views.source_of(chain)
-    if mine.untyped_storage()._cdata != own.untyped_storage()._cdata:
+    if view.untyped_storage()._cdata != value.untyped_storage()._cdata:
         return None
-    offset = sympy.expand(expression(mine.storage_offset()) - expression(own.storage_offset()))
-    return expressions(mine.shape), expressions(mine.stride()), offset
+    offset = sympy.expand(expression(view.storage_offset()) - expression(value.storage_offset()))
+    return expressions(view.shape), expressions(view.stride()), offset
 
 
 def call_text(node: Node, base: str, text: Callable[[Any], str]) -> str:

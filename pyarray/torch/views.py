@@ -59,8 +59,8 @@ def source_index(node: Node, digits: Digits, index: Index) -> Index:
 def view_index(node: Node, digits: Digits, index: Index) -> Index | None:
     """The index into the view of the element that `index` means in the source; None where the view lacks
     elements or repeats them. Splits digits."""
-    made = _VIEW_INDEX.get(node.target)
-    found = made(node, digits, index) if made is not None else None
+    rule = _VIEW_INDEX.get(node.target)
+    found = rule(node, digits, index) if rule is not None else None
     return None if found is None else digits.current(found)
 
 

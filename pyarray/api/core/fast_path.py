@@ -75,10 +75,10 @@ def _by_types(
     if first._size < 2 or domain is None or _value_matters(ufunc, operands, (int, float)):
         return None  # what has one element was computed as 0-d: another kernel
     dtype = ufunc.dtype_of_result(domain)
-    given = first if in_place else out
-    if given is not None and given._dtype is not dtype:
+    result = first if in_place else out
+    if result is not None and result._dtype is not dtype:
         return None
-    target = empty(first._shape, dtype, first.device) if given is None else given
+    target = empty(first._shape, dtype, first.device) if result is None else result
     flat = [
         x._view(0, (x._size,), (x._dtype.itemsize,)) if isinstance(x, ndarray) else type(x)(1)
         for x in (target, *operands)
@@ -88,7 +88,7 @@ def _by_types(
     to = like if in_place else "out"
     checked = [*arrays, *(["out"] if out is not None else [])]
     tests = _guards(checked, like, shapes_too=True)
-    for n, x in arrays.items() if given is not None else ():
+    for n, x in arrays.items() if result is not None else ():
         if n != to:  # the very same elements may be written as they are read, others not
             width = max(x._dtype.itemsize, dtype.itemsize)
             allowed = "gap and " if x._dtype.itemsize == dtype.itemsize else ""
@@ -97,7 +97,7 @@ def _by_types(
             )
     text = _TYPES.format(
         operands=", ".join(names), out=", out" if out is not None else "", like=like, tests=tests, to=to,
-        target=_FRESH if given is None else "",
+        target=_FRESH if result is None else "",
     )  # fmt: skip
     scope: dict[str, Any] = {
         "launch": kernel.variant(tuple(flat), checked=False).launch, "report": kernel._report,
@@ -153,8 +153,8 @@ def _value_matters(ufunc: Ufunc, operands: Sequence[Any], kinds: tuple[type, ...
 
 def _compiled(ufunc: Ufunc, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
     exec(compile(text, f"<pyarray {ufunc.name}>", "exec"), scope)
-    made: Callable[..., Any] = scope["fast_path"]
-    return made
+    function: Callable[..., Any] = scope["fast_path"]
+    return function
 
 
 # a number that packing refuses: `call` says what is wrong
@@ -252,19 +252,19 @@ class UfuncFunction(Protocol):
 def make_function(ufunc: Ufunc, foreign: bool = False) -> Any:
     """The public function of a ufunc. `foreign`: it returns NotImplemented for operands that operators must
     leave to others."""
-    made = _make_unary(ufunc) if ufunc.arity == 1 else _make_binary(ufunc, foreign)
-    made.__name__ = made.__qualname__ = ufunc.name
-    made.__doc__ = ufunc.doc
-    made.__module__ = "pyarray"
-    declare(made)
+    function = _make_unary(ufunc) if ufunc.arity == 1 else _make_binary(ufunc, foreign)
+    function.__name__ = function.__qualname__ = ufunc.name
+    function.__doc__ = ufunc.doc
+    function.__module__ = "pyarray"
+    declare(function)
     # in kernels it is the language's own function, or the ufunc's expression
     if ufunc.name in FUNCTIONS:
-        made.__pyarray_builtin__ = ufunc.name  # type: ignore[attr-defined]
+        function.__pyarray_builtin__ = ufunc.name  # type: ignore[attr-defined]
     else:
-        made.__pyarray_func__ = ufunc.function.__pyarray_func__  # type: ignore[attr-defined]
+        function.__pyarray_func__ = ufunc.function.__pyarray_func__  # type: ignore[attr-defined]
     for method in ("reduce", "accumulate", "reduceat", "outer", "at") if ufunc.arity == 2 else ("at",):
-        setattr(made, method, _method(made, ufunc, method))
-    return made
+        setattr(function, method, _method(function, ufunc, method))
+    return function
 
 
 # the methods of ufuncs: name -> function of the function, its `Ufunc` and the arguments; `ufunc_methods` fills it

@@ -114,9 +114,9 @@ def as_arrays(name: str, *inputs: Any) -> list[ndarray]:
 
 def as_array_like(*given: Any) -> list[ndarray]:
     """All as arrays: what isn't one, of this or another library, goes to where the first array is."""
-    made = [asarray(x) if is_foreign(x) else x for x in given]
-    device = device_of(made)
-    return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in made]
+    arrays = [asarray(x) if is_foreign(x) else x for x in given]
+    device = device_of(arrays)
+    return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in arrays]
 
 
 def operand(name: str, x: Any, device: Any = None) -> Any:
@@ -212,8 +212,8 @@ def compute(
     has more axes or elements. Raises `ValueError` and `TypeError` for an output that doesn't fit."""
     tracer = next((x for x in operands if isinstance(x, Tracer)), None)
     if tracer is not None:
-        given: ndarray = tracer._compute(op, domain, dtype, operands, out)
-        return given
+        traced: ndarray = tracer._compute(op, domain, dtype, operands, out)
+        return traced
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, operands, names)
     if out is None:

@@ -148,10 +148,10 @@ def _function(kind: str, part: str, name: str) -> Any:
 @functools.cache
 def constant(kind: str, name: str) -> Any:
     """What the vendor's functions take for an option, such as "upper"."""
-    place = VENDORS[kind].constants[name]
-    if isinstance(place, int):
-        return place
-    module, owner, member = place
+    spec = VENDORS[kind].constants[name]
+    if isinstance(spec, int):
+        return spec
+    module, owner, member = spec
     return getattr(getattr(VENDORS[kind].load(module), owner), member)
 
 
@@ -183,12 +183,12 @@ def handle(device: Device, part: str) -> Iterator[Any]:
         stream = device.driver.current_stream()
         free = _free.setdefault((device, part, stream), [])
         try:
-            found = free.pop()
+            library_handle = free.pop()
         except IndexError:
-            found = call(device, part, "create")
-        call(device, part, "set_stream", found, stream)
-        yield found
-        free.append(found)  # not after an error, which may have been the handle's
+            library_handle = call(device, part, "create")
+        call(device, part, "set_stream", library_handle, stream)
+        yield library_handle
+        free.append(library_handle)  # not after an error, which may have been the handle's
 
 
 @contextmanager
@@ -209,5 +209,5 @@ def opened(part: str, first: ndarray, *others: ndarray) -> Iterator[Callable[...
     """`call(name, *arguments)` of the library, for the dtype and the device of `first`: the letter of the
     type is put before the name, and the handle before the arguments. The arrays are in use in the block."""
     device, letter = first.device, LETTERS[first._dtype.name]
-    with handle(device, part) as found, working(first, *others):
-        yield lambda name, *args: call(device, part, letter + name, found, *args)
+    with handle(device, part) as library_handle, working(first, *others):
+        yield lambda name, *args: call(device, part, letter + name, library_handle, *args)

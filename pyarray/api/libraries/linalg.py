@@ -61,9 +61,9 @@ def inv(a: ndarray) -> ndarray:
     factors = a.copy()
     pivots, info = solver.lu(factors)
     _checked(info, "Singular matrix")
-    found = broadcast_to(eye(a._shape[-1], dtype=a._dtype, device=a.device), a._shape).copy()
-    solver.lu_solve(factors, pivots, found, "as_is")  # each row: the transpose of the transpose's inverse
-    return found
+    inverse = broadcast_to(eye(a._shape[-1], dtype=a._dtype, device=a.device), a._shape).copy()
+    solver.lu_solve(factors, pivots, inverse, "as_is")  # each row: the transpose of the transpose's inverse
+    return inverse
 
 
 def _factors(a: ndarray) -> tuple[ndarray, ndarray]:
@@ -181,5 +181,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def of_nothing(name: str, arrays: tuple[ndarray, ...], options: dict[str, Any]) -> Any:
     """What NumPy gives for arrays of these shapes, the first of which has no elements."""
-    given = [np.zeros(x._shape, x._dtype.numpy) for x in arrays]
-    return getattr(np.linalg, name)(*given, **options)
+    host_arrays = [np.zeros(x._shape, x._dtype.numpy) for x in arrays]
+    return getattr(np.linalg, name)(*host_arrays, **options)

@@ -189,11 +189,11 @@ def _small_svd(
     job = constant(device.kind, "vectors" if vectors else "values")
     with opened("solver", a, values, u, v, info) as lib:
         setting = call(device, "solver", "create_gesvdj_info")
-        given = (job, m, n, a._ptr, m, values._ptr, u._ptr, m, v._ptr, n)
-        size = lib("gesvdj_batched_buffer_size", *given, setting, count)
+        args = (job, m, n, a._ptr, m, values._ptr, u._ptr, m, v._ptr, n)
+        size = lib("gesvdj_batched_buffer_size", *args, setting, count)
         work = _made(a, (size,))
         with working(work):
-            lib("gesvdj_batched", *given, work._ptr, size, info._ptr, setting, count)
+            lib("gesvdj_batched", *args, work._ptr, size, info._ptr, setting, count)
         call(device, "solver", "destroy_gesvdj_info", setting)
     # the libraries give V here, not its adjoint
     vh = v.mT.conj() if _complex(a) else v.mT
@@ -210,12 +210,15 @@ def eig(a: ndarray, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
     with handle(device, "solver") as solver, working(a, values, right, info):
         params = call(device, "solver", "create_params")
         for ok, matrix, w, v in _each(info, a, values, right):
-            given = (solver, params, *jobs, n, kind, matrix, n, kind, w, kind, 0, n, kind, v, n, kind)
-            there, here = call(device, "solver", "xgeev_buffer_size", *given)
-            work, host = _made(a, (max(1, there),), uint8), ctypes.create_string_buffer(max(1, here))
+            args = (solver, params, *jobs, n, kind, matrix, n, kind, w, kind, 0, n, kind, v, n, kind)
+            device_bytes, host_bytes = call(device, "solver", "xgeev_buffer_size", *args)
+            work, host = (
+                _made(a, (max(1, device_bytes),), uint8),
+                ctypes.create_string_buffer(max(1, host_bytes)),
+            )
             with working(work):
                 at = ctypes.addressof(host)
-                call(device, "solver", "xgeev", *given, work._ptr, there, at, here, ok)
+                call(device, "solver", "xgeev", *args, work._ptr, device_bytes, at, host_bytes, ok)
                 device.driver.synchronize()  # the host's work space ends here
         call(device, "solver", "destroy_params", params)
     return values, right, info

@@ -82,10 +82,10 @@ def _run(kind: str, x: ndarray, out: ndarray, sizes: Sequence[int], direction: i
     device = x.device
     with _plan(device, name, tuple(sizes), batch) as plan:
         work = empty((plan.nbytes,), uint8, device)
-        given = (direction,) if kind == "c2c" else ()
+        args = (direction,) if kind == "c2c" else ()
         with working(x, out, work):
             call(device, "fft", "set_work_area", plan.handle, work._ptr)
-            call(device, "fft", f"exec_{name}", plan.handle, x._ptr, out._ptr, *given)
+            call(device, "fft", f"exec_{name}", plan.handle, x._ptr, out._ptr, *args)
 
 
 def _last(x: ndarray, axes: Sequence[int]) -> tuple[ndarray, list[int]]:
@@ -143,7 +143,7 @@ def _resized(x: ndarray, axes: Sequence[int], sizes: Sequence[int]) -> ndarray:
         shape[axis] = size
     if tuple(shape) == x._shape:
         return x
-    part = x[tuple(slice(min(size, own)) for size, own in zip(shape, x._shape, strict=True))]
+    part = x[tuple(slice(min(size, n)) for size, n in zip(shape, x._shape, strict=True))]
     if part._shape == tuple(shape):
         return part
     out = zeros(tuple(shape), dtype=x._dtype, device=x.device)
@@ -156,16 +156,16 @@ def transform(name: str, x: ndarray, axes: Sequence[int], sizes: Any, norm: str 
     inverse, to_real = name.startswith("i"), name.startswith("ir")
     points: list[int] = []
     for axis, size in zip(axes, sizes or [None] * len(axes), strict=True):
-        own = x._shape[axis]
-        usual = 2 * (own - 1) if to_real and len(points) == len(axes) - 1 else own
+        n = x._shape[axis]
+        usual = 2 * (n - 1) if to_real and len(points) == len(axes) - 1 else n
         points.append(usual if size is None else int(size))
         if points[-1] < 1:
             raise ValueError(f"{name}(): invalid number of data points ({points[-1]}) along axis {axis}")
     if not axes:
         return x.copy()
     kind = asdtype(np.result_type(x._dtype.numpy, np.complex64))
-    given = [*points[:-1], points[-1] // 2 + 1] if to_real else points
-    x = _resized(x, axes, given)
+    transform_sizes = [*points[:-1], points[-1] // 2 + 1] if to_real else points
+    x = _resized(x, axes, transform_sizes)
     result = _real_type(kind) if to_real else kind
     if not x._size:
         shape = list(x._shape)

@@ -73,13 +73,13 @@ def flat(self: ndarray) -> Flat:
 
 def set_flat(self: ndarray, value: Any) -> None:
     """Assigns elements in C order, values repeated as needed."""
-    given = asarray(value, device=self.device).ravel()
+    values = asarray(value, device=self.device).ravel()
     self._check_writeable()
-    if self.size and not given.size:
+    if self.size and not values.size:
         raise ValueError(
             f"a.flat = values takes at least one value for {self.size} elements, got none; give a number"
         )
-    put(self, arange(self.size, device=self.device), given)
+    put(self, arange(self.size, device=self.device), values)
 
 
 def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
@@ -128,12 +128,12 @@ def _check_unshared(a: ndarray, refcheck: bool) -> None:
     """Raises `ValueError` where others use the memory of `a`."""
     what = ""
     if _holders(a) > _holders(empty(0)):
-        found = [x for x in gc.get_referrers(a._buffer) if x is not a]
-        views = [x for x in found if isinstance(x, ndarray)]
+        referrers = [x for x in gc.get_referrers(a._buffer) if x is not a]
+        views = [x for x in referrers if isinstance(x, ndarray)]
         what = "another library has its memory (by DLPack)"
         if views:
             what = f"there is a view of it, of shape {views[0].shape}"
-        elif any(isinstance(x, Exposed) for x in found):
+        elif any(isinstance(x, Exposed) for x in referrers):
             what = "a NumPy array shows its memory"
         what = f"{what}; drop that first, or write"
     elif refcheck and isinstance(a._buffer, EscapedBuffer):

@@ -25,10 +25,10 @@ def _made_like(
     ndmin: int = 0,
 ) -> ndarray:
     """`numpy.asarray(x, like=a)` and its like, with the keywords that they have."""
-    made = asarray(x, dtype, copy=copy, device=device)
-    if order in ("C", "F") and not made.flags[f"{order}_CONTIGUOUS"]:
-        made = made.copy(order)
-    return made[(None,) * (ndmin - made.ndim)] if made.ndim < ndmin else made
+    result = asarray(x, dtype, copy=copy, device=device)
+    if order in ("C", "F") and not result.flags[f"{order}_CONTIGUOUS"]:
+        result = result.copy(order)
+    return result[(None,) * (ndmin - result.ndim)] if result.ndim < ndmin else result
 
 
 _ON_HOST = "pyarray.api.numpy.files"  # NumPy writes and reads files of NumPy's arrays itself

@@ -61,26 +61,26 @@ def reduce(
     if not x.ndim and axis in (0, -1):
         axis = None  # a number is reduced by the default axis, too
     if ufunc.name in _REDUCTIONS:
-        given = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
+        options = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
         if ufunc.name in ("add", "multiply"):
-            given |= {"dtype": dtype, "initial": initial}
+            options |= {"dtype": dtype, "initial": initial}
         elif ufunc.name in ("minimum", "maximum"):
-            given["initial"] = initial
-        found: ndarray = _REDUCTIONS[ufunc.name](x, **given)
-        return found
+            options["initial"] = initial
+        reduced: ndarray = _REDUCTIONS[ufunc.name](x, **options)
+        return reduced
     if initial is not None or where is not True:
         raise TypeError(f"{name}() takes no initial= and where=; replace what is to be left out first")
     axes = shapes.normalize_axes(axis, x.ndim)
     if len(axes) > 1 and ufunc.name not in _ASSOCIATIVE:
         raise ValueError(f"{name}() goes along one axis, since the order of its elements matters, got {axis}")
     kind = _kind(ufunc, x, dtype)
-    kept, full = shapes.reduced(x._shape, axes)
-    result = compute_out(name, out, full if keepdims else kept, kind, x.device)
-    rest = [k for k in range(x.ndim) if k not in axes]
+    reduced_shape, full = shapes.reduced(x._shape, axes)
+    result = compute_out(name, out, full if keepdims else reduced_shape, kind, x.device)
+    other_axes = [k for k in range(x.ndim) if k not in axes]
     count = math.prod(x._shape[k] for k in axes)
     if not count and ufunc.name not in _IDENTITY:
         raise ValueError(f"{name}() over no elements has no answer: shape {x._shape}, axes {axes}")
-    lines = x.transpose([*rest, *axes]).reshape(math.prod(kept), count)
+    lines = x.transpose([*other_axes, *axes]).reshape(math.prod(reduced_shape), count)
     folded = empty((lines._shape[0],), kind, x.device)
     if not count:
         folded[...] = _start(ufunc, kind)
@@ -97,19 +97,19 @@ def accumulate(
     x = asarray(operand(f"{ufunc.name}.accumulate", array))
     along = shapes.normalize_axis(axis, x.ndim)
     if ufunc.name in _SCANS:
-        found: ndarray = _SCANS[ufunc.name](x, axis=along, dtype=dtype, out=out)
-        return found
+        result: ndarray = _SCANS[ufunc.name](x, axis=along, dtype=dtype, out=out)
+        return result
     kind = _kind(ufunc, x, dtype)
     moved = moveaxis(x, along, -1)
     count = moved._shape[-1] if moved.ndim else 1
     lines = moved.reshape(math.prod(moved._shape[:-1]), count)
     if on_grid(x) and ufunc.name in _ASSOCIATIVE:
-        found = _doubled(function, lines.astype(kind))
+        result = _doubled(function, lines.astype(kind))
     else:
-        found = empty(lines._shape, kind, x.device)
-        if found._size:
-            _fold_kernel(ufunc, kind.code, "accumulate")(found, lines)
-    return store_out(f"{ufunc.name}.accumulate", moveaxis(found.reshape(moved._shape), -1, along), out)
+        result = empty(lines._shape, kind, x.device)
+        if result._size:
+            _fold_kernel(ufunc, kind.code, "accumulate")(result, lines)
+    return store_out(f"{ufunc.name}.accumulate", moveaxis(result.reshape(moved._shape), -1, along), out)
 
 
 def _doubled(function: Any, lines: ndarray) -> ndarray:
@@ -148,12 +148,12 @@ def reduceat(
     kind = _kind(ufunc, x, dtype)
     moved = moveaxis(x, along, -1)
     lines = moved.reshape(math.prod(moved._shape[:-1]), count)
-    found = empty((lines._shape[0], starts.size), kind, x.device)
-    if found._size:
+    result = empty((lines._shape[0], starts.size), kind, x.device)
+    if result._size:
         bounds = (asarray(v, device=x.device) for v in (starts, np.maximum(stops, starts + 1)))
         wide = total_kind(ufunc, kind)
-        _segment_kernel(ufunc, wide.code)(found, lines, *bounds)
-    return store_out(name, moveaxis(found.reshape(*moved._shape[:-1], starts.size), -1, along), out)
+        _segment_kernel(ufunc, wide.code)(result, lines, *bounds)
+    return store_out(name, moveaxis(result.reshape(*moved._shape[:-1], starts.size), -1, along), out)
 
 
 def outer(function: Any, ufunc: Ufunc, x1: Any, x2: Any, /, **options: Any) -> ndarray:
@@ -161,8 +161,8 @@ def outer(function: Any, ufunc: Ufunc, x1: Any, x2: Any, /, **options: Any) -> n
     first, second = (operand(f"{ufunc.name}.outer", x) for x in (x1, x2))
     if isinstance(first, ndarray) and isinstance(second, ndarray):
         first = first.reshape(*first._shape, *(1,) * second.ndim)
-    found: ndarray = function(first, second, **options)
-    return found
+    result: ndarray = function(first, second, **options)
+    return result
 
 
 def at(function: Any, ufunc: Ufunc, a: ndarray, indices: Any, b: Any = None, /) -> None:
@@ -191,8 +191,8 @@ def at(function: Any, ufunc: Ufunc, a: ndarray, indices: Any, b: Any = None, /) 
     if grid:
         order = argsort(places)
         places, values = places[order], None if values is None else values[order]
-    given = (flat, places) if values is None else (flat, places, values)
-    _at_kernel(ufunc, kind.code, grid)(*given)
+    args = (flat, places) if values is None else (flat, places, values)
+    _at_kernel(ufunc, kind.code, grid)(*args)
     if flat._ptr != a._ptr or flat._buffer is not a._buffer:
         operation("assign")(a, flat.reshape(a._shape))
 

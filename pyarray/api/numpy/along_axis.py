@@ -43,8 +43,8 @@ def apply_along_axis(
     if 0 in outer:
         raise ValueError(f"apply_along_axis(): there are no lines along axis {k} in an array of {x.shape}")
     found = [
-        asarray(func1d(lines[place], *args, **kwargs), device=x.device)
-        for place in itertools.product(*map(range, outer))
+        asarray(func1d(lines[index], *args, **kwargs), device=x.device)
+        for index in itertools.product(*map(range, outer))
     ]
     shape, kind = found[0].shape, result_type(*found[:1])
     out: Any = empty((len(found), *shape), kind, x.device)
@@ -117,13 +117,13 @@ class vectorize(np.vectorize):
         """The function's results for these arguments."""
         if self.pyfunc is _UNSET:
             return super().__call__(*args, **kwargs)
-        given = (*enumerate(args), *kwargs.items())
-        taken = {k: x for k, x in given if isinstance(x, ndarray) and k not in self.excluded}
-        names = [f"argument {k}" for k in taken]
-        device = common_device("vectorize", list(taken.values()), names) if taken else None
+        arguments = (*enumerate(args), *kwargs.items())
+        arrays = {k: x for k, x in arguments if isinstance(x, ndarray) and k not in self.excluded}
+        names = [f"argument {k}" for k in arrays]
+        device = common_device("vectorize", list(arrays.values()), names) if arrays else None
         found = super().__call__(
-            *[asnumpy(x) if k in taken else x for k, x in enumerate(args)],
-            **{k: asnumpy(x) if k in taken else x for k, x in kwargs.items()},
+            *[asnumpy(x) if k in arrays else x for k, x in enumerate(args)],
+            **{k: asnumpy(x) if k in arrays else x for k, x in kwargs.items()},
         )
         if isinstance(found, tuple):
             return tuple(asarray(x, device=device) for x in found)
@@ -140,10 +140,10 @@ def block(arrays: Any, /) -> ndarray:
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
     depth = _depth(arrays)
-    place = next((x.device for x in _leaves(arrays) if isinstance(x, ndarray)), None)
+    device = next((x.device for x in _leaves(arrays) if isinstance(x, ndarray)), None)
     ndim = max(depth, *(getattr(x, "ndim", 0) for x in _leaves(arrays)), 0)
-    found = _joined(arrays, depth, ndim, place)
-    return found if isinstance(arrays, list) else found.copy()
+    result = _joined(arrays, depth, ndim, device)
+    return result if isinstance(arrays, list) else result.copy()
 
 
 def _depth(arrays: Any) -> int:
@@ -163,11 +163,11 @@ def _leaves(arrays: Any) -> list[Any]:
     return [leaf for x in arrays for leaf in _leaves(x)] if isinstance(arrays, list) else [arrays]
 
 
-def _joined(arrays: Any, depth: int, ndim: int, place: Any) -> ndarray:
+def _joined(arrays: Any, depth: int, ndim: int, device: Any) -> ndarray:
     if not isinstance(arrays, list):
-        x = arrays if isinstance(arrays, ndarray) else asarray(arrays, device=place)
+        x = arrays if isinstance(arrays, ndarray) else asarray(arrays, device=device)
         return x.reshape((1,) * (ndim - x.ndim) + x.shape)
-    return concat([_joined(x, depth - 1, ndim, place) for x in arrays], axis=ndim - depth)
+    return concat([_joined(x, depth - 1, ndim, device) for x in arrays], axis=ndim - depth)
 
 
 def mask_indices(
@@ -197,11 +197,11 @@ def unwrap(
     x = asarray(p)
     k = shapes.normalize_axis(axis, x.ndim)
     kind = result_type(x, period)
-    whole = kind.kind in "iu" and isinstance(period, int)
-    kind = kind if whole or kind.kind == "f" else float64
+    is_integer = kind.kind in "iu" and isinstance(period, int)
+    kind = kind if is_integer or kind.kind == "f" else float64
     x = x.astype(kind, copy=False)
-    high: Any = period // 2 if whole else period / 2
-    ambiguous = not whole or period % 2 == 0
+    high: Any = period // 2 if is_integer else period / 2
+    ambiguous = not is_integer or period % 2 == 0
     steps: Any = diff(x, axis=k)
     inside: Any = add(remainder(add(steps, high), period), -high)
     if ambiguous:
@@ -212,5 +212,5 @@ def unwrap(
     out: Any = x.copy()
     later = (slice(None),) * k + (slice(1, None),)
     out[later] = add(x[later], cumsum(change, axis=k))
-    found: ndarray = out
-    return found
+    result: ndarray = out
+    return result

@@ -108,19 +108,19 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, device: Any 
     """
     names = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F", "WRITEABLE": "W"}
     names |= {"ALIGNED": "A", "OWNDATA": "O", "ENSUREARRAY": "E"}
-    given = [requirements] if isinstance(requirements, str) else requirements or ()
-    wanted = {names.get(str(name).upper(), str(name).upper()) for name in given}
-    if unknown := wanted - set("CFAWOE"):
+    listed = [requirements] if isinstance(requirements, str) else requirements or ()
+    flags = {names.get(str(name).upper(), str(name).upper()) for name in listed}
+    if unknown := flags - set("CFAWOE"):
         raise ValueError(f"require(): requirements are of C, F, A, W, O and E, got {sorted(unknown)}")
-    if wanted >= {"C", "F"}:
+    if flags >= {"C", "F"}:
         raise ValueError("require(): an array has one order, C or F; got both")
     x = asarray(a, dtype=dtype, device=device)
-    if "C" in wanted and not x.flags.c_contiguous:
+    if "C" in flags and not x.flags.c_contiguous:
         x = x.copy()
-    if "F" in wanted and not x.flags.f_contiguous:
+    if "F" in flags and not x.flags.f_contiguous:
         x = x.T.copy().T
-    lacking = ("W" in wanted and not x.flags.writeable) or ("O" in wanted and not x.flags.owndata)
-    return (x.T.copy().T if "F" in wanted else x.copy()) if lacking else x
+    lacking = ("W" in flags and not x.flags.writeable) or ("O" in flags and not x.flags.owndata)
+    return (x.T.copy().T if "F" in flags else x.copy()) if lacking else x
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
@@ -218,7 +218,7 @@ def ndenumerate(arr: Any, /) -> Any:
     [((0, 0), 5), ((0, 1), 6)]
     """
     values = asnumpy(arr)
-    return ((place, values[place].item()) for place in np.ndindex(values.shape))
+    return ((index, values[index].item()) for index in np.ndindex(values.shape))
 
 
 def array_repr(arr: Any, /) -> str:

@@ -23,9 +23,9 @@ __all__ = ["bitwise_count", "packbits", "unpackbits"]
 
 
 def _ones(x: Any) -> Any:
-    rest, count = k.abs(x), 0
-    while rest != 0:
-        rest, count = rest & (rest - 1), count + 1
+    remaining, count = k.abs(x), 0
+    while remaining != 0:
+        remaining, count = remaining & (remaining - 1), count + 1
     return count
 
 
@@ -58,8 +58,8 @@ def _lines(x: ndarray, along: int) -> ndarray:
     if moved.ndim == 2:
         return moved
     rows, size = math.prod(moved._shape[:-1]), moved._shape[-1]
-    found: ndarray = moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
-    return found
+    rows_view: ndarray = moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
+    return rows_view
 
 
 def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
@@ -108,7 +108,9 @@ def unpackbits(
     x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
     size = 8 * x.shape[along]
-    wanted = size if count is None else operator.index(count)
-    if wanted < -size:
-        raise ValueError(f"unpackbits(): count leaves out {-wanted} of {size} bits")
-    return _unlined(unpack_bytes(_lines(x, along), wanted if wanted >= 0 else size + wanted, big), x, along)
+    bit_count = size if count is None else operator.index(count)
+    if bit_count < -size:
+        raise ValueError(f"unpackbits(): count leaves out {-bit_count} of {size} bits")
+    return _unlined(
+        unpack_bytes(_lines(x, along), bit_count if bit_count >= 0 else size + bit_count, big), x, along
+    )

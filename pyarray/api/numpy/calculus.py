@@ -81,15 +81,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     >>> pa.trapezoid([1, 2, 3], x=[4, 6, 8]).item()
     8.0
     """
-    y, *given = as_array_like(y, *([] if x is None else [x]))
+    y, *samples = as_array_like(y, *([] if x is None else [x]))
     k = shapes.normalize_axis(axis, y.ndim)
     step: Any = dx
-    for points in given:
+    for points in samples:
         step = diff(points, axis=0 if points.ndim == 1 else k)
         if points.ndim == 1:
             step = step.reshape(shapes.column_shape(k, y.ndim))
-    whole = (slice(None),) * k
-    pairs = add(y[(*whole, slice(1, None))], y[(*whole, slice(None, -1))])
+    leading = (slice(None),) * k
+    pairs = add(y[(*leading, slice(1, None))], y[(*leading, slice(None, -1))])
     return sum_of(divide(multiply(pairs, step), 2.0), axis=k)
 
 
@@ -112,16 +112,18 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise ValueError(f"gradient(): edge_order is 1 or 2, got {edge_order!r}")
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(f"gradient() takes no distance, one, or one for each of {len(axes)} axes")
-    given = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    spacings = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
     if f._dtype.kind in "biu":
         f = f.astype(float64)
-    made = tuple(_along(f, k, _distance(f, k, h), edge_order) for k, h in zip(axes, given, strict=True))
-    return made[0] if len(made) == 1 else made
+    gradients = tuple(
+        _along(f, k, _distance(f, k, h), edge_order) for k, h in zip(axes, spacings, strict=True)
+    )
+    return gradients[0] if len(gradients) == 1 else gradients
 
 
-def _distance(f: ndarray, axis: int, given: Any) -> Any:
+def _distance(f: ndarray, axis: int, spacing: Any) -> Any:
     """A Python number, or a NumPy array of the steps along the axis where they differ."""
-    h = asnumpy(given)
+    h = asnumpy(spacing)
     if h.ndim == 0:
         return h.item()
     if h.shape != (f.shape[axis],):
@@ -162,10 +164,10 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
         part(result, 1, -1)[...] = weighted(0, inner, n - 2)
     elif n > 2:
         part(result, 1, -1)[...] = divide(subtract(part(f, 2, None), part(f, None, -2)), 2.0 * h)
-    for place, first, (near, far) in ((0, 0, _ends(h, 0)), (n - 1, n - edge_order - 1, _ends(h, -1))):
+    for position, first, (near, far) in ((0, 0, _ends(h, 0)), (n - 1, n - edge_order - 1, _ends(h, -1))):
         weights = _edge_weights(near, far, edge_order)
-        weights = weights if place == 0 else [-w for w in reversed(weights)]
-        part(result, place, place + 1)[...] = weighted(first, weights, 1)
+        weights = weights if position == 0 else [-w for w in reversed(weights)]
+        part(result, position, position + 1)[...] = weighted(first, weights, 1)
     return result
 
 

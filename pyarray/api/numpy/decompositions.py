@@ -199,8 +199,8 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     kind = result_type(a, b)
     # the libraries of GPUs don't broadcast
     both = [broadcast_to(x.astype(kind, copy=False), stack + x._shape[-2:]) for x in (a, right)]
-    found = library("linalg", "solve", *both)
-    return found[..., 0] if vector else found
+    solution = library("linalg", "solve", *both)
+    return solution[..., 0] if vector else solution
 
 
 def qr(x: Any, /, mode: str = "reduced") -> QRResult:
@@ -300,5 +300,5 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[ndarray, ndarray, ndarr
         what = "a matrix takes as many rows on the right"
         raise LinAlgError(f"lstsq(): shapes {left.shape} and {right.shape} don't fit: {what}")
     cast = [x.astype(kind, copy=False) for x in (left, right)]
-    found, residuals, rank, values = library("linalg", "lstsq", *cast, rcond=rcond)
-    return found, residuals, rank, values.astype(real_of(kind), copy=False)
+    solution, residuals, rank, values = library("linalg", "lstsq", *cast, rcond=rcond)
+    return solution, residuals, rank, values.astype(real_of(kind), copy=False)

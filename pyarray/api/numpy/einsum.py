@@ -140,20 +140,20 @@ def einsum(
         needed = {*result, *itertools.chain.from_iterable(labels for _, labels in parts)}
         a, left = _summed(a, left, needed | set(right))
         b, right = _summed(b, right, needed | set(left))
-        kept = tuple(n for n in dict.fromkeys(left + right) if n in needed)
+        product_labels = tuple(n for n in dict.fromkeys(left + right) if n in needed)
         if not parts:
-            kept = result
-        parts.append((_contract(a, left, b, right, kept), kept))
+            product_labels = result
+        parts.append((_contract(a, left, b, right, product_labels), product_labels))
     last, labels = _summed(*parts[0], set(result))
     found = last.transpose([labels.index(n) for n in result]) if labels != result else last
     return store_out("einsum", found, out)
 
 
-def _operands(name: str, given: Sequence[Any], dtype: Any = None, casting: str = "safe") -> list[ndarray]:
+def _operands(name: str, args: Sequence[Any], dtype: Any = None, casting: str = "safe") -> list[ndarray]:
     """Arrays of `dtype`, or of their common one, on one device."""
-    if not given:
+    if not args:
         raise ValueError(f"{name}() needs at least one array, got none")
-    arrays = [as_operand(name, x, "biufc") for x in as_operands(name, given)]
+    arrays = [as_operand(name, x, "biufc") for x in as_operands(name, args)]
     common_device(name, arrays, [f"operand {n + 1}" for n in range(len(arrays))])
     kind = dtypes.result_type(*arrays) if dtype is None else dtypes.asdtype(dtype)
     for x in arrays:
@@ -297,12 +297,12 @@ def _sizes(subscripts: str, terms: Sequence[Labels], arrays: Sequence[ndarray]) 
     sizes: dict[int, int] = {}
     for term, a in zip(terms, arrays, strict=True):
         for label, n in zip(term, a._shape, strict=True):
-            known = sizes.setdefault(label, n)
-            if n != known and 1 not in (n, known):
+            size = sizes.setdefault(label, n)
+            if n != size and 1 not in (n, size):
                 all_shapes = " and ".join(str(each._shape) for each in arrays)
                 name = repr(chr(label)) if label > 0 else "an axis of '...'"
-                raise ValueError(f"einsum({subscripts!r}): {name} has sizes {known} and {n} in {all_shapes}")
-            sizes[label] = n if known == 1 else known
+                raise ValueError(f"einsum({subscripts!r}): {name} has sizes {size} and {n} in {all_shapes}")
+            sizes[label] = n if size == 1 else size
     return sizes
 
 
@@ -313,9 +313,9 @@ def _named(a: ndarray, labels: Labels, sizes: dict[int, int]) -> tuple[ndarray, 
     for label, n, step in zip(labels, a._shape, a._strides, strict=True):
         if n == sizes[label]:
             steps[label] = steps.get(label, 0) + step
-    kept = tuple(steps)
-    view: ndarray = a._view(0, tuple(sizes[n] for n in kept), tuple(steps[n] for n in kept))
-    return view, kept
+    labels_once = tuple(steps)
+    view: ndarray = a._view(0, tuple(sizes[n] for n in labels_once), tuple(steps[n] for n in labels_once))
+    return view, labels_once
 
 
 def _summed(a: ndarray, labels: Labels, needed: set[int]) -> tuple[ndarray, Labels]:
@@ -323,10 +323,10 @@ def _summed(a: ndarray, labels: Labels, needed: set[int]) -> tuple[ndarray, Labe
     axes = tuple(k for k, n in enumerate(labels) if n not in needed)
     if not axes:
         return a, labels
-    kept = tuple(n for n in labels if n in needed)
+    remaining = tuple(n for n in labels if n in needed)
     if a._dtype.kind == "b":
-        return utility.any(a, axis=axes), kept
-    return statistical.sum(a, axis=axes, dtype=a._dtype), kept
+        return utility.any(a, axis=axes), remaining
+    return statistical.sum(a, axis=axes, dtype=a._dtype), remaining
 
 
 def _next_pair(
@@ -338,7 +338,7 @@ def _next_pair(
         i, j = pair
         both = {*parts[i][1], *parts[j][1]}
         others = itertools.chain.from_iterable(p[1] for k, p in enumerate(parts) if k not in pair)
-        kept = both & {*result, *others}
-        return math.prod(sizes[n] for n in kept), -math.prod(sizes[n] for n in both - kept)
+        remaining = both & {*result, *others}
+        return math.prod(sizes[n] for n in remaining), -math.prod(sizes[n] for n in both - remaining)
 
     return min(itertools.combinations(range(len(parts)), 2), key=cost)

@@ -79,13 +79,13 @@ def load(file: Any, mmap_mode: Any = None, *, device: Any = None) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: ...
     """
-    place = get_device(device)
-    if mmap_mode is not None and place.code != 0:
+    target = get_device(device)
+    if mmap_mode is not None and target.code != 0:
         raise ValueError(
-            f"load(): a file is mapped into the memory of the CPU, not of {place}; leave mmap_mode out"
+            f"load(): a file is mapped into the memory of the CPU, not of {target}; leave mmap_mode out"
         )
-    found = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
-    return Archive(found, place) if isinstance(found, np.lib.npyio.NpzFile) else _array(found, place)
+    loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    return Archive(loaded, target) if isinstance(loaded, np.lib.npyio.NpzFile) else _array(loaded, target)
 
 
 def _array(values: Any, device: Any) -> ndarray:

@@ -95,10 +95,10 @@ def ldexp(x: Any, exponent: Any, /) -> ndarray:
     x = _float("ldexp", x)
     powers = as_operand("ldexp", asarray(exponent, device=x.device), "biu")
     form = _Format(x._dtype)
-    mantissa, own = frexp(x)
+    mantissa, own_exponent = frexp(x)
     total: Any = clip(powers.astype(int64), -5000, 5000)
-    total = total + own - 1
+    total = total + own_exponent - 1
     first = clip(total, 1 - form.bias, form.bias)
-    rest = clip(total - first, -form.digits - 2, 1)
+    remaining = clip(total - first, -form.digits - 2, 1)
     scaled = multiply(multiply(mantissa, 2.0), form.power(first, x._dtype))
-    return multiply(scaled, form.power(rest, x._dtype))
+    return multiply(scaled, form.power(remaining, x._dtype))

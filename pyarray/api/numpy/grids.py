@@ -57,14 +57,14 @@ class _Joined:
 
     def __getitem__(self, key: Any) -> ndarray:
         items = key if isinstance(key, tuple) else (key,)
-        place = next((x.device for x in items if isinstance(x, ndarray)), None)
-        return concat([self._part(item, place) for item in items], axis=-1 if self._columns else 0)
+        device = next((x.device for x in items if isinstance(x, ndarray)), None)
+        return concat([self._part(item, device) for item in items], axis=-1 if self._columns else 0)
 
-    def _part(self, item: Any, place: Any) -> ndarray:
+    def _part(self, item: Any, device: Any) -> ndarray:
         if isinstance(item, str):
             raise ValueError(f"{self!r} takes slices, numbers and arrays, got {item!r}; use concat or stack")
-        x = _line(item).to_device(place) if isinstance(item, slice) and place else item
-        x = _line(x) if isinstance(x, slice) else x if isinstance(x, ndarray) else asarray(x, device=place)
+        x = _line(item).to_device(device) if isinstance(item, slice) and device else item
+        x = _line(x) if isinstance(x, slice) else x if isinstance(x, ndarray) else asarray(x, device=device)
         least = 2 if self._columns else 1
         return x.reshape(x.shape + (1,) * (least - x.ndim))
 

@@ -132,16 +132,16 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: tuple[float, float] | 
 def _placed(x: Any, bins: Any, weights: Any) -> tuple[ndarray, ndarray | None]:
     """The elements and their weights, where the first array of all three is."""
     edges = [bins] if isinstance(bins, ndarray) and bins.ndim else []
-    x, *rest = as_array_like(x, *edges, *([] if weights is None else [weights]))
-    return x, None if weights is None else rest[-1]
+    x, *others = as_array_like(x, *edges, *([] if weights is None else [weights]))
+    return x, None if weights is None else others[-1]
 
 
 def _edges(x: ndarray, bins: Any, span: Any) -> tuple[ndarray, bool]:
     """The edges, and whether all bins have one width."""
     if isinstance(bins, str):
         raise TypeError(f"histogram(): bins is a number or edges, got {bins!r}; choose a number of bins")
-    given = bins if isinstance(bins, ndarray) else np.asarray(bins)
-    if given.ndim == 0:
+    bin_edges = bins if isinstance(bins, ndarray) else np.asarray(bins)
+    if bin_edges.ndim == 0:
         count = operator.index(bins if not isinstance(bins, ndarray) else bins.item())
         if count < 1:
             raise ValueError(f"histogram() needs 1 or more bins, got {count}")
@@ -154,12 +154,12 @@ def _edges(x: ndarray, bins: Any, span: Any) -> tuple[ndarray, bool]:
             span = f"[{low}, {high}] in {kind}"
             raise ValueError(f"histogram(): {count} bins are too many for the range {span}; pass fewer")
         return asarray(edges, device=x.device), True
-    if given.ndim != 1:
-        raise ValueError(f"histogram(): edges are 1-D, got shape {given.shape}")
-    host = asnumpy(given) if isinstance(given, ndarray) else given
+    if bin_edges.ndim != 1:
+        raise ValueError(f"histogram(): edges are 1-D, got shape {bin_edges.shape}")
+    host = asnumpy(bin_edges) if isinstance(bin_edges, ndarray) else bin_edges
     if host.size < 2 or (host[1:] < host[:-1]).any():
         raise ValueError("histogram(): edges must be 2 or more, and must not fall")
-    return (given if isinstance(given, ndarray) else asarray(host, device=x.device)), False
+    return (bin_edges if isinstance(bin_edges, ndarray) else asarray(host, device=x.device)), False
 
 
 def _span(x: ndarray, span: Any) -> tuple[float, float]:

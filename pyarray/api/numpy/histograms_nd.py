@@ -40,8 +40,8 @@ def histogramdd(
     ([[1.0, 0.0], [0.0, 2.0]], [0.0, 0.5, 1.0])
     """
     if isinstance(sample, (list, tuple)):
-        place = next((x.device for x in sample if isinstance(x, ndarray)), None)
-        sample = stack([asarray(x, device=place) for x in sample]).T
+        device = next((x.device for x in sample if isinstance(x, ndarray)), None)
+        sample = stack([asarray(x, device=device) for x in sample]).T
     points: Any = asarray(sample)
     points = points.reshape(-1, 1) if points.ndim < 2 else points
     if points.ndim != 2:
@@ -59,25 +59,25 @@ def histogramdd(
         place_of = place_of * (line.size + 1) + number
     sizes = tuple(line.size + 1 for line in edges)
     counted = bincount(place_of, weights, minlength=math.prod(sizes)).astype(float64).reshape(sizes)
-    found: Any = counted[(slice(1, -1),) * count].copy()
+    counts: Any = counted[(slice(1, -1),) * count].copy()
     if density:
         for k, line in enumerate(edges):
             widths = diff(line).reshape((1,) * k + (-1,) + (1,) * (count - k - 1))
-            found = divide(found, widths)
-        found = divide(found, sum_of(counted[(slice(1, -1),) * count]))
-    return found, tuple(edges)
+            counts = divide(counts, widths)
+        counts = divide(counts, sum_of(counted[(slice(1, -1),) * count]))
+    return counts, tuple(edges)
 
 
-def _each(what: str, given: Any, count: int) -> Sequence[Any]:
-    if isinstance(given, (list, tuple, ndarray)):
-        if len(given) != count:
-            raise ValueError(f"histogramdd(): {what} has one for each of {count} axes, got {len(given)}")
-        return list(given)
-    return [given] * count
+def _each(what: str, value: Any, count: int) -> Sequence[Any]:
+    if isinstance(value, (list, tuple, ndarray)):
+        if len(value) != count:
+            raise ValueError(f"histogramdd(): {what} has one for each of {count} axes, got {len(value)}")
+        return list(value)
+    return [value] * count
 
 
-def _ends(given: Any, count: int) -> Sequence[Any]:
-    return [None] * count if given is None else _each("range", given, count)
+def _ends(limits: Any, count: int) -> Sequence[Any]:
+    return [None] * count if limits is None else _each("range", limits, count)
 
 
 def _edges(axis: int, values: ndarray, bins: Any, ends: Any) -> ndarray:
@@ -112,8 +112,8 @@ def histogram2d(
     >>> pa.histogram2d([0.0, 1.0, 1.0], [0.0, 1.0, 0.9], bins=2)[0].tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """
-    place = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
-    first, second = (asarray(a, device=place) for a in (x, y))
+    device = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
+    first, second = (asarray(a, device=device) for a in (x, y))
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(
             f"histogram2d() takes two 1-D arrays of one length, got {first.shape} and {second.shape}"
@@ -122,5 +122,5 @@ def histogram2d(
         bins = [bins, bins]
     elif isinstance(bins, (list, tuple)) and len(bins) == 1:
         bins = [bins[0], bins[0]]
-    found, edges = histogramdd([first, second], bins, range, density, weights)
-    return found, edges[0], edges[1]
+    counts, edges = histogramdd([first, second], bins, range, density, weights)
+    return counts, edges[0], edges[1]

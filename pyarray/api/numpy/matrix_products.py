@@ -66,22 +66,24 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
     >>> pa.linalg.multi_dot([pa.ones((2, 9)), pa.ones((9, 9)), pa.ones(9)]).tolist()
     [81.0, 81.0]
     """
-    given: list[Any] = [as_operand("multi_dot", x, "biufc") for x in as_operands("multi_dot", arrays)]
-    if len(given) < 2:
-        raise ValueError(f"multi_dot() takes two matrices or more, got {len(given)}")
-    for k, x in enumerate(given):
-        ends = (1, 2) if k in (0, len(given) - 1) else (2,)
+    matrices: list[Any] = [as_operand("multi_dot", x, "biufc") for x in as_operands("multi_dot", arrays)]
+    if len(matrices) < 2:
+        raise ValueError(f"multi_dot() takes two matrices or more, got {len(matrices)}")
+    for k, x in enumerate(matrices):
+        ends = (1, 2) if k in (0, len(matrices) - 1) else (2,)
         if x.ndim not in ends:
             raise ValueError(f"multi_dot(): array {k} has shape {x.shape}; it takes {ends[0]}-D or 2-D ones")
-    row, column = given[0].ndim == 1, given[-1].ndim == 1
-    given[0] = given[0][None, :] if row else given[0]
-    given[-1] = given[-1][:, None] if column else given[-1]
-    found: Any = _product(given, _cuts([x.shape[0] for x in given] + [given[-1].shape[1]]), 0, len(given) - 1)
-    found = found[(0,) * row + (...,) + (0,) * column]
+    row, column = matrices[0].ndim == 1, matrices[-1].ndim == 1
+    matrices[0] = matrices[0][None, :] if row else matrices[0]
+    matrices[-1] = matrices[-1][:, None] if column else matrices[-1]
+    result: Any = _product(
+        matrices, _cuts([x.shape[0] for x in matrices] + [matrices[-1].shape[1]]), 0, len(matrices) - 1
+    )
+    result = result[(0,) * row + (...,) + (0,) * column]
     if out is None:
-        product: ndarray = found
+        product: ndarray = result
         return product
-    out[...] = found
+    out[...] = result
     return out
 
 
@@ -93,18 +95,18 @@ def _cuts(sizes: list[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            ways = [
+            costs = [
                 (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             ]
-            cost[i, j], cuts[i, j] = min(ways)
+            cost[i, j], cuts[i, j] = min(costs)
     return cuts
 
 
-def _product(given: list[ndarray], cuts: dict[tuple[int, int], int], i: int, j: int) -> ndarray:
+def _product(matrices: list[ndarray], cuts: dict[tuple[int, int], int], i: int, j: int) -> ndarray:
     if i == j:
-        return given[i]
+        return matrices[i]
     k = cuts[i, j]
-    return matmul(_product(given, cuts, i, k), _product(given, cuts, k + 1, j))
+    return matmul(_product(matrices, cuts, i, k), _product(matrices, cuts, k + 1, j))
 
 
 def tensorinv(a: Any, /, ind: int = 2) -> ndarray:
@@ -131,8 +133,8 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> ndarray:
     >>> pa.linalg.tensorsolve(pa.eye(6).reshape(2, 3, 6), pa.ones((2, 3))).shape
     (6,)
     """
-    place = next((x.device for x in (a, b) if isinstance(x, ndarray)), None)
-    left, right = (asarray(x, device=place) for x in (a, b))
+    device = next((x.device for x in (a, b) if isinstance(x, ndarray)), None)
+    left, right = (asarray(x, device=device) for x in (a, b))
     if axes is not None:
         left = moveaxis(left, tuple(axes), tuple(range(left.ndim - len(axes), left.ndim)))
     shape = left.shape[right.ndim :]

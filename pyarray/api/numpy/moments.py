@@ -86,7 +86,7 @@ def _variance(
 ) -> ndarray:
     kind = x._dtype if x._dtype.kind in "fc" else float64
     wide = complex128 if kind.kind == "c" else float64
-    left: Any
+    dof: Any
     if where is True:
         axes = shapes.normalize_axes(axis, x.ndim)
         count = math.prod(x._shape[k] for k in axes)
@@ -94,13 +94,13 @@ def _variance(
             x, axes, lambda: divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
         )
         squares = squares.reshape(shapes.reduced(x._shape, axes)[1]) if keepdims else squares
-        left = float(count - correction) if count > correction else 0.0
+        dof = float(count - correction) if count > correction else 0.0
     else:
         mask, x = mask_of(name, x, where), x.astype(wide, copy=False)
-        apart = subtract(x, mean(x, axis, keepdims=True, where=mask))
-        squares = total(real(multiply(apart, conj(apart))), axis, keepdims=keepdims, where=mask)
-        left = clip(subtract(chosen_count(x, axis, keepdims, mask), float(correction)), 0.0, None)
-    op, operands = ("divide", (squares, left)) if name == "var" else ("sqrt", (divide(squares, left),))
+        centered = subtract(x, mean(x, axis, keepdims=True, where=mask))
+        squares = total(real(multiply(centered, conj(centered))), axis, keepdims=keepdims, where=mask)
+        dof = clip(subtract(chosen_count(x, axis, keepdims, mask), float(correction)), 0.0, None)
+    op, operands = ("divide", (squares, dof)) if name == "var" else ("sqrt", (divide(squares, dof),))
     return compute(UFUNCS[op].op, float64, real_of(kind), operands, out, larger=False)
 
 
@@ -167,8 +167,8 @@ def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:
             f"average(): weights have shape {weights._shape}; expected {x._shape}, or that of axes {axes}"
         )
     order = sorted(range(len(axes)), key=lambda k: axes[k])
-    spread = weights.transpose(order)
-    return spread.reshape(tuple(n if k in axes else 1 for k, n in enumerate(x._shape)))
+    transposed = weights.transpose(order)
+    return transposed.reshape(tuple(n if k in axes else 1 for k, n in enumerate(x._shape)))
 
 
 @replayable
@@ -194,10 +194,10 @@ def cov(
         rows = concat([rows, _variables("cov", other, rowvar or other._shape[:1] == (1,))])
     kind = result_type(rows._dtype, float64)
     rows = rows.astype(kind, copy=False)
-    left = rows._shape[1] - (int(not bias) if ddof is None else ddof)
-    apart = subtract(rows, mean(rows, axis=1, keepdims=True))
-    found = divide(matmul(apart, conj(apart).T), float(left) if left > 0 else 0.0)
-    return found.squeeze()
+    dof = rows._shape[1] - (int(not bias) if ddof is None else ddof)
+    centered = subtract(rows, mean(rows, axis=1, keepdims=True))
+    covariance = divide(matmul(centered, conj(centered).T), float(dof) if dof > 0 else 0.0)
+    return covariance.squeeze()
 
 
 def _variables(name: str, m: Any, rowvar: bool) -> ndarray:
@@ -218,12 +218,12 @@ def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> ndarray:
     >>> pa.corrcoef(pa.asarray([[0.0, 2.0, 1.0], [4.0, 0.0, 2.0]])).round().tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    found = cov(x, y, rowvar)
-    if not found.ndim:
-        return divide(found, found)
-    n = found._shape[0]
-    deviation = sqrt(real(found._view(0, (n,), (found._strides[0] + found._strides[1],))))
-    scaled = divide(divide(found, deviation.reshape((n, 1))), deviation)
+    covariance = cov(x, y, rowvar)
+    if not covariance.ndim:
+        return divide(covariance, covariance)
+    n = covariance._shape[0]
+    deviation = sqrt(real(covariance._view(0, (n,), (covariance._strides[0] + covariance._strides[1],))))
+    scaled = divide(divide(covariance, deviation.reshape((n, 1))), deviation)
     if scaled._dtype.kind != "c":
         return clip(scaled, -1, 1)
     return add(clip(real(scaled), -1, 1), multiply(clip(imag(scaled), -1, 1), 1j))

@@ -86,8 +86,8 @@ def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     """0 over no elements."""
     if all(sizes._shape[n] for n in axes):
         return largest(sizes, axis=axes, keepdims=keepdims)
-    kept, full = shapes.reduced(sizes._shape, axes)
-    return zeros(full if keepdims else kept, dtype=sizes._dtype, device=sizes.device)
+    reduced_shape, full = shapes.reduced(sizes._shape, axes)
+    return zeros(full if keepdims else reduced_shape, dtype=sizes._dtype, device=sizes.device)
 
 
 @replayable
@@ -135,8 +135,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ValueError(f"norm() with an ord takes one or two axes, got {len(axes)} of shape {x._shape}")
-    rest = [n for n in range(x.ndim) if n not in axes]
-    found = matrix_norm(x.transpose([*rest, *axes]), ord="fro" if ord is None else ord)
+    other_axes = [n for n in range(x.ndim) if n not in axes]
+    found = matrix_norm(x.transpose([*other_axes, *axes]), ord="fro" if ord is None else ord)
     if keepdims:
         return found.reshape(shapes.reduced(x._shape, axes)[1])
     return found

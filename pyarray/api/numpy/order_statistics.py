@@ -167,7 +167,7 @@ def _quantile(
     name: str,
     x: Any,
     q: Any,
-    whole: float,
+    scale: float,
     axis: Any,
     out: ndarray | None,
     method: str,
@@ -180,23 +180,23 @@ def _quantile(
     if name in ("median", "nanmedian"):
         fraction = "mean"
     x = as_operand(name, x, "biuf" if name.endswith("median") else "iuf")
-    fractions, precision = _fractions(name, q, whole)
+    fractions, precision = _fractions(name, q, scale)
     axes = shapes.normalize_axes(axis, x.ndim)
-    kept, full = shapes.reduced(x._shape, axes)
+    reduced_shape, full = shapes.reduced(x._shape, axes)
     dtype = x._dtype if fraction in _EXACT else _between(x._dtype, precision)
-    rows = _rows(x, axes, math.prod(kept))
-    shape = (*fractions.shape, *(full if keepdims else kept))
+    rows = _rows(x, axes, math.prod(reduced_shape))
+    shape = (*fractions.shape, *(full if keepdims else reduced_shape))
     if not rows._shape[1] and (dtype.kind != "f" or name in ("quantile", "percentile")):
         raise IndexError(f"{name}() over no elements has no answer: shape {x._shape}, axes {axes}")
-    found = empty((fractions.size, rows._shape[0]), dtype, x.device)
+    quantiles = empty((fractions.size, rows._shape[0]), dtype, x.device)
     if not rows._shape[1]:
-        found[...] = math.nan
+        quantiles[...] = math.nan
     else:
-        wanted = asarray(fractions.reshape(-1), device=x.device)
+        levels = asarray(fractions.reshape(-1), device=x.device)
         places = element_indices(fractions, rows._shape[1], alpha, beta)
         ordered = sort(rows) if skip_nan else _selected(rows, places)
-        quantiles_of_sorted(found, ordered, wanted, fraction, alpha, beta, skip_nan)
-    return store_out(name, found.reshape(shape), out)
+        quantiles_of_sorted(quantiles, ordered, levels, fraction, alpha, beta, skip_nan)
+    return store_out(name, quantiles.reshape(shape), out)
 
 
 def _selected(rows: ndarray, places: set[int]) -> ndarray:
@@ -218,19 +218,19 @@ def _between(kind: DType, precision: np.dtype[Any] | None) -> DType:
     return float64 if precision is None else asdtype(np.promote_types(kind.numpy, precision))
 
 
-def _fractions(name: str, q: Any, whole: float) -> tuple[np.ndarray[Any, Any], np.dtype[Any] | None]:
+def _fractions(name: str, q: Any, scale: float) -> tuple[np.ndarray[Any, Any], np.dtype[Any] | None]:
     """`q` as fractions, on the host, and the floating type that they came in: None for Python numbers, which
     take the elements', as do the integers that `quantile` is given."""
-    given = asnumpy(q) if isinstance(q, ndarray) else np.asarray(q)
-    precision: np.dtype[Any] | None = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
-    if type(q) in (bool, int, float) or (given.dtype.kind != "f" and whole == 1.0):
+    levels = asnumpy(q) if isinstance(q, ndarray) else np.asarray(q)
+    precision: np.dtype[Any] | None = levels.dtype if levels.dtype.kind == "f" else np.dtype(np.float64)
+    if type(q) in (bool, int, float) or (levels.dtype.kind != "f" and scale == 1.0):
         precision = None
-    if given.dtype.kind not in "biuf":
-        raise TypeError(f"{name}(): q is a real number or an array of them, got {given.dtype}")
-    found = given.astype(np.float64) / whole
-    if not ((found >= 0) & (found <= 1)).all():
-        raise ValueError(f"{name}(): q must be from 0 to {whole:g}, got {given.tolist()}")
-    return found, precision
+    if levels.dtype.kind not in "biuf":
+        raise TypeError(f"{name}(): q is a real number or an array of them, got {levels.dtype}")
+    fractions = levels.astype(np.float64) / scale
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ValueError(f"{name}(): q must be from 0 to {scale:g}, got {levels.tolist()}")
+    return fractions, precision
 
 
 def _rows(x: ndarray, axes: tuple[int, ...], count: int) -> ndarray:

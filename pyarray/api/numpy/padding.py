@@ -90,24 +90,24 @@ def _check_options(mode: str, options: dict[str, Any]) -> None:
             raise TypeError(f"pad(): mode {mode!r} takes {legal}, got {name}")
 
 
-def _pairs(name: str, given: Any, ndim: int) -> list[tuple[int, int]]:
+def _pairs(name: str, value: Any, ndim: int) -> list[tuple[int, int]]:
     """A pair of integers per axis."""
-    if isinstance(given, dict):
+    if isinstance(value, dict):
         pairs: list[Any] = [(0, 0)] * ndim
-        for axis, pair in given.items():
+        for axis, pair in value.items():
             pairs[shapes.normalize_axis(axis, ndim)] = (
                 pair if isinstance(pair, (tuple, list)) else (pair, pair)
             )
-        given = pairs
-    widths = _per_axis(name, given, ndim)
+        value = pairs
+    widths = _per_axis(name, value, ndim)
     if widths.size and widths.dtype.kind not in "iu":
-        raise TypeError(f"pad(): {name} holds integers, got {given!r}")
+        raise TypeError(f"pad(): {name} holds integers, got {value!r}")
     return [(operator.index(a), operator.index(b)) for a, b in widths.tolist()]
 
 
-def _per_axis(name: str, given: Any, ndim: int) -> np.ndarray[Any, Any]:
+def _per_axis(name: str, value: Any, ndim: int) -> np.ndarray[Any, Any]:
     """What is given for all axes, for both ends, or for each, as a pair per axis."""
-    values = np.asarray(given)
+    values = np.asarray(value)
     try:
         return np.broadcast_to(values, (ndim, 2))
     except ValueError:
@@ -156,9 +156,9 @@ def _pad_axis(
 def _statistic(mode: str, source: ndarray, axis: int) -> ndarray:
     if not source.shape[axis]:
         raise ValueError(f"pad(): stat_length is 1 or more for mode {mode!r}")
-    found = _STATISTICS[mode](source, axis=axis, keepdims=True)
-    whole = source._dtype.kind in "iu" and found._dtype.kind == "f"
-    return elementwise.round(found) if whole else found
+    values = _STATISTICS[mode](source, axis=axis, keepdims=True)
+    round_to_int = source._dtype.kind in "iu" and values._dtype.kind == "f"
+    return elementwise.round(values) if round_to_int else values
 
 
 def _ramp(edge: ndarray, value: Any, count: int, axis: int, front: bool) -> ndarray:

@@ -39,8 +39,8 @@ def polyval(p: Any, x: Any, /) -> ndarray:
     >>> pa.polyval([1, 0, -2], pa.asarray([0.0, 2.0])).tolist()
     [-2.0, 2.0]
     """
-    place = next((a.device for a in (x, p) if isinstance(a, ndarray)), None)
-    p, x = _coefficients("polyval", p, place), x if isinstance(x, ndarray) else asarray(x, device=place)
+    device = next((a.device for a in (x, p) if isinstance(a, ndarray)), None)
+    p, x = _coefficients("polyval", p, device), x if isinstance(x, ndarray) else asarray(x, device=device)
     value: Any = zeros(x.shape, result_type(p, x), device=x.device)
     for k in range(p.size):
         value = value * x + p[k]
@@ -102,9 +102,9 @@ def polydiv(u: Any, v: Any, /) -> tuple[ndarray, ndarray]:
     >>> [r.tolist() for r in pa.polydiv([1.0, 0.0, -1.0], [1.0, 1.0])]
     [[1.0, -1.0], [0.0]]
     """
-    place = next((a.device for a in (u, v) if isinstance(a, ndarray)), None)
-    quotient, rest = np.polydiv(asnumpy(u), asnumpy(v))
-    return asarray(quotient, device=place), asarray(rest, device=place)
+    device = next((a.device for a in (u, v) if isinstance(a, ndarray)), None)
+    quotient, remainder = np.polydiv(asnumpy(u), asnumpy(v))
+    return asarray(quotient, device=device), asarray(remainder, device=device)
 
 
 def polyder(p: Any, /, m: int = 1) -> ndarray:
@@ -156,8 +156,8 @@ def poly(seq_of_zeros: Any, /) -> ndarray:
     >>> pa.poly([1.0, 2.0]).tolist()
     [1.0, -3.0, 2.0]
     """
-    place = seq_of_zeros.device if isinstance(seq_of_zeros, ndarray) else None
-    return asarray(np.asarray(np.poly(asnumpy(seq_of_zeros))), device=place)
+    device = seq_of_zeros.device if isinstance(seq_of_zeros, ndarray) else None
+    return asarray(np.asarray(np.poly(asnumpy(seq_of_zeros))), device=device)
 
 
 def roots(p: Any, /) -> ndarray:
@@ -168,8 +168,8 @@ def roots(p: Any, /) -> ndarray:
     >>> sorted(pa.roots([1.0, -3.0, 2.0]).tolist())
     [1.0, 2.0]
     """
-    place = p.device if isinstance(p, ndarray) else None
-    return asarray(np.roots(asnumpy(p)), device=place)
+    device = p.device if isinstance(p, ndarray) else None
+    return asarray(np.roots(asnumpy(p)), device=device)
 
 
 def polyfit(
@@ -189,10 +189,10 @@ def polyfit(
     order = operator.index(deg) + 1
     if order < 1:
         raise ValueError(f"polyfit(): the degree is 0 or more, got {deg}")
-    place = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
-    at, given = (asarray(a, device=place) for a in (x, y))
-    kind = result_type(at, given, float64) if at.itemsize > 4 or given.itemsize > 4 else float64
-    at, right = at.astype(kind), given.astype(kind)
+    device = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
+    at, targets = (asarray(a, device=device) for a in (x, y))
+    kind = result_type(at, targets, float64) if at.itemsize > 4 or targets.itemsize > 4 else float64
+    at, right = at.astype(kind), targets.astype(kind)
     if at.ndim != 1 or not at.size or right.ndim not in (1, 2):
         raise TypeError(
             f"polyfit() takes a 1-D x with elements and a 1-D or 2-D y, got {at.shape} and {right.shape}"
@@ -200,28 +200,28 @@ def polyfit(
     if right.shape[0] != at.size:
         raise TypeError(f"polyfit(): x and y have equal lengths, got shapes {at.shape} and {right.shape}")
     rcond = at.size * float(np.finfo(kind.numpy).eps) if rcond is None else rcond
-    left: Any = vander(at, order)
+    matrix: Any = vander(at, order)
     if w is not None:
-        left, right = _weighted(left, right, asarray(w, device=place))
-    scale: Any = sqrt(sum_of(square(left), axis=0))
-    found, residuals, rank, values = lstsq(divide(left, scale), right, rcond)
-    coefficients = divide(found.T, scale).T
+        matrix, right = _weighted(matrix, right, asarray(w, device=device))
+    scale: Any = sqrt(sum_of(square(matrix), axis=0))
+    solution, residuals, rank, values = lstsq(divide(matrix, scale), right, rcond)
+    coefficients = divide(solution.T, scale).T
     if full:
         return coefficients, residuals, rank, values, rcond
     if not cov:
         return coefficients
-    return coefficients, _covariance(divide(left, scale), scale, residuals, right, order, cov)
+    return coefficients, _covariance(divide(matrix, scale), scale, residuals, right, order, cov)
 
 
-def _weighted(left: ndarray, right: ndarray, w: ndarray) -> tuple[ndarray, ndarray]:
+def _weighted(matrix: ndarray, right: ndarray, w: ndarray) -> tuple[ndarray, ndarray]:
     if w.shape != right.shape[:1]:
         raise TypeError(f"polyfit(): w has a weight for each y, got shapes {w.shape} and {right.shape}")
-    return multiply(left, w[:, None]), multiply(right, w if right.ndim == 1 else w[:, None])
+    return multiply(matrix, w[:, None]), multiply(right, w if right.ndim == 1 else w[:, None])
 
 
-def _covariance(left: Any, scale: Any, residuals: Any, right: ndarray, order: int, cov: Any) -> ndarray:
-    base = divide(inv(left.T @ left), outer(scale, scale))
-    factor: Any = ones(1, device=left.device)
+def _covariance(matrix: Any, scale: Any, residuals: Any, right: ndarray, order: int, cov: Any) -> ndarray:
+    base = divide(inv(matrix.T @ matrix), outer(scale, scale))
+    factor: Any = ones(1, device=matrix.device)
     if cov != "unscaled":
         if right.shape[0] <= order:
             raise ValueError(

@@ -64,8 +64,8 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndar
     if x.ndim < 2:
         raise ValueError(f"diagonal() takes matrices, an array of 2 or more dimensions, got shape {x._shape}")
     first, second = shapes.normalize_axes((axis1, axis2), x.ndim)
-    rest = [k for k in range(x.ndim) if k not in (first, second)]
-    view = diagonal_view(x.transpose([*rest, first, second]), operator.index(offset))
+    other_axes = [k for k in range(x.ndim) if k not in (first, second)]
+    view = diagonal_view(x.transpose([*other_axes, first, second]), operator.index(offset))
     view.setflags(write=False)
     return view
 
@@ -152,9 +152,9 @@ def kron(x1: Any, x2: Any, /) -> ndarray:
     """
     a, b = (as_operand("kron", x, "biufc") for x in as_operands("kron", (x1, x2)))
     ndim = max(a.ndim, b.ndim)
-    left, right = ((1,) * (ndim - x.ndim) + x._shape for x in (a, b))
+    a_shape, b_shape = ((1,) * (ndim - x.ndim) + x._shape for x in (a, b))
     product = multiply(
-        a.reshape([n for size in left for n in (size, 1)]),
-        b.reshape([n for size in right for n in (1, size)]),
+        a.reshape([n for size in a_shape for n in (size, 1)]),
+        b.reshape([n for size in b_shape for n in (1, size)]),
     )
-    return product.reshape([m * n for m, n in zip(left, right, strict=True)])
+    return product.reshape([m * n for m, n in zip(a_shape, b_shape, strict=True)])

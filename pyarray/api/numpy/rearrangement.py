@@ -83,10 +83,10 @@ def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
     """
     x = asarray(x)
     k = shapes.normalize_axis(axis, x.ndim)
-    place = start + x.ndim if start < 0 else start
-    if not 0 <= place <= x.ndim:
+    target = start + x.ndim if start < 0 else start
+    if not 0 <= target <= x.ndim:
         raise np.exceptions.AxisError(f"rollaxis(): start is from {-x.ndim} to {x.ndim}, got {start}")
-    return moveaxis(x, k, place - (place > k))
+    return moveaxis(x, k, target - (target > k))
 
 
 # ---- joining
@@ -100,8 +100,8 @@ def column_stack(arrays: Any, /) -> ndarray:
     >>> pa.column_stack([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
-    given = as_array_like(*arrays)
-    return concat([a.reshape((a.size, 1)) if a.ndim < 2 else a for a in given], axis=1)
+    columns = as_array_like(*arrays)
+    return concat([a.reshape((a.size, 1)) if a.ndim < 2 else a for a in columns], axis=1)
 
 
 def _at_least(x: Any, ndim: int) -> ndarray:
@@ -119,8 +119,8 @@ def atleast_1d(*arrays: Any) -> Any:
     >>> pa.atleast_1d(2.0).shape
     (1,)
     """
-    made = tuple(_at_least(a, 1) for a in arrays)
-    return made[0] if len(made) == 1 else made
+    results = tuple(_at_least(a, 1) for a in arrays)
+    return results[0] if len(results) == 1 else results
 
 
 def atleast_2d(*arrays: Any) -> Any:
@@ -130,8 +130,8 @@ def atleast_2d(*arrays: Any) -> Any:
     >>> pa.atleast_2d(pa.ones(3)).shape
     (1, 3)
     """
-    made = tuple(_at_least(a, 2) for a in arrays)
-    return made[0] if len(made) == 1 else made
+    results = tuple(_at_least(a, 2) for a in arrays)
+    return results[0] if len(results) == 1 else results
 
 
 def atleast_3d(*arrays: Any) -> Any:
@@ -141,8 +141,8 @@ def atleast_3d(*arrays: Any) -> Any:
     >>> pa.atleast_3d(pa.ones((2, 3))).shape
     (2, 3, 1)
     """
-    made = tuple(_at_least(a, 3) for a in arrays)
-    return made[0] if len(made) == 1 else made
+    results = tuple(_at_least(a, 3) for a in arrays)
+    return results[0] if len(results) == 1 else results
 
 
 @replayable
@@ -164,8 +164,8 @@ def hstack(arrays: Any, /) -> ndarray:
     >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
     [1.0, 1.0, 0.0]
     """
-    given = [_at_least(a, 1) for a in as_array_like(*arrays)]
-    return concat(given, axis=min(given[0].ndim - 1, 1) if given else 0)
+    parts = [_at_least(a, 1) for a in as_array_like(*arrays)]
+    return concat(parts, axis=min(parts[0].ndim - 1, 1) if parts else 0)
 
 
 def row_stack(arrays: Any, /) -> ndarray:
@@ -214,17 +214,17 @@ def array_split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndar
     x = asarray(x)
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    given = asnumpy(indices_or_sections)
-    if given.ndim:
-        cuts = [0, *(operator.index(c) for c in given.tolist()), n]
+    sections = asnumpy(indices_or_sections)
+    if sections.ndim:
+        cuts = [0, *(operator.index(c) for c in sections.tolist()), n]
     else:
-        count = operator.index(given.item())
+        count = operator.index(sections.item())
         if count < 1:
             raise ValueError(f"array_split(): the number of parts is 1 or more, got {count}")
         each, more = divmod(n, count)
         cuts = [part * each + min(part, more) for part in range(count + 1)]
-    whole = (slice(None),) * k
-    return [x[(*whole, slice(a, b))] for a, b in itertools.pairwise(cuts)]
+    leading = (slice(None),) * k
+    return [x[(*leading, slice(a, b))] for a, b in itertools.pairwise(cuts)]
 
 
 def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
@@ -241,9 +241,9 @@ def _split(name: str, x: Any, parts: Any, axis: int, least: int) -> list[ndarray
     x = asarray(x)
     if x.ndim < least:
         raise ValueError(f"{name}() takes an array of {least} or more dimensions, got shape {x.shape}")
-    given, n = asnumpy(parts), x.shape[shapes.normalize_axis(axis, x.ndim)]
-    if not given.ndim and (given.item() < 1 or n % given.item()):
-        raise ValueError(f"{name}(): {n} elements don't make {given.item()} equal parts; use array_split")
+    sections, n = asnumpy(parts), x.shape[shapes.normalize_axis(axis, x.ndim)]
+    if not sections.ndim and (sections.item() < 1 or n % sections.item()):
+        raise ValueError(f"{name}(): {n} elements don't make {sections.item()} equal parts; use array_split")
     return array_split(x, parts, axis)
 
 
@@ -294,11 +294,11 @@ def _runs(left_out: np.ndarray[Any, Any], size: int) -> list[tuple[int, int]] | 
     return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
 
-def _places(name: str, where: Any, size: int, whole: int) -> np.ndarray[Any, Any]:
-    """A slice, mask or integers as indices from 0 to `whole` - 1, on the host: they decide the shape."""
+def _places(name: str, where: Any, size: int, n: int) -> np.ndarray[Any, Any]:
+    """A slice, mask or integers as indices from 0 to `n` - 1, on the host: they decide the shape."""
     if isinstance(where, slice):
         return np.arange(size)[where]
-    if type(where) is int and -size <= where < whole:
+    if type(where) is int and -size <= where < n:
         return np.array(where if where >= 0 else where + size)
     places = asnumpy(where)
     if places.dtype.kind == "b":
@@ -308,7 +308,7 @@ def _places(name: str, where: Any, size: int, whole: int) -> np.ndarray[Any, Any
     if places.size and places.dtype.kind not in "iu":
         raise IndexError(f"{name}(): indices are integers, a slice or a mask, got {places.dtype}")
     places = places.astype(np.int64)
-    bad = places[(places < -size) | (places >= whole)]
+    bad = places[(places < -size) | (places >= n)]
     if bad.size:
         raise IndexError(f"{name}(): index {bad.flat[0]} is out of bounds for an axis of size {size}")
     return np.where(places < 0, places + size, places)
@@ -330,11 +330,11 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
     places = np.sort(_places("delete", obj, n, n), axis=None)
     runs = _runs(places, n)
     if runs is None:
-        kept = np.ones(n, bool)
-        kept[places] = False
-        return take(x, asarray(np.flatnonzero(kept), device=x.device), axis=k)
-    left = sum(stop - start for start, stop in runs)
-    out = empty(x.shape[:k] + (left,) + x.shape[k + 1 :], x._dtype, x.device)
+        mask = np.ones(n, bool)
+        mask[places] = False
+        return take(x, asarray(np.flatnonzero(mask), device=x.device), axis=k)
+    remaining = sum(stop - start for start, stop in runs)
+    out = empty(x.shape[:k] + (remaining,) + x.shape[k + 1 :], x._dtype, x.device)
     at = 0
     for start, stop in runs:
         out[_along(k, at, at + stop - start)] = x[_along(k, start, stop)]
@@ -376,12 +376,12 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     for start, stop in runs or ():
         out[_along(k, start, stop)] = x[_along(k, at, at + stop - start)]
         at += stop - start
-    whole = (slice(None),) * k
+    leading = (slice(None),) * k
     if runs is None:
         old = np.ones(n + count, bool)
         old[new] = False
-        out[(*whole, asarray(np.flatnonzero(old), device=x.device))] = x
-    out[(*whole, asarray(new, device=x.device))] = values
+        out[(*leading, asarray(np.flatnonzero(old), device=x.device))] = x
+    out[(*leading, asarray(new, device=x.device))] = values
     return out
 
 
@@ -407,15 +407,15 @@ def resize(x: Any, new_shape: Any, /) -> ndarray:
     """
     x = asarray(x)
     shape = shapes.resolve_shape(new_shape)
-    wanted = math.prod(shape)
-    out = empty(wanted, x._dtype, x.device)
+    size = math.prod(shape)
+    out = empty(size, x._dtype, x.device)
     if not x.size:
         out[...] = 0
-    elif wanted:
-        flat, full = x.reshape(x.size), wanted // x.size
+    elif size:
+        flat, full = x.reshape(x.size), size // x.size
         if full:
             operation("assign")(out[: full * x.size].reshape((full, x.size)), flat)
-        operation("assign")(out[full * x.size :], flat[: wanted - full * x.size]) if wanted % x.size else None
+        operation("assign")(out[full * x.size :], flat[: size - full * x.size]) if size % x.size else None
     return out.reshape(shape)
 
 
@@ -431,9 +431,9 @@ def trim_zeros(x: Any, /, trim: str = "fb") -> ndarray:
         raise ValueError(f"trim_zeros() takes a 1-D array, got shape {x.shape}")
     if not isinstance(trim, str) or not set(trim.lower()) <= {"f", "b"}:
         raise ValueError(f"trim_zeros(): trim is 'f', 'b' or 'fb', got {trim!r}")
-    found = nonzero(x)[0]
-    if not found.size:
+    positions = nonzero(x)[0]
+    if not positions.size:
         return x[:0] if trim else x[:]
-    first = found[0].item() if "f" in trim.lower() else 0
-    last = found[-1].item() + 1 if "b" in trim.lower() else x.size
+    first = positions[0].item() if "f" in trim.lower() else 0
+    last = positions[-1].item() + 1 if "b" in trim.lower() else x.size
     return x[first:last]

@@ -93,12 +93,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ValueError(
             f"select() takes as many choices as conditions, got {len(choicelist)} and {len(condlist)}"
         )
-    given = as_operands("select", (*condlist, *choicelist, default))
-    conditions, choices = given[: len(condlist)], given[len(condlist) :]
+    operands = as_operands("select", (*condlist, *choicelist, default))
+    conditions, choices = operands[: len(condlist)], operands[len(condlist) :]
     if any(c._dtype is not bool_ if isinstance(c, ndarray) else not isinstance(c, bool) for c in conditions):
         raise TypeError("select(): conditions are bool; compare with something")
-    device = device_of(given)
-    shape = shapes.broadcast_shapes(*(x.shape for x in given if isinstance(x, ndarray)))
+    device = device_of(operands)
+    shape = shapes.broadcast_shapes(*(x.shape for x in operands if isinstance(x, ndarray)))
     out = asarray(choices[-1], result_type(*choices), device=device, copy=True)
     if out.shape != shape:
         out = out._view(0, shape, shapes.broadcast_strides(out.shape, out.strides, shape)).copy()
@@ -118,20 +118,20 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     >>> pa.choose([1, 0, 1], [[1, 2, 3], 10]).tolist()
     [10, 2, 10]
     """
-    which, *found = as_arrays("choose", a, *choices)
+    which, *options = as_arrays("choose", a, *choices)
     if which._dtype.kind not in "iub":
         raise TypeError(f"choose(): the numbers of choices are integers, got {which._dtype}")
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose(): mode is raise, wrap or clip, got {mode!r}")
     number: Any = which.astype(int64, copy=False)
-    if mode == "raise" and number.size and bool(((number < 0) | (number >= len(found))).any()):
-        raise ValueError(f"choose(): a number is out of range for {len(found)} choices; pass mode='clip'")
-    number = number % len(found) if mode == "wrap" else number.clip(0, len(found) - 1)
-    kind = result_type(*found)
-    result: Any = found[-1].astype(kind, copy=False)
-    for n in reversed(range(len(found) - 1)):
-        result = where(number == n, found[n].astype(kind, copy=False), result)
-    return result if len(found) > 1 else where(number >= 0, result, result)
+    if mode == "raise" and number.size and bool(((number < 0) | (number >= len(options))).any()):
+        raise ValueError(f"choose(): a number is out of range for {len(options)} choices; pass mode='clip'")
+    number = number % len(options) if mode == "wrap" else number.clip(0, len(options) - 1)
+    kind = result_type(*options)
+    result: Any = options[-1].astype(kind, copy=False)
+    for n in reversed(range(len(options) - 1)):
+        result = where(number == n, options[n].astype(kind, copy=False), result)
+    return result if len(options) > 1 else where(number >= 0, result, result)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
@@ -147,10 +147,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     one = isinstance(condlist, (bool, ndarray)) and getattr(condlist, "ndim", 0) <= x.ndim
     masks: list[Any] = [_mask(asarray(c, device=x.device)) for c in ([condlist] if one else condlist)]  # pyright: ignore
     if len(funclist) == len(masks) + 1:
-        rest: Any = masks[0]
+        otherwise: Any = masks[0]
         for mask in masks[1:]:
-            rest = rest | mask
-        masks.append(~rest)
+            otherwise = otherwise | mask
+        masks.append(~otherwise)
     if len(funclist) != len(masks):
         raise ValueError(f"piecewise(): {len(masks)} conditions take as many functions, got {len(funclist)}")
     out = x.copy()
@@ -158,8 +158,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     for mask, function in zip(masks, funclist, strict=True):
         if not callable(function):
             out[mask] = function
-        elif (there := x[mask]).size:
-            out[mask] = function(there, *args, **kw)
+        elif (chosen := x[mask]).size:
+            out[mask] = function(chosen, *args, **kw)
     return out
 
 
@@ -255,9 +255,9 @@ def putmask(a: ndarray, mask: Any, values: Any, /) -> None:
     """
     a = _target("putmask", a)
     where_true = _places("putmask", a, mask)
-    given = asarray(values, device=a.device).ravel()
-    if where_true.size and given.size:
-        put(a, where_true, take(given, where_true % given.size))
+    flat_values = asarray(values, device=a.device).ravel()
+    if where_true.size and flat_values.size:
+        put(a, where_true, take(flat_values, where_true % flat_values.size))
 
 
 def copyto(dst: ndarray, src: Any, *, where: Any = True) -> None:

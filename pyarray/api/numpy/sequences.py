@@ -161,8 +161,8 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
     [[1, 2], [7, 8]]
     """
     result = []
-    for axis, given in enumerate(arrays):
-        a = asarray(given)
+    for axis, indices in enumerate(arrays):
+        a = asarray(indices)
         if a.ndim != 1:
             raise ValueError(f"ix_() takes 1-D arrays, got shape {a.shape}")
         if a._dtype.kind == "b":
@@ -192,14 +192,14 @@ def unravel_index(positions: Any, shape: Any, order: str = "C") -> tuple[ndarray
     >>> [i.tolist() for i in pa.unravel_index([3, 5], (2, 3))]
     [[1, 1], [0, 2]]
     """
-    left, sizes = _integers("unravel_index", positions), shapes.resolve_shape(shape)
-    _check_range("unravel_index", left, math.prod(sizes))
+    remaining, sizes = _integers("unravel_index", positions), shapes.resolve_shape(shape)
+    _check_range("unravel_index", remaining, math.prod(sizes))
     backward = _from_the_last("unravel_index", order)
-    found = []
+    coordinates = []
     for n in reversed(sizes) if backward else sizes:
-        found.append(left % n if n else left)
-        left = left // n if n else left
-    return tuple(reversed(found) if backward else found)
+        coordinates.append(remaining % n if n else remaining)
+        remaining = remaining // n if n else remaining
+    return tuple(reversed(coordinates) if backward else coordinates)
 
 
 def _from_the_last(name: str, order: str) -> bool:
@@ -226,10 +226,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ValueError(f"{name}(): {len(sizes)} axes need one mode or as many, got {len(modes)}")
     axes = list(zip(as_array_like(*multi_index), sizes, modes, strict=True))
     total: Any = 0
-    for given, n, how in axes if _from_the_last(name, order) else reversed(axes):
+    for indices, n, how in axes if _from_the_last(name, order) else reversed(axes):
         if how not in ("raise", "wrap", "clip"):
             raise ValueError(f"{name}(): mode is raise, wrap or clip, got {how!r}")
-        index: Any = _integers(name, given)
+        index: Any = _integers(name, indices)
         if how == "raise":
             _check_range(name, index, n)
         else:

@@ -21,8 +21,8 @@ __all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 def _pair(x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both flattened, on one device and in their common type."""
-    place = device_of((x1, x2))
-    first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in (x1, x2))
+    device = device_of((x1, x2))
+    first, second = (x if isinstance(x, ndarray) else asarray(x, device=device) for x in (x1, x2))
     kind = result_type(first, second)
     return first.ravel().astype(kind, copy=False), second.ravel().astype(kind, copy=False)
 
@@ -72,13 +72,13 @@ def intersect1d(x1: Any, x2: Any, /, assume_unique: bool = False, return_indices
     found: list[Any] = [_chosen(order[:-1], same), _chosen(order[1:], same)]
     found[1] = found[1] - first.size
     if places:
-        found = [operation("take")(place, index) for place, index in zip(places, found, strict=True)]
+        found = [operation("take")(indices, index) for indices, index in zip(places, found, strict=True)]
     return _chosen(both[:-1], same), *found
 
 
 def _distinct(x: ndarray, with_places: bool) -> tuple[Any, ...]:
-    found = unique(x, return_index=with_places)
-    return found if with_places else (found,)
+    result = unique(x, return_index=with_places)
+    return result if with_places else (result,)
 
 
 def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
@@ -91,11 +91,11 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     >>> pa.setdiff1d([4, 1, 4, 2], [1, 3]).tolist()
     [2, 4]
     """
-    place = device_of((x1, x2))
-    first = asarray(x1, device=place).ravel()
+    device = device_of((x1, x2))
+    first = asarray(x1, device=device).ravel()
     if not assume_unique:
         first = unique(first)
-    found: ndarray = _chosen(first, isin(first, asarray(x2, device=place), invert=True))
+    found: ndarray = _chosen(first, isin(first, asarray(x2, device=device), invert=True))
     return found
 
 
@@ -128,8 +128,8 @@ def in1d(x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False)
     >>> pa.in1d([[1, 2]], [2]).tolist()
     [False, True]
     """
-    place = getattr(x2, "device", None) if isinstance(x2, ndarray) else None
-    first = x1 if isinstance(x1, ndarray) else asarray(x1, device=place)
+    device = getattr(x2, "device", None) if isinstance(x2, ndarray) else None
+    first = x1 if isinstance(x1, ndarray) else asarray(x1, device=device)
     return isin(first.ravel(), x2, assume_unique, invert)
 
 
@@ -146,11 +146,11 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
     x = asarray(x).ravel()
     differences: Any = x[1:]
     parts: list[ndarray] = [differences - x[:-1]]
-    for name, given, place in (("to_begin", to_begin, 0), ("to_end", to_end, 1)):
-        if given is not None:
-            end = asarray(given, device=x.device).ravel()
+    for name, values, position in (("to_begin", to_begin, 0), ("to_end", to_end, 1)):
+        if values is not None:
+            end = asarray(values, device=x.device).ravel()
             if "biufc".index(end._dtype.kind) > "biufc".index(x._dtype.kind):
                 what = f"ediff1d(): {name} is {end._dtype}, which doesn't go into {x._dtype}"
                 raise TypeError(f"{what}; cast it")
-            parts.insert(place * len(parts), end.astype(x._dtype, copy=False))
+            parts.insert(position * len(parts), end.astype(x._dtype, copy=False))
     return concat(parts)

@@ -71,8 +71,8 @@ _LARGE = (
 
 
 @func
-def _terms(x: Any, c: Any, rest: Any) -> Any:
-    return c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * (c[4] + x * rest))))
+def _terms(x: Any, c: Any, tail: Any) -> Any:
+    return c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * (c[4] + x * tail))))
 
 
 def _i0(x: Any) -> Any:
@@ -80,8 +80,8 @@ def _i0(x: Any) -> Any:
     y = min(size, 9) * min(size, 9) / 4
     small = _terms(y, _SMALL[0], _terms(y, _SMALL[1], _terms(y, _SMALL[2], 0)))
     t = 1 / max(size, 9)
-    rest = _terms(t, _LARGE[2], _terms(t, _LARGE[3], 0))
-    scaled = _terms(t, _LARGE[0], _terms(t, _LARGE[1], rest)) / k.sqrt(min(size, 1e4))
+    tail = _terms(t, _LARGE[2], _terms(t, _LARGE[3], 0))
+    scaled = _terms(t, _LARGE[0], _terms(t, _LARGE[1], tail)) / k.sqrt(min(size, 1e4))
     large = k.exp(size) * scaled  # infinite before 1e4, and stays so
     return 1 + y * small if size <= 9 else large
 
@@ -171,9 +171,9 @@ def float_power(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
     >>> pa.float_power([2, 3], -1).dtype
     dtype('float64')
     """
-    given = as_operands("float_power", (x1, x2))
-    kind = complex128 if result_type(*given, float64).kind == "c" else float64
-    first, second = (x.astype(kind, copy=False) if isinstance(x, ndarray) else x for x in given)
+    operands = as_operands("float_power", (x1, x2))
+    kind = complex128 if result_type(*operands, float64).kind == "c" else float64
+    first, second = (x.astype(kind, copy=False) if isinstance(x, ndarray) else x for x in operands)
     if not isinstance(first, ndarray) and not isinstance(second, ndarray):
         first = asarray(first, kind)
     return pow(first, second, out=out)

@@ -193,8 +193,8 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', got {order!r}")
-    made: ndarray = lay_out(_empty(shape, dtype, device), order)
-    return made
+    result: ndarray = lay_out(_empty(shape, dtype, device), order)
+    return result
 
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
@@ -242,8 +242,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
         kind = asdtype(dtype)
     else:
         kind = value._dtype if isinstance(value, ndarray) else DEFAULT[PYTHON_KIND[type(value)]]
-    place = value.device if isinstance(value, ndarray) and device is None else device
-    return _filled(_new(shape, kind, order, place), value)
+    target = value.device if isinstance(value, ndarray) and device is None else device
+    return _filled(_new(shape, kind, order, target), value)
 
 
 def _filled(a: ndarray, value: Any) -> ndarray:
@@ -254,12 +254,12 @@ def _filled(a: ndarray, value: Any) -> ndarray:
 
 def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     x = asarray(x)
-    made = _empty(
+    result = _empty(
         x.shape if shape is None else shape,
         x._dtype if dtype is None else dtype,
         x.device if device is None else get_device(device),
     )
-    laid: ndarray = lay_out(made, order, x)
+    laid: ndarray = lay_out(result, order, x)
     return laid
 
 
@@ -431,19 +431,19 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ndarray, ...]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid(): indexing is 'xy' or 'ij', got {indexing!r}")
-    given = as_array_like(*arrays)
-    for a in given:
+    vectors = as_array_like(*arrays)
+    for a in vectors:
         if a.ndim > 1:
             raise ValueError(f"meshgrid() takes 1-D arrays, got shape {a.shape}; ravel() it")
-    if given:
-        result_type(*given)
-    swap = indexing == "xy" and len(given) > 1
-    order = [1, 0, *range(2, len(given))] if swap else list(range(len(given)))
-    shape = tuple(given[k].size for k in order)
+    if vectors:
+        result_type(*vectors)
+    swap = indexing == "xy" and len(vectors) > 1
+    order = [1, 0, *range(2, len(vectors))] if swap else list(range(len(vectors)))
+    shape = tuple(vectors[k].size for k in order)
     result = []
-    for n, a in enumerate(given):
+    for n, a in enumerate(vectors):
         axis = order.index(n)
-        lone = tuple(a.size if k == axis else 1 for k in range(len(given)))
-        lone_steps = tuple(a._strides[0] if a.ndim and k == axis else 0 for k in range(len(given)))
+        lone = tuple(a.size if k == axis else 1 for k in range(len(vectors)))
+        lone_steps = tuple(a._strides[0] if a.ndim and k == axis else 0 for k in range(len(vectors)))
         result.append(a._view(0, shape, shapes.broadcast_strides(lone, lone_steps, shape)).copy())
     return tuple(result)

@@ -39,8 +39,8 @@ def ufunc(
 ) -> UfuncFunction:
     """Declare a ufunc and return its function."""
     UFUNCS[name] = describe_ufunc(name, kinds, body, result, promote_to, doc, by_number=by_number)
-    made: UfuncFunction = make_function(UFUNCS[name])
-    return made
+    function: UfuncFunction = make_function(UFUNCS[name])
+    return function
 
 
 def describe_ufunc(
@@ -55,7 +55,7 @@ def describe_ufunc(
 ) -> Ufunc:
     """A ufunc with the docstring of its function, which is found in `namespace`."""
     arity = body.__code__.co_argcount
-    operands, given = ("x", "[1, 2]") if arity == 1 else ("x1, x2", "[1, 2], 3")
+    operands, example = ("x", "[1, 2]") if arity == 1 else ("x1, x2", "[1, 2], 3")
     returns = {"same": "their common type", "bool": "bool", "real": "the real component type"}[result]
     kind = returns if arity > 1 else returns.replace("their common", "the operand’s")
     lifted = f"; bools and integers are computed as {promote_to}" if promote_to is not None else ""
@@ -70,7 +70,7 @@ def describe_ufunc(
     Raises {errors}.
 
     >>> import pyarray as pa
-    >>> {namespace}.{name}({given}).dtype
+    >>> {namespace}.{name}({example}).dtype
     dtype('{of_integers}')
     """
     return Ufunc(name, kinds, func(body), result, promote_to, text, by_number or {})

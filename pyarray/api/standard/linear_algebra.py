@@ -53,10 +53,10 @@ def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
 
 def _in_other_memory(x: ndarray, out: ndarray) -> bool:
     """Whether the buffers of the two are apart; those of others may lie in one another."""
-    own, target = x._buffer, out._buffer
-    if own.owner is None and target.owner is None:
-        return own is not target
-    return bool(own.ptr + own.nbytes <= target.ptr or target.ptr + target.nbytes <= own.ptr)
+    memory, target = x._buffer, out._buffer
+    if memory.owner is None and target.owner is None:
+        return memory is not target
+    return bool(memory.ptr + memory.nbytes <= target.ptr or target.ptr + target.nbytes <= memory.ptr)
 
 
 def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:

@@ -60,8 +60,8 @@ def broadcast_to(x: Any, /, shape: Any) -> ndarray:
     x = asarray(x)
     target = shapes.resolve_shape(shape)
     if isinstance(x, Tracer):
-        given: ndarray = x._broadcast(shape)
-        return given
+        result: ndarray = x._broadcast(shape)
+        return result
     if (count := math.prod(target)) >= 1 << 63:
         raise ValueError(f"broadcast_to(): {target} has {count} elements, and an array at most 2**63 - 1")
     view: ndarray = x._view(0, target, shapes.broadcast_strides(x._shape, x._strides, target))
@@ -76,9 +76,9 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
     >>> [a.shape for a in pa.broadcast_arrays(pa.ones((3, 1)), pa.ones(4))]
     [(3, 4), (3, 4)]
     """
-    given = as_array_like(*arrays)
-    target = shapes.broadcast_shapes(*(a._shape for a in given))
-    return tuple(broadcast_to(a, target) for a in given)
+    operands = as_array_like(*arrays)
+    target = shapes.broadcast_shapes(*(a._shape for a in operands))
+    return tuple(broadcast_to(a, target) for a in operands)
 
 
 # ---- views
@@ -183,8 +183,8 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
             f"moveaxis() needs a place for each axis, got axes {source!r} and places {destination!r}"
         )
     order = [k for k in range(x.ndim) if k not in moved]
-    for place, axis in sorted(zip(places, moved, strict=True)):
-        order.insert(place, axis)
+    for target, axis in sorted(zip(places, moved, strict=True)):
+        order.insert(target, axis)
     return permute_dims(x, order)
 
 
@@ -215,20 +215,20 @@ def unstack(x: Any, /, axis: int = 0) -> tuple[ndarray, ...]:
 # ---- joining
 
 
-def _arrays(name: str, given: Any) -> list[ndarray]:
-    if isinstance(given, ndarray):
-        found = list(given)
-    elif isinstance(given, (tuple, list)):
-        found = as_array_like(*given)
+def _arrays(name: str, sequence: Any) -> list[ndarray]:
+    if isinstance(sequence, ndarray):
+        operands = list(sequence)
+    elif isinstance(sequence, (tuple, list)):
+        operands = as_array_like(*sequence)
     else:
         raise TypeError(
-            f"{name}() takes a sequence of arrays, got {type(given).__name__}; write {name}([a, b])"
+            f"{name}() takes a sequence of arrays, got {type(sequence).__name__}; write {name}([a, b])"
         )
-    if not found:
+    if not operands:
         raise ValueError(f"{name}() needs at least one array, got none")
-    if any(a.device is not found[0].device for a in found):
-        raise on_several_devices(name, ((f"arrays[{n}]", a) for n, a in enumerate(found)))
-    return found
+    if any(a.device is not operands[0].device for a in operands):
+        raise on_several_devices(name, ((f"arrays[{n}]", a) for n, a in enumerate(operands)))
+    return operands
 
 
 @replayable
@@ -243,26 +243,26 @@ def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
     >>> pa.concat([pa.asarray([1, 2]), pa.asarray([3.5])]).tolist()
     [1.0, 2.0, 3.5]
     """
-    given = _arrays("concat", arrays)
-    kind = result_type(*given) if dtype is None else asdtype(dtype)
+    operands = _arrays("concat", arrays)
+    kind = result_type(*operands) if dtype is None else asdtype(dtype)
     if axis is None:
-        given, axis = [a if a.ndim == 1 else a.reshape(a.size) for a in given], 0
-    first = given[0]._shape
+        operands, axis = [a if a.ndim == 1 else a.reshape(a.size) for a in operands], 0
+    first = operands[0]._shape
     if not first:
         raise ValueError("concat() can't join 0-d arrays; use stack, or axis=None")
     k = shapes.normalize_axis(axis, len(first))
-    for n, a in enumerate(given):
+    for n, a in enumerate(operands):
         if a.ndim != len(first) or a._shape[:k] + a._shape[k + 1 :] != first[:k] + first[k + 1 :]:
             raise ValueError(
                 f"concat() needs equal shapes off axis {k}: array 0 has shape {first} "
                 f"and array {n} has {a._shape}"
             )
-    out = empty(first[:k] + (sum(a._shape[k] for a in given),) + first[k + 1 :], kind, given[0].device)
-    if can_concatenate(out, given, k):
-        launch_concat(out, given)
+    out = empty(first[:k] + (sum(a._shape[k] for a in operands),) + first[k + 1 :], kind, operands[0].device)
+    if can_concatenate(out, operands, k):
+        launch_concat(out, operands)
         return out
     start = 0
-    for a in given:
+    for a in operands:
         if a.size:
             operation("assign")(out[_at(k, slice(start, start + a._shape[k]))], a)
         start += a._shape[k]
@@ -281,16 +281,16 @@ def stack(arrays: Any, /, axis: int = 0) -> ndarray:
     >>> pa.stack([pa.asarray([1, 2]), pa.asarray([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    given = _arrays("stack", arrays)
-    first = given[0]._shape
-    for n, a in enumerate(given):
+    operands = _arrays("stack", arrays)
+    first = operands[0]._shape
+    for n, a in enumerate(operands):
         if a._shape != first:
             raise ValueError(
                 f"stack() needs equal shapes: array 0 has shape {first} and array {n} has {a._shape}; "
                 "broadcast them first"
             )
     k = shapes.normalize_axis(axis, len(first) + 1)
-    return concat([a[_at(k, None)] for a in given], axis=k)
+    return concat([a[_at(k, None)] for a in operands], axis=k)
 
 
 # ---- repeating

@@ -150,8 +150,8 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         return x
     along = shapes.normalize_axis(axis, x.ndim)
     parts = [_beside(x, prepend, along), x, _beside(x, append, along)]
-    given = [part for part in parts if part is not None]
-    x = concat(given, axis=along) if len(given) > 1 else x
+    present = [part for part in parts if part is not None]
+    x = concat(present, axis=along) if len(present) > 1 else x
     before = (slice(None),) * along
     for _ in range(times):
         later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]

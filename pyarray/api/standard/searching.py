@@ -156,18 +156,18 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
 def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both as arrays of the type in which their elements are compared: float64 where no integer type holds
     both. Raises `TypeError` where there is none, `ValueError` for arrays on two devices."""
-    given = as_operands(name, (x1, x2))
-    place = device_of(given)
+    operands = as_operands(name, (x1, x2))
+    device = device_of(operands)
     # a number that the array's type doesn't hold is compared all the same
-    given = [asarray(x, device=place) if type(x) in (bool, int) else x for x in given]
-    kinds = {x._dtype.kind for x in given if isinstance(x, ndarray)}
+    operands = [asarray(x, device=device) if type(x) in (bool, int) else x for x in operands]
+    kinds = {x._dtype.kind for x in operands if isinstance(x, ndarray)}
     try:
-        kind = result_type(*given)
+        kind = result_type(*operands)
     except TypeError:
         if kinds != {"i", "u"}:
             raise
         kind = float64
-    first, second = (x if isinstance(x, ndarray) else asarray(x, device=place) for x in given)
+    first, second = (x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands)
     common_device(name, (first, second))
     return first.astype(kind, copy=False), second.astype(kind, copy=False)
 

@@ -58,8 +58,8 @@ def unique_all(x: Any, /) -> UniqueAll:
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     x = as_operand("unique_all", x, "biufc")
-    found = _Groups(x.reshape(x._size), False)
-    return UniqueAll(found.values(), found.first(), found.inverse().reshape(x._shape), found.counts())
+    groups = _Groups(x.reshape(x._size), False)
+    return UniqueAll(groups.values(), groups.first(), groups.inverse().reshape(x._shape), groups.counts())
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
@@ -81,8 +81,8 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     [[1, 3], [1, 0, 1]]
     """
     x = as_operand("unique_inverse", x, "biufc")
-    found = _Groups(x.reshape(x._size), False)
-    return UniqueInverse(found.values(), found.inverse().reshape(x._shape))
+    groups = _Groups(x.reshape(x._size), False)
+    return UniqueInverse(groups.values(), groups.inverse().reshape(x._shape))
 
 
 def unique_values(x: Any, /) -> ndarray:
@@ -119,16 +119,16 @@ def unique(
     if axis is None and not (return_index or return_inverse):
         values, counts = _sorted_groups(x, equal_nan, return_counts)
         return (values, counts) if return_counts else values
-    found: _Groups = _Groups(x.reshape(x._size), equal_nan) if axis is None else _Slices(x, axis)
-    inverse = found.inverse().reshape(x._shape) if axis is None else found.inverse()
+    groups: _Groups = _Groups(x.reshape(x._size), equal_nan) if axis is None else _Slices(x, axis)
+    inverse = groups.inverse().reshape(x._shape) if axis is None else groups.inverse()
     parts = (
-        (True, found.values()),
-        (return_index, found.first()),
+        (True, groups.values()),
+        (return_index, groups.first()),
         (return_inverse, inverse),
-        (return_counts, found.counts()),
+        (return_counts, groups.counts()),
     )
-    wanted = tuple(part for asked, part in parts if asked)
-    return wanted if len(wanted) > 1 else wanted[0]  # pyright: ignore[reportGeneralTypeIssues]
+    results = tuple(part for requested, part in parts if requested)
+    return results if len(results) > 1 else results[0]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool) -> Any:

@@ -118,13 +118,13 @@ def _complex_order(rows: ndarray, descending: bool) -> ndarray:
 
 def by_keys(keys: Sequence[ndarray], descending: bool = False) -> ndarray:
     """Positions that sort rows by the last key, where equal by the one before, and so on."""
-    found = order_rows(keys[0], descending)
+    order = order_rows(keys[0], descending)
     for key in keys[1:]:
         moved, step = scratch(key._shape, key._dtype, key.device), scratch(key._shape, int64, key.device)
-        kernels.gather_rows(moved, key, found)
-        kernels.gather_rows(step, found, order_rows(moved, descending))
-        found = step
-    return found
+        kernels.gather_rows(moved, key, order)
+        kernels.gather_rows(step, order, order_rows(moved, descending))
+        order = step
+    return order
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
@@ -137,16 +137,20 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     >>> pa.lexsort((pa.asarray([2, 1, 0]), pa.asarray([1, 1, 0]))).tolist()
     [2, 1, 0]
     """
-    given = [as_operand("lexsort", key, "biufc") for key in as_array_like(*keys)]
-    if not given:
+    columns = [as_operand("lexsort", key, "biufc") for key in as_array_like(*keys)]
+    if not columns:
         raise TypeError("lexsort() takes a sequence of one or more keys, got none")
-    if any(key._shape != given[0]._shape for key in given):
-        raise ValueError(f"lexsort() needs keys of one shape, got {', '.join(str(k._shape) for k in given)}")
-    shape = given[0]._shape
+    if any(key._shape != columns[0]._shape for key in columns):
+        raise ValueError(
+            f"lexsort() needs keys of one shape, got {', '.join(str(k._shape) for k in columns)}"
+        )
+    shape = columns[0]._shape
     if not shape:
-        return asarray(0, device=given[0].device)
+        return asarray(0, device=columns[0].device)
     along = shapes.normalize_axis(axis, len(shape))
-    parts = [part for key in given for part in ((imag(key), real(key)) if key._dtype.kind == "c" else (key,))]
+    parts = [
+        part for key in columns for part in ((imag(key), real(key)) if key._dtype.kind == "c" else (key,))
+    ]
     return from_lines(by_keys([lines(part, along) for part in parts]), shape, along)
 
 
@@ -195,13 +199,13 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
 def _places(name: str, x: ndarray, kth: Any, axis: int) -> tuple[int, ...]:
     """The different places among `kth`, from 0 on and in order."""
     n = x._shape[axis]
-    given = [kth] if isinstance(kth, int) else asarray(kth).reshape(-1).tolist()
-    for k in given:
+    values = [kth] if isinstance(kth, int) else asarray(kth).reshape(-1).tolist()
+    for k in values:
         if not isinstance(k, int):
             raise TypeError(f"{name}(): kth must be integers, got {k!r}")
         if not -n <= k < n:
             raise ValueError(f"{name}(): kth={k} is out of bounds for {n} elements along axis {axis}")
-    return tuple(sorted({k + n if k < 0 else k for k in given}))
+    return tuple(sorted({k + n if k < 0 else k for k in values}))
 
 
 def _operand(name: str, x: Any, axis: int | None, kind: Any, order: Any) -> tuple[ndarray, int]:

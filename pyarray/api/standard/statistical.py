@@ -59,16 +59,18 @@ def reduction(
     if initial is not None or where is not True:
         return _of_chosen(op, x, axis, keepdims, dtype, kind or dtype, out, initial, where)
     if isinstance(x, Tracer):
-        given: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
-        return given
+        traced: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
+        return traced
     if plain:
         _remember(op, x, dtype, kind or dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
-    kept, full = shapes.reduced(x._shape, axes)
-    result = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
+    reduced_shape, full = shapes.reduced(x._shape, axes)
+    result = compute_out(op.name, out, full if keepdims else reduced_shape, dtype, x.device)
     target = result
     if keepdims:
-        target = result._view(0, kept, tuple(s for k, s in enumerate(result._strides) if k not in axes))
+        target = result._view(
+            0, reduced_shape, tuple(s for k, s in enumerate(result._strides) if k not in axes)
+        )
     if out is not None:
         x = copy_if_aliased(x, out)
     reduce_into(op, target, x, axes, kind or dtype)
@@ -105,12 +107,12 @@ def _of_chosen(
         return reduction(op, x, axis, keepdims, dtype, kind, out)
     axes = shapes.normalize_axes(axis, x.ndim)
     if op.identity is None and isinstance(x, ndarray) and not all(x._shape[k] for k in axes):
-        kept, full = shapes.reduced(x._shape, axes)
-        found = compute_out(op.name, out, full if keepdims else kept, dtype, x.device)
-        found[...] = first
-        return found
-    found = reduction(op, x, axis, keepdims, dtype, kind)
-    return compute(UFUNCS[_TOGETHER[op.name]].op, dtype, dtype, (found, first), out, larger=False)
+        reduced_shape, full = shapes.reduced(x._shape, axes)
+        result = compute_out(op.name, out, full if keepdims else reduced_shape, dtype, x.device)
+        result[...] = first
+        return result
+    result = reduction(op, x, axis, keepdims, dtype, kind)
+    return compute(UFUNCS[_TOGETHER[op.name]].op, dtype, dtype, (result, first), out, larger=False)
 
 
 def mask_of(name: str, x: Any, where: Any) -> Any:
@@ -184,10 +186,10 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
     key = launch_state.key
-    place = op.name, key, x._key
-    if place not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
+    plan_key = op.name, key, x._key
+    if plan_key not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
         out = empty((), dtype, x.device)
-        _plans[place] = FullReduction(op, out, x, kind, key), dtype, out._key
+        _plans[plan_key] = FullReduction(op, out, x, kind, key), dtype, out._key
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:

@@ -99,7 +99,7 @@ class RawKernel:
     def _launch_new(self, grid: Any, block: Any, args: Any, shared_mem: int, waited: bool) -> None:
         """Check and launch, and cache the launch for arguments of the same types. `waited`: synchronize
         afterwards."""
-        given = grid, block, shared_mem, waited
+        launch_key = grid, block, shared_mem, waited
         grid, block = _sizes(self.name, "grid", grid), _sizes(self.name, "block", block)
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"{self.name}(): args is a tuple of arguments, got {type(args).__name__}")
@@ -132,13 +132,13 @@ class RawKernel:
         # the key has the device only as part of an array's type key, and types of numbers, which are passed
         if struct_format is not None and not watched and any(isinstance(a, ndarray) for a in args):
             self._kernel.plans.add(
-                (*given, *map(_type_of, args)), (launch, struct.Struct(struct_format).pack)
+                (*launch_key, *map(_type_of, args)), (launch, struct.Struct(struct_format).pack)
             )
 
     def _names(self, count: int) -> list[str]:
-        known = [p.name for p in self._params or ()]
-        good = len(set(known)) == len(known) and all(known)
-        return known if self._params is not None and good else [f"arg{k}" for k in range(count)]
+        names = [p.name for p in self._params or ()]
+        good = len(set(names)) == len(names) and all(names)
+        return names if self._params is not None and good else [f"arg{k}" for k in range(count)]
 
     def _device(self, values: list[tuple[Any, Any]]) -> Device:
         pairs = zip(self._names(len(values)), values, strict=True)
@@ -149,11 +149,11 @@ class RawKernel:
         return next(iter(devices), None) or get_device(None)
 
     def _launcher(self, variant: Variant) -> GridLauncher:
-        found = self._launchers.get(variant)
-        if found is None:
+        launcher = self._launchers.get(variant)
+        if launcher is None:
             module = variant.artifact.function.module.handle
-            found = self._launchers[variant] = variant.device.driver.grid_launcher(module, self.name)
-        return found
+            launcher = self._launchers[variant] = variant.device.driver.grid_launcher(module, self.name)
+        return launcher
 
     def _program(self, kinds: tuple[tuple[str, Any], ...], target: str, debug: bool) -> Program:
         text = f'#line 1 "{self.name}: code"\n{self.code}\n'
@@ -226,16 +226,16 @@ def check_features(backend: str, **features: Any) -> None:
             )
 
 
-def _sizes(kernel: str, what: str, given: Any) -> tuple[int, int, int]:
+def _sizes(kernel: str, what: str, value: Any) -> tuple[int, int, int]:
     """Three sizes of at least 1. Raises `TypeError` and `ValueError`."""
-    sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     try:
-        whole = tuple(operator.index(n) for n in sizes)
+        result = tuple(operator.index(n) for n in sizes)
     except TypeError:
-        raise TypeError(f"{kernel}(): {what} is an int or up to three of them, got {given!r}") from None
-    if not 1 <= len(whole) <= 3 or min(whole) < 1:
-        raise ValueError(f"{kernel}(): {what} is one to three sizes of at least 1, got {given!r}")
-    x, y, z = (*whole, 1, 1)[:3]
+        raise TypeError(f"{kernel}(): {what} is an int or up to three of them, got {value!r}") from None
+    if not 1 <= len(result) <= 3 or min(result) < 1:
+        raise ValueError(f"{kernel}(): {what} is one to three sizes of at least 1, got {value!r}")
+    x, y, z = (*result, 1, 1)[:3]
     return x, y, z
 
 
@@ -243,18 +243,18 @@ def _check_limits(
     kernel: str, device: Device, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int
 ) -> None:
     """Raises `ValueError` for a launch that the device doesn't take."""
-    facts = device.driver.properties()
+    properties = device.driver.properties()
     for what, sizes in (("grid", grid), ("block", block)):
-        most = facts[f"{what}_sides"]
+        most = properties[f"{what}_sides"]
         if any(n > limit for n, limit in zip(sizes, most, strict=True)):
             raise ValueError(f"{kernel}(): {what} {sizes} is too large for {device}: at most {most}")
     threads = block[0] * block[1] * block[2]
-    if threads > facts["block_threads"]:
+    if threads > properties["block_threads"]:
         raise ValueError(
             f"{kernel}(): block {block} has {threads} threads, and {device} takes "
-            f"{facts['block_threads']} at most"
+            f"{properties['block_threads']} at most"
         )
-    if not 0 <= shared <= facts["shared_bytes"]:
+    if not 0 <= shared <= properties["shared_bytes"]:
         raise ValueError(
-            f"{kernel}(): shared_mem is 0 to {facts['shared_bytes']} bytes on {device}, got {shared}"
+            f"{kernel}(): shared_mem is 0 to {properties['shared_bytes']} bytes on {device}, got {shared}"
         )

@@ -77,10 +77,10 @@ def _split(listed: str) -> list[str]:
 
 def _parameter(part: str) -> RawParam:
     words = " ".join(_QUALIFIERS.sub(" ", part).split())
-    found = re.search(r"(\w+)\s*(\[[^\]]*\]\s*)*$", words)
-    name = found[1] if found else ""
+    match = re.search(r"(\w+)\s*(\[[^\]]*\]\s*)*$", words)
+    name = match[1] if match else ""
     address = "*" in words or "[" in words
-    kind = words[: found.start()].strip() if found else words
+    kind = words[: match.start()].strip() if match else words
     dtype = None if address else _WORDS.get(re.sub(r"\s*([<>,:])\s*", r"\1", kind))
     return RawParam(name, " ".join(part.split()), address, BY_NAME[dtype] if dtype else None)
 
@@ -104,8 +104,8 @@ def converted_arguments(
     ]
 
 
-def _converted(kernel: str, number: int, param: RawParam, arg: Any, known: bool) -> tuple[Any, DType]:
-    what = f"argument {number}" + (f" ({param.text})" if known else "")
+def _converted(kernel: str, number: int, param: RawParam, arg: Any, is_typed: bool) -> tuple[Any, DType]:
+    what = f"argument {number}" + (f" ({param.text})" if is_typed else "")
     if isinstance(arg, np.ndarray) and (arg.size == 1 or arg.dtype.names):
         arg = arg.reshape(-1)[0]  # by value, as CuPy passes them
     if isinstance(arg, np.void):
@@ -115,7 +115,7 @@ def _converted(kernel: str, number: int, param: RawParam, arg: Any, known: bool)
         )
     arg = as_argument(arg)
     if isinstance(arg, ndarray):
-        if known and not param.address and param.dtype is not None:
+        if is_typed and not param.address and param.dtype is not None:
             raise TypeError(f"{kernel}(): {what} is a number in the kernel, got an array of {arg._dtype}")
         return arg, arg._dtype
     if not isinstance(arg, (bool, int, float, complex, np.generic)):
@@ -153,10 +153,10 @@ def struct_format(args: Sequence[Any], values: Sequence[tuple[Any, DType]]) -> s
     """`struct` format that packs arguments of these types as `pack_arguments` does, or raises for values that
     need a conversion; None where there is no such format."""
     letters = ["@"]
-    for given, (value, dtype) in zip(args, values, strict=True):
-        if isinstance(given, ndarray):
+    for arg, (value, dtype) in zip(args, values, strict=True):
+        if isinstance(arg, ndarray):
             letters.append("Q")
-        elif value is given and type(given) in (int, float) and dtype.name in _FORMATS:
+        elif value is arg and type(arg) in (int, float) and dtype.name in _FORMATS:
             letters.append(_FORMATS[dtype.name])
         else:
             return None

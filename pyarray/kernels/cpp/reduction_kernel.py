@@ -104,21 +104,21 @@ class ReductionKernel(tp.CppKernel):
 
     def _outputs(
         self,
-        given: list[Any],
+        outputs: list[Any],
         shape: tuple[int, ...],
         axes: tuple[int, ...],
         keepdims: bool,
         types: dict[str, DType],
         device: Device,
     ) -> list[Any]:
-        kept, full = shapes.reduced(shape, axes)
-        sizes = full if keepdims else kept
-        for p, a in zip(self.out_params, given, strict=False):
+        reduced_shape, full = shapes.reduced(shape, axes)
+        sizes = full if keepdims else reduced_shape
+        for p, a in zip(self.out_params, outputs, strict=False):
             if a._shape != sizes:
                 raise ValueError(
                     f"{self.name}(): the output {p.name!r} has shape {a._shape}, the result has {sizes}"
                 )
-        return given or [empty(sizes, p.kind(types), device) for p in self.out_params]
+        return outputs or [empty(sizes, p.kind(types), device) for p in self.out_params]
 
     def _launch(
         self,
@@ -162,8 +162,8 @@ class ReductionKernel(tp.CppKernel):
                 inner.append(None)
                 continue
             strides = a._strides if p.out else shapes.broadcast_strides(a._shape, a._strides, shape)
-            whole = len(strides) == len(shape)  # an output has axes of size 1 or none for those reduced
-            outer.append((tuple(strides[k] for k in kept) if whole else strides, a.itemsize))
+            keeps_dims = len(strides) == len(shape)  # an output has axes of size 1 or none for those reduced
+            outer.append((tuple(strides[k] for k in kept) if keeps_dims else strides, a.itemsize))
             inner.append((tuple(0 if p.out else strides[k] for k in reduced), a.itemsize))
         order = None
         if not self._ordered and merge:

@@ -60,13 +60,13 @@ def merged_axes(
         steps = list(merged)
     if not shape:
         shape, steps = (1,), [(0,) for _ in steps]
-    rest = iter(steps)
+    remaining = iter(steps)
     rows: list[Any] = []
     for column in columns:
         if column is None:
             rows.append(None)
             continue
-        strides, last = next(rest), len(shape) - 1
+        strides, last = next(remaining), len(shape) - 1
         kept = tuple(k for k, step in enumerate(strides) if step)
         unit = bool(kept) and kept[-1] == last and strides[last] == column[1]
         rows.append((kept, tuple(shape[k] for k in kept), tuple(strides[k] for k in kept), unit))
@@ -253,8 +253,8 @@ def array_text(param: Param, ctype: str, layout: Layout, pad: str) -> str:
 
 def raw_sites(name: str, params: Sequence[tuple[Param, ArrayType]], path: str, line: int) -> tuple[Site, ...]:
     """Sites of checked accesses: for each `raw` array its linear index, then its axes."""
-    here, sites = Loc(path, line, 1, 0), []
+    loc, sites = Loc(path, line, 1, 0), []
     for param, kind in params:
-        sites.append(Site("index", here, name, (param.name,), 0, 1))
-        sites += [Site("index", here, name, (param.name,), axis, kind.ndim) for axis in range(kind.ndim)]
+        sites.append(Site("index", loc, name, (param.name,), 0, 1))
+        sites += [Site("index", loc, name, (param.name,), axis, kind.ndim) for axis in range(kind.ndim)]
     return tuple(sites)

@@ -163,8 +163,8 @@ def bind_letters(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> d
     `TypeError` for an array of another type than its parameter has, and for a letter that no array binds."""
     types: dict[str, DType] = {}
     by: dict[str, str] = {}
-    given = [(p, a) for p, a in zip(params, args, strict=False) if isinstance(a, ndarray)]
-    for p, a in sorted(given, key=lambda pair: not pair[0].out):
+    arrays = [(p, a) for p, a in zip(params, args, strict=False) if isinstance(a, ndarray)]
+    for p, a in sorted(arrays, key=lambda pair: not pair[0].out):
         expected = p.dtype if p.dtype is not None else types.setdefault(p.letter, a._dtype)
         if a._dtype is not expected:
             why = f", since {p.letter} is the type of {by[p.letter]!r}" if p.dtype is None else ""
@@ -200,9 +200,11 @@ def broadcast(kernel: str, found: Sequence[tuple[Param, tuple[int, ...]]]) -> tu
     except ValueError:
         listed = ", ".join(f"{p.name!r} of shape {shape}" for p, shape in found)
         raise ValueError(f"{kernel}(): {listed} don't broadcast: sizes must be equal or 1") from None
-    for p, own in found:
-        if p.out and own != shape:
-            raise ValueError(f"{kernel}(): the output {p.name!r} has shape {own}, the arguments {shape}")
+    for p, shape_of_param in found:
+        if p.out and shape_of_param != shape:
+            raise ValueError(
+                f"{kernel}(): the output {p.name!r} has shape {shape_of_param}, the arguments {shape}"
+            )
     return shape
 
 

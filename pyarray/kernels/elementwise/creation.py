@@ -30,8 +30,8 @@ def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoin
     divisor; then i is divided first, as in NumPy.
     """
     kind = complex128 if isinstance(step, complex) else float64
-    whole = out._dtype.kind in "iu"
-    _line_kernel(kind, step == 0, whole)(
+    is_integer = out._dtype.kind in "iu"
+    _line_kernel(kind, step == 0, is_integer)(
         out, start, stop, stop - start if step == 0 else step, divisor, out._size - 1 if endpoint else -1
     )
 
@@ -82,14 +82,14 @@ def _ramp_kernel(kind: DType) -> jit.kernel.Kernel:
 
 # Type, division and rounding are all that differs in the text; sizes and numbers are arguments.
 @functools.cache
-def _line_kernel(kind: DType, divided: bool, whole: bool) -> jit.kernel.Kernel:
+def _line_kernel(kind: DType, divided: bool, is_integer: bool) -> jit.kernel.Kernel:
     value = "kind(i) / kind(divisor) * step + start" if divided else "kind(i) * step + start"
     text = f"""def line(out, start: kind, stop: kind, step: kind, divisor: float, last: int):
     for i in range(out.shape[0]):
         x = {value}
         if i == last:
             x = stop
-        out[i] = {"kernel_math.floor(x)" if whole else "x"}
+        out[i] = {"kernel_math.floor(x)" if is_integer else "x"}
 """
     return jit.kernel.from_text("line", text, {"kind": kind, "kernel_math": kernel_math})
 

@@ -81,8 +81,8 @@ def bound_map_launch(
     ]
     grid = out._buffer.device.driver.grid
     kernel = _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)
-    known = [None if layout is None else (layout.shape, layout.strides) for layout in layouts]
-    return jit.launch.make_bound_launch(kernel.variant(tuple(views), checked=False), known)
+    bound_layouts = [None if layout is None else (layout.shape, layout.strides) for layout in layouts]
+    return jit.launch.make_bound_launch(kernel.variant(tuple(views), checked=False), bound_layouts)
 
 
 class _MergedLayout(NamedTuple):
@@ -125,11 +125,11 @@ def map_layout(
     shape, columns = _output_order(shape, columns)
     shape, merged = shapes.collapse(shape, *columns)
     shape, columns, tiled = _tiling(shape, list(merged))
-    rest = iter(columns[1:])
+    columns_left = iter(columns[1:])
     layouts: list[Any] = [_merged_layout(shape, columns[0], itemsize)]
     patterns: list[Any] = []
     for x in operands:
-        column = next(rest) if x is not None else ()
+        column = next(columns_left) if x is not None else ()
         axes = tuple(k for k, step in enumerate(column) if step)
         patterns.append(None if x is None else axes)
         sizes, strides = tuple(shape[k] for k in axes), tuple(column[k] for k in axes)

@@ -61,9 +61,9 @@ def _floor_unsigned(x: Any, y: Any) -> Any:
 @func
 def _mod_unsigned(x: Any, y: Any) -> Any:
     _, r = _nearest_quotient_unsigned(x, y)
-    rest = uint64(r) + (y if r < 0 else uint64(0))
+    remainder = uint64(r) + (y if r < 0 else uint64(0))
     above = x - y if x >= y else x
-    return above if y >= HALF else uint64(0) if y < 2 else rest
+    return above if y >= HALF else uint64(0) if y < 2 else remainder
 
 
 FLOOR_BY_NUMBER = {int64: _floor, uint64: _floor_unsigned}

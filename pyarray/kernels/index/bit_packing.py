@@ -41,8 +41,8 @@ def unpack_bytes(lines: ndarray, count: int, big: bool) -> ndarray:
     words = empty((lines._shape[0], -(-count // 8)), uint64, lines.device)
     if words._size:
         _unpack_kernel()(words, lines, _SCATTER[big])
-    found: ndarray = words.view(uint8)
-    return found if count % 8 == 0 else found[:, :count].copy()
+    bytes_view: ndarray = words.view(uint8)
+    return bytes_view if count % 8 == 0 else bytes_view[:, :count].copy()
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.

@@ -56,8 +56,8 @@ def put(a: ndarray, key: Any, value: Any) -> None:
         value = source
     plan = index_plan(a, key)
     source = _broadcast(_converted_value(a, value), plan.shape)
-    kept = tuple(i.copy() if overlaps(i, a) else i for i in plan.indices)
-    plan = IndexPlan(plan.view, plan.before, kept, plan.broadcast, plan.distinct)
+    indices = tuple(i.copy() if overlaps(i, a) else i for i in plan.indices)
+    plan = IndexPlan(plan.view, plan.before, indices, plan.broadcast, plan.distinct)
     _move("scatter" if plan.distinct or not array_host.on_host(a) else "scatter_in_order", plan, source)
 
 
@@ -78,9 +78,9 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
             f"got {indices._shape} for {a._shape}; "
             "insert axes of size 1"
         )
-    rest = shapes.broadcast_shapes(*(s[:axis] + s[axis + 1 :] for s in (a._shape, indices._shape)))
-    shape = rest[:axis] + indices._shape[axis : axis + 1] + rest[axis:]
-    source = _broadcast(a, rest[:axis] + a._shape[axis : axis + 1] + rest[axis:])
+    other_axes = shapes.broadcast_shapes(*(s[:axis] + s[axis + 1 :] for s in (a._shape, indices._shape)))
+    shape = other_axes[:axis] + indices._shape[axis : axis + 1] + other_axes[axis:]
+    source = _broadcast(a, other_axes[:axis] + a._shape[axis : axis + 1] + other_axes[axis:])
     index = _broadcast(indices, shape)
     out = empty(shape, a._dtype, a.device)
     if not out._size:
@@ -233,8 +233,8 @@ def _move_text(name: str, before: int, middle: int, after: int, count: int) -> s
         size = f"a.shape[{before + n}]"
         lookups.append(f"{j} = int64(i{n}[{', '.join(bs)}])")
         lookups.append(f"{j} = max(0, min({j} + {size} * int64({j} < 0), {size} - 1))")
-    here, there = f"x[{', '.join(ps + bs + qs)}]", f"a[{', '.join(ps + js + qs) or '()'}]"
-    body = f"{here} = {there}" if name == "gather" else f"{there} = {here}"
+    element, source = f"x[{', '.join(ps + bs + qs)}]", f"a[{', '.join(ps + js + qs) or '()'}]"
+    body = f"{element} = {source}" if name == "gather" else f"{source} = {element}"
     lines = [f"def {name}({', '.join(['a', 'x', *(f'i{n}' for n in range(count)), 'width: int'])}):"]
     names = ps + bs + qs
     if name == "scatter_in_order":

@@ -63,13 +63,13 @@ def index_plan(a: ndarray, key: Any) -> IndexPlan:
         check_range(key, a._shape[0], 0)  # the common case, which the code below handles too
         return IndexPlan(a, 0, (key,), key._shape, False)
     items = _expand_ellipsis(a, key)
-    basic, roles, found = _split_key(a, items)
+    basic, roles, arrays = _split_key(a, items)
     offset, sizes, steps = shapes.basic_index(a._shape, a._strides, basic)
     before = _leading_axes(items)
     axes: list[tuple[int, int]] = []  # size and stride of each indexed axis of the view
     indices: list[ndarray] = []
     scalars: list[tuple[int, ...]] = []
-    for number, (axis, item) in enumerate(found):
+    for number, (axis, item) in enumerate(arrays):
         at = [k for k, role in enumerate(roles) if role == number]
         if not item.mask:
             n = sizes[at[0]]
@@ -82,15 +82,15 @@ def index_plan(a: ndarray, key: Any) -> IndexPlan:
             masked = _mask_axes(item.array, [sizes[k] for k in at], [steps[k] for k in at], a._dtype.itemsize)
             axes += masked[0]
             indices += masked[1]
-    kept = [(n, s) for n, s, role in zip(sizes, steps, roles, strict=True) if role is None]
-    order = kept[:before] + axes + kept[before:]
+    sliced = [(n, s) for n, s, role in zip(sizes, steps, roles, strict=True) if role is None]
+    order = sliced[:before] + axes + sliced[before:]
     view = a._view(offset, tuple(n for n, _ in order), tuple(s for _, s in order))
     return IndexPlan(
         view,
         before,
         tuple(indices),
         _broadcast_indices(indices, scalars),
-        all(i.mask for _, i in found) and len(found) == 1,
+        all(i.mask for _, i in arrays) and len(arrays) == 1,
     )
 
 

@@ -99,8 +99,8 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const g
 typedef struct {{
 {slot_fields(params, debug)}}} gemv_slots;
 {kernels}"""
-    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
-    sites = tuple(lang.bounds_checks.Site("index", here, "matmul", (n,), 0, 1) for n in "abc")
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
     count = partial(gemm_operations, False)

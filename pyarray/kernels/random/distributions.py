@@ -286,12 +286,12 @@ def hypergeometric_by_inversion(good: Any, bad: Any, sample: Any, counter: Any, 
 
 @func
 def hypergeometric(good: Any, bad: Any, sample: Any, counter: Any, stream: Any, key: Any) -> Any:
-    rest = good + bad - sample
-    few = min(sample, rest)
+    remaining = good + bad - sample
+    few = min(sample, remaining)
     k = 0.0
     if few > 0.0 and good > 0.0:
         k = few if bad == 0.0 else hypergeometric_by_inversion(good, bad, few, counter, stream, key)
-    return k if sample <= rest else good - k
+    return k if sample <= remaining else good - k
 
 
 # by name; gamma and beta have kernels of their own

@@ -24,22 +24,22 @@ _OTHER = 1 << 31  # first attempt of the second gamma variate of a place
 _TINY, _HUGE = 1 / 16, 1e300  # between them, gamma variates are no smaller than 1e-300, and sums are finite
 
 
-def fill_gamma(out: ndarray, place: PhiloxState, shape: ndarray, scale: ndarray, substream: int = 0) -> None:
+def fill_gamma(out: ndarray, state: PhiloxState, shape: ndarray, scale: ndarray, substream: int = 0) -> None:
     """Fills the contiguous 1-D `out` with gamma variates. Parameters are float64, of one element or as many
     as `out`. Lanes keep variates of one place apart."""
     wide = out if out._dtype is float64 else empty(out._shape, float64, out.device)
     width = CHUNK if array_host.on_host(out) else 1
-    _gamma_kernel()(wide, *place, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
+    _gamma_kernel()(wide, *state, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
     if wide is not out:
         assign(out, wide)
 
 
-def fill_beta(out: ndarray, place: PhiloxState, a: ndarray, b: ndarray) -> None:
+def fill_beta(out: ndarray, state: PhiloxState, a: ndarray, b: ndarray) -> None:
     """The same with beta variates; `out` is float64."""
     one, other = asarray([1.0], device=out.device), scratch(out._shape, float64, out.device)
-    fill_gamma(out, place, a, one)
-    fill_gamma(other, place, b, one, _OTHER)
-    _beta_kernel()(out, other, *place, a, int(a._size > 1), b, int(b._size > 1))
+    fill_gamma(out, state, a, one)
+    fill_gamma(other, state, b, one, _OTHER)
+    _beta_kernel()(out, other, *state, a, int(a._size > 1), b, int(b._size > 1))
 
 
 @func

@@ -54,10 +54,10 @@ def philox(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
 
 
 @func
-def block(place: Any, attempt: Any, stream: Any, key: Any) -> Any:
+def block(state: Any, attempt: Any, stream: Any, key: Any) -> Any:
     """Four words of a place."""
     k0, k1 = uint32(key), uint32(key >> uint64(32))
-    return philox(uint32(place), uint32(place >> uint64(32)), attempt, stream, k0, k1)
+    return philox(uint32(state), uint32(state >> uint64(32)), attempt, stream, k0, k1)
 
 
 @func
@@ -100,10 +100,10 @@ CONVERSIONS = {
 }
 
 
-def fill(kind: str, out: ndarray, place: PhiloxState, shift: float = 0.0, scale: float = 1.0) -> None:
+def fill(kind: str, out: ndarray, state: PhiloxState, shift: float = 0.0, scale: float = 1.0) -> None:
     """Fills the contiguous 1-D `out`, whose size is a multiple of the elements of a block."""
     width = 8 * out._dtype.itemsize
-    _fill_kernel(kind, width, kind == "normal" and shift == 0 and scale == 1)(out, *place, shift, scale)
+    _fill_kernel(kind, width, kind == "normal" and shift == 0 and scale == 1)(out, *state, shift, scale)
 
 
 SCOPE: dict[str, Any] = {

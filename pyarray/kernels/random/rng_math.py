@@ -229,7 +229,7 @@ def log_binomial(k: Any, n: Any, p: Any) -> Any:
         return n * log1p(-p)
     if k >= n:
         return n * log(p)
-    rest = n - k
-    errors = stirling_error(n) - stirling_error(k) - stirling_error(rest)
-    away = deviance(k, n * p) + deviance(rest, n * (1.0 - p))
-    return errors - away - 0.5 * log(6.283185307179586 * k * (rest / n))
+    failures = n - k
+    errors = stirling_error(n) - stirling_error(k) - stirling_error(failures)
+    away = deviance(k, n * p) + deviance(failures, n * (1.0 - p))
+    return errors - away - 0.5 * log(6.283185307179586 * k * (failures / n))

@@ -23,25 +23,25 @@ from .rng_math import exp, log, log1p, log_binomial, log_poisson, normal_quantil
 CHUNK = 256  # blocks of words whose elements are looked at again together, on the CPU
 
 
-def fill_words(out: ndarray, place: PhiloxState, low: int, count: int) -> None:
+def fill_words(out: ndarray, state: PhiloxState, low: int, count: int) -> None:
     """Integers from `low` on, `count` of them, at most 2**32, all equally likely. `out` is 1-D, contiguous,
     of a multiple of 4 elements (D. Lemire, Fast random integer generation in an interval, 2019)."""
     width = CHUNK if array_host.on_host(out) else 1
-    _word_kernel()(unsigned_view(out), *place, low % (1 << 64), count, (1 << 32) % count, width)
+    _word_kernel()(unsigned_view(out), *state, low % (1 << 64), count, (1 << 32) % count, width)
 
 
-def fill_between(out: ndarray, place: PhiloxState, low: ndarray, last: ndarray) -> None:
+def fill_between(out: ndarray, state: PhiloxState, low: ndarray, last: ndarray) -> None:
     """Integers from `low` to `low + last`, all equally likely; bounds are uint64, modulo 2**64."""
-    _between_kernel()(unsigned_view(out), *place, low, int(low._size > 1), last, int(last._size > 1))
+    _between_kernel()(unsigned_view(out), *state, low, int(low._size > 1), last, int(last._size > 1))
 
 
 def fill_variates(
-    kind: str, function: Any, out: ndarray, place: PhiloxState, parameters: list[ndarray]
+    kind: str, function: Any, out: ndarray, state: PhiloxState, parameters: list[ndarray]
 ) -> None:
     """Fills the contiguous 1-D `out` with what `function` makes of `parameters`, which are float64, and a
     place; `kind` names it."""
-    given = [x for a in parameters for x in (a, int(a._size > 1))]
-    _variate_kernel(kind, function, len(parameters))(out, *place, *given)
+    arguments = [x for a in parameters for x in (a, int(a._size > 1))]
+    _variate_kernel(kind, function, len(parameters))(out, *state, *arguments)
 
 
 @func

@@ -99,8 +99,8 @@ def _merged_axes(
     shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...], out_strides: tuple[int, ...]
 ) -> _MergedAxes:
     keep = [k for k in range(len(shape)) if k not in axes]
-    kept = [shape[k] for k in keep]
-    outer, (out_steps, x_outer) = shapes.collapse(kept, out_strides, [strides[k] for k in keep])
+    sizes = [shape[k] for k in keep]
+    outer, (out_steps, x_outer) = shapes.collapse(sizes, out_strides, [strides[k] for k in keep])
     inner, (x_inner,) = shapes.collapse([shape[k] for k in axes], [strides[k] for k in axes])
     if not inner:
         inner, x_inner = (1,), (0,)
@@ -115,8 +115,8 @@ def _distance(steps: tuple[int, ...]) -> float:
 def piece_count(count: int, outputs: int, total: int, grid: bool) -> int:
     """The number of pieces into which the first reduced axis, of length `count`, is cut."""
     piece, most = (BLOCK_PIECE, BLOCK_PIECES) if grid else (PIECE, PIECES)
-    wanted = min(max(total // piece, 1), max(most // max(outputs, 1), 1))
-    step = -(-count // min(wanted, count))
+    pieces = min(max(total // piece, 1), max(most // max(outputs, 1), 1))
+    step = -(-count // min(pieces, count))
     return -(-count // step)
 
 

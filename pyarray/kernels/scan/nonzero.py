@@ -69,9 +69,9 @@ def _block(count: int) -> int:
 def _counted(flat: ndarray) -> tuple[ndarray, int]:
     """Nonzero elements before each block of `flat`, and their total."""
     block = _block(flat._size)
-    found = empty(-(-flat._size // block) + 1, int64, flat.device)
-    _count_kernel()(found, flat, block)
-    return found, array_host.result_size(found)
+    counts = empty(-(-flat._size // block) + 1, int64, flat.device)
+    _count_kernel()(counts, flat, block)
+    return counts, array_host.result_size(counts)
 
 
 def select_by_mask(a: ndarray, mask: ndarray) -> ndarray:
@@ -159,9 +159,9 @@ def check_range(index: ndarray, size: int, axis: int) -> None:
         whole = index if index.ndim == 1 else operation("contiguous")(index).reshape(index._size)
         flat = operation("contiguous")(whole)
         block = _block(flat._size)
-        found = empty((-(-flat._size // block), 2), int64, index.device)
-        _extremes_kernel()(found, flat, block)
-        guard(found[0], functools.partial(raise_outside, size=size, axis=axis))
+        extremes = empty((-(-flat._size // block), 2), int64, index.device)
+        _extremes_kernel()(extremes, flat, block)
+        guard(extremes[0], functools.partial(raise_outside, size=size, axis=axis))
 
 
 def raise_outside(low: int, high: int, size: int, axis: int) -> None:

@@ -156,8 +156,8 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {nam
 {operands}{body}    pa_{name}_all(&g, &run);
 }}
 """
-    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
-    sites = tuple(lang.bounds_checks.Site("index", here, name, (n,), 0, 1) for n, _, _ in arrays)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", loc, name, (n,), 0, 1) for n, _, _ in arrays)
     directions = {n: "IN" for n, _, _ in arrays}
     directions |= {n: "INOUT" for n in ("out", "carry", "counts") if n in directions}
     step = KernelStep(f"kernel_{name}", None if work is None else (work,))
@@ -242,10 +242,10 @@ def _test_macro(x: DType, test: str) -> dict[str, str]:
             a, b = (f"pa_f32_from_{_HALVES[x.name]}({v})" for v in (a, b))
         return " || ".join(f"{a}.{p} != {b}.{p}" for p in parts) if parts else f"{a} != {b}"
 
-    found = f"({differ('(x)', '(y)')})"
+    macro = f"({differ('(x)', '(y)')})"
     if test == "differ_nan" and x.kind in "fc":
-        found = f"({found} && !(({differ('(x)', '(x)')}) && ({differ('(y)', '(y)')})))"
-    return {"DIFFER(x, y)": found}
+        macro = f"({macro} && !(({differ('(x)', '(x)')}) && ({differ('(y)', '(y)')})))"
+    return {"DIFFER(x, y)": macro}
 
 
 def _count_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
@@ -258,12 +258,12 @@ def _count_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
 
 def _compact_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the tested type, the test, the type of the selected elements or None, and the axes of positions."""
-    x, taken, rank = BY_NAME[key[0]], key[2], key[3]
-    out = BY_NAME[taken] if taken else int64
-    arrays = [("x", x, 0), ("counts", int64, 0), ("out", out, 0 if taken else 2)]
-    arrays += [("values", out, 0)] if taken else []
+    x, chosen, rank = BY_NAME[key[0]], key[2], key[3]
+    out = BY_NAME[chosen] if chosen else int64
+    arrays = [("x", x, 0), ("counts", int64, 0), ("out", out, 0 if chosen else 2)]
+    arrays += [("values", out, 0)] if chosen else []
     macros = {"T": x.ctype, **_test_macro(x, key[1]), "U": out.ctype, "RANK": rank}
-    body = f"    g.n = s->x_n0, g.length = s->length, g.total = s->out_n{0 if taken else 1};\n"
+    body = f"    g.n = s->x_n0, g.length = s->length, g.total = s->out_n{0 if chosen else 1};\n"
     body += "".join(f"    g.sizes[{k}] = s->size{k};\n" for k in range(1, rank))
     numbers = [(n, int64) for n in ("work", "length", *(f"size{k}" for k in range(1, rank)))]
     return _program("compact", arrays, numbers, macros, body, debug)

@@ -138,10 +138,10 @@ def _sort_packed_wide(out: ndarray, x: ndarray, order: KeyTransform) -> None:
     Ties are sorted by whole keys, by insertion: rows are short."""
     keys, ordered = (scratch(x._shape, uint64, x.device) for _ in range(2))
     lost = scratch((x._shape[0],), uint64, x.device)
-    given = ((x._shape[1] - 1).bit_length(), *order[:5])
-    pack_rows_kernel(x._dtype)(keys, lost, x, *given)
+    args = ((x._shape[1] - 1).bit_length(), *order[:5])
+    pack_rows_kernel(x._dtype)(keys, lost, x, *args)
     sort_cpu.sort_rows(ordered, keys, key_transform(uint64, False))
-    unpack_rows_kernel(x._dtype)(out, ordered, lost, x, *given)
+    unpack_rows_kernel(x._dtype)(out, ordered, lost, x, *args)
 
 
 def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
@@ -158,11 +158,11 @@ def _keys(x: ndarray, order: KeyTransform, equal_zeros: bool) -> tuple[ndarray, 
     """The keys, their minimum and maximum, and whether there is a -0.0. Waits for the device."""
     keys = scratch(x._shape, x._dtype, x.device)
     block = max(BLOCK, -(-x._size // BLOCKS))
-    found = scratch((3, -(-x._size // block)), x._dtype, x.device)
+    extremes = scratch((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
-    keys_kernel(x._dtype)(*flat, found, block, *order[:5], blank)
-    low, high, has_neg_zero = array_host.host(found)[:, 0].tolist()
+    keys_kernel(x._dtype)(*flat, extremes, block, *order[:5], blank)
+    low, high, has_neg_zero = array_host.host(extremes)[:, 0].tolist()
     return keys, low, high, bool(has_neg_zero)
 
 

@@ -47,10 +47,18 @@ def _launch(out: ndarray, x: ndarray, places: ndarray, order: KeyTransform, kth:
     if x.itemsize == 2:
         size += 2 * x._size
     tmp = scratch((size,), _array_types(x.itemsize)["tmp"], x.device)
-    given = kth + (0,) * (MOST - len(kth))
+    padded_kth = kth + (0,) * (MOST - len(kth))
     flat = (_flat(a) for a in (out, x, tmp, places))
     _KERNEL.launch(
-        x.itemsize, x.device, rows, n, tasks, *_signed_transform(order, x.itemsize), len(kth), *given, *flat
+        x.itemsize,
+        x.device,
+        rows,
+        n,
+        tasks,
+        *_signed_transform(order, x.itemsize),
+        len(kth),
+        *padded_kth,
+        *flat,
     )
 
 
@@ -78,9 +86,9 @@ def _program(itemsize: int, target: str, debug: bool) -> lang.pipeline.Program:
     kinds = _array_types(itemsize) | {"places": int64}
     params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES + _KTH]
     params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
-    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
-    sites = [lang.bounds_checks.Site("index", here, "sort", (name,), 0, 1) for name in _ARRAYS]
-    sites += [lang.bounds_checks.Site("index", here, "sort", ("x",), axis, 2) for axis in range(2)]
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
+    sites = [lang.bounds_checks.Site("index", loc, "sort", (name,), 0, 1) for name in _ARRAYS]
+    sites += [lang.bounds_checks.Site("index", loc, "sort", ("x",), axis, 2) for axis in range(2)]
     directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
     text = _text(itemsize, params, debug)
     return lang.pipeline.Program(

@@ -61,8 +61,8 @@ def sort_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) ->
 
 
 def _block_config(rows: int, n: int, word: int, order: KeyTransform, positions: bool) -> _Config:
-    wanted = max(n, min(rows * n, TOGETHER))
-    items = 1 << (-(-wanted // THREADS) - 1).bit_length()
+    elements = max(n, min(rows * n, TOGETHER))
+    items = 1 << (-(-elements // THREADS) - 1).bit_length()
     carry = positions or (rows > 1 and 2 * n <= items * THREADS)
     return _Config(word, order, items, positions, True, carry, False)
 
@@ -109,8 +109,8 @@ def _program(config: _Config, target: str, debug: bool) -> lang.pipeline.Program
         kinds |= {"keys": word, "places": number, "work": number}
     params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES]
     params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
-    here = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
-    sites = tuple(lang.bounds_checks.Site("index", here, "sort", (name,), 0, 1) for name in kinds)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
+    sites = tuple(lang.bounds_checks.Site("index", loc, "sort", (name,), 0, 1) for name in kinds)
     directions = {"out": "OUT", "x": "IN"} | {name: "INOUT" for name in kinds if name not in ("out", "x")}
     text, steps = _text(config, params, tuple(kinds), debug)
     return lang.pipeline.Program("sort", text, steps, tuple(params), directions, sites)

@@ -49,9 +49,9 @@ def append_unique(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
     """Append those elements of `x`, int64 of 0 or more, that are not among the first `begun` of `out`, each
     once and in order, until `out` is full; the number of elements then. `table` is that of earlier calls with
     the same `out`. On the host only."""
-    found = scratch((1,), int64, out.device)
-    _first_kernel()(out, begun, x, table, found)
-    return int(found.item())
+    count = scratch((1,), int64, out.device)
+    _first_kernel()(out, begun, x, table, count)
+    return int(count.item())
 
 
 # One text, made of constants only; dtypes are in the keys of the kernel's variants.
@@ -83,23 +83,23 @@ def _first_kernel() -> jit.kernel.Kernel:
 
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
     """`unique_sorted` on a grid; `source` is `x` or its bits."""
-    found = scan_gpu.count(source, test)
+    counts = scan_gpu.count(source, test)
     if x._size < LATER:
-        total = array_host.result_size(found)
+        total = array_host.result_size(counts)
         values = scratch((total,), x._dtype, x.device)
-        scan_gpu.compact_into(values if source is x else unsigned_view(values), source, source, found, test)
+        scan_gpu.compact_into(values if source is x else unsigned_view(values), source, source, counts, test)
     else:  # they are written while their number is copied to the host, into room for all
-        room = scratch((x._size,), x._dtype, x.device)
-        size = array_host.result_size_later(found)
-        scan_gpu.compact_into(room if source is x else unsigned_view(room), source, source, found, test)
+        buffer = scratch((x._size,), x._dtype, x.device)
+        size = array_host.result_size_later(counts)
+        scan_gpu.compact_into(buffer if source is x else unsigned_view(buffer), source, source, counts, test)
         total = size()
-        values = unchecked_array(room._buffer, (total,), x._strides, total, x._dtype, room._key)
+        values = unchecked_array(buffer._buffer, (total,), x._strides, total, x._dtype, buffer._key)
         if 2 * total < x._size:
             values = values.copy()
     if not counted:
         return values, None
     starts = scratch((1, total), int64, x.device)
-    scan_gpu.positions_into(starts, source, found, x._shape, test)
+    scan_gpu.positions_into(starts, source, counts, x._shape, test)
     return values, lengths(starts.reshape(total), x._size)
 
 
