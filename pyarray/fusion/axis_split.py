@@ -1,8 +1,8 @@
 """Axis splits: a reshape inside a fused expression becomes strides of split axes, so that no loop divides.
 
-An axis of size 12 that a reshape made from sizes (3, 4) is two digits, of 3 and of 4; each has a stride, and
-the axis is walked as two loops. Where two operands cut one axis differently, the cuts of both are made. That
-needs cuts that divide each other: 12 into (3, 4) and (6, 2) has none, and one operand is copied.
+An axis of size 12 that a reshape made from sizes (3, 4) has two digits, of 3 and of 4; each has a stride and a
+loop. Where two operands split one axis differently, the common refinement is used. It exists where the splits
+divide each other: 12 as (3, 4) and as (6, 2) has none, and one operand is copied.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from .. import shapes
 Digits = tuple[tuple[int, int], ...]  # (size, stride) from the slowest to the fastest; none of size 1
 
 
-class Spread(NamedTuple):
-    """Where the elements of an operand are: bytes of offset, and the digits of each axis."""
+class SplitLayout(NamedTuple):
+    """The layout of an operand with split axes: offset in bytes, and the digits of each axis."""
 
     offset: int
     axes: tuple[Digits, ...]
 
 
-def spread(shape: Sequence[int], strides: Sequence[int]) -> Spread:
-    """Of an array: one digit per axis.
+def split_layout(shape: Sequence[int], strides: Sequence[int]) -> SplitLayout:
+    """The layout of an array: one digit per axis.
 
-    >>> spread((3, 1, 4), (32, 32, 8)).axes
+    >>> split_layout((3, 1, 4), (32, 32, 8)).axes
     (((3, 32),), (), ((4, 8),))
     """
-    return Spread(0, tuple(((n, s),) if n != 1 else () for n, s in zip(shape, strides, strict=True)))
+    return SplitLayout(0, tuple(((n, s),) if n != 1 else () for n, s in zip(shape, strides, strict=True)))
 
 
 def size_of(digits: Digits) -> int:
-    """Number of places."""
+    """The size of the axis with these digits."""
     return shapes.size(n for n, _ in digits)
 
 
-def joined(cuts: Iterable[Sequence[int]]) -> tuple[int, ...] | None:
-    """The coarsest sizes that refine all of these, each a factorisation of one number; None where cuts don't
-    divide each other.
+def common_refinement(cuts: Iterable[Sequence[int]]) -> tuple[int, ...] | None:
+    """The coarsest sizes that refine all of these, each a factorisation of one number; None where there are
+    none.
 
-    >>> joined([(12,), (4, 3)]), joined([(4, 3), (2, 2, 3)]), joined([(3, 2), (2, 3)])
+    >>> common_refinement([(12,), (4, 3)]), common_refinement([(4, 3), (2, 2, 3)]), common_refinement([(3, 2), (2, 3)])
     ((4, 3), (2, 2, 3), None)
     """
     points = {1}
@@ -57,10 +57,10 @@ def joined(cuts: Iterable[Sequence[int]]) -> tuple[int, ...] | None:
     return tuple(high // low for low, high in reversed(pairs))
 
 
-def cut(digits: Digits, sizes: Sequence[int]) -> Digits:
-    """The same places as digits of these sizes, which refine them.
+def refine(digits: Digits, sizes: Sequence[int]) -> Digits:
+    """The same elements as digits of these sizes, which refine them.
 
-    >>> cut(((6, 8),), (2, 3))
+    >>> refine(((6, 8),), (2, 3))
     ((2, 24), (3, 8))
     """
     result: list[tuple[int, int]] = []
@@ -74,43 +74,43 @@ def cut(digits: Digits, sizes: Sequence[int]) -> Digits:
     return tuple(reversed(result))
 
 
-def merged(digits: Digits) -> Digits:
-    """Fewest digits with the same places in the same order.
+def merge(digits: Digits) -> Digits:
+    """The fewest digits with the same elements in the same order.
 
-    >>> merged(((2, 24), (3, 8), (4, 0)))
+    >>> merge(((2, 24), (3, 8), (4, 0)))
     ((6, 8), (4, 0))
     """
     sizes, (strides,) = shapes.collapse([n for n, _ in digits], [s for _, s in digits])
     return tuple(zip(sizes, strides, strict=True))
 
 
-def reshaped(x: Spread, shape: Sequence[int]) -> Spread | None:
-    """In C order as another shape of the same size; None where that needs a copy."""
-    digits = merged(tuple(d for axis in x.axes for d in axis))
-    sizes = joined([[n for n, _ in digits], [n for n in shape if n != 1]])
+def reshape(x: SplitLayout, shape: Sequence[int]) -> SplitLayout | None:
+    """The layout in another shape of the same size, in C order; None where that needs a copy."""
+    digits = merge(tuple(d for axis in x.axes for d in axis))
+    sizes = common_refinement([[n for n, _ in digits], [n for n in shape if n != 1]])
     if sizes is None:
         return None
-    remaining, axes = list(cut(digits, sizes)), []
+    remaining, axes = list(refine(digits, sizes)), []
     for n in reversed(shape):
         axis: list[tuple[int, int]] = []
         while n > 1:
             axis.append(remaining.pop())
             n //= axis[-1][0]
-        axes.append(merged(tuple(reversed(axis))) if axis else ())
-    return Spread(x.offset, tuple(reversed(axes)))
+        axes.append(merge(tuple(reversed(axis))) if axis else ())
+    return SplitLayout(x.offset, tuple(reversed(axes)))
 
 
-def broadcast(x: Spread, shape: Sequence[int]) -> Spread:
-    """Repeated along axes of size 1, and along axes in front."""
+def broadcast(x: SplitLayout, shape: Sequence[int]) -> SplitLayout:
+    """The layout broadcast to `shape`."""
     lead = len(shape) - len(x.axes)
     padded = ((),) * lead + x.axes
     axes = (a if a or n == 1 else ((n, 0),) for a, n in zip(padded, shape, strict=True))
-    return Spread(x.offset, tuple(axes))
+    return SplitLayout(x.offset, tuple(axes))
 
 
-def indexed(x: Spread, items: Sequence[int | slice | None]) -> Spread | None:
-    """By an index with one item for each axis, and None for a new one. None where a slice takes a part of an
-    axis of several digits."""
+def indexed(x: SplitLayout, items: Sequence[int | slice | None]) -> SplitLayout | None:
+    """The layout behind a basic index, with an item for each axis and None for a new one. None where a slice
+    takes a part of an axis of several digits."""
     offset, rest = x.offset, iter(x.axes)
     axes: list[Digits] = []
     for item in items:
@@ -135,4 +135,4 @@ def indexed(x: Spread, items: Sequence[int | slice | None]) -> Spread | None:
             for size, stride in reversed(digits):
                 remaining, digit = divmod(remaining, size)
                 offset += digit * stride
-    return Spread(offset, tuple(axes))
+    return SplitLayout(offset, tuple(axes))

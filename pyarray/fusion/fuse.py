@@ -33,7 +33,7 @@ R = TypeVar("R")
 _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
-# what a launch raises for numbers, sizes and shapes that don't fit: the plain function says it better
+# raised by a launch for numbers, sizes and shapes that don't fit: the unfused function's errors say it better
 _REFUSED = (NotFusable, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
 
@@ -60,7 +60,8 @@ class Fused(Generic[R]):
         # new arrays or are tested against the operands. Captured values are compared at each call.
         self._plans: dict[Any, Any] = {}
         self._layouts: dict[Any, Any] = fast_path_table()
-        self._quick: dict[Any, Any] = fast_path_table()  # those of arrays and numbers that are one kernel
+        # of arrays and numbers only, as one kernel
+        self._fast_calls: dict[Any, Any] = fast_path_table()
         self._captures: tuple[Capture | Contents, ...] | None = None
         self._counts = {"traces": 0, "unfused": 0}
         self._lock = new_lock()
@@ -80,9 +81,9 @@ class Fused(Generic[R]):
                     break
         if not options:
             layout = [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in args]
-            if quick := self._quick.get((launch_state.key, *layout)):
+            if fast_call := self._fast_calls.get((launch_state.key, *layout)):
                 try:
-                    return cast(R, quick(args))
+                    return cast(R, fast_call(args))
                 except _REFUSED:
                     pass  # a number that packing refuses
         return cast(R, self._call(args, options))
@@ -94,13 +95,13 @@ class Fused(Generic[R]):
         if tracer is not None:  # inside another one
             no_out(tracer._trace, out)
             return self.__wrapped__(*args, **options)
-        found = self._found(_Call(self, args, arguments, tuple(options)), out)
+        found = self._results(_Call(self, args, arguments, tuple(options)), out)
         return found if out is None or found is out else _stored(self.__name__, out, found)
 
-    def _found(self, call: _Call, out: Any) -> Any:
+    def _results(self, call: _Call, out: Any) -> Any:
         """The results, in `out` where the last launch can write there."""
         if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
-            return self._plain(call)
+            return self._eager(call)
         into = out if type(out) in _ARRAYS else None
         steps_of_layout = self._layouts.get(call.layout)
         plan, results = steps_of_layout[:2] if steps_of_layout else self._plan(call)
@@ -108,9 +109,9 @@ class Fused(Generic[R]):
             run = steps_of_layout[2] if steps_of_layout else self._prepared(call, plan, results)
             return results(run(plan.environment(call.arrays, call.numbers), into))
         except _REFUSED:
-            return self._plain(call)
+            return self._eager(call)
 
-    def _plain(self, call: _Call) -> Any:
+    def _eager(self, call: _Call) -> Any:
         """Without fusing: of empty arrays, and of what doesn't fit, for the error."""
         self._counts["unfused"] += 1
         return self.__wrapped__(*call.args, **call.options)
@@ -128,11 +129,11 @@ class Fused(Generic[R]):
         if call.layout[0] is False and not plan.shaped_by_numbers:
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
-                self._quick.clear()
+                self._fast_calls.clear()
             self._layouts[call.layout] = plan, results, run
-            quick = None if call.options else plan.quick(run, call.args)
-            if quick is not None and not any(x._key & MARKED for x in call.arrays):
-                self._quick[call.layout[0], *call.layout[2:]] = lambda args: results(quick(args))
+            fast_call = None if call.options else plan.fast_call(run, call.args)
+            if fast_call is not None and not any(x._key & MARKED for x in call.arrays):
+                self._fast_calls[call.layout[0], *call.layout[2:]] = lambda args: results(fast_call(args))
         return run
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
@@ -167,7 +168,7 @@ class Fused(Generic[R]):
             if not all(same_constant(c.current_value(), c.value) for c in self._captures or ()):
                 self._plans.clear()
                 self._layouts.clear()
-                self._quick.clear()
+                self._fast_calls.clear()
             self._captures = tuple(captures(self.__wrapped__, (Fused, Func)))
 
     def explain(self, *args: Any, **options: Any) -> str:
@@ -204,14 +205,14 @@ class _Call:
     """The arguments of one call, taken apart: `arrays` and `numbers` in order, the key of their types and the
     key of their shapes and strides. Other values are part of both."""
 
-    __slots__ = ("_given", "_names", "_order", "args", "arrays", "layout", "numbers", "options", "types")
+    __slots__ = ("_names", "_order", "_values", "args", "arrays", "layout", "numbers", "options", "types")
 
     def __init__(
         self, fused: Fused, args: tuple[Any, ...], arguments: list[tuple[Any, Any]], names: tuple[str, ...]
     ):
         self.arrays: list[ndarray] = []
         self.numbers: list[Any] = []
-        self._given: list[Any] = []
+        self._values: list[Any] = []
         kinds: list[Any] = [names]
         layout: list[Any] = [launch_state.key, names]
         for position, x in arguments:
@@ -230,13 +231,13 @@ class _Call:
             else:
                 kinds.append(_value_key(fused, position, x))
                 layout.append(kinds[-1])
-            self._given.append(x)
+            self._values.append(x)
         self.types, self.layout = tuple(kinds), tuple(layout)
         self._names = names
         self._order = [position in fused._static for position, _ in arguments]
         count = len(args)
-        self.args = self._given[:count]
-        self.options = dict(zip(names, self._given[count:], strict=True))
+        self.args = self._values[:count]
+        self.options = dict(zip(names, self._values[count:], strict=True))
 
     def names_of_arrays(self, parameters: Sequence[str]) -> list[str]:
         """What the function calls its arrays."""
@@ -244,19 +245,19 @@ class _Call:
             *parameters[: len(self.args)],
             *(f"argument {k}" for k in range(len(parameters), len(self.args))),
         ]
-        both = zip([*names, *self._names], self._given, strict=True)
+        both = zip([*names, *self._names], self._values, strict=True)
         return [name for name, x in both if isinstance(x, ndarray)]
 
     def tracers(self, trace: Trace) -> tuple[list[Any], dict[str, Any]]:
         """What the function is called with for a trace."""
         tracers: list[Any] = []
         arrays = numbers = 0
-        for x, static in zip(self._given, self._order, strict=True):
+        for x, static in zip(self._values, self._order, strict=True):
             if isinstance(x, ndarray):
                 tracers.append(ArrayTracer(trace, Leaf(x._dtype, x.ndim, arrays)))
                 arrays += 1
             elif type(x) in (int, float, complex) and not static:
-                tracers.append(NumberTracer.given(trace, type(x), numbers))
+                tracers.append(NumberTracer.of_argument(trace, type(x), numbers))
                 numbers += 1
             else:
                 tracers.append(x)

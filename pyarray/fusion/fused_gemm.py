@@ -70,14 +70,14 @@ def gemm(
             "make it one with @pa.func"
         )
     key = activation, () if activation is None else _captured(activation)
-    product = _ways.get(key) or _ways.add(key, _way(*key))
+    product = _replayed.get(key) or _replayed.add(key, _replayable_gemm(*key))
     if out is None:
         return product(a, b, alpha, beta, c, bias, dtype)
     return _gemm(a, b, alpha, beta, c, bias, *key, dtype, out)
 
 
 # By the activation and what its captured values are: all else is an argument of the replayable call.
-_ways: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(MOST)
+_replayed: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(MOST)
 # By the function. Each value is compared at each call; a changed one, which may be a function, makes it anew.
 _captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MOST)
 
@@ -90,7 +90,7 @@ def _captured(activation: Func) -> tuple[Any, ...]:
     return tuple([static_key(c.value) for c in captured])
 
 
-def _way(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., ndarray]:
+def _replayable_gemm(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., ndarray]:
     """What repeats the calls with one activation. Raises `TypeError` unless that takes one number."""
     if activation is not None:
         source = activation.__pyarray_func__
@@ -133,8 +133,8 @@ def _gemm(
     if kind.kind not in "iufc":
         raise TypeError(f"gemm(): expected a numeric dtype, got {kind}")
     factor = _number("alpha", alpha, kind)
-    share = None if beta is None else _number("beta", beta, kind)
-    if share is None if c is not None else share:
+    scale = None if beta is None else _number("beta", beta, kind)
+    if scale is None if c is not None else scale:
         what = "beta without c: give c" if c is None else "c without beta: give its factor, beta"
         raise TypeError(f"gemm(): expected beta and c together, got {what}")
     batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
@@ -142,18 +142,18 @@ def _gemm(
     result = compute_out("gemm", out, shape, kind, common_device("gemm", [left, right, *more]))
     target = result if result._dtype is kind else empty(shape, kind, result.device)
     addends = [broadcast_to(_cast(x, kind), shape) for x in more]
-    if c is not None and not share:  # it may be memory that was never written
+    if c is not None and not scale:  # it may be memory that was never written
         del addends[0]
-    last = Epilogue(kind.name, factor != 1, bool(share), bias is not None, activation, captured)
-    numbers = [factor] * last.alpha + [share] * last.beta
-    _into(target, left, right, last, [copy_if_aliased(x, target) for x in addends], numbers)
+    epilogue = Epilogue(kind.name, factor != 1, bool(scale), bias is not None, activation, captured)
+    numbers = [factor] * epilogue.alpha + [scale] * epilogue.beta
+    _multiply_into(target, left, right, epilogue, [copy_if_aliased(x, target) for x in addends], numbers)
     if target is not result:
         result[...] = target
     return result
 
 
-def _into(
-    out: ndarray, a: ndarray, b: ndarray, last: Epilogue, addends: list[ndarray], numbers: list[Any]
+def _multiply_into(
+    out: ndarray, a: ndarray, b: ndarray, epilogue: Epilogue, addends: list[ndarray], numbers: list[Any]
 ) -> None:
     """All of it, in one pass where the device's products have a last step."""
     source = dtypes.result_type(a, b)
@@ -161,13 +161,13 @@ def _into(
     if grid or not is_widening(source, out._dtype):
         source = out._dtype
     a, b = _cast(a, source), _cast(b, source)
-    if not last.computes and source is out._dtype:
+    if not epilogue.computes and source is out._dtype:
         product(out, a, b)
     elif not grid:
-        product(out, a, b, last, addends, numbers)
+        product(out, a, b, epilogue, addends, numbers)
     else:
         product(sums := empty(out._shape, source, out.device), a, b)
-        apply_epilogue(last, out, sums, addends, numbers)
+        apply_epilogue(epilogue, out, sums, addends, numbers)
 
 
 def _cast(x: ndarray, dtype: DType) -> ndarray:

@@ -1,5 +1,4 @@
-"""Launches of fused kernels: operands are split along the output's axes, which are then merged as far as all
-of them allow."""
+"""Launches of fused kernels: the operands' axes are split alike, then merged as far as all of them allow."""
 
 from __future__ import annotations
 
@@ -18,21 +17,21 @@ from ..kernels.elementwise.elementwise import map_layout
 from ..kernels.reduce.reduce import COLUMNS, ReduceOp, piece_count, reduce_into
 from ..memory.buffer import Buffer
 from . import axis_split
-from .axis_split import Spread
+from .axis_split import SplitLayout
 from .kernel_text import Axes, Digit, Element, pattern
 
-Place = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides of a window
+Window = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides of a window
 
 
 class Result(NamedTuple):
-    """An array that a launch makes."""
+    """Layout and dtype of an array that a launch writes."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: DType
 
-    def made(self, device: Any) -> ndarray:
-        """A fresh one."""
+    def allocate(self, device: Any) -> ndarray:
+        """A new one."""
         size = shapes.size(self.shape)
         strided = not shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
         key = type_key(self.dtype, len(self.shape), strided, True, device)
@@ -40,20 +39,20 @@ class Result(NamedTuple):
         return unchecked_array(buffer, self.shape, self.strides, size, self.dtype, key)
 
 
-LONG = 32  # steps of a row
+MIN_ROW = 32  # elements of a row from which a division for each row is cheaper than a copy
 _RUN = "def run(operands, numbers, into=None):\n"
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A launch for operands of known shapes and strides: `places` are the windows of all arrays, made ones
-    first, `offsets` (bytes) those of the operands, `sizes` further arguments. `finish` makes the results
-    from what was made."""
+    """A launch for operands of known shapes and strides. `windows` are those of all arrays, results first;
+    `offsets`, in bytes, are the operands'; `sizes` are further arguments. `finish` computes the results from
+    partial ones."""
 
     kernel: Kernel
     device: Any
     results: tuple[Result, ...]
-    places: tuple[Place, ...]
+    windows: tuple[Window, ...]
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
     finish: Callable[[list[ndarray]], list[ndarray]] | None = None
@@ -61,9 +60,9 @@ class Launch:
     def run(
         self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None
     ) -> list[ndarray]:
-        """The results for these operands; `into` is laid out as the only one, and takes its place. Every way
-        in: debug checks, observers."""
-        outputs = [result.made(self.device) for result in self.results] if into is None else [into]
+        """The results for these operands; `into` has the layout of the only result, which is written there. With
+        bounds checks and observers, where they are on."""
+        outputs = [result.allocate(self.device) for result in self.results] if into is None else [into]
         self.kernel(*self._windows(outputs, operands), *self.sizes, *numbers)
         return outputs if self.finish is None else self.finish(outputs)
 
@@ -71,31 +70,32 @@ class Launch:
         arrays = [*outputs, *operands]
         offsets = [*(0 for _ in outputs), *self.offsets]
         return [
-            x._view(offset, *place) for x, offset, place in zip(arrays, offsets, self.places, strict=True)
+            x._view(offset, *window) for x, offset, window in zip(arrays, offsets, self.windows, strict=True)
         ]
 
     def prepared(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> Callable[..., list[ndarray]]:
         """`run` without looking anything up, where nothing observes it."""
-        outputs = [result.made(self.device) for result in self.results]
+        outputs = [result.allocate(self.device) for result in self.results]
         windows = self._windows(outputs, operands)
         if launch_state.key is not False:
             self.kernel.variant((*windows, *self.sizes, *numbers))
             return self.run
-        layouts = [*self.places, *(None for _ in (*self.sizes, *numbers))]
+        layouts = [*self.windows, *(None for _ in (*self.sizes, *numbers))]
         bound_launch = make_bound_launch(
             self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), layouts
         )
-        scope: dict[str, Any] = {"walk": bound_launch, "allocate": Buffer.allocate, "device": self.device}
+        scope: dict[str, Any] = {"bound_launch": bound_launch, "device": self.device}
+        scope["allocate"] = Buffer.allocate
         text, scope["unchecked_array"] = _RUN, unchecked_array
         addresses = []
         for k, x in enumerate(outputs):
-            scope[f"facts{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
-            text += f"    out{k} = unchecked_array(allocate(device, {x.nbytes}), *facts{k}) if into is None else into\n"
+            scope[f"args{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
+            text += f"    out{k} = unchecked_array(allocate(device, {x.nbytes}), *args{k}) if into is None else into\n"
             addresses.append(f"out{k}._ptr")
         addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
         addresses += [*map(str, self.sizes), "*numbers"]
         text += f"    if into is not None and into._key & {WATCHED}:\n        into._buffer.before_write()\n"
-        text += f"    walk({', '.join(addresses)})\n"
+        text += f"    bound_launch({', '.join(addresses)})\n"
         outs = f"[{', '.join(f'out{k}' for k in range(len(outputs)))}]"
         text += f"    return finish({outs})\n" if self.finish else f"    return {outs}\n"
         scope["finish"] = self.finish
@@ -104,77 +104,81 @@ class Launch:
         return run
 
 
-class Columns(NamedTuple):
-    """Digits of the axes that all operands have in common, and the operands' strides along them."""
+class SplitAxes(NamedTuple):
+    """The finest split of the axes that the operands have, and the operands' strides along it."""
 
     digits: tuple[tuple[int, ...], ...]  # sizes, per axis
     strides: tuple[tuple[tuple[int, ...], ...], ...]  # per operand and axis
 
 
-def columns_of(shape: Sequence[int], operands: Sequence[Spread]) -> Columns | None:
+def split_axes(shape: Sequence[int], operands: Sequence[SplitLayout]) -> SplitAxes | None:
     """None where two operands cut an axis in ways that don't fit."""
-    spreads = [axis_split.broadcast(x, shape) for x in operands]
+    layouts = [axis_split.broadcast(x, shape) for x in operands]
     digits: list[tuple[int, ...]] = []
     for k, n in enumerate(shape):
-        sizes = axis_split.joined([[n] if n != 1 else [], *([m for m, _ in x.axes[k]] for x in spreads)])
+        sizes = axis_split.common_refinement(
+            [[n] if n != 1 else [], *([m for m, _ in x.axes[k]] for x in layouts)]
+        )
         if sizes is None:
             return None
         digits.append(sizes)
     strides = tuple(
         tuple(
-            tuple(s for _, s in axis_split.cut(axis, sizes))
+            tuple(s for _, s in axis_split.refine(axis, sizes))
             for axis, sizes in zip(x.axes, digits, strict=True)
         )
-        for x in spreads
+        for x in layouts
     )
-    return Columns(tuple(digits), strides)
+    return SplitAxes(tuple(digits), strides)
 
 
-def _flat(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def _concatenated(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(n for part in parts for n in part)
 
 
-def _own(
+def _strides_along(
     shape: Sequence[int], strides: Sequence[int], digits: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     """Strides of an array along the digits of its axes."""
-    spread = axis_split.spread(shape, strides)
+    layout = axis_split.split_layout(shape, strides)
     return [
-        tuple(s for _, s in axis_split.cut(axis, sizes))
-        for axis, sizes in zip(spread.axes, digits, strict=True)
+        tuple(s for _, s in axis_split.refine(axis, sizes))
+        for axis, sizes in zip(layout.axes, digits, strict=True)
     ]
 
 
 def map_launch(
     element: Element,
     results: Sequence[Result],
-    columns: Columns,
+    split: SplitAxes,
     offsets: Sequence[int],
     itemsizes: Sequence[int],
     device: Any,
 ) -> Launch:
-    """Of an elementwise kernel. All results have one shape, whose axes `columns` cuts."""
-    sizes = _flat(columns.digits)
-    first, *more = [_flat(_own(r.shape, r.strides, columns.digits)) for r in results]
+    """Of an elementwise kernel. All results have one shape, whose axes `split` cuts."""
+    sizes = _concatenated(split.digits)
+    first, *more = [_concatenated(_strides_along(r.shape, r.strides, split.digits)) for r in results]
     extra_outputs = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
-    extra_outputs += [(sizes, _flat(s), n) for s, n in zip(columns.strides, itemsizes, strict=True)]
+    extra_outputs += [(sizes, _concatenated(s), n) for s, n in zip(split.strides, itemsizes, strict=True)]
     layout = map_layout(sizes, first, results[0].dtype.itemsize, tuple(extra_outputs))
     assert layout is not None  # sizes of 0 don't come here
-    places, patterns, tiled = layout
-    kernel = element.map_kernel(len(places[0].shape), patterns, tiled, device.driver.grid)  # type: ignore[arg-type]
-    windows = tuple((place.shape, place.strides) for place in places)
+    merged, patterns, tiled = layout
+    kernel = element.map_kernel(len(merged[0].shape), patterns, tiled, device.driver.grid)  # type: ignore[arg-type]
+    windows = tuple((w.shape, w.strides) for w in merged)
     return Launch(kernel, device, tuple(results), windows, tuple(offsets), ())
 
 
-def divides_cheaply(operands: Sequence[Spread], grid: bool) -> bool:
-    """Whether digits of loops take less time than copies. A loop walks rows, which end where a digit of an
-    operand does, without a division (`lang/delinearization.py`): they must be long. A thread of a grid divides once."""
+def divides_cheaply(operands: Sequence[SplitLayout], grid: bool) -> bool:
+    """Whether dividing the index takes less time than copies. A loop divides once per row, and rows end where
+    a digit of an operand does (`lang/delinearization.py`), so they must be long. A thread of a grid divides once."""
     ends = sum(1 / axis[-1][0] for x in operands for axis in x.axes if len(axis) > 1)
-    return grid or ends * LONG <= 1
+    return grid or ends * MIN_ROW <= 1
 
 
-def divides_rarely(shape: Sequence[int], axes: Sequence[int], operands: Sequence[Spread], grid: bool) -> bool:
-    """The same of a reduction over `axes`: no axis that is taken apart is the innermost loop's."""
+def divides_rarely(
+    shape: Sequence[int], axes: Sequence[int], operands: Sequence[SplitLayout], grid: bool
+) -> bool:
+    """The same for a reduction over `axes`: the innermost loop's axis is not split."""
     if not axes:
         return False
     outer, reduced, by_columns = _order(shape, axes, operands)
@@ -183,25 +187,25 @@ def divides_rarely(shape: Sequence[int], axes: Sequence[int], operands: Sequence
 
 
 def divided_launch(
-    element: Element, results: Sequence[Result], operands: Sequence[Spread], device: Any
+    element: Element, results: Sequence[Result], operands: Sequence[SplitLayout], device: Any
 ) -> Launch:
     """Of an elementwise kernel whose operands cut an axis in ways that don't fit: each axis has one loop, and
     an operand's digits of it are quotients and remainders of the loop's variable."""
     shape = results[0].shape
     loops = [k for k, n in enumerate(shape) if n != 1]
     sizes = tuple(shape[k] for k in loops)
-    places = [(sizes, tuple(r.strides[k] for k in loops)) for r in results]
+    windows = [(sizes, tuple(r.strides[k] for k in loops)) for r in results]
     patterns: list[Any] = [tuple(range(len(loops))) for _ in results[1:]]
-    for axes, window in _digits(operands, shape, loops):
+    for axes, window in _digit_windows(operands, shape, loops):
         patterns.append(axes)
-        places.append(window)
+        windows.append(window)
     kernel = element.map_kernel(len(loops), tuple(patterns), False, device.driver.grid)
-    return Launch(kernel, device, tuple(results), tuple(places), tuple(x.offset for x in operands), ())
+    return Launch(kernel, device, tuple(results), tuple(windows), tuple(x.offset for x in operands), ())
 
 
-def _digits(
-    operands: Sequence[Spread], shape: Sequence[int], loops: Sequence[int]
-) -> list[tuple[Axes, Place]]:
+def _digit_windows(
+    operands: Sequence[SplitLayout], shape: Sequence[int], loops: Sequence[int]
+) -> list[tuple[Axes, Window]]:
     """Of each operand the axes that it has under these loops, one for each digit, and its window."""
     digits = []
     for x in operands:
@@ -225,29 +229,30 @@ def reduce_launch(
     axes: Sequence[int],
     result: Result,
     kind: DType,
-    columns: Columns,
+    split: SplitAxes,
     offsets: Sequence[int],
     device: Any,
 ) -> Launch:
     """Of a reduction of what `element` computes over `axes`; the shape of `result` is that of the others."""
-    keep = [k for k in range(len(columns.digits)) if k not in axes]
-    kept = _flat([columns.digits[k] for k in keep])
-    result_axes = _flat(_own(result.shape, result.strides, [columns.digits[k] for k in keep]))
+    keep = [k for k in range(len(split.digits)) if k not in axes]
+    kept = _concatenated([split.digits[k] for k in keep])
+    result_axes = _concatenated(_strides_along(result.shape, result.strides, [split.digits[k] for k in keep]))
     outer, (steps, *x_outer) = shapes.collapse(
-        kept, result_axes, *(_flat([s[k] for k in keep]) for s in columns.strides)
+        kept, result_axes, *(_concatenated([s[k] for k in keep]) for s in split.strides)
     )
     inner, x_inner = shapes.collapse(
-        _flat([columns.digits[k] for k in axes]), *(_flat([s[k] for k in axes]) for s in columns.strides)
+        _concatenated([split.digits[k] for k in axes]),
+        *(_concatenated([s[k] for k in axes]) for s in split.strides),
     )
     if not inner:
-        inner, x_inner = (1,), tuple((0,) for _ in columns.strides)
-    by_columns = bool(outer) and _nearest(x_outer) < _nearest(x_inner)
-    work = _Reduction(element, op, result, kind, device, outer, steps, inner)
+        inner, x_inner = (1,), tuple((0,) for _ in split.strides)
+    by_columns = bool(outer) and _smallest_stride(x_outer) < _smallest_stride(x_inner)
+    launches = _Reduction(element, op, result, kind, device, outer, steps, inner)
     if by_columns:
         strides = [o[:-1] + i + o[-1:] for o, i in zip(x_outer, x_inner, strict=True)]
-        return work.columns(_windows(outer[:-1] + inner + outer[-1:], strides), tuple(offsets))
+        return launches.columns(_windows(outer[:-1] + inner + outer[-1:], strides), tuple(offsets))
     strides = [o + i for o, i in zip(x_outer, x_inner, strict=True)]
-    return work.rows(_windows(outer + inner, strides), tuple(offsets))
+    return launches.rows(_windows(outer + inner, strides), tuple(offsets))
 
 
 def divided_reduction(
@@ -257,22 +262,22 @@ def divided_reduction(
     result: Result,
     kind: DType,
     shape: Sequence[int],
-    operands: Sequence[Spread],
+    operands: Sequence[SplitLayout],
     device: Any,
 ) -> Launch:
     """As `reduce_launch`, of operands that cut an axis in ways that don't fit (`divided_launch`)."""
     kept, reduced, by_columns = _order(shape, axes, operands)
     steps = dict(zip((k for k in range(len(shape)) if k not in axes), result.strides, strict=True))
     outer, inner = (tuple(shape[k] for k in part) for part in (kept, reduced))
-    work = _Reduction(element, op, result, kind, device, outer, tuple(steps[k] for k in kept), inner)
+    launches = _Reduction(element, op, result, kind, device, outer, tuple(steps[k] for k in kept), inner)
     offsets = tuple(x.offset for x in operands)
     if by_columns:
-        return work.columns(_digits(operands, shape, [*kept[:-1], *reduced, kept[-1]]), offsets)
-    return work.rows(_digits(operands, shape, [*kept, *reduced]), offsets)
+        return launches.columns(_digit_windows(operands, shape, [*kept[:-1], *reduced, kept[-1]]), offsets)
+    return launches.rows(_digit_windows(operands, shape, [*kept, *reduced]), offsets)
 
 
 def _order(
-    shape: Sequence[int], axes: Sequence[int], operands: Sequence[Spread]
+    shape: Sequence[int], axes: Sequence[int], operands: Sequence[SplitLayout]
 ) -> tuple[list[int], list[int], bool]:
     """The axes that are kept, those that are reduced, and whether a kept one is walked innermost,
     since the elements of an operand are nearest along it."""
@@ -280,21 +285,22 @@ def _order(
     reduced = [k for k in axes if shape[k] != 1] or list(axes[:1])
     operand_axes = [axis_split.broadcast(x, shape).axes for x in operands]
     outer, inner = (
-        _nearest([[x[k][-1][1] for k in part if x[k]] for x in operand_axes]) for part in (kept, reduced)
+        _smallest_stride([[x[k][-1][1] for k in part if x[k]] for x in operand_axes])
+        for part in (kept, reduced)
     )
     return kept, reduced, bool(kept) and outer < inner
 
 
-def _windows(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[Axes, Place]]:
+def _windows(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[Axes, Window]]:
     """Of each operand the axes along which it has a stride, and its window."""
-    windows = list[tuple[Axes, Place]]()
+    windows = list[tuple[Axes, Window]]()
     for s in strides:
         axes = pattern(s)
         windows.append((axes, (tuple(shape[k] for k in axes), tuple(s[k] for k in axes))))
     return windows
 
 
-def _nearest(strides: Sequence[Sequence[int]]) -> float:
+def _smallest_stride(strides: Sequence[Sequence[int]]) -> float:
     return min((abs(s) for steps in strides for s in steps if s), default=math.inf)
 
 
@@ -309,20 +315,20 @@ class _Reduction:
     steps: tuple[int, ...]
     inner: tuple[int, ...]
 
-    def rows(self, windows: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
+    def rows(self, windows: Sequence[tuple[Axes, Window]], offsets: tuple[int, ...]) -> Launch:
         outer, total = self.outer, math.prod(self.outer + self.inner)
         pieces = piece_count(self.inner[0], math.prod(outer), total, self.device.driver.grid)
-        target: Place = ((*outer, 1), (*self.steps, 0))
+        target: Window = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
         form = "teams" if self.device.driver.grid else "rows"
         return self._launch(form, len(outer), target, partial, outer + self.inner, windows, offsets)
 
-    def columns(self, windows: Sequence[tuple[Axes, Place]], offsets: tuple[int, ...]) -> Launch:
+    def columns(self, windows: Sequence[tuple[Axes, Window]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.device.driver.grid
         blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
         pieces = min(piece_count(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
         pieces = -(-inner[0] // -(-inner[0] // pieces))
-        target: Place = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
+        target: Window = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
         fits = pieces == 1 and self.result.dtype is self.op.accumulator_type(self.kind)
         partial = None if fits else (*outer[:-1], pieces, outer[-1])
         form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
@@ -332,13 +338,13 @@ class _Reduction:
         self,
         form: str,
         keep: int,
-        target: Place,
+        target: Window,
         partial: tuple[int, ...] | None,
         shape: tuple[int, ...],
-        given: Sequence[tuple[Axes, Place]],
+        operands: Sequence[tuple[Axes, Window]],
         offsets: tuple[int, ...],
     ) -> Launch:
-        patterns, windows = tuple(axes for axes, _ in given), [window for _, window in given]
+        patterns, windows = tuple(axes for axes, _ in operands), [window for _, window in operands]
         kernel, missing = self.element.reduce_kernel(
             self.op, keep, len(self.inner), form, patterns, self.kind
         )
@@ -350,7 +356,7 @@ class _Reduction:
         partials = Result(partial, packed, accumulator)
 
         def finish(parts: list[ndarray]) -> list[ndarray]:
-            out = self.result.made(self.device)
+            out = self.result.allocate(self.device)
             view = out._view(0, self.outer, self.steps)
             reduce_into(self.op, view, parts[0], (keep,), accumulator)
             return [out]

@@ -1,5 +1,4 @@
-"""Kernels of traced functions (`fusion/fuse.py`): one pass over the operands, whose elements go through several
-operations before they are stored, or added up."""
+"""Text of fused kernels: one loop computes all operations of an element, then stores or reduces it."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ Patterns = tuple[Axes, ...]
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """What is computed of one place: `lines` of the kernel language over the operands' elements v0, v1, ...
-    and the numbers s0, s1, ... (of the types `numbers`), then the `results`. `scope` holds what they name."""
+    """What is computed of one element of each operand: `lines` of the kernel language over the elements v0, v1,
+    ... and the numbers s0, s1, ... (of the types `numbers`), then the `results`. `scope` has their globals."""
 
     name: str
     lines: tuple[str, ...]
@@ -50,7 +49,7 @@ class Element:
         """`(out, further outputs, operands, numbers)`: `patterns` are of all but the first."""
         key = ndim, patterns, tiled, grid
         if key not in self._kernels:
-            self._kernels[key] = self._made(self.name, self._map_text(*key), {})
+            self._kernels[key] = self._compiled(self.name, self._map_text(*key), {})
         return self._kernels[key]
 
     def reduce_kernel(
@@ -67,33 +66,33 @@ class Element:
             }  # fmt: skip
             name = f"{self.name}_{op.name}"
             text, sizes = self._reduce_text(name, *key)
-            self._reductions[key] = self._made(name, text, scope), sizes
+            self._reductions[key] = self._compiled(name, text, scope), sizes
         return self._reductions[key]
 
-    def _made(self, name: str, text: str, scope: dict[str, Any]) -> Kernel:
+    def _compiled(self, name: str, text: str, scope: dict[str, Any]) -> Kernel:
         return from_text(name, text, self.scope | scope | {"ndrange": ndrange})
 
     def _scalars(self) -> list[str]:
         return [f"s{n}: s{n}_t" for n in range(len(self.numbers))]
 
     def _map_text(self, ndim: int, patterns: Patterns, tiled: bool, grid: bool) -> str:
-        more = len(self.results) - 1
-        outs = ["out", *(f"out{n}" for n in range(1, more + 1))]
+        extra = len(self.results) - 1
+        outs = ["out", *(f"out{n}" for n in range(1, extra + 1))]
         arrays = [f"x{n}" for n in range(self.arrays)]
         head = f"def {self.name}({', '.join([*outs, *arrays, *self._scalars()])}):\n"
         names = [*outs[1:], *arrays]
         loops = [f"i{k}" for k in range(ndim)]
-        places = [_index(name, axes, loops) for name, axes in zip(names, patterns, strict=True)]
+        indices = [_index(name, axes, loops) for name, axes in zip(names, patterns, strict=True)]
         all_indices = ", ".join(f"i{k}" for k in range(ndim)) or "()"
         body = []
-        for n, place in enumerate(places[more:]):
-            line = f"v{n} = x{n}[{place}]"
-            if place == "()":
+        for n, index in enumerate(indices[extra:]):
+            line = f"v{n} = x{n}[{index}]"
+            if index == "()":
                 head += f"    {line}\n"
             else:
                 body.append(line)
-        stores = zip(outs, [all_indices, *places[:more]], self.results, strict=True)
-        body += [*self.lines, *(f"{out}[{place}] = {value}" for out, place, value in stores)]
+        stores = zip(outs, [all_indices, *indices[:extra]], self.results, strict=True)
+        body += [*self.lines, *(f"{out}[{index}] = {value}" for out, index, value in stores)]
         return head + loop_nest(ndim, tiled, grid, body)
 
     def _function(self) -> Any:
@@ -108,10 +107,10 @@ class Element:
         forms = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}
         lines = forms[form](op, keep, reduced, kind).splitlines(keepends=True)[1:]
         arrays, sizes = [f"x{n}" for n in range(self.arrays)], set[int]()
-        places = [(k, next((n for n, axes in enumerate(patterns) if k in axes), None)) for k in range(64)]
+        indices = [(k, next((n for n, axes in enumerate(patterns) if k in axes), None)) for k in range(64)]
 
         def size(match: re.Match[str]) -> str:
-            k, n = places[int(match[1])]
+            k, n = indices[int(match[1])]
             if n is not None:
                 return f"x{n}.shape[{patterns[n].index(k)}]"
             sizes.add(k)
@@ -128,13 +127,13 @@ class Element:
 
 
 def _index(name: str, axes: Axes, loops: Sequence[str]) -> str:
-    """Where the array is read or written, by what the loops have reached."""
+    """Where the array is read or written, by the loops' variables."""
     index = []
     for k, axis in enumerate(axes):
         if isinstance(axis, Digit):
             faster = " * ".join(f"{name}.shape[{n}]" for n in range(k + 1, axis.end))
-            reached = loops[axis.axis] if loops[axis.axis].isidentifier() else f"({loops[axis.axis]})"
-            text = f"{reached} // ({faster})" if faster else reached
+            loop_index = loops[axis.axis] if loops[axis.axis].isidentifier() else f"({loops[axis.axis]})"
+            text = f"{loop_index} // ({faster})" if faster else loop_index
             index.append(text if k == axis.first else f"{text} % {name}.shape[{k}]")
         else:
             index.append(loops[axis])

@@ -14,23 +14,23 @@ from ..api.numpy.array_queries import may_share_memory
 from ..api.standard.manipulation import broadcast_to
 from ..array import STRIDED, ndarray
 from . import axis_split, fused_launch
-from .axis_split import Spread
+from .axis_split import SplitLayout
 from .fused_launch import Result
 from .kernel_text import Element, number_types
 from .tracing import Apply, Leaf, Node, NumberTracer, Reduce, Trace, View
 
-Chain = tuple[Node, ...]  # how an operand is seen: views, and operations to whose shape it is broadcast
+Chain = tuple[Node, ...]  # views of an operand, and operations to whose shape it is broadcast, in order
 
 
 class NotFusable(Exception):
-    """A launch that the plain function must answer: empty arrays, numbers and shapes that don't fit."""
+    """Not fusable for these arguments (empty arrays, numbers or shapes that don't fit); run eagerly."""
 
 
 class Environment:
     """The arrays and numbers of one launch."""
 
-    def __init__(self, arrays: list[ndarray], numbers: Sequence[Any], place: Callable[[Node], int]):
-        self.arrays, self.numbers, self.place = arrays, numbers, place
+    def __init__(self, arrays: list[ndarray], numbers: Sequence[Any], position_of: Callable[[Node], int]):
+        self.arrays, self.numbers, self.position_of = arrays, numbers, position_of
         # Of one launch, whose arrays and numbers don't change.
         self._shapes: dict[Node, tuple[int, ...]] = {}
 
@@ -42,7 +42,7 @@ class Environment:
 
     def _shape(self, node: Node) -> tuple[int, ...]:
         if isinstance(node, Leaf):
-            return self.arrays[self.place(node)]._shape
+            return self.arrays[self.position_of(node)]._shape
         if isinstance(node, Apply):
             return shapes.broadcast_shapes(*(self.shape(x) for x in node.operands if isinstance(x, Node)))
         if isinstance(node, Reduce):
@@ -60,35 +60,35 @@ class Environment:
 
     def items(self, view: View) -> tuple[Any, ...]:
         """What a view is made with, now that sizes are known."""
-        return tuple(self._known(x) for x in view.items)
+        return tuple(self._resolved(x) for x in view.items)
 
-    def _known(self, item: Any) -> Any:
+    def _resolved(self, item: Any) -> Any:
         if isinstance(item, slice):
-            return slice(self._known(item.start), self._known(item.stop), self._known(item.step))
+            return slice(self._resolved(item.start), self._resolved(item.stop), self._resolved(item.step))
         return item.value(self) if isinstance(item, NumberTracer) else item
 
-    def spread(self, leaf: Node, chain: Chain) -> Spread | None:
-        """An operand's elements as its chain shows them; None where that takes a copy."""
-        array = self.arrays[self.place(leaf)]
-        seen: Spread | None = axis_split.spread(array._shape, array._strides)
+    def split_layout(self, leaf: Node, chain: Chain) -> SplitLayout | None:
+        """The layout of an operand behind its chain; None where that takes a copy."""
+        array = self.arrays[self.position_of(leaf)]
+        layout: SplitLayout | None = axis_split.split_layout(array._shape, array._strides)
         for step in chain:
-            if seen is None:
+            if layout is None:
                 return None
             if not isinstance(step, View) or step.how == "broadcast":
-                seen = axis_split.broadcast(seen, self.shape(step))
+                layout = axis_split.broadcast(layout, self.shape(step))
             elif step.how == "permute":
-                seen = Spread(seen.offset, tuple(seen.axes[k] for k in step.items))
+                layout = SplitLayout(layout.offset, tuple(layout.axes[k] for k in step.items))
             elif step.how == "index":
-                seen = axis_split.indexed(seen, self.items(step))
+                layout = axis_split.indexed(layout, self.items(step))
             else:
-                seen = axis_split.reshaped(seen, self.shape(step))
-        return seen
+                layout = axis_split.reshape(layout, self.shape(step))
+        return layout
 
-    def operands(self, lowering: Lowering, places: Sequence[int | None]) -> list[ndarray]:
+    def operands(self, lowering: Lowering, positions: Sequence[int | None]) -> list[ndarray]:
         """The arrays that a kernel is given."""
         return [
             self.arrays[position] if position is not None else self.copied(*lowering.operands[k])
-            for k, position in enumerate(places)
+            for k, position in enumerate(positions)
         ]
 
     def values(self, lowering: Lowering) -> list[Any]:
@@ -96,8 +96,8 @@ class Environment:
         return [x.value(self) for x in lowering.numbers]
 
     def copied(self, leaf: Node, chain: Chain) -> ndarray:
-        """An operand as its chain shows it, by views and copies of arrays."""
-        array: Any = self.arrays[self.place(leaf)]
+        """An operand behind its chain, by views and copies of arrays."""
+        array: Any = self.arrays[self.position_of(leaf)]
         for step in chain:
             if not isinstance(step, View) or step.how == "broadcast":
                 array = broadcast_to(array, self.shape(step))
@@ -107,8 +107,8 @@ class Environment:
                 array = array[(*self.items(step), ...)]
             else:
                 array = array.reshape(self.shape(step))
-        seen: ndarray = array
-        return seen
+        result: ndarray = array
+        return result
 
 
 class Lowering:
@@ -141,10 +141,10 @@ class Lowering:
 
     def _value(self, node: Node, chain: Chain) -> str:
         if (node, chain) not in self._known:
-            self._known[node, chain] = self._made(node, chain)
+            self._known[node, chain] = self._emit(node, chain)
         return self._known[node, chain]
 
-    def _made(self, node: Node, chain: Chain) -> str:
+    def _emit(self, node: Node, chain: Chain) -> str:
         if isinstance(node, View):
             return self._value(node.source, (node, *chain))
         if not isinstance(node, Apply):
@@ -180,20 +180,20 @@ class Lowering:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One launch. `places` are those of the operands among a launch's arrays, None for one that is copied;
-    `divided` are numbers of operands whose elements are found by divisions, `short` of those that are copied
-    since that takes less time; `result` is what it makes, where it can be written elsewhere."""
+    """One launch. `positions` are those of the operands among a launch's arrays, None for one that is copied;
+    `divided` are numbers of operands whose index is divided, `short` of those that are copied since their rows
+    are short; `result` is the only result of an elementwise step, which may be written to `out`."""
 
     lowering: Lowering
-    places: tuple[int | None, ...]
+    positions: tuple[int | None, ...]
     run: Callable[..., list[ndarray]]
     divided: Collection[int] = ()
     short: Collection[int] = ()
     result: Result | None = None
 
     def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
-        """What it makes: in `out` where that is laid out so, and is no operand's memory."""
-        operands = environment.operands(self.lowering, self.places)
+        """Its results: in `out` where that has the layout and is no operand's memory."""
+        operands = environment.operands(self.lowering, self.positions)
         values = environment.values(self.lowering)
         if out is None or not out._writeable or self.result != (out._shape, out._strides, out._dtype):
             return self.run(operands, values)
@@ -204,21 +204,21 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """All launches for arguments of known shapes and strides. An output is what a step made (its place in
-    `order`), or a view of a reduction (`shown`)."""
+    """All launches for arguments of known shapes and strides. An output is a result of a step, the one whose
+    position is in `order`, or a view of a reduction, in `views_of_reductions`."""
 
     steps: tuple[Step, ...]
-    shown: dict[int, tuple[Node, Chain]]
+    views_of_reductions: dict[int, tuple[Node, Chain]]
     order: tuple[int, ...]
 
     def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
         arrays = environment.arrays
         for step in self.steps:
             arrays += step(environment, out if step is self.steps[-1] else None)
-        shown = self.shown
+        views = self.views_of_reductions
         return [
-            environment.copied(*shown[k]) if k in shown else arrays[place]
-            for k, place in enumerate(self.order)
+            environment.copied(*views[k]) if k in views else arrays[position]
+            for k, position in enumerate(self.order)
         ]
 
 
@@ -230,20 +230,20 @@ class Plan:
         needed = _needed(outputs)
         self._reductions = [r for r in trace.reductions if r in needed]
         first = trace.arguments + len(trace.captured)
-        self._places: dict[Node, int] = {r: first + k for k, r in enumerate(self._reductions)}
+        self._positions: dict[Node, int] = {r: first + k for k, r in enumerate(self._reductions)}
         # Of one plan: nodes are compared by identity and hold what the text is made of.
         self._lowered = functools.cache(lambda *nodes: Lowering(trace.name, nodes))
         parts = [p for n in needed if isinstance(n, View) for item in n.items for p in _parts(item)]
         self.shaped_by_numbers = any(isinstance(x, NumberTracer) and x.scalars for x in parts)
 
-    def _place(self, node: Node) -> int:
+    def _position(self, node: Node) -> int:
         if not isinstance(node, Leaf):
-            return self._places[node]
-        return node.place if node.place >= 0 else self._trace.arguments - node.place - 1
+            return self._positions[node]
+        return node.position if node.position >= 0 else self._trace.arguments - node.position - 1
 
     def name_of(self, leaf: Node, arguments: Sequence[str]) -> str:
-        """What a reader calls an operand."""
-        position, count = self._place(leaf), len(arguments) + len(self._trace.captured)
+        """The name of an operand in a report."""
+        position, count = self._position(leaf), len(arguments) + len(self._trace.captured)
         if position < len(arguments):
             return arguments[position]
         return "a captured array" if position < count else f"the result of {position - count + 1}"
@@ -254,7 +254,7 @@ class Plan:
 
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
         """For these arguments. Raises `NotFusable`."""
-        environment = Environment([*arrays, *self._trace.captured], numbers, self._place)
+        environment = Environment([*arrays, *self._trace.captured], numbers, self._position)
         for number, low, high in self._trace.limits:
             if not low <= number.value(environment) <= high:
                 raise NotFusable
@@ -267,19 +267,20 @@ class Plan:
             steps.append(self._step(environment, [node.source], node))
             environment.arrays += steps[-1](environment)
         last = len(environment.arrays)
-        shown = {k: chain for k, node in enumerate(self._outputs) if (chain := _of_reduction(node))}
+        views = {k: chain for k, node in enumerate(self._outputs) if (chain := _of_reduction(node))}
         order: dict[int, int] = {}
-        for group in self._groups(environment, shown):
+        for group in self._groups(environment, views):
             steps.append(self._step(environment, [self._outputs[k] for k in group], None))
             order |= {k: last + n for n, k in enumerate(group, len(order))}
 
-        return Run(tuple(steps), shown, tuple(order.get(k, -1) for k in range(len(self._outputs))))
+        return Run(tuple(steps), views, tuple(order.get(k, -1) for k in range(len(self._outputs))))
 
-    def quick(self, run: Run, args: Sequence[Any]) -> Callable[[Sequence[Any]], list[ndarray]] | None:
-        """The way for plain arguments: the launch itself, where there is but one and it takes them as they
-        are."""
+    def fast_call(self, run: Run, args: Sequence[Any]) -> Callable[[Sequence[Any]], list[ndarray]] | None:
+        """A function of plain arguments: the launch itself, where there is one only, which takes them as they
+        are; else None."""
         step = run.steps[0]
-        is_direct = [chain for _, chain in run.shown.values()] == [()] if run.shown else True
+        views = run.views_of_reductions
+        is_direct = not views or [chain for _, chain in views.values()] == [()]
         if len(run.steps) > 1 or self._trace.limits or self._trace.captured or not is_direct:
             return None
         if not all(isinstance(x, ndarray) or type(x) in (int, float, complex) for x in args):
@@ -287,19 +288,19 @@ class Plan:
         arrays = [k for k, x in enumerate(args) if isinstance(x, ndarray)]
         numbers = [k for k, x in enumerate(args) if not isinstance(x, ndarray)]
         names = [x.argument for x in step.lowering.numbers]
-        if None in step.places or None in names:
+        if None in step.positions or None in names:
             return None
-        picked = ", ".join(f"args[{arrays[position]}]" for position in step.places if position is not None)
+        picked = ", ".join(f"args[{arrays[position]}]" for position in step.positions if position is not None)
         passed = ", ".join(f"args[{numbers[k]}]" for k in names if k is not None)
         text = f"lambda args: run(({picked},), ({passed}{',' if passed else ''}))"
         function: Callable[[Sequence[Any]], list[ndarray]] = eval(text, {"run": step.run})
         return function
 
-    def _groups(self, environment: Environment, shown: Container[int]) -> list[list[int]]:
+    def _groups(self, environment: Environment, views: Container[int]) -> list[list[int]]:
         """Numbers of the outputs that are computed together: those of one shape."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for k, node in enumerate(self._outputs):
-            if k not in shown:
+            if k not in views:
                 by_shape.setdefault(environment.shape(node), []).append(k)
         return list(by_shape.values())
 
@@ -309,59 +310,61 @@ class Plan:
         if 0 in shape or not lowering.operands:
             raise NotFusable
         device, element = self._trace.device, lowering.element
-        spreads: list[Any] = [environment.spread(*x) for x in lowering.operands]
-        copied = {k for k, x in enumerate(spreads) if x is None}  # no strides show them
-        _copy(copied, spreads, lowering, environment)
-        columns, divided, short = fused_launch.columns_of(shape, spreads), set[int](), set[int]()
-        if columns is None:  # an axis can't be cut for all of these
-            cut = {k for k, x in enumerate(spreads) if any(len(axis) > 1 for axis in x.axes)}
+        layouts: list[Any] = [environment.split_layout(*x) for x in lowering.operands]
+        copied = {k for k, x in enumerate(layouts) if x is None}  # no strides show them
+        _copy(copied, layouts, lowering, environment)
+        split, divided, short = fused_launch.split_axes(shape, layouts), set[int](), set[int]()
+        if split is None:  # an axis can't be cut for all of these
+            cut = {k for k, x in enumerate(layouts) if any(len(axis) > 1 for axis in x.axes)}
             grid = device.driver.grid
             if reduction is None:
-                cheap = fused_launch.divides_cheaply(spreads, grid)
+                cheap = fused_launch.divides_cheaply(layouts, grid)
             else:
-                cheap = fused_launch.divides_rarely(shape, reduction.axes, spreads, grid)
+                cheap = fused_launch.divides_rarely(shape, reduction.axes, layouts, grid)
             divided, short = (cut, short) if cheap else (divided, cut)
             if not cheap:
-                _copy(short, spreads, lowering, environment)
-                columns = fused_launch.columns_of(shape, spreads)
-        places = [
-            None if k in copied | short else self._place(leaf)
+                _copy(short, layouts, lowering, environment)
+                split = fused_launch.split_axes(shape, layouts)
+        positions = [
+            None if k in copied | short else self._position(leaf)
             for k, (leaf, _) in enumerate(lowering.operands)
         ]
-        offsets = [x.offset for x in spreads]
+        offsets = [x.offset for x in layouts]
         sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
         if reduction is None:
             results = [Result(shape, *_layout(shape, x, lowering, environment), x.dtype) for x in nodes]
-            if columns is None:
-                launch = fused_launch.divided_launch(element, results, spreads, device)
+            if split is None:
+                launch = fused_launch.divided_launch(element, results, layouts, device)
             else:
-                launch = fused_launch.map_launch(element, results, columns, offsets, sizes, device)
+                launch = fused_launch.map_launch(element, results, split, offsets, sizes, device)
         else:
             out = environment.shape(reduction)
             result = Result(out, shapes.contiguous_strides(out, reduction.dtype.itemsize), reduction.dtype)
             what = element, reduction.op, reduction.axes, result, reduction.kind
-            if columns is None:
-                launch = fused_launch.divided_reduction(*what, shape, spreads, device)
+            if split is None:
+                launch = fused_launch.divided_reduction(*what, shape, layouts, device)
             else:
-                launch = fused_launch.reduce_launch(*what, columns, offsets, device)
-        operands, numbers = environment.operands(lowering, places), environment.values(lowering)
+                launch = fused_launch.reduce_launch(*what, split, offsets, device)
+        operands, numbers = environment.operands(lowering, positions), environment.values(lowering)
         only = launch.results[0] if reduction is None and len(nodes) == 1 else None
         run = launch.prepared(operands, numbers)
-        return Step(lowering, tuple(places), run, divided, short, only)
+        return Step(lowering, tuple(positions), run, divided, short, only)
 
 
-def _copy(which: Iterable[int], spreads: list[Any], lowering: Lowering, environment: Environment) -> None:
-    """Copies operands as they are seen."""
+def _copy(which: Iterable[int], layouts: list[Any], lowering: Lowering, environment: Environment) -> None:
+    """Copies operands behind their chains."""
     for k in which:
         array = environment.copied(*lowering.operands[k])
-        spreads[k] = axis_split.spread(array._shape, array._strides)
+        layouts[k] = axis_split.split_layout(array._shape, array._strides)
 
 
 def _layout(
     shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment
 ) -> tuple[tuple[int, ...]]:
     """Strides of an output: as the operands of its shape are laid out where all of them agree."""
-    arrays = [environment.arrays[environment.place(leaf)] for leaf, chain in lowering.operands if not chain]
+    arrays = [
+        environment.arrays[environment.position_of(leaf)] for leaf, chain in lowering.operands if not chain
+    ]
     alike = [a for a in arrays if a._shape == shape]
     like = tuple(a._strides for a in alike) if all(a._key & STRIDED for a in alike) else ()
     return (result_layout(shape, node.dtype.itemsize, like)[0],)

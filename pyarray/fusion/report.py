@@ -25,7 +25,7 @@ def report(name: str, plan: Plan, run: Run, environment: Environment, arguments:
         elif reduction is None and number < count:
             lines.append("   ends here: the results that follow have another shape")
         names = [plan.name_of(leaf, arguments) for leaf, _ in step.lowering.operands]
-        unseen = {k for k, place in enumerate(step.places) if place is None} - {*step.short}
+        unseen = {k for k, position in enumerate(step.positions) if position is None} - {*step.short}
         for what, which in ((_UNSEEN, unseen), (_SHORT, step.short), (_DIVIDED, step.divided)):
             if which:
                 lines.append(f"   {what}: {', '.join(dict.fromkeys(names[k] for k in sorted(which)))}")

@@ -46,5 +46,5 @@ def tracing(trace: Trace, captured: Mapping[Buffer, str]) -> Iterator[None]:
 def refuse_while_tracing(what: str, instead: str) -> None:
     """Raises `CompileError` where this thread traces a function: for what may differ from call to call."""
     if (trace := _running.trace) is not None:
-        trace.knew = True
+        trace.is_explained = True
         trace.fail(what, instead)

@@ -39,9 +39,9 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Node):
-    """The array `location` of a launch: arguments, then captured arrays, then results of reductions."""
+    """The array at `position` of a launch: arguments, then captured arrays, then results of reductions."""
 
-    place: int
+    position: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +90,9 @@ class Trace:
     arguments: int
     captured: list[ndarray] = field(default_factory=list)
     reductions: list[Reduce] = field(default_factory=list)
-    # a number, its least and largest value: of another one the plain function knows what to say
+    # a number, its lowest and highest value: for others the function runs eagerly, for its errors
     limits: list[tuple[NumberTracer, float, float]] = field(default_factory=list)
-    knew: bool = False  # whether a function of the library said itself what is wrong
+    is_explained: bool = False  # whether the exception already says what is wrong
 
     def fail(self, what: str, instead: str) -> NoReturn:
         """Raises `CompileError` with the user's line."""
@@ -104,9 +104,9 @@ class Trace:
         return CompileError(f"{path}:{line}: {self.name}(): {what}; {instead}", path, line)
 
     def explained(self, error: Exception) -> CompileError | None:
-        """What a function of the library that failed on a tracer has to say: that it can't be traced. None
-        where the user's own line met the tracer, or the function knew."""
-        if isinstance(error, CompileError) and self.knew:
+        """The exception for a function of the library that failed on a tracer: it can't be traced. None where the
+        user's own line failed, or the exception says what is wrong."""
+        if isinstance(error, CompileError) and self.is_explained:
             return None
         trace, location, called = error.__traceback__, None, None
         while trace is not None:
@@ -125,10 +125,12 @@ class Trace:
         return self.error(location, what, "call it before or after the fused function")
 
     def capture(self, array: ndarray) -> Leaf:
-        """An array that the function has from elsewhere."""
+        """An array that is no argument: from a global or a closure."""
         moved = to_device(array, self.device)
         self.captured.append(moved)
-        return Leaf(array._dtype, array.ndim, -len(self.captured))  # places are known when all is
+        return Leaf(
+            array._dtype, array.ndim, -len(self.captured)
+        )  # its position depends on how many there are
 
 
 def _symbolic(compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -166,8 +168,8 @@ class NumberTracer(ScalarTracer):
         return cls(trace, kind, value, any(x.scalars for x in operands if isinstance(x, NumberTracer)))
 
     @classmethod
-    def given(cls, trace: Trace, kind: type, argument: int) -> NumberTracer:
-        """The launch's number with this number."""
+    def of_argument(cls, trace: Trace, kind: type, argument: int) -> NumberTracer:
+        """The argument of the launch with this number."""
         number = cls(trace, kind, lambda environment: environment.numbers[argument], True)
         number.argument = argument
         return number
@@ -190,13 +192,13 @@ class NumberTracer(ScalarTracer):
     def __abs__(self) -> NumberTracer:
         return NumberTracer.of(self._trace, abs, self)
 
-    def _unknown(self, *_: Any) -> NoReturn:
+    def _value_unknown(self, *_: Any) -> NoReturn:
         what = "the value of a number or a size is not known while the function is traced"
         instead = "name the parameter in fuse(static=...), which compiles one kernel for each of its values"
         self._trace.fail(what, f"{instead}, or use pa.where")
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = _unknown
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = _value_unknown
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _value_unknown
 
 
 def _array_operator(name: str) -> Callable[..., Any]:
@@ -277,7 +279,7 @@ class ArrayTracer(Tracer):
         sizes = _sizes(shape)
         return self._view("broadcast", sizes, len(sizes))
 
-    def _multiplied(self, other: Any) -> NoReturn:
+    def _refuse_product(self, other: Any) -> NoReturn:
         self._trace.fail(f"@ {_NO_PRODUCT}", _OUTSIDE)
 
     # the methods of arrays that give views
@@ -320,7 +322,7 @@ class ArrayTracer(Tracer):
 
     def squeeze(self, axis: Any = None) -> ArrayTracer:
         if axis is None:
-            self._trace.knew = True
+            self._trace.is_explained = True
             self._trace.fail("which sizes are 1 is not known", "name the axes: squeeze(axis=...)")
         axes = shapes.normalize_axes(axis, self.ndim)
         sizes = tuple(1 if k in axes else self._size(k) for k in range(self.ndim))
@@ -365,7 +367,7 @@ class ArrayTracer(Tracer):
             "call it before or after the fused function",
         )
 
-    def _whole(self, *_: Any, **__: Any) -> NoReturn:
+    def _elements_unknown(self, *_: Any, **__: Any) -> NoReturn:
         self._trace.fail(
             "elements are not known while the function is traced, so that Python can't decide by them",
             "write pa.where(condition, a, b) in the place of if, and loops over arrays outside",
@@ -377,13 +379,13 @@ class ArrayTracer(Tracer):
             "write .shape[0], which is a number known at the launch",
         )
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = __contains__ = _whole
-    item = tolist = get = __array__ = __dlpack__ = _whole
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = __contains__ = _elements_unknown
+    item = tolist = get = __array__ = __dlpack__ = _elements_unknown
 
-    def _changed(self, *_: Any) -> NoReturn:
+    def _refuse_change(self, *_: Any) -> NoReturn:
         self._trace.fail("a fused function changes no array", "write x = x + y, or pa.where(...)")
 
-    __setitem__ = _changed
+    __setitem__ = _refuse_change
 
 
 _METHODS = frozenset(("sum", "prod", "min", "max", "mean", "any", "all", "clip", "conj", "round"))
@@ -399,12 +401,12 @@ def _install() -> None:
     for name in arithmetic + bits:
         setattr(ArrayTracer, f"__{name}__", _array_operator(f"__{name}__"))
         setattr(ArrayTracer, f"__r{name}__", _array_operator(f"__r{name}__"))
-        setattr(ArrayTracer, f"__i{name}__", ArrayTracer._changed)
+        setattr(ArrayTracer, f"__i{name}__", ArrayTracer._refuse_change)
         compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(NumberTracer, f"__{name}__", _symbolic(compute))
         setattr(NumberTracer, f"__r{name}__", _symbolic(_swapped(compute)))
     for name in ("matmul", "rmatmul", "imatmul"):
-        setattr(ArrayTracer, f"__{name}__", ArrayTracer._multiplied)
+        setattr(ArrayTracer, f"__{name}__", ArrayTracer._refuse_product)
     others = ("neg", "pos", "abs", "invert", "divmod", "rdivmod", "round")
     for name in ("eq", "ne", "lt", "le", "gt", "ge", *others):
         setattr(ArrayTracer, f"__{name}__", _array_operator(f"__{name}__"))
@@ -416,7 +418,7 @@ _install()
 def no_out(trace: Trace, out: Any) -> None:
     """Raises `CompileError` for an `out` that a traced function gives."""
     if out is not None:
-        trace.knew = True
+        trace.is_explained = True
         trace.fail("out= has no meaning in a fused function", "return the result")
 
 
@@ -430,21 +432,21 @@ def apply(
 ) -> ArrayTracer:
     """The node of an elementwise operation, as `ufunc.compute` was asked for it."""
     no_out(trace, out)
-    given: list[Any] = []
+    nodes: list[Any] = []
     for k, x in enumerate(operands):
         if isinstance(x, NumberTracer):
             if x._weak_type is int and domain.kind in "iu" and k not in op.raw:
                 bits = 8 * domain.itemsize
                 low, high = (0, 1 << bits) if domain.kind == "u" else (-1 << bits - 1, 1 << bits - 1)
                 trace.limits.append((x, max(low, 0) if op.name == "pow" else low, high - 1))
-            given.append(x)
+            nodes.append(x)
         elif isinstance(x, ArrayTracer):
-            given.append(x._node)
+            nodes.append(x._node)
         elif isinstance(x, ndarray):
-            given.append(trace.capture(x))
+            nodes.append(trace.capture(x))
         elif op.name == "pow" and k == 1 and domain.kind in "fc":
-            given.append(NumberTracer.of(trace, operator.pos, x))  # compiled in, it rounds otherwise
+            nodes.append(NumberTracer.of(trace, operator.pos, x))  # compiled in, it rounds otherwise
         else:
-            given.append(x)
-    ndim = max((x.ndim for x in given if isinstance(x, Node)), default=0)
-    return ArrayTracer(trace, Apply(dtype, ndim, op, domain, tuple(given)))
+            nodes.append(x)
+    ndim = max((x.ndim for x in nodes if isinstance(x, Node)), default=0)
+    return ArrayTracer(trace, Apply(dtype, ndim, op, domain, tuple(nodes)))

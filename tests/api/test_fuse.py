@@ -12,7 +12,7 @@ from strategies import examples, numpy_views
 import pyarray as pa
 from pyarray import dtypes
 from pyarray.fusion import axis_split
-from pyarray.fusion.axis_split import spread
+from pyarray.fusion.axis_split import split_layout
 
 FEW = examples(20)
 DTYPES = [
@@ -177,7 +177,7 @@ def test_sizes_and_strides_are_in_no_key():
     ],
 )
 def test_cuts_of_an_axis(cuts, sizes):
-    assert axis_split.joined(cuts) == sizes
+    assert axis_split.common_refinement(cuts) == sizes
 
 
 @FEW
@@ -189,7 +189,7 @@ def test_digits_are_where_numpy_finds_the_elements(data):
     target = data.draw(st.sampled_from(((4, 6), (24,), (2, 12), (3, 8), (2, 2, 6), (2, 3, 2, 2), (24, 1))))
     if math.prod(target) != x.size:
         return
-    found = axis_split.reshaped(spread(x.shape, x.strides), target)
+    found = axis_split.reshape(split_layout(x.shape, x.strides), target)
     if found is None:
         return
     offsets = np.zeros((), np.int64)

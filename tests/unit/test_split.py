@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyarray.fusion.axis_split import joined
+from pyarray.fusion.axis_split import common_refinement
 from pyarray.lang.delinearization import ONE, Product, Symbol, chain, cut_points
 
 A, B, C, M, N, P = (Product(1, (Symbol(name),)) for name in "ABCMNP")
@@ -43,7 +43,7 @@ def test_as_the_numeric_digits(factors, others):
     extent = math.prod(factors)
     inner = {p for p in others | {math.prod(factors[1:])} if extent % p == 0 and 1 < p < extent}
     cuts = cut_points(Product(extent), numbers(*inner, *others))
-    sizes = joined([(extent // p, p) for p in inner]) if inner else None
+    sizes = common_refinement([(extent // p, p) for p in inner]) if inner else None
     if sizes is None:
         assert cuts is None
     else:
