@@ -142,8 +142,8 @@ def field_annotations(kind: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for owner in reversed(kind.__mro__):
         space = vars(sys.modules.get(owner.__module__, typing))
-        given = inspect.get_annotations(owner)
-        found |= {name: _evaluated(annotation, space, owner) for name, annotation in given.items()}
+        annotations = inspect.get_annotations(owner)
+        found |= {name: _evaluated(annotation, space, owner) for name, annotation in annotations.items()}
     return found
 
 
@@ -160,5 +160,5 @@ def _evaluated(annotation: Any, space: dict[str, Any], owner: type) -> Any:
 def is_plain(kind: type) -> bool:
     """Whether the class of a dataclass or named tuple is made from its fields alone, by no code of its
     author."""
-    made = kind.__init__ if dataclasses.is_dataclass(kind) else kind.__new__
-    return getattr(getattr(made, "__code__", None), "co_filename", None) == "<string>"
+    constructor = kind.__init__ if dataclasses.is_dataclass(kind) else kind.__new__
+    return getattr(getattr(constructor, "__code__", None), "co_filename", None) == "<string>"

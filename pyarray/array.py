@@ -96,12 +96,12 @@ def empty(shape: Any, dtype: Any = None, device: Any = None) -> ndarray:
     """
     sizes = shapes.resolve_shape(shape)
     kind = float64 if dtype is None else asdtype(dtype)
-    place = get_device(device)
+    target = get_device(device)
     count, ndim = shapes.size(sizes), len(sizes)
     _check_ndim(ndim, ValueError)
-    buffer = Buffer.allocate(place, count * kind.itemsize)
+    buffer = Buffer.allocate(target, count * kind.itemsize)
     strides = shapes.contiguous_strides(sizes, kind.itemsize)
-    return unchecked_array(buffer, sizes, strides, count, kind, type_key(kind, ndim, False, True, place))
+    return unchecked_array(buffer, sizes, strides, count, kind, type_key(kind, ndim, False, True, target))
 
 
 def _check_ndim(ndim: int, error: type[Exception]) -> None:

@@ -47,13 +47,13 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     if isinstance(obj, ndarray):
         return _converted(obj, kind, copy, obj.device if device is None else get_device(device))
     if isinstance(obj, Tracer):
-        given = obj._as_array()
-        return given if kind is None else given.astype(kind)
+        array = obj._as_array()
+        return array if kind is None else array.astype(kind)
     if is_foreign(obj):
-        there = from_foreign(obj)
+        imported = from_foreign(obj)
         if kind is None and copy is None and device is None:
-            return there
-        return _converted(there, kind, copy, there.device if device is None else get_device(device))
+            return imported
+        return _converted(imported, kind, copy, imported.device if device is None else get_device(device))
     return _from_numpy(obj, kind, copy, get_device(device))
 
 

@@ -106,13 +106,13 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
     out = kwargs.pop("out", None)
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     full = name if method == "__call__" else f"{name}.{method}"
-    given = [_on_device(self, item) for item in inputs]
+    operands = [_on_device(self, item) for item in inputs]
     options = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}
     if name not in numpy_functions:
         raise _missing(full, "ufunc")
     function = numpy_functions[name]
     if method != "__call__":
-        if method == "at" and given[0] is not inputs[0] and self.device.code:
+        if method == "at" and operands[0] is not inputs[0] and self.device.code:
             what = f"the array that it changes is NumPy's, and the other operands are on {self.device}"
             raise TypeError(f"numpy.{full}: {what}; pass what pyarray.asnumpy gives of these")
         if not hasattr(function, method):
@@ -123,7 +123,7 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
         what = INSTEAD.get(refused[0], "it takes out= and no other keyword")
         raise TypeError(f"numpy.{full} of pyarray arrays takes no {refused[0]}=; {what}")
     if method not in ("__call__", "outer"):
-        result = function(*given, **options)
+        result = function(*operands, **options)
         return result if out is None else _store_out(out, result)
     where = options.get("where", True)
     if where is not True and out is None:
@@ -132,28 +132,28 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
             "choose with pyarray.where(mask, result, other)"
         )
     if "dtype" in options:
-        given, results = _cast(ufunc, given, options["dtype"], str(options.get("casting", "same_kind")))
-        result = function(*given)
+        operands, results = _cast(ufunc, operands, options["dtype"], str(options.get("casting", "same_kind")))
+        result = function(*operands)
         if isinstance(result, tuple):
             result = tuple(operation("astype")(x, kind) for x, kind in zip(result, results, strict=True))
         elif result.dtype != results[0]:
             result = operation("astype")(result, results[0])
     else:
-        result = function(*given)
+        result = function(*operands)
     return result if out is None else _store_out(out, result, where)
 
 
-def _cast(ufunc: Any, given: list[Any], dtype: Any, casting: str) -> tuple[list[Any], list[Any]]:
+def _cast(ufunc: Any, operands: list[Any], dtype: Any, casting: str) -> tuple[list[Any], list[Any]]:
     """The operands as NumPy casts them for a result of `dtype`, and the dtypes of the results. Raises
     `TypeError` where `casting` doesn't allow it."""
     asarray = operation("asarray")
-    kinds = [type(x) if type(x) in (int, float, complex) else asarray(x)._dtype.numpy for x in given]
+    kinds = [type(x) if type(x) in (int, float, complex) else asarray(x)._dtype.numpy for x in operands]
     chosen = ufunc.resolve_dtypes(
         (*kinds, *(None,) * ufunc.nout),
         signature=(*(None,) * ufunc.nin, *(np.dtype(dtype),) * ufunc.nout),
         casting=casting,
     )
-    cast = [asarray(x, kind) for x, kind in zip(given, chosen, strict=False)]
+    cast = [asarray(x, kind) for x, kind in zip(operands, chosen, strict=False)]
     return cast, list(chosen[ufunc.nin :])
 
 

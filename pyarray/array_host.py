@@ -161,9 +161,9 @@ def _only(a: Any) -> Any:
     reader = READERS.get(a._dtype.name)
     if reader is None:
         return host(a).item()
-    place = reader()
-    a._buffer.device.driver.copy_out(ctypes.addressof(place), a._ptr, a._dtype.itemsize)
-    return place.value
+    address = reader()
+    a._buffer.device.driver.copy_out(ctypes.addressof(address), a._ptr, a._dtype.itemsize)
+    return address.value
 
 
 def scalar(a: Any) -> Any:

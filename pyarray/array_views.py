@@ -47,8 +47,8 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
     for k in drop:
         if sizes[k] != 1:
             raise ValueError(f"squeeze needs axes of size 1, but axis {k} of shape {sizes} has {sizes[k]}")
-    kept = [k for k in range(len(sizes)) if k not in drop]
-    return a._view(0, tuple(sizes[k] for k in kept), tuple(a._strides[k] for k in kept))
+    axes = [k for k in range(len(sizes)) if k not in drop]
+    return a._view(0, tuple(sizes[k] for k in axes), tuple(a._strides[k] for k in axes))
 
 
 def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
@@ -167,7 +167,7 @@ def repetition(a: Any) -> str:
 
 def check_may_write(a: Any) -> None:
     """Raises `ValueError` for a read-only array that can't be made writeable."""
-    own = a._base._writeable if a._base is not None else a._writeable or a._buffer.owner is None
-    if (why := repetition(a)) or not own:
+    is_owner = a._base._writeable if a._base is not None else a._writeable or a._buffer.owner is None
+    if (why := repetition(a)) or not is_owner:
         why = why or "the memory belongs to a read-only array"
         raise ValueError(f"cannot set writeable: {why}; assign to a copy, a.copy()")

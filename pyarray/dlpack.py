@@ -91,8 +91,8 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
     host_access.occurred = True
     flags = (0 if source._writeable else READ_ONLY) | (IS_COPIED if source is not a else 0)
     ptr, steps = source._ptr if source._size else 0, _element_strides(source)
-    place = *dlpack_device(source), *_CODES[source._dtype]
-    return _export(source._buffer, ptr, versioned, flags, *place, source._shape, steps)
+    device_and_type = *dlpack_device(source), *_CODES[source._dtype]
+    return _export(source._buffer, ptr, versioned, flags, *device_and_type, source._shape, steps)
 
 
 def _on_asked_device(a: ndarray, dl_device: Any, copy: bool | None) -> ndarray:
@@ -159,8 +159,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     elif is_tensor(x):
         result, copied = _from_tensor(x, target, copy)
     else:
-        source, asked = _negotiate(x, target)
-        capsule, copied = _request(x, source, asked, copy)
+        source, request = _negotiate(x, target)
+        capsule, copied = _request(x, source, request, copy)
         result = _import(capsule)
     if target is not None and result.device is not target:
         if copy is False:
@@ -176,7 +176,7 @@ def _from_tensor(x: Any, target: Device | None, copy: bool | None) -> tuple[ndar
     check_values(x)
     if x.requires_grad and not is_recorded(x):
         x = x.detach()  # which has its counter of writes, too
-    copied, asked, capsule = False, None, None
+    copied, request, capsule = False, None, None
     try:
         if target is None and copy is None and _in_order(x):
             if (export := plain_export(x)) is not None:
@@ -186,11 +186,11 @@ def _from_tensor(x: Any, target: Device | None, copy: bool | None) -> tuple[ndar
             except TypeError:  # a torch that knows no versions
                 capsule = x.__dlpack__(stream=-1)
         if capsule is None:
-            source, asked = _negotiate(x, target)
-            capsule, copied = _request(x, source, asked, copy)
+            source, request = _negotiate(x, target)
+            capsule, copied = _request(x, source, request, copy)
     except (BufferError, RuntimeError, ValueError) as error:
         raise refused(x, error) from None
-    return _import(capsule, None if copied or asked else counter(x)), copied
+    return _import(capsule, None if copied or request else counter(x)), copied
 
 
 def _in_order(x: Any) -> bool:
@@ -199,8 +199,11 @@ def _in_order(x: Any) -> bool:
     takes as long as the rest."""
     if x.is_cpu:
         return True
-    there = gpu_stream(x)
-    return there is not None and _device(*there[0]).driver.current_stream() == there[1]
+    producer_stream = gpu_stream(x)
+    return (
+        producer_stream is not None
+        and _device(*producer_stream[0]).driver.current_stream() == producer_stream[1]
+    )
 
 
 def _negotiate(x: Any, target: Device | None) -> tuple[Device, tuple[int, int] | None]:
@@ -229,32 +232,32 @@ def _device(code: int, index: int) -> Device:
             f"DLPack device type {int(code)} is none of {', '.join(_DEVICES)}; copy to the CPU first"
         )
     kind = _KIND_OF[code]
-    place = _places[int(code), index] = get_device(kind if kind == "cpu" else f"{kind}:{index}")
-    return place
+    device = _places[int(code), index] = get_device(kind if kind == "cpu" else f"{kind}:{index}")
+    return device
 
 
 _places: dict[tuple[int, int], Device] = {}  # a memo: get_device takes a text
 
 
-def _request(x: Any, source: Device, asked: tuple[int, int] | None, copy: bool | None) -> tuple[Any, bool]:
+def _request(x: Any, source: Device, request: tuple[int, int] | None, copy: bool | None) -> tuple[Any, bool]:
     """A capsule of `x`, and whether it holds a copy already. Producers before 1.0 know none of the newer
     arguments."""
-    if source.code == 0 and asked is None and copy is None:
+    if source.code == 0 and request is None and copy is None:
         try:
             return x.__dlpack__(max_version=VERSION), False
         except TypeError:
             return x.__dlpack__(), False
     stream = {} if source.code == 0 else {"stream": source.driver.stream()}
     wishes: dict[str, Any] = {"max_version": VERSION}
-    if asked is not None:
-        wishes["dl_device"] = asked
+    if request is not None:
+        wishes["dl_device"] = request
     if copy is not None:
         wishes["copy"] = copy
     try:
         with source.driver.current():  # torch exports only from its current device
             return x.__dlpack__(**stream, **wishes), bool(copy)
     except TypeError:
-        if asked is not None:
+        if request is not None:
             raise BufferError(
                 f"{type(x).__name__} can't export to the CPU; move it there with its own functions"
             ) from None
@@ -280,14 +283,14 @@ class _Layout(NamedTuple):
 _layouts: dict[Any, _Layout] = {}  # by what `_read` gives: a memo, since most tensors look like others before
 
 
-def _import(capsule: Any, written: Callable[[], None] | None = None) -> ndarray:
-    """The array of a capsule, which is marked as consumed once nothing can fail any more. `written` is to be
+def _import(capsule: Any, before_write: Callable[[], None] | None = None) -> ndarray:
+    """The array of a capsule, which is marked as consumed once nothing can fail any more. `before_write` is to be
     called before the memory is written."""
     read = _read(capsule)
     if read is None:
         raise _not_to_be_read(capsule)
-    ptr, place = read
-    layout = _layouts.get(place) or _layout(place)
+    ptr, fields = read
+    layout = _layouts.get(fields) or _layout(fields)
     if not ptr and layout.size:
         what = f"the tensor of shape {layout.shape} has no memory"
         raise BufferError(f"{what}; only one without elements may have a NULL pointer")
@@ -295,8 +298,8 @@ def _import(capsule: Any, written: Callable[[], None] | None = None) -> ndarray:
     if owner is None:  # another thread or a signal handler was faster
         raise _not_to_be_read(capsule)
     result = _on_memory(ptr, layout, owner)
-    if written is not None and layout.writeable:
-        result._buffer.before_write = written
+    if before_write is not None and layout.writeable:
+        result._buffer.before_write = before_write
         result._key |= WATCHED
     return result if ptr % layout.alignment == 0 or not layout.size else _aligned(result)
 
@@ -315,8 +318,8 @@ def shared_numpy(x: np.ndarray[Any, Any]) -> ndarray | None:
     """An array on the memory of a NumPy array of the exact class, on the CPU. None where that can't be, or
     where DLPack has no word for its type."""
     try:
-        ptr, place = _read(x.__dlpack__(max_version=VERSION))
-        layout = _layouts.get(place) or _layout(place)
+        ptr, fields = _read(x.__dlpack__(max_version=VERSION))
+        layout = _layouts.get(fields) or _layout(fields)
     except (BufferError, TypeError):  # TypeError: NumPy before 2.1
         return None
     return None if ptr % layout.alignment else _on_memory(ptr, layout, x)
@@ -328,14 +331,14 @@ def _not_to_be_read(capsule: Any) -> BufferError:
     return BufferError(f"the capsule {what}")
 
 
-def _layout(place: Any) -> _Layout:
+def _layout(fields: Any) -> _Layout:
     """The layout that `_read` tells. Raises `BufferError` for what no array can be."""
-    if len(place) == 2:
+    if len(fields) == 2:
         raise BufferError(
-            f"the producer speaks DLPack {place[0]}.{place[1]}, this reads 1.x and before; ask for "
+            f"the producer speaks DLPack {fields[0]}.{fields[1]}, this reads 1.x and before; ask for "
             f"max_version={VERSION}"
         )
-    _, readonly, kind, index, code, bits, lanes, ndim, shape, steps = place
+    _, readonly, kind, index, code, bits, lanes, ndim, shape, steps = fields
     dtype, device = _dtype(code, bits, lanes), _device(kind, index)
     if not 0 <= ndim <= MAX_NDIM:
         raise BufferError(f"an array has 0 to {MAX_NDIM} dimensions, the tensor has {ndim}; reshape it first")
@@ -354,10 +357,10 @@ def _layout(place: Any) -> _Layout:
     key = type_key(dtype, ndim, not contiguous, writeable, device)
     if len(_layouts) >= 4096:
         _layouts.clear()
-    made = _layouts[place] = _Layout(
+    layout = _layouts[fields] = _Layout(
         device, low, high - low, shape, strides, size, dtype, key, writeable, dtype.numpy.alignment
     )
-    return made
+    return layout
 
 
 def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:

@@ -241,8 +241,8 @@ def result_type(*operands: Any) -> DType:
 
 def of_kinds(kinds: Iterable[str]) -> tuple[DType, ...]:
     """All types whose kind letter is in `kinds`, in row order."""
-    wanted = frozenset(kinds)
-    return tuple(row for row in ALL if row.kind in wanted)
+    codes = frozenset(kinds)
+    return tuple(row for row in ALL if row.kind in codes)
 
 
 def can_cast(source: Any, target: DType) -> bool:

@@ -90,10 +90,10 @@ def translate_arguments(
     (([1, 2], 0.5), {})
     """
     args, options = (*args,), dict(options)
-    for place, (name, own) in enumerate(_names(ours, theirs)):
+    for position, (name, own) in enumerate(_names(ours, theirs)):
         if name in options and own is not None:
             options[own] = options.pop(name)
-        elif name in options and place == len(args):
+        elif name in options and position == len(args):
             args += (options.pop(name),)
     return args, options
 

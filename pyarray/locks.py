@@ -15,9 +15,9 @@ def new_lock() -> threading.RLock:
 
     It is re-entrant: a signal handler and a garbage collection may come in the locked part, and launch.
     """
-    made = threading.RLock()
-    _locks.add(made)
-    return made
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
 
 
 def _after_fork() -> None:

@@ -46,14 +46,14 @@ def resolve_shape(shape: Any, total: int | None = None) -> Ints:
         raise ValueError(f"sizes of a shape are 0 or more, got {sizes}{advice}")
     if total is None:
         return sizes
-    known = size(n for n in sizes if n != -1) if unknown else size(sizes)
-    fits = known != 0 and total % known == 0 if unknown else known == total
+    product = size(n for n in sizes if n != -1) if unknown else size(sizes)
+    fits = product != 0 and total % product == 0 if unknown else product == total
     if not fits:
-        whole = "divide" if unknown else "be"
+        verb = "divide" if unknown else "be"
         raise ValueError(
-            f"cannot reshape {total} elements into shape {sizes}; the sizes' product must {whole} {total}"
+            f"cannot reshape {total} elements into shape {sizes}; the sizes' product must {verb} {total}"
         )
-    return tuple(total // known if n == -1 else n for n in sizes) if unknown else sizes
+    return tuple(total // product if n == -1 else n for n in sizes) if unknown else sizes
 
 
 def normalize_axis(axis: Any, ndim: int) -> int:
@@ -94,8 +94,8 @@ def reduced(shape: Ints, axes: Ints) -> tuple[Ints, Ints]:
     >>> reduced((2, 3, 4), (1,))
     ((2, 4), (2, 1, 4))
     """
-    kept = tuple(n for k, n in enumerate(shape) if k not in axes)
-    return kept, tuple(1 if k in axes else n for k, n in enumerate(shape))
+    remaining = tuple(n for k, n in enumerate(shape) if k not in axes)
+    return remaining, tuple(1 if k in axes else n for k, n in enumerate(shape))
 
 
 def column_shape(axis: int, ndim: int) -> Ints:
@@ -200,8 +200,10 @@ def broadcast_strides(shape: Sequence[int], strides: Sequence[int], target: Sequ
         raise ValueError(
             f"shape {tuple(shape)} doesn't broadcast to {tuple(target)}: sizes must be equal or 1"
         )
-    kept = (0 if n == 1 != m else stride for n, m, stride in zip(shape, target[lead:], strides, strict=True))
-    return (0,) * lead + tuple(kept)
+    strides_of_axes = (
+        0 if n == 1 != m else stride for n, m, stride in zip(shape, target[lead:], strides, strict=True)
+    )
+    return (0,) * lead + tuple(strides_of_axes)
 
 
 def reshape_strides(

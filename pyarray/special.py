@@ -36,10 +36,10 @@ ROOT_HALF = math.sqrt(0.5)
 
 
 def _ufunc(name: str, body: Callable[..., Any], doc: str) -> UfuncFunction:
-    made: UfuncFunction = make_function(
+    function: UfuncFunction = make_function(
         describe_ufunc(name, "f", body, promote_to=float64, doc=doc, namespace="pa.special")
     )
-    return made
+    return function
 
 
 # ---- the normal distribution. M. J. Wichura, Algorithm AS 241, PPND16 (1988)

@@ -41,11 +41,11 @@ def _on_host(x: Any) -> Any:
 
 
 def _compared(name: str) -> Callable[..., None]:
-    theirs = getattr(np.testing, name)
+    numpy_function = getattr(np.testing, name)
 
     def function(actual: Any, desired: Any, *args: Any, **options: Any) -> None:
         __tracebackhide__ = True
-        theirs(_on_host(actual), _on_host(desired), *args, **options)
+        numpy_function(_on_host(actual), _on_host(desired), *args, **options)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__

@@ -19,16 +19,16 @@ class DumpedArgument:
     `direction`, `kind` ("array", "scalar", "constant", "address"), `dtype`, and of arrays `shape`, `strides`
     (bytes), `start_offset` (elements from the base), `contiguous`."""
 
-    def __init__(self, facts: dict[str, Any], data: Path):
-        self.facts, self._data = facts, data
+    def __init__(self, row: dict[str, Any], data: Path):
+        self.facts, self._data = row, data
         self.stages: dict[str, dict[str, Any]] = {}
-        self.name, self.index, self.kind = facts["parameter"], facts["index"], facts["kind"]
-        self.direction = facts["direction"]
-        self._dtype: DType | None = BY_NAME.get(facts.get("dtype", ""))  # None: a constant
+        self.name, self.index, self.kind = row["parameter"], row["index"], row["kind"]
+        self.direction = row["direction"]
+        self._dtype: DType | None = BY_NAME.get(row.get("dtype", ""))  # None: a constant
         self.dtype: np.dtype[Any] | None = self._dtype.numpy if self._dtype is not None else None
-        self.shape, self.strides = tuple(facts.get("shape", ())), tuple(facts.get("strides", ()))
-        self.start_offset: int | None = facts.get("start_offset")
-        self.contiguous: bool | None = facts.get("contiguous")
+        self.shape, self.strides = tuple(row.get("shape", ())), tuple(row.get("strides", ()))
+        self.start_offset: int | None = row.get("start_offset")
+        self.contiguous: bool | None = row.get("contiguous")
 
     def __repr__(self) -> str:
         kind = (

@@ -50,11 +50,11 @@ def cost_analysis(function: Callable[..., Any], /, *args: Any, **kwargs: Any) ->
     """
     if isinstance(function, Kernel):
         return function.cost_analysis(*args, **kwargs)
-    given, named = _without_data(args), _without_data(kwargs)
-    own = threading.get_ident()
+    positional, named = _without_data(args), _without_data(kwargs)
+    thread = threading.get_ident()
     with default_device("null:0"), Trace() as trace:
-        function(*given, **named)
-    return total(row.cost for row in trace.launches if row.thread_id == own and row.device == "null:0")
+        function(*positional, **named)
+    return total(row.cost for row in trace.launches if row.thread_id == thread and row.device == "null:0")
 
 
 def _without_data(value: Any) -> Any:

@@ -145,16 +145,16 @@ class Dump:
             launch.run()
             return
         try:
-            given = list(record.arguments(launch))
+            arguments = list(record.arguments(launch))
         except KeyError as error:
             self._record_refusal(launch, number, error)
             launch.run()
             return
-        chosen = [g for g in given if self._chosen(launch, g)]
+        chosen = [g for g in arguments if self._chosen(launch, g)]
         if self.level == MARKED and not any(isinstance(g.type, ArrayType) for g in chosen):
             launch.run()
             return
-        rows = self._rows(launch, number, given, chosen)
+        rows = self._rows(launch, number, arguments, chosen)
         self._begin(launch, number, rows)
         end: dict[str, Any] = {"end": number, "status": "ok"}
         try:
@@ -172,38 +172,42 @@ class Dump:
         return not launch.marked.isdisjoint((g.name, parameter)) or tagged(g.value)
 
     def _rows(
-        self, launch: Launch, number: int, given: Sequence[LaunchArgument], chosen: Sequence[LaunchArgument]
+        self,
+        launch: Launch,
+        number: int,
+        arguments: Sequence[LaunchArgument],
+        chosen: Sequence[LaunchArgument],
     ) -> list[Row]:
         """Metadata of each chosen argument."""
-        arrays = {g.name: g.value for g in given if isinstance(g.type, ArrayType)}
+        arrays = {g.name: g.value for g in arguments if isinstance(g.type, ArrayType)}
         runs, places = record.blocks(list(arrays.values()))
         run = dict(zip(arrays, places, strict=True))
         key, device = launch.variant.artifact.key, str(launch.variant.device)
-        made = []
+        rows = []
         for g in chosen:
-            facts = {
+            row = {
                 "launch": number, "kernel": launch.kernel, "key": key, "device": device,
                 "parameter": g.name, "index": g.index, "direction": g.direction,
             }  # fmt: skip
             if g.type is None:
-                facts |= record.constant_metadata(g.value)
+                row |= record.constant_metadata(g.value)
             elif isinstance(g.type, ArrayType):
                 buffer = self._number(self._buffers, g.value._buffer)
-                facts |= record.array_metadata(g.value, run[g.name], runs[run[g.name]], buffer)
+                row |= record.array_metadata(g.value, run[g.name], runs[run[g.name]], buffer)
             else:
-                facts |= record.scalar_metadata(g.type, g.value, arrays)
-            made.append((g, facts))
-        return made
+                row |= record.scalar_metadata(g.type, g.value, arrays)
+            rows.append((g, row))
+        return rows
 
     def _begin(self, launch: Launch, number: int, rows: Sequence[Row]) -> None:
         writer, records, elements = self._open, [], []
-        for g, facts in rows:
+        for g, row in rows:
             if isinstance(g.type, ArrayType) and (
                 self.level == METADATA or g.direction not in ("IN", "INOUT")
             ):
-                records.append(facts | {"stage": "metadata"})
+                records.append(row | {"stage": "metadata"})
                 continue
-            records.append(facts | {"stage": "before"})
+            records.append(row | {"stage": "before"})
             if isinstance(g.type, ArrayType):
                 elements.append(_record_elements(records[-1], g.value))
         thread = threading.current_thread()
@@ -219,15 +223,15 @@ class Dump:
 
     def _end(self, launch: Launch, end: dict[str, Any], rows: Sequence[Row]) -> None:
         elements: list[RecordedElements] = []
-        made = self._results(launch, end["end"], len(rows))
+        results = self._results(launch, end["end"], len(rows))
         if self.level == METADATA:
-            end |= {"records": [facts | {"stage": "metadata"} for _, facts in made]}
+            end |= {"records": [metadata | {"stage": "metadata"} for _, metadata in results]}
         else:
             try:
                 launch.variant.device.driver.synchronize()
-                for g, facts in (*rows, *made):
+                for g, metadata in (*rows, *results):
                     if g.direction in ("OUT", "INOUT"):
-                        elements.append(_record_elements(facts | {"stage": "after"}, g.value))
+                        elements.append(_record_elements(metadata | {"stage": "after"}, g.value))
             except DeviceError as error:  # what broke the launch may have broken the device: keep the inputs
                 end |= {"status": "error", "error": end.get("error", f"DeviceError: {error}")}
             end |= {"records": [row for row, _ in elements]}
@@ -236,8 +240,8 @@ class Dump:
 
     def _results(self, launch: Launch, number: int, first: int) -> list[Row]:
         """Metadata of what a function of another library has made; nobody can have marked it."""
-        made = list(record.results(launch, first))
-        return self._rows(launch, number, made, made) if made and self.level != MARKED else []
+        results = list(record.results(launch, first))
+        return self._rows(launch, number, results, results) if results and self.level != MARKED else []
 
     def _record_refusal(self, launch: Launch, number: int, error: Exception) -> None:
         """Puts a launch that can't be recorded into the manifest, with the reason."""
@@ -256,9 +260,9 @@ class Dump:
             return
         self._stopped = True
         remove_observer(self._observe)
-        facts = {key: found[key] for key in ("launch", "kernel", "parameter", "stage")}
-        self._open.header["stopped"] = facts
-        log.warning("the dump in %s stops at its first NaN: %s", self.directory, facts)
+        details = {key: found[key] for key in ("launch", "kernel", "parameter", "stage")}
+        self._open.header["stopped"] = details
+        log.warning("the dump in %s stops at its first NaN: %s", self.directory, details)
 
     def _number(self, numbers: weakref.WeakKeyDictionary[Any, int], thing: Any) -> int:
         """The number of a live object, by identity and not by address."""
@@ -271,14 +275,14 @@ class Dump:
         """Its number, and the digest of what is recorded of it; None for what is no kernel."""
         if launch.variant.program is None:
             return None, ""
-        known = self._texts.get(launch.variant)
+        number_known = self._texts.get(launch.variant)
         number = self._number(self._programs, launch.variant)
-        if known is None:  # two threads may append it twice, which is harmless
-            facts = record.program_metadata(launch, number)
-            known = signature.program_digest(facts)
-            self._open.append({"program": facts}, [])
-            self._texts[launch.variant] = known
-        return number, known
+        if number_known is None:  # two threads may append it twice, which is harmless
+            metadata = record.program_metadata(launch, number)
+            number_known = signature.program_digest(metadata)
+            self._open.append({"program": metadata}, [])
+            self._texts[launch.variant] = number_known
+        return number, number_known
 
 
 def _record_elements(row: dict[str, Any], a: ndarray) -> RecordedElements:
@@ -311,22 +315,22 @@ def _from_settings(launch: Launch) -> None:
 def _start() -> Dump:
     level, every = config.get("PYARRAY_DUMP_ARGS"), config.get("PYARRAY_DUMP_EVERY")
     options = {"level": level, "every": every, "stop_at_nan": config.get("PYARRAY_DUMP_STOP_AT_NAN")}
-    own = f"process-{os.getpid()}"
+    folder = f"process-{os.getpid()}"
     if not _forked:
-        made = dump(**options)
+        block = dump(**options)
         try:
-            return made.__enter__()
+            return block.__enter__()
         except Busy:
             pass
-    return dump(Path(config.get("PYARRAY_DUMP_DIR"), own), **options).__enter__()
+    return dump(Path(config.get("PYARRAY_DUMP_DIR"), folder), **options).__enter__()
 
 
 def _observe_if_set() -> None:
     try:
-        asked = config.get("PYARRAY_DUMP_ARGS") != 0
+        is_set = config.get("PYARRAY_DUMP_ARGS") != 0
     except ValueError:
-        asked = True  # the first launch says what is wrong with it
-    if asked:
+        is_set = True  # the first launch says what is wrong with it
+    if is_set:
         add_observer(_from_settings)
 
 

@@ -58,8 +58,8 @@ def _of_kind(kind: str) -> Rows:
 def _about(device: Device) -> str:
     driver = device.driver
     free, total = (n / (1 << 30) for n in driver.memory_info())
-    facts = ", ".join(f"{name} {value}" for name, value in driver.properties().items())
-    return f"{driver.name()}, {driver.target()}, {free:.1f} of {total:.1f} GiB free ({facts})"
+    properties = ", ".join(f"{name} {value}" for name, value in driver.properties().items())
+    return f"{driver.name()}, {driver.target()}, {free:.1f} of {total:.1f} GiB free ({properties})"
 
 
 def _c_compiler() -> str:
@@ -90,9 +90,9 @@ def cache_rows() -> Rows:
 def _compiled_ahead(info: cache.Info) -> str:
     if not info.warmed:
         return "nothing with this package"
-    ours = info.warmed[toolchain().fingerprint]
-    other = info.warmed.total() - ours
-    return f"{ours} entries in {cache.warmed()}" + (
+    count = info.warmed[toolchain().fingerprint]
+    other = info.warmed.total() - count
+    return f"{count} entries in {cache.warmed()}" + (
         f", and {other} for another compiler or processor" if other else ""
     )
 

@@ -79,16 +79,16 @@ class Writer:
         at, size = self.counters["bytes"], words.nbytes
         if self.max_bytes is not None and at + size > self.max_bytes:
             size = (self.max_bytes - at) // words.itemsize * words.itemsize
-        kept = {"byte_offset": at, "size": size, "whole_size": words.nbytes}
+        stored = {"byte_offset": at, "size": size, "whole_size": words.nbytes}
         if size < words.nbytes:
-            kept["lost"] = "truncated" if size else "dropped"
-            self.counters[kept["lost"]] += 1
+            stored["lost"] = "truncated" if size else "dropped"
+            self.counters[stored["lost"]] += 1
         self.counters["bytes"] = _write(self._data, words.reshape(-1).view(np.uint8)[:size].data, at)
-        return kept
+        return stored
 
     def _head(self, complete: bool) -> dict[str, Any]:
-        facts = {"format": FORMAT, "schema": SCHEMA, "complete": complete, "byteorder": "little"}
-        return facts | self.header | {"counters": self.counters}
+        head = {"format": FORMAT, "schema": SCHEMA, "complete": complete, "byteorder": "little"}
+        return head | self.header | {"counters": self.counters}
 
     def close(self) -> None:
         """The lines become `manifest.json`. Where that fails they stay, and are as good."""
@@ -125,15 +125,15 @@ def _refuse_others(directory: Path) -> None:
         return
     try:
         with open(manifest, encoding="utf-8") as file:
-            own = f'"format": "{FORMAT}"' in file.read(200)
+            is_dump = f'"format": "{FORMAT}"' in file.read(200)
     except (OSError, ValueError):
-        own = False
-    if not own:
+        is_dump = False
+    if not is_dump:
         raise FileExistsError(f"{directory} holds files that are no dump; name a folder that is new or empty")
 
 
-def _compact(facts: dict[str, Any]) -> bytes:
-    return json.dumps(facts, separators=(",", ":")).encode()
+def _compact(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, separators=(",", ":")).encode()
 
 
 def _write(file: int, data: Any, at: int) -> int:

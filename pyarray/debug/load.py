@@ -59,18 +59,16 @@ class LoadedDump(list["DumpedLaunch"]):
 class DumpedLaunch:
     """A launch as it was recorded; see `load_dump`."""
 
-    def __init__(
-        self, facts: dict[str, Any], program: dict[str, Any] | None, args: dict[str, DumpedArgument]
-    ):
-        self.facts, self.program, self.args = facts, program, args
-        self.number: int = facts["number"]
-        self.kernel: str = facts["kernel"]
-        self.key: str = facts["key"]
-        self.device: str = facts["device"]
-        self.status: str = facts["status"]
-        self.error: str | None = facts.get("error")
-        self.thread: str | None = facts.get("thread")
-        self.at: tuple[str, int] | None = tuple(facts["at"]) if facts.get("at") else None
+    def __init__(self, row: dict[str, Any], program: dict[str, Any] | None, args: dict[str, DumpedArgument]):
+        self.facts, self.program, self.args = row, program, args
+        self.number: int = row["number"]
+        self.kernel: str = row["kernel"]
+        self.key: str = row["key"]
+        self.device: str = row["device"]
+        self.status: str = row["status"]
+        self.error: str | None = row.get("error")
+        self.thread: str | None = row.get("thread")
+        self.at: tuple[str, int] | None = tuple(row["at"]) if row.get("at") else None
 
     def __repr__(self) -> str:
         return f"<launch {self.number}: {self.kernel}({', '.join(self.args)}), {self.status}>"

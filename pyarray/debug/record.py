@@ -94,8 +94,8 @@ def read(a: ndarray) -> np.ndarray[Any, Any]:
     if not a._size:
         return np.empty(shape, words)
     if on_host(a):
-        facts = {"version": 3, "shape": shape, "strides": a._strides, "typestr": native.str}
-        host = np.asarray(Exposed({**facts, "data": (a._ptr, True)}, a._buffer))
+        interface = {"version": 3, "shape": shape, "strides": a._strides, "typestr": native.str}
+        host = np.asarray(Exposed({**interface, "data": (a._ptr, True)}, a._buffer))
     else:
         low, high = shapes.byte_bounds(shape, a._strides, kind.itemsize)
         block = np.empty(high - low, np.uint8)
@@ -115,10 +115,10 @@ def summary(words: np.ndarray[Any, Any], kind: DType) -> dict[str, Any]:
         if kind.itemsize == 2:
             values = values.astype(np.float32)
         finite = np.isfinite(values)
-        whole = bool(finite.all())
-        nan = 0 if whole else int(np.isnan(values).sum())
-        inf = 0 if whole else int(values.size - finite.sum() - nan)
-        numbers = values if whole else values[finite]
+        all_finite = bool(finite.all())
+        nan = 0 if all_finite else int(np.isnan(values).sum())
+        inf = 0 if all_finite else int(values.size - finite.sum() - nan)
+        numbers = values if all_finite else values[finite]
     if kind.kind == "c" or not numbers.size:
         return {"nan": nan, "inf": inf, "min": None, "max": None}
     return {"nan": nan, "inf": inf, "min": float(numbers.min()), "max": float(numbers.max())}
@@ -147,8 +147,8 @@ def scalar_metadata(kind: ScalarType, value: Any, arrays: Mapping[str, ndarray])
     """A number with the bits that go to the device. An address is an end of an array's memory."""
     if isinstance(value, Address):
         for name, a in arrays.items():
-            for end, place in (("low", a._buffer.ptr), ("high", a._buffer.ptr + a._buffer.nbytes)):
-                if place == value:
+            for end, address in (("low", a._buffer.ptr), ("high", a._buffer.ptr + a._buffer.nbytes)):
+                if address == value:
                     return {"kind": "address", "dtype": kind.dtype.name, "argument": name, "end": end}
     number = value.item() if hasattr(value, "item") else value  # pyright: ignore[reportAttributeAccessIssue]
     parts = (number.real, number.imag) if kind.dtype.kind == "c" else (number,)

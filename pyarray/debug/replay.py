@@ -49,7 +49,7 @@ def replay(
         what = "another compiler, processor or pyarray than it ran with; bits may differ"
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"], trusted)
-    params = tuple((name, type_from_json(facts)) for name, facts in program["params"])
+    params = tuple((name, type_from_json(type_row)) for name, type_row in program["params"])
     driver = device.driver
     run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
     launch = make_launcher(params, tuple(named), run, checked, program["kernel"])
@@ -60,13 +60,13 @@ def replay(
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
 
 
-def _recorded_argument(kernel: str, number: int, found: DumpedArgument | None, name: str) -> DumpedArgument:
-    if found is None or (found.direction in ("IN", "INOUT") and found.stored("before") is None):
+def _recorded_argument(kernel: str, number: int, dumped: DumpedArgument | None, name: str) -> DumpedArgument:
+    if dumped is None or (dumped.direction in ("IN", "INOUT") and dumped.stored("before") is None):
         raise ValueError(
             f"launch {number} of {kernel!r} can't be replayed: argument {name!r} wasn't recorded as a whole; "
             "dump with level=2, and with more max_bytes or none"
         )
-    return found
+    return dumped
 
 
 class _Memory:
@@ -108,11 +108,11 @@ class _Memory:
         if a.kind == "address":
             return self._end(self._arrays[a.facts["argument"]], a.facts["end"])
         buffer, start = self._addresses[a.facts["block"]]
-        made = array_at(buffer, start + a.facts["place"], a.shape, a.strides, a.element, True)
+        array = array_at(buffer, start + a.facts["place"], a.shape, a.strides, a.element, True)
         # reports count from the base's first element, wherever that was
-        first = made._ptr - (a.start_offset or 0) * a.element.itemsize
-        made._base = array_at(buffer, first, (), (), a.element, True)
-        return made
+        first = array._ptr - (a.start_offset or 0) * a.element.itemsize
+        array._base = array_at(buffer, first, (), (), a.element, True)
+        return array
 
     def _end(self, a: DumpedArgument, end: str) -> int:
         start = self._addresses[a.facts["block"]][1]

@@ -44,8 +44,8 @@ def sign(launch: Mapping[str, Any], program: str, inputs: Iterable[Mapping[str, 
 
 def is_signed(launch: Mapping[str, Any], program: str, inputs: Iterable[Mapping[str, Any]]) -> bool:
     """Whether this user's key has signed it, as it is."""
-    given = str(launch.get("signature"))
-    return hmac.compare_digest(given.encode(), sign(launch, program, inputs).encode())
+    signature = str(launch.get("signature"))
+    return hmac.compare_digest(signature.encode(), sign(launch, program, inputs).encode())
 
 
 def program_digest(program: Mapping[str, Any]) -> str:
@@ -58,8 +58,8 @@ def elements_digest(elements: np.ndarray[Any, Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(elements).reshape(-1).view(np.uint8).data).hexdigest()
 
 
-def _signed(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name not in _UNSIGNED_FIELDS}
+def _signed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in _UNSIGNED_FIELDS}
 
 
 @functools.lru_cache(16)

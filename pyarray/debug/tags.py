@@ -56,17 +56,17 @@ def dump_tag(a: Any) -> Any:
 
 def tagged(a: ndarray) -> bool:
     """Whether `a` shares bytes with marked memory. Gaps between strided elements count as covered."""
-    here = memory_range(a)
+    memory = memory_range(a)
     return any(
-        t.device is a.device and shapes.may_overlap((t.low, t.high), here) and t.owner() is not None
+        t.device is a.device and shapes.may_overlap((t.low, t.high), memory) and t.owner() is not None
         for t in _tags
     )
 
 
-def _holder(given: Any, array: ndarray) -> Any:
+def _holder(value: Any, array: ndarray) -> Any:
     """What lives exactly as long as the memory, as far as we can see it."""
-    if not isinstance(given, (ndarray, np.ndarray)):
-        return given
+    if not isinstance(value, (ndarray, np.ndarray)):
+        return value
     owner = array._buffer.owner
     if not isinstance(owner, np.ndarray):
         return array._buffer

@@ -157,7 +157,7 @@ class Trace:
                 {"name": "thread_name", "ph": "M", "pid": process, "tid": thread_id, "args": {"name": name}}
             )
         for row in sorted(self.launches, key=lambda row: row.start):
-            facts = {
+            head = {
                 "number": row.number, "key": row.key, "device": row.device, "bytes_read": row.bytes_read,
                 "bytes_written": row.bytes_written, "sizes": {n: list(s) for n, s in row.sizes.items()},
             }  # fmt: skip
@@ -165,7 +165,7 @@ class Trace:
                 {
                     "name": row.kernel, "cat": "kernel", "ph": "X", "pid": process, "tid": row.thread_id,
                     "ts": row.start * 1e6, "dur": row.duration * 1e6,
-                    "args": facts if row.error is None else facts | {"error": row.error},
+                    "args": head if row.error is None else head | {"error": row.error},
                 }
             )  # fmt: skip
         Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
@@ -181,14 +181,14 @@ class Trace:
         for row in self.launches:
             rows.setdefault(row.kernel, []).append(row)
         lines = [["kernel", "launches", "total ms", "mean us", "read MB", "written MB", "GB/s", "operations"]]
-        for name, found in sorted(rows.items(), key=lambda item: -sum(r.duration for r in item[1])):
-            seconds = sum(r.duration for r in found)
-            read, written = sum(r.bytes_read for r in found), sum(r.bytes_written for r in found)
-            speed = (read + written) / seconds / 1e9 if seconds else 0.0
-            numbers = seconds * 1e3, seconds / len(found) * 1e6, read / 1e6, written / 1e6, speed
-            cost = total(row.cost for row in found)
+        for name, records in sorted(rows.items(), key=lambda item: -sum(r.duration for r in item[1])):
+            seconds = sum(r.duration for r in records)
+            read, stored = sum(r.bytes_read for r in records), sum(r.bytes_written for r in records)
+            speed = (read + stored) / seconds / 1e9 if seconds else 0.0
+            numbers = seconds * 1e3, seconds / len(records) * 1e6, read / 1e6, stored / 1e6, speed
+            cost = total(row.cost for row in records)
             operations = f"{'' if cost.exact else '~'}{cost.operations}"
-            lines.append([name, str(len(found)), *(f"{x:.3f}" for x in numbers), operations])
+            lines.append([name, str(len(records)), *(f"{x:.3f}" for x in numbers), operations])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
             "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines

@@ -188,12 +188,18 @@ def _failure(target: str, script: bool, error: Exception) -> str:
         return f"there is no file {target}"
     if isinstance(error, ModuleNotFoundError) and error.name and is_part_of(error.name, target):
         return f"there is no module {target}; a script is named with its .py"
-    told = traceback.TracebackException.from_exception(error)
-    ours = (__file__, runpy.__file__, "<frozen runpy>", importlib.__file__, "<frozen importlib._bootstrap>")
-    told.stack = traceback.StackSummary.from_list(
-        [f for f in told.stack if f.filename not in (*ours, "<frozen importlib._bootstrap_external>")]
+    report = traceback.TracebackException.from_exception(error)
+    own_files = (
+        __file__,
+        runpy.__file__,
+        "<frozen runpy>",
+        importlib.__file__,
+        "<frozen importlib._bootstrap>",
     )
-    return "".join(told.format()).rstrip()
+    report.stack = traceback.StackSummary.from_list(
+        [f for f in report.stack if f.filename not in (*own_files, "<frozen importlib._bootstrap_external>")]
+    )
+    return "".join(report.format()).rstrip()
 
 
 def _cases(tuned: Tuned) -> Iterator[str]:
@@ -227,20 +233,20 @@ def show(word: str | None, plot: Path | None) -> int:
     """Print what is on disk of each kernel whose name has `word` in it: the candidates of each key, the
     fastest first, with a bar for their times; with `plot`, a picture too. 1 if nothing is known, 2 if the
     picture can't be written."""
-    known = list(_entries(word))
-    if not known:
+    entries = list(_entries(word))
+    if not entries:
         where = store.folder()
         what = "nothing is known" + (f" of {word!r}" if word else "")
         print(f"{what} in {where}" if where is not None else f"{what}: {NO_FOLDER}")
         return 1
     if isinstance(sys.stdout, io.TextIOWrapper):  # a reason may name a file that is no text
         sys.stdout.reconfigure(errors="backslashreplace")
-    for kernel, entry in known:
+    for kernel, entry in entries:
         print("\n".join(table(kernel, entry)), end="\n\n")
     print("* is chosen; x: of the fastest; ±: half the width of the middle half of the samples")
     try:
         if plot is not None:
-            draw(known, plot)
+            draw(entries, plot)
     except (OSError, ValueError) as error:  # ValueError: a kind of picture that there is not
         why = error.strerror if isinstance(error, OSError) else error
         print(f"no picture can be written to --plot {plot}: {why}; name another file", file=sys.stderr)
@@ -295,15 +301,15 @@ def _ratio(ms: float, other: float) -> float:
     return ms / other if other else math.inf if ms else 1.0
 
 
-def draw(known: Sequence[tuple[str, store.Entry]], path: Path) -> None:
+def draw(entries: Sequence[tuple[str, store.Entry]], path: Path) -> None:
     """A picture of the candidates' times, key by key. Without matplotlib the bars of the tables are all."""
     if importlib.util.find_spec("matplotlib") is None:
         print("no picture: pip install matplotlib")
         return
     figure_class = importlib.import_module("matplotlib.figure").Figure
-    figure = figure_class(figsize=(8, 1 + 2.2 * len(known)), layout="constrained")
-    axes = figure.subplots(len(known), 1, squeeze=False)[:, 0]
-    for axis, (kernel, entry) in zip(axes, known, strict=True):
+    figure = figure_class(figsize=(8, 1 + 2.2 * len(entries)), layout="constrained")
+    axes = figure.subplots(len(entries), 1, squeeze=False)[:, 0]
+    for axis, (kernel, entry) in zip(axes, entries, strict=True):
         timed = sorted((r for r in entry["timings"].values() if "median" in r), key=lambda r: -r["median"])
         errors = [r["median"] * r["spread"] / 2 for r in timed]
         axis.barh([r["config"] for r in timed], [r["median"] for r in timed], xerr=errors, height=0.7)

@@ -328,8 +328,8 @@ class Device:
         """What operates the device."""
         if self._driver is None:
             # Two threads may both make one, of which setdefault keeps one. A fork could leave a lock taken.
-            made = _driver_class(KINDS[self.kind])(self.index)
-            self._driver = _drivers.setdefault(self, made)
+            driver = _driver_class(KINDS[self.kind])(self.index)
+            self._driver = _drivers.setdefault(self, driver)
         return self._driver
 
     @property
@@ -431,8 +431,8 @@ def _open(text: str) -> Device:
         # The CPU is one device whatever the machine, so another index is a wrong name rather than an absent
         # device.
         error = DeviceError if KINDS[name].numbered else ValueError
-        known = not count and name in diagnosis.NEEDS
-        why = f"{diagnosis.missing(name)}; python -m pyarray info says more" if known else ""
+        has_diagnosis = not count and name in diagnosis.NEEDS
+        why = f"{diagnosis.missing(name)}; python -m pyarray info says more" if has_diagnosis else ""
         raise error(f"no device {text!r}: {why or f'this machine has {count} of kind {name!r}'}")
     device = _by_text[text] = _devices.setdefault(key, Device(KINDS[name], index))
     return device

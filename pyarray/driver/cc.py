@@ -132,12 +132,12 @@ class Toolchain:
         includes = [f"-I{folder}" for folder in include_dirs()]
         cpp = CPP[0] in extra_flags
         command = zig_cpp(self.command) if cpp and "ziglang" in self.command else self.command
-        own = [*command, *self.flags, *native, *includes, *extra_flags]
+        command_line = [*command, *self.flags, *native, *includes, *extra_flags]
         language = () if cpp else (*self.link, "-x", "c")
         libraries = ("-lm", "-lgcc") if self.link and not cpp else ("-lm",)
         try:
             return subprocess.run(
-                [*own, *language, "-", "-o", str(output), *libraries],
+                [*command_line, *language, "-", "-o", str(output), *libraries],
                 input=text.encode(),
                 capture_output=True,
                 check=False,
@@ -172,8 +172,8 @@ def headers() -> list[Path]:
     """The headers that generated kernels include, by name: the same for a package in place and an installed
     one."""
     found = (path for folder in include_dirs() for path in Path(folder).glob("*.h"))
-    own = (path for path in found if path.name == "pyarray.h" or path.name.startswith("pa_"))
-    return sorted(own, key=lambda path: path.name)
+    headers_of_runtime = (path for path in found if path.name == "pyarray.h" or path.name.startswith("pa_"))
+    return sorted(headers_of_runtime, key=lambda path: path.name)
 
 
 def toolchain() -> Toolchain:
@@ -182,8 +182,8 @@ def toolchain() -> Toolchain:
 
 
 @functools.cache
-def _toolchain(asked: str | None, more_flags: str, path: str | None) -> Toolchain:
-    command = _command(asked) if asked else _first_compiler()
+def _toolchain(setting: str | None, more_flags: str, path: str | None) -> Toolchain:
+    command = _command(setting) if setting else _first_compiler()
     flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
     said = _version(command)
     # What the user adds may need libraries: -fsanitize, -fopenmp, -flto
@@ -194,10 +194,10 @@ def _toolchain(asked: str | None, more_flags: str, path: str | None) -> Toolchai
     return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link)
 
 
-def _command(asked: str) -> tuple[str, ...]:
-    command = tuple(shlex.split(asked))
+def _command(setting: str) -> tuple[str, ...]:
+    command = tuple(shlex.split(setting))
     if not command or shutil.which(command[0]) is None:
-        raise DeviceError(f"PYARRAY_CC={asked!r}: there is no such program")
+        raise DeviceError(f"PYARRAY_CC={setting!r}: there is no such program")
     return command
 
 
@@ -207,19 +207,19 @@ def _first_compiler() -> tuple[str, ...]:
             return (name,)
     if importlib.util.find_spec("ziglang"):
         return ZIG
-    looked = ", ".join(CANDIDATES)
+    candidates = ", ".join(CANDIDATES)
     raise DeviceError(
-        f"no C compiler: looked for PYARRAY_CC, {looked} and the ziglang package. Kernels for the CPU are"
+        f"no C compiler: looked for PYARRAY_CC, {candidates} and the ziglang package. Kernels for the CPU are"
         " compiled on this machine: install any C compiler, for which `pip install ziglang` is enough"
     )
 
 
 def _version(command: tuple[str, ...]) -> str:
-    asked = [*command, "--version"]
+    query = [*command, "--version"]
     try:
         # in a session of its own: what a script has started holds the pipes as long as it lives
         process = subprocess.Popen(
-            asked,
+            query,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -245,13 +245,13 @@ def _version(command: tuple[str, ...]) -> str:
 @functools.cache
 def processor() -> str:
     """What -march=native depends on, as a short hash."""
-    facts = {"flags", "Features", "model name", "CPU part"}
+    fields = {"flags", "Features", "model name", "CPU part"}
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
     # The same lines stand there once per core, and some machines have two kinds of core.
-    named = sorted({line for line in lines if line.partition(":")[0].strip() in facts})
+    named = sorted({line for line in lines if line.partition(":")[0].strip() in fields})
     text = "\n".join(named) or platform.processor()
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
@@ -268,9 +268,9 @@ def _failed_run(command: tuple[str, ...], result: subprocess.CompletedProcess[by
 def _compile_error(command: tuple[str, ...], text: str, result: subprocess.CompletedProcess[bytes]) -> str:
     said = result.stderr.decode(errors="replace").strip()
     head = f"{shlex.join(command)} failed (exit status {result.returncode})"
-    kept = _write_refused(text)
-    if kept is not None:
-        return f"{head} on {kept}\n{said.replace('<stdin>', str(kept))}"
+    path = _write_refused(text)
+    if path is not None:
+        return f"{head} on {path}\n{said.replace('<stdin>', str(path))}"
     lines = text.splitlines()
     numbers = dict.fromkeys(int(n) for n in re.findall(r"<stdin>:(\d+):\d+: \w*\s?error", said))
     shown = [f"  line {n}: {lines[n - 1].strip()}" for n in numbers if n <= len(lines)][:SHOWN_LINES]

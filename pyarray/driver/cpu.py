@@ -170,8 +170,8 @@ def cores() -> int:
 
 
 def _threads() -> int:
-    asked = config.get("PYARRAY_NUM_THREADS")
-    return int(asked) if asked is not None else cores()
+    setting = config.get("PYARRAY_NUM_THREADS")
+    return int(setting) if setting is not None else cores()
 
 
 def _noexec(folder: str) -> str:
@@ -180,8 +180,8 @@ def _noexec(folder: str) -> str:
         forbidden = os.statvfs(folder or ".").f_flag & os.ST_NOEXEC
     except OSError:
         return ""
-    told = f"; {folder} is on a file system that runs no programs (mounted noexec): set TMPDIR to a folder of"
-    return f"{told} another one" if forbidden else ""
+    hint = f"; {folder} is on a file system that runs no programs (mounted noexec): set TMPDIR to a folder of"
+    return f"{hint} another one" if forbidden else ""
 
 
 def _module_error() -> str:

@@ -107,14 +107,14 @@ def parts(kind: str, works: bool = False) -> list[Part]:
 
 def missing(kind: str) -> str:
     """Why there is no device of a kind, in one clause with what to do."""
-    needs, seen = NEEDS[kind], _hardware(NEEDS[kind]).found
+    needs, hardware = NEEDS[kind], _hardware(NEEDS[kind]).found
     for look in (lambda needs: _driver(needs, False), _binding, _compiler):
         if (part := look(needs)).fix:
-            if seen.startswith("no ") and part.found.startswith("no "):
+            if hardware.startswith("no ") and part.found.startswith("no "):
                 # what could be installed makes no GPU
-                return f"{seen}, and {part.found}; leave device= out, or write device='cpu'"
-            return f"{part} ({seen})"
-    return seen
+                return f"{hardware}, and {part.found}; leave device= out, or write device='cpu'"
+            return f"{part} ({hardware})"
+    return hardware
 
 
 def _hardware(needs: Needs) -> Part:

@@ -168,13 +168,13 @@ class GpuDriver(GpuCalls):
         if other.index not in self._peers:
             self._peers.add(other.index)
             self._enable_peer_access(other)
-        there = other.current_stream()
+        source_stream = other.current_stream()
         other.before_access(source, nbytes, False)
-        with self._enqueuing(ptr, nbytes, True) as here:
-            self.stream_wait_event(here, other.order_event(there))
-            self.call("copy_peer", ptr, self._peer_name(), source, other._peer_name(), nbytes, here)
+        with self._enqueuing(ptr, nbytes, True) as stream:
+            self.stream_wait_event(stream, other.order_event(source_stream))
+            self.call("copy_peer", ptr, self._peer_name(), source, other._peer_name(), nbytes, stream)
             other.stream_wait_event(
-                there, self.order_event(here)
+                source_stream, self.order_event(stream)
             )  # the source is not written before it is read
         other.after_access(source, nbytes, False)
         return True
@@ -389,17 +389,17 @@ class GpuDriver(GpuCalls):
         return sum(stream.work_count for stream in list(self._streams.values()))
 
     def wait_for(self, work: int) -> None:
-        here = self.current_stream()
-        if len(self._streams) == 1 or self._waited_work.get(here, 0) >= work:
+        current = self.current_stream()
+        if len(self._streams) == 1 or self._waited_work.get(current, 0) >= work:
             return
         with self._lock:
             now = self.work_count()
             for other, stream in list(self._streams.items()):
                 done = int(stream.work_count)
-                if other != here and self._waited_streams.get((here, other)) != done:
+                if other != current and self._waited_streams.get((current, other)) != done:
                     self.wait_for_stream(other)
-                    self._waited_streams[here, other] = done
-            self._waited_work[here] = now
+                    self._waited_streams[current, other] = done
+            self._waited_work[current] = now
 
     def wait_for_stream(self, other: int) -> None:
         """Later work of the current stream runs after the work of `other`, which may have ended."""

@@ -21,14 +21,14 @@ KEEP_ALL = (1 << 64) - 1
 @functools.cache
 def hip() -> Any:
     """hip-python's `hip`, initialised; None where there is no HIP runtime or no binding."""
-    found = binding("hip")
-    if found is None:
+    module = binding("hip")
+    if module is None:
         return None
     try:
-        (code,) = found.hipInit(0)
+        (code,) = module.hipInit(0)
     except Exception:  # the binding's own: the system library is not there
         return None
-    return found if int(code) == SUCCESS else None
+    return module if int(code) == SUCCESS else None
 
 
 def library_path() -> str:
@@ -142,10 +142,10 @@ class HipDriver(GpuDriver):
 
     @classmethod
     def count(cls) -> int:
-        found = hip()
-        if found is None:
+        module = hip()
+        if module is None:
             return 0
-        code, number = found.hipGetDeviceCount()
+        code, number = module.hipGetDeviceCount()
         return int(number) if int(code) == SUCCESS else 0
 
     def name(self) -> str:

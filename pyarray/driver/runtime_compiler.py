@@ -16,20 +16,20 @@ def call(library: Any, name: str, *args: Any) -> Any:
 
 
 def compile_program(
-    library: Any, vendor: str, program: Any, options: list[str], target: str, made: str
+    library: Any, vendor: str, program: Any, options: list[str], target: str, kind: str
 ) -> bytes:
-    """The binary of `program` for `target`; the functions' names start with `vendor`, and `made` is what
-    they call a binary. Raises `CompileError` with the compiler's words."""
+    """The binary of `program` for `target`; the functions' names start with `vendor`, and `kind` is their name for
+    a binary ("CUBIN", "Code"). Raises `CompileError` with the compiler's words."""
     words = [option.encode() for option in options]
     (code,) = getattr(library, f"{vendor}CompileProgram")(program, len(words), words)
     if int(code):
         log = _read(library, f"{vendor}GetProgramLog", program).rstrip(b"\0").decode(errors="replace")
         raise CompileError(f"{vendor} refused the kernel for {target}:\n{log}")
-    return _read(library, f"{vendor}Get{made}", program)
+    return _read(library, f"{vendor}Get{kind}", program)
 
 
 def _read(library: Any, name: str, program: Any) -> bytes:
     """The output of a call, whose size another call says."""
-    room = bytearray(call(library, f"{name}Size", program))
-    call(library, name, program, room)
-    return bytes(room)
+    buffer = bytearray(call(library, f"{name}Size", program))
+    call(library, name, program, buffer)
+    return bytes(buffer)

@@ -32,10 +32,10 @@ class SerializedLaunches:
 
         def serialized_launch(slots: bytes) -> None:
             with self.lock:
-                here = self._driver.current_stream()
-                if here != self._last:
+                stream = self._driver.current_stream()
+                if stream != self._last:
                     self._driver.wait_for_stream(self._last)
-                    self._last = here
+                    self._last = stream
                 launch(slots)
 
         return serialized_launch

@@ -18,9 +18,9 @@ _ROWS = (
 
 def install() -> None:
     """Let the other libraries know of pyarray: those that are imported now, the others when they are."""
-    for theirs, ours, function in _ROWS:
-        when_imported(theirs, partial(_call, ours, function))
+    for registry, type_path, function in _ROWS:
+        when_imported(registry, partial(_call, type_path, function))
 
 
-def _call(ours: str, function: str, theirs: ModuleType) -> None:
-    getattr(importlib.import_module(f"{__package__}.{ours}"), function)(theirs)
+def _call(function_path: str, function: str, module: ModuleType) -> None:
+    getattr(importlib.import_module(f"{__package__}.{function_path}"), function)(module)

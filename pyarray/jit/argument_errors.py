@@ -35,20 +35,20 @@ class Binder:
     def function(self) -> Callable[..., dict[str, Any]]:
         """Arguments by parameter: its signature is that of the kernel."""
         p, scope = unused_prefix([q.name for q in self.params]), dict[str, Any]()
-        given = ", ".join(f"{q.name!r}: {q.name}" for q in self.params)
-        text = f"def {p}f({signature(self.params, p, scope)}):\n    return {{{given}}}\n"
+        items = ", ".join(f"{q.name!r}: {q.name}" for q in self.params)
+        text = f"def {p}f({signature(self.params, p, scope)}):\n    return {{{items}}}\n"
         return compile_function(text, p, scope, self.name)
 
     def __call__(self, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults too. Raises `TypeError` for a call that doesn't fit."""
         try:
-            given = self.function(*args, **options)
+            bound = self.function(*args, **options)
         except TypeError:
             refuse(self.function, options)
             raise
-        if any(value is MISSING for value in given.values()):
-            self.wrong(tuple(given.values()))
-        return given
+        if any(value is MISSING for value in bound.values()):
+            self.wrong(tuple(bound.values()))
+        return bound
 
     def wrong(
         self, args: Sequence[Any], extra: Sequence[Any] = (), unknown: Mapping[str, Any] | None = None
@@ -95,6 +95,6 @@ def compile_function(text: str, p: str, scope: Mapping[str, Any], name: str) -> 
     """The function of a text, whose names other than the parameters begin with `p`."""
     space = {p + key: value for key, value in scope.items()}
     exec(compile(text, f"<pyarray {name}>", "exec"), space)
-    made: Callable[..., Any] = space[f"{p}f"]
-    made.__name__ = made.__qualname__ = name  # a wrong count of arguments is reported under it
-    return made
+    function: Callable[..., Any] = space[f"{p}f"]
+    function.__name__ = function.__qualname__ = name  # a wrong count of arguments is reported under it
+    return function

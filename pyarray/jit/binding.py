@@ -63,16 +63,16 @@ class BoundArguments:
     def check_writeable(self, program: Program) -> None:
         """Raises `ValueError` for a read-only array that the program writes."""
         for p, a in self.pairs:
-            written = program.directions.get(p.name) in ("OUT", "INOUT")
-            if written and isinstance(a, ndarray) and is_readonly(a._key):
+            is_written = program.directions.get(p.name) in ("OUT", "INOUT")
+            if is_written and isinstance(a, ndarray) and is_readonly(a._key):
                 what = f"{p.name!r} is written by the kernel, and this array is read-only"
                 why = repetition(a)
                 raise ValueError(f"{self.kernel}(): {what}{why and ': '}{why}; pass a copy")
 
-    def watched(self, written: Sequence[str]) -> list[str]:
+    def watched(self, names: Sequence[str]) -> list[str]:
         """Those of the written arrays whose owners want to know of writes."""
         named = self.named
-        return [name for name in written if getattr(named[name], "_key", 0) & WATCHED]
+        return [name for name in names if getattr(named[name], "_key", 0) & WATCHED]
 
     def check_scalars(self) -> None:
         """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""

@@ -146,12 +146,12 @@ def _header(head: bytes) -> dict[str, Any]:
     if len(head) > HEAD_MOST:
         raise ValueError(f"the first line of an entry has {len(head)} bytes, of at most {HEAD_MOST}")
     try:
-        facts = json.loads(head)
+        header = json.loads(head)
     except RecursionError:
         raise ValueError("the first line of an entry is nested too deeply") from None
-    if not isinstance(facts, dict):
-        raise ValueError(f"the first line of an entry is no JSON object, but {type(facts).__name__}")
-    return facts
+    if not isinstance(header, dict):
+        raise ValueError(f"the first line of an entry is no JSON object, but {type(header).__name__}")
+    return header
 
 
 def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
@@ -199,8 +199,8 @@ def _make_room(root: Path, added: int, cap: int) -> None:
 
 def _files(root: Path, pattern: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
     """Files of ours; what another process deletes meanwhile is left out."""
-    with os.scandir(root) as found:
-        for file in found:
+    with os.scandir(root) as entries:
+        for file in entries:
             with contextlib.suppress(OSError):
                 if pattern.fullmatch(file.name) and file.is_file(follow_symlinks=False):
                     yield Path(file.path), file.stat(follow_symlinks=False)

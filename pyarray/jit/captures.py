@@ -49,10 +49,10 @@ def captures(function: Any, decorated: tuple[Any, ...]) -> Iterator[Capture | Co
     """What a function reads from globals and closures (also through attributes and constant indices), with
     what lists and dicts there hold, and so for other functions of its package that it calls. `decorated`:
     types of objects around a function."""
-    rest, visited = [function], {function.__code__}
+    stack, visited = [function], {function.__code__}
     guarded: set[Any] = set()
-    while rest:
-        one = rest.pop()
+    while stack:
+        one = stack.pop()
         cells = dict(zip(one.__code__.co_freevars, one.__closure__ or (), strict=True))
         for name, steps in _paths(one.__code__):
             owner: Any = cells.get(name, one.__globals__)
@@ -67,7 +67,7 @@ def captures(function: Any, decorated: tuple[Any, ...]) -> Iterator[Capture | Co
                 value = value.__wrapped__ if isinstance(value, decorated) else value
                 if isinstance(value, types.FunctionType) and value.__code__ not in visited:
                     visited.add(value.__code__)
-                    rest.append(value)
+                    stack.append(value)
 
 
 def _key(capture: Capture | Contents) -> Any:
@@ -118,18 +118,18 @@ def _is_stored(owner: Any, name: str) -> bool:
     if isinstance(found, types.MemberDescriptorType) or not hasattr(type(found), "__get__"):
         return True
     # a function: of a class it would be bound, in a module or an object itself it is a value
-    own: Any = {} if isinstance(owner, type) else getattr(owner, "__dict__", {})
-    return own.get(name) is found
+    attributes: Any = {} if isinstance(owner, type) else getattr(owner, "__dict__", {})
+    return attributes.get(name) is found
 
 
 def _contents(value: Any, visited: set[int]) -> Iterator[Contents]:
     """The guards of a container and of those in it."""
     if isinstance(value, (list, tuple, dict, set)) and id(value) not in visited:
         visited.add(id(value))
-        made = Contents(value)
+        contents = Contents(value)
         if not isinstance(value, tuple):
-            yield made
-        for item in made.value:
+            yield contents
+        for item in contents.value:
             yield from _contents(item, visited)
 
 
@@ -159,11 +159,11 @@ def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, 
     """The memory of arrays among the values, and how a function of `module` calls them."""
     found: dict[Buffer, str] = {}
     for c in captured:
-        rest = [c.value]
-        while rest:
-            x = rest.pop()
+        stack = [c.value]
+        while stack:
+            x = stack.pop()
             if isinstance(x, tuple):
-                rest += x
+                stack += x
             elif isinstance(x, ndarray):
                 name = repr(c.name_in(module)) if isinstance(c, Capture) and x is c.value else None
                 found[x._buffer] = name or "a captured array"

@@ -68,20 +68,20 @@ def checked_flags(what: str, flags: Any) -> tuple[str, ...]:
     """The compiler flags that a user gave `what`; a text by itself is one. Raises `TypeError` for what is no
     text."""
     listed = isinstance(flags, Iterable) and not isinstance(flags, (str, Mapping))
-    given: tuple[Any, ...] = tuple(flags) if listed else (flags,)
-    if not all(isinstance(flag, str) for flag in given):
+    sequence: tuple[Any, ...] = tuple(flags) if listed else (flags,)
+    if not all(isinstance(flag, str) for flag in sequence):
         raise TypeError(
             f"the flags of {what} are texts for the compiler, got {flags!r}; "
             'write for example flags=("-O1", "-g")'
         )
-    return given
+    return sequence
 
 
 def key_of(text: str, steps: Sequence[KernelStep], device: Device, flags: tuple[str, ...]) -> str:
     """Name of the artifact of `text`: a hash of all that decides the binary."""
-    facts = [f"{name}={value}" for name, value in settings()]
+    parts = [f"{name}={value}" for name, value in settings()]
     fingerprint = device.driver.compiler().fingerprint
-    return cache.key_of(text, format_steps(steps), fingerprint, headers(), *facts, *flags)
+    return cache.key_of(text, format_steps(steps), fingerprint, headers(), *parts, *flags)
 
 
 def load(

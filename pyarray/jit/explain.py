@@ -132,9 +132,9 @@ def _other_axes(
 
 def arguments(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments of a call, defaults too."""
-    given = kernel.source_text.signature.bind(*args, **kwargs)
-    given.apply_defaults()
-    return tuple(given.arguments[p.name] for p in kernel.parameters)
+    bound = kernel.source_text.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.arguments[p.name] for p in kernel.parameters)
 
 
 def cache_key(kernel: Any, args: tuple[Any, ...]) -> CacheKey:
@@ -150,9 +150,9 @@ def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
     wanted = cache_key(kernel, args)
     if kernel._would_hit(args):
         return None
-    made = [v.key for v in kernel._variants]
-    rows = min((wanted.differences(key) for key in made), key=len)
-    count = f"{len(made)} variant{'s' if len(made) > 1 else ''}"
+    compiled = [v.key for v in kernel._variants]
+    rows = min((wanted.differences(key) for key in compiled), key=len)
+    count = f"{len(compiled)} variant{'s' if len(compiled) > 1 else ''}"
     head = (
         f"kernel {kernel.__name__!r} has no variant for these arguments; against the nearest of its {count}:"
     )
@@ -180,12 +180,12 @@ def source(kernel: Any, device: Any, args: tuple[Any, ...] | None, debug: bool |
         if kind not in (None, bound.device().kind):
             raise ValueError(f"source(): the arguments are on {bound.device()}, asked for {device}")
         return str(kernel._lowered(bound, checked).text)
-    made = [v for v in kernel._variants if kind in (None, v.device.kind)]
-    for variant in reversed(made):
+    variants = [v for v in kernel._variants if kind in (None, v.device.kind)]
+    for variant in reversed(variants):
         if variant.checked == checked:
             return str(variant.program.text)
     where = f" for {kind}" if kind else ""
-    how = (" without bounds checks", " with bounds checks")[checked] if made else ""
+    how = (" without bounds checks", " with bounds checks")[checked] if variants else ""
     what = f"kernel {kernel.__name__!r} has not been compiled{where}{how}"
-    other = f", pass debug={not checked}" if made else ""
+    other = f", pass debug={not checked}" if variants else ""
     raise RuntimeError(f"{what}; launch it once{other}, or pass args=(...)")

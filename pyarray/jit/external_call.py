@@ -35,14 +35,14 @@ def call_library(
     `args` and makes its results."""
     if not observed():
         return run()
-    made: dict[str, ndarray] = {}
+    outputs: dict[str, ndarray] = {}
     found: list[Any] = []
 
     def compute() -> None:
         found.append(run())
         results = found[0] if isinstance(found[0], tuple) else (found[0],)
-        made.update((f"out{k}" if len(results) > 1 else "out", x) for k, x in enumerate(results))
+        outputs.update((f"out{k}" if len(results) > 1 else "out", x) for k, x in enumerate(results))
 
     code = Code(f"{name.partition('.')[0]} {version}")
-    observe(Launch(name, LibraryVariant(device, code), args, compute, made=made))
+    observe(Launch(name, LibraryVariant(device, code), args, compute, made=outputs))
     return found[0]

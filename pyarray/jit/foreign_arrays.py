@@ -81,8 +81,8 @@ def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> 
             here = True
             continue
         p = parameters[k]
-        there = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
-        if not there or p.constant or p.structure or isinstance(p.annotation, Unread):
+        is_plain = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
+        if not is_plain or p.constant or p.structure or isinstance(p.annotation, Unread):
             return None
         try:
             found[k] = from_foreign(value)
@@ -210,8 +210,8 @@ def _directions_of(c: DeviceCopy, named: Mapping[str, Any], directions: Mapping[
 def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     bounds = (shapes.byte_bounds(x.shape, x.strides, x.itemsize) for x in (a, b))
     (low, high), (first, last) = bounds
-    here, there = _address(a), _address(b)
-    return shapes.may_overlap((here + low, here + high), (there + first, there + last))
+    address_a, address_b = _address(a), _address(b)
+    return shapes.may_overlap((address_a + low, address_a + high), (address_b + first, address_b + last))
 
 
 def _address(values: np.ndarray[Any, Any]) -> int:

@@ -64,22 +64,22 @@ def func(function: Callable[P, R]) -> Func[P, R]:
     """
     if isinstance(function, Func):
         return function
-    given: Any = function
-    plain = given.__wrapped__ if hasattr(given, "__pyarray_kernel__") else given
+    target: Any = function
+    plain = target.__wrapped__ if hasattr(target, "__pyarray_kernel__") else target
     return Func(source_of(plain, sys._getframe(1).f_locals))
 
 
-def import_path(made: Any, what: str) -> str:
+def import_path(function: Any, what: str) -> str:
     """Where a kernel or function is found by another process, for pickle. Raises `PicklingError` where it
     isn't."""
-    name = str(made.__qualname__)
+    name = str(function.__qualname__)
     try:
-        found = operator.attrgetter(name)(sys.modules[made.__module__])
+        found = operator.attrgetter(name)(sys.modules[function.__module__])
     except (KeyError, AttributeError):
         found = None
-    if found is not made:
+    if found is not function:
         raise pickle.PicklingError(
-            f"{what} {made.__name__!r} can't be pickled: it goes by its import path, and "
-            f"{made.__module__}.{name} is not it; define it at the top level of a module"
+            f"{what} {function.__name__!r} can't be pickled: it goes by its import path, and "
+            f"{function.__module__}.{name} is not it; define it at the top level of a module"
         )
     return name

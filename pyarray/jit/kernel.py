@@ -145,14 +145,14 @@ class Kernel(Importable):
         name, source = self.__name__, self.source_text
         pytree, values = flatten(name, self.parameters, args, lambda: attributes_read(source))
         with self._lock:
-            known = self._pytrees.get(pytree.structure)
-            if known is None:
+            cached = self._pytrees.get(pytree.structure)
+            if cached is None:
                 if len(self._pytrees) >= _MOST_PYTREES:
                     del self._pytrees[next(iter(self._pytrees))]
                 scope = {"type_key": type_key, "static_key": static_key}
-                known = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)
-        taken = foreign_arrays.import_arguments(name, known[0].leaves, values)
-        return BoundArguments(self.__name__, known[0], *taken, known[1])
+                cached = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)
+        imported = foreign_arrays.import_arguments(name, cached[0].leaves, values)
+        return BoundArguments(self.__name__, cached[0], *imported, cached[1])
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """A call that the dispatcher has no variant for: new types, a changed captured value, arrays of other

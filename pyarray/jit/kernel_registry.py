@@ -34,9 +34,9 @@ def cache_info() -> dict[str, int]:
     >>> pa.cache_info()["variants"] > 0
     True
     """
-    own = [k for k in all_kernels() if getattr(k, "on_global_change", None) is None]
+    kernels = [k for k in all_kernels() if getattr(k, "on_global_change", None) is None]
     total = Counter({"compiles": 0, "disk_hits": 0, "misses": 0, "hits": 0, "variants": 0})
-    for counts in (retired(), *(k.cache_info() for k in own)):
+    for counts in (retired(), *(k.cache_info() for k in kernels)):
         total.update(counts)
     return dict(total)
 

@@ -125,7 +125,7 @@ def make_launcher(
     they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`."""
     p = unused_prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
-    given = ", ".join(variables.values())
+    parameters = ", ".join(variables.values())
     outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in variables]
     masks = {name: f"{p}mask{k}" for k, name in enumerate(outs)}
     for name, mask in masks.items():
@@ -134,7 +134,7 @@ def make_launcher(
     values = ", ".join(slot_values(variables[name], kind, debug, p) for name, kind in params)
     scope: dict[str, Any] = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag}
     scope |= {"complex": _complex, "bool": bool}
-    text = f"def {p}f({given}):\n"
+    text = f"def {p}f({parameters}):\n"
     text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
     text += "".join(f"    {variables[name]}._buffer.before_write()\n" for name in watched)
     live = {name for name, _ in params}
@@ -221,8 +221,8 @@ def make_dispatcher(
     if otherwise is None:
         slow = f"{p}miss({args})"
     else:
-        given = (f"{q.name}={q.name}" if q.keyword_only else q.name for q in params)
-        slow = f"{p}otherwise({', '.join(given)})"
+        arguments = (f"{q.name}={q.name}" if q.keyword_only else q.name for q in params)
+        slow = f"{p}otherwise({', '.join(arguments)})"
     reader = _LeafReader(pytree, p, scope)
     tests = list(reader.tests)
     if captures:

@@ -124,10 +124,10 @@ def cost_of(kernel: str, count: Any, args: Mapping[str, Any], directions: Mappin
     else:
         found = count({name: x.shape if name in arrays else x for name, x in args.items()})
     read = sum(arrays[name].touched(n) for name, n in found.loads.items() if name in arrays)
-    written = sum(arrays[name].touched(n) for name, n in found.stores.items() if name in arrays)
+    stored = sum(arrays[name].touched(n) for name, n in found.stores.items() if name in arrays)
     loads, stores = sum(found.loads.values()), sum(found.stores.values())
     said = tuple(f"{kernel}: {text}" for text in found.assumptions)
-    return Cost(found.operations, read, written, loads, stores, found.iterations, 1, said)
+    return Cost(found.operations, read, stored, loads, stores, found.iterations, 1, said)
 
 
 def _by_directions(arrays: Mapping[str, Layout], directions: Mapping[str, str]) -> OperationCounts:

@@ -64,15 +64,15 @@ _fast_paths: weakref.WeakSet[_FastPathTable] = weakref.WeakSet()
 
 def fast_path_table() -> dict[Any, Any]:
     """A new dictionary for fast paths: launches of what is compiled. `clear_fast_paths` empties it."""
-    made = _FastPathTable()
-    _fast_paths.add(made)
-    return made
+    table = _FastPathTable()
+    _fast_paths.add(table)
+    return table
 
 
 def clear_fast_paths() -> None:
     """Drop all fast paths: what they launch was compiled under other settings."""
-    for made in list(_fast_paths):
-        made.clear()
+    for table in list(_fast_paths):
+        table.clear()
 
 
 class _Unobserved(threading.local):

@@ -126,22 +126,25 @@ class _Flattener:
         kind = tuple if get_origin(annotation) is tuple else annotation
         wrong = not isinstance(value, kind) or isinstance(value, type)
         if wrong or (inner and len(value) != len(inner)):  # pyright: ignore[reportArgumentType]
-            wanted = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
+            expected = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
             came = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
-            raise TypeError(f"{self.kernel}(): {path!r} must be {wanted}, got {came}")
-        given = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
-        return self.struct(path, value, given or _annotations(kind), reads)
+            raise TypeError(f"{self.kernel}(): {path!r} must be {expected}, got {came}")
+        annotations = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
+        return self.struct(path, value, annotations or _annotations(kind), reads)
 
-    def struct(self, path: str, value: Any, given: dict[str, Any], reads: Callable[[], Attributes]) -> Struct:
+    def struct(
+        self, path: str, value: Any, annotations: dict[str, Any], reads: Callable[[], Attributes]
+    ) -> Struct:
         kind = type(value)
         if kind is tuple:
             items = tuple(
-                self.part(f"{path}[{k}]", given.get(str(k)), item, reads) for k, item in enumerate(value)
+                self.part(f"{path}[{k}]", annotations.get(str(k)), item, reads)
+                for k, item in enumerate(value)
             )
             return Struct(path, kind, (), items, True)
-        whole = is_structure(kind)
-        named = field_names(kind) if whole else _read_names(value, reads())
-        given = given or _annotations(kind)
+        is_aggregate = is_structure(kind)
+        named = field_names(kind) if is_aggregate else _read_names(value, reads())
+        annotations = annotations or _annotations(kind)
         parts = []
         for name in named:
             try:
@@ -149,8 +152,8 @@ class _Flattener:
             except AttributeError:
                 raise TypeError(f"{self.kernel}(): '{path}.{name}' has no value") from None
             inner: Any = lambda n=name: reads().get(n, {})  # noqa: E731
-            parts.append(self.part(f"{path}.{name}", given.get(name), part, inner))
-        return Struct(path, kind, named, tuple(parts), whole)
+            parts.append(self.part(f"{path}.{name}", annotations.get(name), part, inner))
+        return Struct(path, kind, named, tuple(parts), is_aggregate)
 
     def part(
         self, path: str, annotation: Any, value: Any, reads: Callable[[], Attributes]
@@ -214,23 +217,25 @@ def _annotations(kind: type) -> dict[str, Any]:
     """What the annotations of a class's fields say to a kernel, None where nothing."""
     if not is_structure(kind):
         return {}
-    known = _field_annotations.get(kind)
-    if known is None:
-        given = field_annotations(kind).items()
-        known = _field_annotations[kind] = {n: None if a is None else field_annotation(a) for n, a in given}
-    return known
+    cached = _field_annotations.get(kind)
+    if cached is None:
+        annotations = field_annotations(kind).items()
+        cached = _field_annotations[kind] = {
+            n: None if a is None else field_annotation(a) for n, a in annotations
+        }
+    return cached
 
 
 def types_of(kernel: str, pytree: Pytree, values: Iterable[Any]) -> list[tuple[str, Any]]:
     """(name, type) of each parameter: a type, a `Static`, or an `Aggregate` or tuple of these. Raises `TypeError`
     that names the parameter or the path."""
-    rest = iter(values)
-    return [(item.name, _type_of(kernel, item, rest)) for item in pytree.items]
+    leaves = iter(values)
+    return [(item.name, _type_of(kernel, item, leaves)) for item in pytree.items]
 
 
-def _type_of(kernel: str, item: Struct | Parameter, rest: Iterator[Any]) -> Any:
-    """Of an item whose leaves' values come next in `rest`."""
+def _type_of(kernel: str, item: Struct | Parameter, leaves: Iterator[Any]) -> Any:
+    """Of an item whose leaves' values come next in `leaves`."""
     if isinstance(item, Parameter):
-        return bind_type(kernel, item, next(rest))
-    parts = tuple(_type_of(kernel, part, rest) for part in item.items)
+        return bind_type(kernel, item, next(leaves))
+    parts = tuple(_type_of(kernel, part, leaves) for part in item.items)
     return parts if item.kind is tuple else Aggregate(item.kind, item.names, parts, item.whole)

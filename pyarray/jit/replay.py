@@ -157,13 +157,13 @@ def _captured(
     return result
 
 
-def guard(found: ndarray, check: Callable[..., None]) -> None:
-    """Calls `check` with the elements of `found`, a 1-D array of integers. A replay makes the test again."""
+def guard(flag: ndarray, check: Callable[..., None]) -> None:
+    """Calls `check` with the elements of `flag`, a 1-D array of integers. A replay makes the test again."""
     before, guards = host_access.occurred, host_access.guards
-    check(*host(found).tolist())
-    if guards is not None and on_host(found):
+    check(*host(flag).tolist())
+    if guards is not None and on_host(flag):
         host_access.occurred = before
-        guards.append((found, check))
+        guards.append((flag, check))
 
 
 class _Capture:
@@ -224,8 +224,8 @@ class _Capture:
 
     def _number(self, buffer: Buffer) -> int:
         """The number of a temporary's buffer."""
-        for n, (known, _) in enumerate(self.buffers):
-            if known() is buffer:
+        for n, (buffer_ref, _) in enumerate(self.buffers):
+            if buffer_ref() is buffer:
                 return n
         if buffer.owner is not None or buffer.device is not self.device:
             raise _NotReplayable
@@ -244,22 +244,22 @@ class _Capture:
             foreign = " or ".join(f"x{k}._buffer.owner is not None" for k in range(len(self.operands)))
             lines.insert(0, f"if {foreign}: return in_full")
             self.scope["in_full"] = _NOT_REPLAYED
-        for k, (found, check) in enumerate(guards):
-            if not on_host(found):
+        for k, (flag, check) in enumerate(guards):
+            if not on_host(flag):
                 raise _NotReplayable
-            self.scope |= {f"check{k}": check, f"kind{k}": READERS[found._dtype.name] * found._size}
-            lines.append(f"check{k}(*kind{k}.from_address({self._address(found, False)}))")
+            self.scope |= {f"check{k}": check, f"kind{k}": READERS[flag._dtype.name] * flag._size}
+            lines.append(f"check{k}(*kind{k}.from_address({self._address(flag, False)}))")
         returned: set[int] = set()
         lines.append(f"return {self._result(result, returned)}")
-        known = {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None}
-        guarded = {self._number(found._buffer) for found, _ in guards if self._is_temporary(found)}
-        if known - returned - guarded:
+        alive = {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None}
+        guarded = {self._number(flag._buffer) for flag, _ in guards if self._is_temporary(flag)}
+        if alive - returned - guarded:
             raise _NotReplayable  # memory that somebody keeps from call to call
         names = ", ".join(f"x{k}" for k in range(len(self.operands)))
         text = f"def repeat({names}):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<pyarray {name}>", "exec"), self.scope)
-        made: Callable[..., Any] = self.scope["repeat"]
-        return made
+        replay: Callable[..., Any] = self.scope["repeat"]
+        return replay
 
     def _is_temporary(self, x: ndarray) -> bool:
         return all(x._buffer is not operand._buffer for operand in self.operands)
@@ -283,25 +283,25 @@ class _Capture:
         raise _NotReplayable
 
     def _array(self, x: ndarray, returned: set[int]) -> str:
-        n = next((n for n, (known, _) in enumerate(self.buffers) if known() is x._buffer), None)
+        n = next((n for n, (buffer_ref, _) in enumerate(self.buffers) if buffer_ref() is x._buffer), None)
         if n is None:
             raise _NotReplayable
         returned.add(n)
-        whole = x if x._base is None else x._base
-        if whole._ptr != whole._buffer.ptr or not (x._writeable and whole._writeable):
+        base = x if x._base is None else x._base
+        if base._ptr != base._buffer.ptr or not (x._writeable and base._writeable):
             raise _NotReplayable
         self.scope[fields := f"fields{len(self.scope)}"] = (
-            whole._shape,
-            whole._strides,
-            whole._size,
-            whole._dtype,
-            whole._key,
+            base._shape,
+            base._strides,
+            base._size,
+            base._dtype,
+            base._key,
         )
         text = f"unchecked_array(b{n}, *{fields})"
-        if x is whole:
+        if x is base:
             return text
         self.scope[view := f"view{len(self.scope)}"] = (
-            x._ptr - whole._ptr, x._shape, x._strides, type(x), x._dtype
+            x._ptr - base._ptr, x._shape, x._strides, type(x), x._dtype
         )  # fmt: skip
         return f"{text}._view(*{view})"
 

@@ -64,7 +64,7 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     tid = max(failure.tid, 0)  # what stands outside the loops runs once, as the thread 0
     launch = caller()
     index = failure.index % (1 << 64) if site.unsigned else failure.index
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "kernel": kernel, "argument": argument, "axis": site.axis, "index": index,
         "extent": failure.extent, "offset": failure.offset, "size": failure.size, "tid": tid,
         "frames": tuple(frames), "launch": launch,
@@ -86,8 +86,8 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     elif failure.kind == STEP0:
         head = f"slice step 0: {where}{comma} axis {site.axis}"
     elif failure.kind == SHAPE:
-        asked = "a negative size, or 2**63 elements or more" if index < 0 else f"{index} elements"
-        head = f"reshape: {where}: a view of size {failure.extent} has no shape of {asked}"
+        request = "a negative size, or 2**63 elements or more" if index < 0 else f"{index} elements"
+        head = f"reshape: {where}: a view of size {failure.extent} has no shape of {request}"
     else:
         head = (
             f"sub-view out of range: {where}: got sub-view offset={failure.index}, size={failure.size} "
@@ -98,4 +98,4 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
         lines.append(f"{'  ' * depth}{frame.function} ({os.path.basename(frame.path)}:{frame.line})")
     if launch is not None:
         lines.append(f"Launched at {os.path.basename(launch[0])}:{launch[1]}")
-    raise BoundsError("\n".join(lines), **facts)
+    raise BoundsError("\n".join(lines), **fields)

@@ -165,9 +165,9 @@ def save(kernel: Any, path: str | os.PathLike[str]) -> None:
             row[name] = [at, len(data)]
             blobs.append(data)
             at += len(data)
-    rest = json.dumps(head).encode() + b"\n" + b"".join(blobs)
-    first = MAGIC + f"{SCHEMA} {hashlib.sha256(rest).hexdigest()}\n".encode()
-    replace_file(Path(path), first + rest)
+    body = json.dumps(head).encode() + b"\n" + b"".join(blobs)
+    first = MAGIC + f"{SCHEMA} {hashlib.sha256(body).hexdigest()}\n".encode()
+    replace_file(Path(path), first + body)
 
 
 # ---- reading
@@ -195,7 +195,7 @@ def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
     [4.0, 4.0, 4.0]
     """
     data = Path(path).read_bytes()
-    first, _, rest = data.partition(b"\n")
+    first, _, body = data.partition(b"\n")
     if not first.startswith(MAGIC):
         raise ValueError(f"{os.fspath(path)} is no saved kernel; Kernel.save writes them")
     schema, _, digest = first.removeprefix(MAGIC).decode(errors="replace").partition(" ")
@@ -203,11 +203,11 @@ def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
         raise ValueError(
             f"{os.fspath(path)} has schema {schema!r}, this pyarray reads {SCHEMA}; save it anew"
         )
-    if hashlib.sha256(rest).hexdigest() != digest:
+    if hashlib.sha256(body).hexdigest() != digest:
         raise ValueError(
             f"the saved kernel {os.fspath(path)} is damaged: its digest doesn't match; save it anew"
         )
-    head, _, blobs = rest.partition(b"\n")
+    head, _, blobs = body.partition(b"\n")
     return SavedKernel(json.loads(head), blobs)
 
 
@@ -252,10 +252,10 @@ class SavedKernel:
         if fitting:  # made for another kind of device, as its error will say
             return fitting[0]
         came = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
-        there = "".join(f"\n  {saved.describe()}" for saved in self._saved)
+        listing = "".join(f"\n  {saved.describe()}" for saved in self._saved)
         with_checks = " with bounds checks" if checked else ""
         raise TypeError(
-            f"the saved kernel {self.__name__!r} has no variant{with_checks} for {came}; there are:{there}"
+            f"the saved kernel {self.__name__!r} has no variant{with_checks} for {came}; there are:{listing}"
         )
 
     def manifest(self) -> dict[str, Any]:
@@ -319,8 +319,8 @@ class _SavedVariant:
         try:
             if not all(_fits(s, _read(s["path"], arguments)) for s in self.row["structures"]):
                 return None
-            given = [_read(leaf["name"], arguments) for leaf in self.row["leaves"]]
-            values, copied = foreign_arrays.import_arguments(self.kernel, self.pytree.leaves, given)
+            leaves = [_read(leaf["name"], arguments) for leaf in self.row["leaves"]]
+            values, copied = foreign_arrays.import_arguments(self.kernel, self.pytree.leaves, leaves)
         except (AttributeError, LookupError, TypeError):
             return None
         bound = BoundArguments(self.kernel, self.pytree, values, copied)
@@ -344,8 +344,8 @@ class _SavedVariant:
 
     def _load(self, device: Device) -> Variant:
         row, driver, flags = self.row, device.driver, tuple(self.row["flags"])
-        here = (device.kind, driver.target(), driver.machine(), compiler.interface())
-        if here == (row["device"], row["target"], row["machine"], row["interface"]):
+        environment = (device.kind, driver.target(), driver.machine(), compiler.interface())
+        if environment == (row["device"], row["target"], row["machine"], row["interface"]):
             artifact = compiler.open_binary(device, self.binary, self.program.steps, row["artifact"])
         else:
             artifact = self._compiled(device, flags)
@@ -363,10 +363,10 @@ class _SavedVariant:
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:
         row, driver = self.row, device.driver
-        made = f"was made for {row['device']} {row['machine']}"
+        origin = f"was made for {row['device']} {row['machine']}"
         if device.kind != row["device"]:
-            raise DeviceError(f"the saved kernel {self.kernel!r} {made}, and the arrays are on {device}")
-        what = f"the binary of the saved kernel {self.kernel!r} {made}, and this is {driver.machine()}"
+            raise DeviceError(f"the saved kernel {self.kernel!r} {origin}, and the arrays are on {device}")
+        what = f"the binary of the saved kernel {self.kernel!r} {origin}, and this is {driver.machine()}"
         log.warning("%s, or the runtime is of another release: its text is compiled here", what)
         try:
             program = self.program

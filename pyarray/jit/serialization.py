@@ -38,8 +38,8 @@ def site_to_json(site: Site) -> dict[str, Any]:
 
 def site_from_json(row: Mapping[str, Any]) -> Site:
     """The site of which `site_to_json` gave the row, which may have been through JSON."""
-    rest = {name: _tuples(value) for name, value in row.items() if name != "loc"}
-    return Site(loc=Loc(**row["loc"]), **rest)
+    fields = {name: _tuples(value) for name, value in row.items() if name != "loc"}
+    return Site(loc=Loc(**row["loc"]), **fields)
 
 
 def extents_from_json(row: Mapping[str, Any]) -> LoopExtents:

@@ -100,33 +100,41 @@ def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:
 
 
 def _annotation(source: FunctionSource, name: str) -> Any:
-    given = source.annotation(name)
-    if given is None:
+    annotation = source.annotation(name)
+    if annotation is None:
         return None
     try:
-        return _resolve(given)
+        return _resolve(annotation)
     except TypeError:
         raise TypeError(
-            f"{source.name}(): the annotation of {name!r} is {given!r}; expected pa.BufferView[dtype], "
+            f"{source.name}(): the annotation of {name!r} is {annotation!r}; expected pa.BufferView[dtype], "
             "pa.ndarray[dtype, ndim], one of these in pa.In[...], pa.Out[...] or pa.InOut[...], a dtype, "
             "int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
         ) from None
 
 
-def _resolve(given: Any) -> Any:
+def _resolve(annotation: Any) -> Any:
     """An annotation as `Parameter` keeps it. Raises `TypeError` for what means nothing here."""
-    direction = declared(given)
+    direction = declared(annotation)
     if direction is not None:
         inner = ArrayAnnotation(False, None, None) if direction.inner is None else _resolve(direction.inner)
         if not isinstance(inner, ArrayAnnotation):
             raise TypeError(f"only arrays have a direction, not {inner!r}")
         return replace(inner, direction=direction.direction)
-    if given is ndarray or given is BufferView:
-        return ArrayAnnotation(given is BufferView, None, 1 if given is BufferView else None)
-    known = isinstance(given, (ArrayAnnotation, DType)) or given is constexpr or _is_python_number(given)
-    if known or is_structure(given) or (get_origin(given) is tuple and Ellipsis not in get_args(given)):
-        return given
-    return asdtype(given)  # numpy.float32 and the like
+    if annotation is ndarray or annotation is BufferView:
+        return ArrayAnnotation(annotation is BufferView, None, 1 if annotation is BufferView else None)
+    is_type = (
+        isinstance(annotation, (ArrayAnnotation, DType))
+        or annotation is constexpr
+        or _is_python_number(annotation)
+    )
+    if (
+        is_type
+        or is_structure(annotation)
+        or (get_origin(annotation) is tuple and Ellipsis not in get_args(annotation))
+    ):
+        return annotation
+    return asdtype(annotation)  # numpy.float32 and the like
 
 
 def _is_python_number(kind: Any) -> bool:
@@ -134,10 +142,10 @@ def _is_python_number(kind: Any) -> bool:
     return any(kind is number for number in (bool, int, float, complex))
 
 
-def field_annotation(given: Any) -> Any:
+def field_annotation(annotation: Any) -> Any:
     """What the annotation of a field says to a kernel; None for one that means nothing here."""
     try:
-        return None if isinstance(given, str) else _resolve(given)
+        return None if isinstance(annotation, str) else _resolve(annotation)
     except TypeError:
         return None
 

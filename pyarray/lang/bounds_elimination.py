@@ -74,11 +74,13 @@ class SymbolicDomain:
         size = Affine(0, ((self.sizes, 1),))
         return Interval(size, size)
 
-    def extent(self, known: Bounds, at_most: Bounds = None) -> Bounds:
+    def extent(self, bounds: Bounds, at_most: Bounds = None) -> Bounds:
         """A known size, or a new symbol of one: a size is 0 or more."""
-        plain = known is not None and known.low == known.high and _exact(known.low) and known.low.natural()
+        plain = (
+            bounds is not None and bounds.low == bounds.high and _exact(bounds.low) and bounds.low.natural()
+        )
         if plain:
-            return known
+            return bounds
         size = self.new_size()
         if at_most is not None and not at_most.high.terms:
             self.max_sizes[self.sizes] = max(at_most.high.number, 0)

@@ -71,8 +71,8 @@ def definite_writes(
     analysis = _Analysis(function, callees, bases)
     end = analysis.block(function.body, set())
     ends = [*analysis.returns, *([end] if end is not None else [])]
-    written = frozenset(set.intersection(*ends)) if ends else frozenset()
-    return DefiniteWrites(tuple(n for n, _ in function.params), written, frozenset(analysis.read_early))
+    definite = frozenset(set.intersection(*ends)) if ends else frozenset()
+    return DefiniteWrites(tuple(n for n, _ in function.params), definite, frozenset(analysis.read_early))
 
 
 class _Analysis:
@@ -107,8 +107,8 @@ class _Analysis:
             return None
         items: list[Any] = []
         for part in array.parts:
-            whole = isinstance(part, Range) and part.start is part.stop is part.step is None
-            items.append(Axis(sum(isinstance(i, Axis) for i in items)) if whole else self.index(part))
+            is_full = isinstance(part, Range) and part.start is part.stop is part.step is None
+            items.append(Axis(sum(isinstance(i, Axis) for i in items)) if is_full else self.index(part))
         return _compose(base, items)
 
     def index(self, part: Any) -> Any:
@@ -142,8 +142,8 @@ class _Analysis:
     def read(self, array: Any, index: Iterable[Any], state: State) -> None:
         found = self.element(array, index)
         for name in self.bases(array):
-            whole = any(n == name and all(i == ALL for i in at) for n, at in state)
-            if not whole and (found is None or found not in state):
+            is_full = any(n == name and all(i == ALL for i in at) for n, at in state)
+            if not is_full and (found is None or found not in state):
                 self.read_early.add(name)
 
     def expr(self, node: Any, state: State) -> None:
@@ -168,8 +168,8 @@ class _Analysis:
                 self.read(args[name], [None] * args[name].type.ndim, state)
         for name, index in callee.written:
             base = self.base_index(args[name])
-            here = [self.index(args[i]) if isinstance(i, str) and i != ALL else i for i in index]
-            found = None if base is None else _compose(base, here)
+            indices = [self.index(args[i]) if isinstance(i, str) and i != ALL else i for i in index]
+            found = None if base is None else _compose(base, indices)
             if found is not None:
                 state.add(found)
 

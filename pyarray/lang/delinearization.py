@@ -53,12 +53,12 @@ class Product:
         >>> Product(12).divided_by(Product(3)), Product(12).divided_by(Product(5))
         (Product(number=4, symbols=()), None)
         """
-        left = list(self.symbols)
+        remaining = list(self.symbols)
         for symbol in other.symbols:
-            if symbol not in left:
+            if symbol not in remaining:
                 return None
-            left.remove(symbol)
-        return None if self.number % other.number else Product(self.number // other.number, tuple(left))
+            remaining.remove(symbol)
+        return None if self.number % other.number else Product(self.number // other.number, tuple(remaining))
 
     def __str__(self) -> str:
         names = [s.name for s in self.symbols]

@@ -189,20 +189,20 @@ def check_declared(
     by_function = by_function or accesses_of(tree)
     for function in (*tree.functions, tree.kernel):
         source = sources[function.symbol]
-        wanted = declared if function is tree.kernel else _declared(source)
-        for name, direction in wanted.items():
+        expected = declared if function is tree.kernel else _declared(source)
+        for name, direction in expected.items():
             accesses = by_function[function.symbol].get(name, [])
             what = f"{name!r} of {function.name}() is declared {DIRECTIONS[direction]}"
-            written = next((a for a in accesses if a.mode == "w"), None)
-            if direction == "IN" and written is not None:
+            store = next((a for a in accesses if a.mode == "w"), None)
+            if direction == "IN" and store is not None:
                 advice = "declare it InOut, or store into another array"
-                sources[written.symbol].fail(written.loc, f"{what} and is written here", advice)
+                sources[store.symbol].fail(store.loc, f"{what} and is written here", advice)
             if direction == "OUT" and accesses and accesses[0].mode == "r":
                 advice = "declare it InOut"
                 sources[accesses[0].symbol].fail(
                     accesses[0].loc, f"{what} and is read here before it is written", advice
                 )
-            if direction == "OUT" and written is None:
+            if direction == "OUT" and store is None:
                 source.fail(function.loc, f"{what} and is never written", "declare it In")
 
 

@@ -201,8 +201,8 @@ class Emitter(ExprEmitter):
             return self.lane_loop(s, span, depth)
 
         rows = delinearized_loop(self, s, f"{k}_first", f"{k}_stop", indent + 1, body)
-        whole = CountedLoop(cname(variable), f"{k}_first", f"{k}_stop")
-        text += missed(self, s, indent + 1) + body(whole, indent + 2) if rows is None else rows
+        full_range = CountedLoop(cname(variable), f"{k}_first", f"{k}_stop")
+        text += missed(self, s, indent + 1) + body(full_range, indent + 2) if rows is None else rows
         text += self.combine_lanes(s, lanes, types, inner)
         self.renamed = saved
         return text + f"{pad}}}\n"

@@ -95,8 +95,8 @@ class CTextDomain:
     def top(self) -> Bounds:
         return Interval(INT64_MIN, INT64_MAX)
 
-    def extent(self, known: Bounds, at_most: Bounds = None) -> Bounds:
-        return known
+    def extent(self, bounds: Bounds, at_most: Bounds = None) -> Bounds:
+        return bounds
 
     def binary(self, op: str, a: Interval, b: Interval) -> Bounds:
         if op == "min":
@@ -285,8 +285,10 @@ class Hoisting:
         env = unknown_variables(self.kernel, lambda _: None, lambda _name, _axis: None)
         for name, kind in known.items():
             shape = isinstance(kind, ArrayType)
-            here = f"env->{cname(name)}"
-            env[name] = tuple(_point(f"{here}.n{k}") for k in range(kind.ndim)) if shape else _point(here)
+            variable = f"env->{cname(name)}"
+            env[name] = (
+                tuple(_point(f"{variable}.n{k}") for k in range(kind.ndim)) if shape else _point(variable)
+            )
         ranges = self._block(text, loop)
         env.update(zip(loop.variables, ranges, strict=True))
         analysis = self._walk(text, env)

@@ -226,6 +226,6 @@ def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
     axes are whole."""
     ranges = [p for p in parts if isinstance(p, Range)]
     lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
-    whole = all(p == WHOLE for p in parts[lead + 1 :])
-    strided = array.strided or not whole or ranges[0].step is not None
+    is_full = all(p == WHOLE for p in parts[lead + 1 :])
+    strided = array.strided or not is_full or ranges[0].step is not None
     return ArrayType(array.dtype, len(ranges), strided, reshape_of=array.reshape_of)

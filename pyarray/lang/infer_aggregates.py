@@ -95,8 +95,8 @@ def _expand_result(scope: Scope, value: Any) -> Any:
 
 
 def _build_result(scope: Scope, call: Any, parts: list[Item]) -> Any:
-    rest = iter(parts)
-    return transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(rest))
+    remaining = iter(parts)
+    return transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
 
 
 def unpack(scope: Scope, where: ast.AST, value: Any) -> tuple[Any, ...] | None:

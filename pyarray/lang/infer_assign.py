@@ -62,13 +62,13 @@ def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> li
 def set_structure(scope: Scope, where: ast.AST, name: str, value: Any) -> None:
     """Aggregate the structure of a variable, which is the same at each assignment."""
     new = skeleton(value) if is_aggregate(value) else None
-    known = name in scope.structures or name in scope.types
-    if new != scope.structures.get(name) and known:
+    is_defined = name in scope.structures or name in scope.types
+    if new != scope.structures.get(name) and is_defined:
         verb = "returns" if name == "return" else "is"
         what = "this function" if name == "return" else repr(name)
         before = f"a {scope.types[name]}" if name in scope.types else describe(scope.structures[name])
         scope.fail(where, f"{what} {verb} {before} and here {describe(value)}", "use another name")
-    if new is not None and not known:
+    if new is not None and not is_defined:
         scope.structures[name] = new
         scope.changed = True
 

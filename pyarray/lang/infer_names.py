@@ -124,8 +124,8 @@ def _array_attribute(scope: Scope, node: ast.Attribute, array: Expr) -> Any:
         return with_let_bound(scope, [array], total)
     if node.attr == "T":
         transposed = ArrayType(kind.dtype, kind.ndim, True, reshape_of=kind.reshape_of)
-        whole = (WHOLE,) * kind.ndim
-        return array if kind.ndim < 2 else Slice(loc, transposed, array, whole, transposed=True)
+        full_index = (WHOLE,) * kind.ndim
+        return array if kind.ndim < 2 else Slice(loc, transposed, array, full_index, transposed=True)
     if node.attr in ("ndim", "itemsize"):
         value = kind.ndim if node.attr == "ndim" else kind.dtype.itemsize
         return with_let_bound(scope, [array], lambda _: constant(loc, value))

@@ -103,7 +103,7 @@ class BoundDomain(Protocol):
     def narrowed(self, op: str, a: Interval, b: Interval, whole: Bounds) -> Interval: ...
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Bounds: ...
     def slice_length(self, part: tuple[Bounds, Bounds, Bounds], present: str, extent: Bounds) -> Bounds: ...
-    def extent(self, known: Bounds, at_most: Bounds = None) -> Bounds: ...
+    def extent(self, bounds: Bounds, at_most: Bounds = None) -> Bounds: ...
     def satisfy(self, test: Test) -> bool: ...
 
 
@@ -211,8 +211,8 @@ class IntervalAnalysis:
     def value(self, e: Any) -> Any:
         """An `Interval`, a `Shape`, or None."""
         if isinstance(e, Const):
-            whole = type(e.value) is int and INT64_MIN <= e.value <= INT64_MAX
-            return self.domain.constant(e.value) if whole else None
+            is_int64 = type(e.value) is int and INT64_MIN <= e.value <= INT64_MAX
+            return self.domain.constant(e.value) if is_int64 else None
         if isinstance(e, Local):
             return self.env.get(e.name) if _fits_int64(e.type) else None
         if isinstance(e, Size):
@@ -272,15 +272,15 @@ class IntervalAnalysis:
 
     def invoke(self, e: Invoke) -> Any:
         args = [self.value(a) for a in e.args]
-        wanted = self.wanted is None or e.site in self.wanted
-        satisfied, result = self.call(e, args) if wanted else (False, None)
+        is_checked = self.wanted is None or e.site in self.wanted
+        satisfied, result = self.call(e, args) if is_checked else (False, None)
         if satisfied and e.site is not None:
             self.satisfied.add(e.site)
-        if not satisfied and wanted and self.wanted is not None:
+        if not satisfied and is_checked and self.wanted is not None:
             raise NotExpressible
         if isinstance(e.type, ArrayType):
-            known = result if isinstance(result, tuple) else (None,) * e.type.ndim
-            return tuple(self.domain.extent(x) for x in known)
+            bounds = result if isinstance(result, tuple) else (None,) * e.type.ndim
+            return tuple(self.domain.extent(x) for x in bounds)
         return result
 
     # ---- accesses

@@ -412,11 +412,11 @@ def children(node: Any) -> list[Any]:
 
 def walk(node: Any) -> Iterator[Any]:
     """`node` and everything below it, parents first."""
-    rest = [node]
-    while rest:
-        node = rest.pop()
+    stack = [node]
+    while stack:
+        node = stack.pop()
         yield node
-        rest += children(node)[::-1]
+        stack += children(node)[::-1]
 
 
 def assigned(*nodes: Any) -> set[str]:

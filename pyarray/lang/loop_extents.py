@@ -28,37 +28,37 @@ class LoopExtents:
 
 def extents(kernel: Function) -> tuple[LoopExtents, ...]:
     """Of the loops all of whose sizes follow from arguments."""
-    known: dict[str, Any] = {
+    values: dict[str, Any] = {
         n: n for n, kind in kernel.params if not isinstance(kind, ScalarType) or kind.dtype.kind in "iu"
     }
     found = []
     for s in kernel.body:
         if isinstance(s, For) and s.loop is not None and len(s.ranges) > 1:
-            sizes = tuple(_size(r.stop, known) for r in s.ranges)
+            sizes = tuple(_size(r.stop, values) for r in s.ranges)
             if None not in sizes:
                 found.append(LoopExtents(s.loc, s.loop, sizes))
         for name in assigned(s):
-            known.pop(name, None)
-        if isinstance(s, Assign) and (value := _size(s.value, known)) is not None:
-            known[s.name] = value
+            values.pop(name, None)
+        if isinstance(s, Assign) and (value := _size(s.value, values)) is not None:
+            values[s.name] = value
     return tuple(found)
 
 
-def _size(e: Any, known: Mapping[str, Any]) -> Any:
+def _size(e: Any, values: Mapping[str, Any]) -> Any:
     """As in `LoopExtents`; None for what follows from something else."""
     if isinstance(e, Cast):
-        return _size(e.a, known) if e.type.dtype.name == "int64" and e.a.type.dtype.kind in "iu" else None
+        return _size(e.a, values) if e.type.dtype.name == "int64" and e.a.type.dtype.kind in "iu" else None
     if isinstance(e, Convert) and e.how == "saturate":
-        return _size(e.a, known)
+        return _size(e.a, values)
     if isinstance(e, Const):
         return e.value if type(e.value) is int else None
     if isinstance(e, Local):
-        return known.get(e.name) if isinstance(e.type, ScalarType) else None
+        return values.get(e.name) if isinstance(e.type, ScalarType) else None
     if isinstance(e, Size):
-        name = known.get(e.array.name) if isinstance(e.array, Local) else None
+        name = values.get(e.array.name) if isinstance(e.array, Local) else None
         return None if name is None else (name, e.axis)
     if isinstance(e, Binary) and e.op in _OPERATORS and e.type.dtype.name == "int64":
-        a, b = _size(e.a, known), _size(e.b, known)
+        a, b = _size(e.a, values), _size(e.b, values)
         return None if a is None or b is None else (e.op, a, b)
     return None
 

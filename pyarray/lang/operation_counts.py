@@ -40,16 +40,16 @@ CountOperations = Callable[[Mapping[str, Any]], OperationCounts]  # by numbers a
 
 def count(tree: ir.Tree, values: Mapping[str, Any]) -> OperationCounts:
     """Of a launch with these values of the kernel's parameters: numbers, and shapes (tuples) of arrays."""
-    walk = _Counter(tree)
+    counter = _Counter(tree)
     for name, kind in tree.kernel.params:
         value = values.get(name)
-        walk.env[name] = View(name, tuple(value or ())) if isinstance(kind, ir.ArrayType) else value
+        counter.env[name] = View(name, tuple(value or ())) if isinstance(kind, ir.ArrayType) else value
     with np.errstate(all="ignore"):
-        walk.block(tree.kernel.body, _Frequency(1))
-    sums = walk.sums
+        counter.block(tree.kernel.body, _Frequency(1))
+    sums = counter.sums
     loads, stores = ({n: sums[what, n] for w, n in sums if w == what} for what in ("load", "store"))
     operations, iterations = sums["operation", ""], sums["iteration", ""]
-    return OperationCounts(operations, loads, stores, iterations, tuple(walk.assumptions))
+    return OperationCounts(operations, loads, stores, iterations, tuple(counter.assumptions))
 
 
 class _Frequency:
@@ -84,14 +84,14 @@ class _Counter:
 
     def block(self, body: Iterable[ir.Stmt], freq: _Frequency) -> Any:
         """How often the block is left before its end, by `continue` or `return`."""
-        left: Any = 0
+        leaving: Any = 0
         if not freq.total:
-            return left
+            return leaving
         for node in body:
             gone = self.statement(node, freq)
             if gone is not None:
-                freq, left = _Frequency(freq.value - gone), left + gone
-        return left
+                freq, leaving = _Frequency(freq.value - gone), leaving + gone
+        return leaving
 
     def statement(self, node: Any, freq: _Frequency) -> Any:
         """As `block`; None where it isn't left."""
@@ -116,8 +116,8 @@ class _Counter:
     def leave(self, node: ir.Break | ir.Continue | ir.Return, freq: _Frequency) -> Any:
         if isinstance(node, ir.Return) and node.value is not None:
             self.env[".result"] = self.value(node.value, freq)
-        known = isinstance(node, ir.Continue) or (isinstance(node, ir.Return) and not self.loops)
-        if known and not self.unknown_branches:
+        is_supported = isinstance(node, ir.Continue) or (isinstance(node, ir.Return) and not self.loops)
+        if is_supported and not self.unknown_branches:
             return freq.value
         if freq.total:
             self.assume(node, f"{type(node).__name__.lower()} is never taken")
@@ -204,11 +204,11 @@ class _Counter:
             return None
         if isinstance(known, np.ndarray):
             before = dict(self.env)
-            left = self.block(node.then, freq.times(known))
+            leaving = self.block(node.then, freq.times(known))
             self.env = before
-            left = left + self.block(node.orelse, freq.times(~known))
+            leaving = leaving + self.block(node.orelse, freq.times(~known))
             self.env |= dict.fromkeys(ir.assigned(*node.then, *node.orelse))
-            return left
+            return leaving
         return self.block(node.then if known else node.orelse, freq)
 
     def costlier(self, node: Any, sides: tuple[Any, Any], walk: Any) -> None:

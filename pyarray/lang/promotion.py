@@ -106,8 +106,8 @@ def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
     left."""
     if not (isinstance(a, Const) and isinstance(b, Const) and a.type.weak and b.type.weak):
         return None
-    whole = isinstance(a.value, int) and isinstance(b.value, int)
-    if whole and b.value > 256 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
+    are_ints = isinstance(a.value, int) and isinstance(b.value, int)
+    if are_ints and b.value > 256 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
         raise TypeError(f"{a.value} {SYMBOLS[op]} {b.value} doesn't fit into 64 bits")
     try:
         value = _FOLD[op](a.value, b.value)

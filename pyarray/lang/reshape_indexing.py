@@ -139,8 +139,8 @@ def _compose_index(e: Slice, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The index into the array that a slice is of; None where it cuts a range."""
     if any(isinstance(p, Range) and p != WHOLE for p in e.parts):
         return None
-    rest = list(reversed(index) if e.transposed else index)
-    return tuple(rest.pop(0) if isinstance(p, Range) else p for p in e.parts)
+    stack = list(reversed(index) if e.transposed else index)
+    return tuple(stack.pop(0) if isinstance(p, Range) else p for p in e.parts)
 
 
 def _has_effect(index: Any) -> bool:

@@ -44,11 +44,11 @@ class View:
 
     def reshaped(self, sizes: list[Any], missing: int | None) -> View:
         """`missing` is the axis whose size the others leave."""
-        known = [n for k, n in enumerate(sizes) if k != missing]
+        given_sizes = [n for k, n in enumerate(sizes) if k != missing]
         if missing is not None:
-            unknown = None in (*known, *self.shape)
-            rest = None if unknown else math.prod(self.shape) // (math.prod(known) or 1)
-            sizes = [*sizes[:missing], rest, *sizes[missing + 1 :]]
+            unknown = None in (*given_sizes, *self.shape)
+            remaining = None if unknown else math.prod(self.shape) // (math.prod(given_sizes) or 1)
+            sizes = [*sizes[:missing], remaining, *sizes[missing + 1 :]]
         return View(self.base, tuple(sizes))
 
 

@@ -234,5 +234,5 @@ def get_pool(device: Device) -> Pool:
 
 
 def _limit(device: Device) -> int:
-    asked = config.get("PYARRAY_POOL_LIMIT")
-    return device.driver.memory_info()[1] // 2 if asked is None else int(asked)
+    setting = config.get("PYARRAY_POOL_LIMIT")
+    return device.driver.memory_info()[1] // 2 if setting is None else int(setting)

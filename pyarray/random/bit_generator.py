@@ -84,6 +84,6 @@ class Philox4x3210:
 
 
 def _restored(sequence: Any, state: rng.PhiloxState) -> Philox4x3210:
-    made = Philox4x3210(sequence)
-    made._state = state
-    return made
+    generator = Philox4x3210(sequence)
+    generator._state = state
+    return generator

@@ -112,8 +112,8 @@ def noncentral_f(
     self: Any, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, *, device: Any = None
 ) -> ndarray:
     """`f` with a noncentral chi-square variate above."""
-    given = {"dfnum_positive": dfnum, "dfden_positive": dfden, "nonc_count": nonc}
-    return _drawn(self, "noncentral_f", size, device, **given)
+    named = {"dfnum_positive": dfnum, "dfden_positive": dfden, "nonc_count": nonc}
+    return _drawn(self, "noncentral_f", size, device, **named)
 
 
 def wald(self: Any, mean: Any, scale: Any, size: Any = None, *, device: Any = None) -> ndarray:
@@ -172,8 +172,8 @@ def hypergeometric(
         raise ValueError(
             f"hypergeometric(): nsample is at most ngood + nbad, got {nsample!r} of {ngood!r} and {nbad!r}"
         )
-    given = {"ngood_population": ngood, "nbad_population": nbad, "nsample_population": nsample}
-    return _counted(self, "hypergeometric", size, device, **given)
+    named = {"ngood_population": ngood, "nbad_population": nbad, "nsample_population": nsample}
+    return _counted(self, "hypergeometric", size, device, **named)
 
 
 # ---- vectors
@@ -196,16 +196,22 @@ def multinomial(self: Any, n: Any, pvals: Any, size: Any = None, *, device: Any 
     shape = np.shape(trials) if is_number(trials) else trials.shape
     together = shapes.broadcast_shapes(shape, odds.shape[:-1])
     shape = together if size is None else shapes.resolve_shape(size)
-    place = trials.device if isinstance(trials, ndarray) else get_device(device)
-    out = empty((*shape, odds.shape[-1]), int64, place)
-    left: Any = trials
+    target = trials.device if isinstance(trials, ndarray) else get_device(device)
+    out = empty((*shape, odds.shape[-1]), int64, target)
+    remaining: Any = trials
     for k in range(odds.shape[-1] - 1):
-        rest = 1 - odds[..., :k].sum(-1)
-        share = np.clip(np.divide(odds[..., k], rest, out=np.zeros_like(rest), where=rest > 0), 0, 1)
-        drawn = self.binomial(left, asarray(share, device=place), shape, device=place)
+        remaining_odds = 1 - odds[..., :k].sum(-1)
+        share = np.clip(
+            np.divide(
+                odds[..., k], remaining_odds, out=np.zeros_like(remaining_odds), where=remaining_odds > 0
+            ),
+            0,
+            1,
+        )
+        drawn = self.binomial(remaining, asarray(share, device=target), shape, device=target)
         out[..., k] = drawn
-        left = subtract(asarray(left, device=place), drawn)
-    out[..., -1] = left
+        remaining = subtract(asarray(remaining, device=target), drawn)
+    out[..., -1] = remaining
     return out
 
 
@@ -226,14 +232,14 @@ def multivariate_hypergeometric(
             f"got {nsample} of {counts}"
         )
     shape = () if size is None else shapes.resolve_shape(size)
-    place = get_device(device)
-    out = empty((*shape, len(counts)), int64, place)
-    left: Any = asarray(nsample, int64, device=place)
+    target = get_device(device)
+    out = empty((*shape, len(counts)), int64, target)
+    remaining: Any = asarray(nsample, int64, device=target)
     for k, count in enumerate(counts[:-1]):
-        drawn = self.hypergeometric(count, sum(counts[k + 1 :]), left, shape, device=place)
+        drawn = self.hypergeometric(count, sum(counts[k + 1 :]), remaining, shape, device=target)
         out[..., k] = drawn
-        left = subtract(left, drawn)
-    out[..., -1] = left
+        remaining = subtract(remaining, drawn)
+    out[..., -1] = remaining
     return out
 
 
@@ -245,24 +251,24 @@ def dirichlet(self: Any, alpha: Any, size: Any = None, *, device: Any = None) ->
     >>> pa.random.default_rng(1).dirichlet([1.0, 2.0, 3.0], 4).shape
     (4, 3)
     """
-    given = np.asarray(asnumpy(alpha), dtype=np.float64)
-    if given.ndim != 1 or not given.size or not (given > 0).all():
+    alphas = np.asarray(asnumpy(alpha), dtype=np.float64)
+    if alphas.ndim != 1 or not alphas.size or not (alphas > 0).all():
         raise ValueError(f"dirichlet(): alpha is a vector of numbers of more than 0, got {alpha!r}")
     shape = () if size is None else shapes.resolve_shape(size)
-    place = get_device(device)
-    if given.max() >= 0.1:
-        found: ndarray = self.standard_gamma(asarray(given, device=place), (*shape, given.size))
-        if found.size:
-            distributions.normalize_rows(found.reshape(-1, given.size))
-        return found
+    target = get_device(device)
+    if alphas.max() >= 0.1:
+        gammas: ndarray = self.standard_gamma(asarray(alphas, device=target), (*shape, alphas.size))
+        if gammas.size:
+            distributions.normalize_rows(gammas.reshape(-1, alphas.size))
+        return gammas
     # gamma variates of small shapes may all be 0: pieces are broken off what is left
-    out = empty((*shape, given.size), float64, place)
-    left: Any = asarray(1.0, device=place)
-    for k in range(given.size - 1):
-        piece = self.beta(float(given[k]), float(given[k + 1 :].sum()), shape, device=place)
-        out[..., k] = multiply(left, piece)
-        left = multiply(left, subtract(1.0, piece))
-    out[..., -1] = left
+    out = empty((*shape, alphas.size), float64, target)
+    remaining: Any = asarray(1.0, device=target)
+    for k in range(alphas.size - 1):
+        piece = self.beta(float(alphas[k]), float(alphas[k + 1 :].sum()), shape, device=target)
+        out[..., k] = multiply(remaining, piece)
+        remaining = multiply(remaining, subtract(1.0, piece))
+    out[..., -1] = remaining
     return out
 
 
@@ -278,21 +284,21 @@ def multivariate_normal(
     >>> pa.random.default_rng(1).multivariate_normal([1.0, 2.0], pa.eye(2), 3).shape
     (3, 2)
     """
-    center, spread = (np.asarray(asnumpy(x), dtype=np.float64) for x in (mean, cov))
-    if center.ndim != 1 or spread.shape != (center.size, center.size):
+    center, covariance = (np.asarray(asnumpy(x), dtype=np.float64) for x in (mean, cov))
+    if center.ndim != 1 or covariance.shape != (center.size, center.size):
         raise ValueError(
             f"multivariate_normal(): mean is a vector and cov a matrix with as many rows and columns, got "
-            f"shapes {center.shape} and {spread.shape}"
+            f"shapes {center.shape} and {covariance.shape}"
         )
-    factor = _factor(spread, method, check_valid, tol)
+    factor = _factor(covariance, method, check_valid, tol)
     shape = () if size is None else shapes.resolve_shape(size)
-    place = get_device(device)
-    normal = self.standard_normal((*shape, center.size), device=place)
-    out = empty((*shape, center.size), float64, place)
+    target = get_device(device)
+    normal = self.standard_normal((*shape, center.size), device=target)
+    out = empty((*shape, center.size), float64, target)
     if out.size:
         rows, to = (x.reshape(-1, center.size) for x in (normal, out))
-        given = (asarray(np.ascontiguousarray(x), device=place) for x in (factor.T, center))
-        distributions.combine_rows(to, rows, *given)
+        device_arrays = (asarray(np.ascontiguousarray(x), device=target) for x in (factor.T, center))
+        distributions.combine_rows(to, rows, *device_arrays)
     return out
 
 

@@ -171,18 +171,18 @@ class Generator:
         row = asdtype(dtype)
         if kind != "words" and row not in (float32, float64):
             raise TypeError(f"{kind} variates are float32 or float64, got {row}; cast them with astype")
-        given = [x for x in (shift, scale) if isinstance(x, ndarray)]
-        if given:
-            shape, place = common(kind, size, device, given)
-            result = self._drawn(kind, shape, row, None, place, 0.0, 1.0)
+        arrays = [x for x in (shift, scale) if isinstance(x, ndarray)]
+        if arrays:
+            shape, state = common(kind, size, device, arrays)
+            result = self._drawn(kind, shape, row, None, state, 0.0, 1.0)
             result *= cast(scale, row)
             result += cast(shift, row)
             return result
         count = rng.CONVERSIONS[kind, 8 * row.itemsize].per_block
         result, padded = target(size, row, out, device, count)
         if padded.size:
-            place = self.bit_generator.reserve(padded.size // count)
-            rng.fill(kind, padded, place, shift, scale)
+            state = self.bit_generator.reserve(padded.size // count)
+            rng.fill(kind, padded, state, shift, scale)
         return store_out(result, out)
 
     def integers(
@@ -208,12 +208,12 @@ class Generator:
         words = last - first < 1 << 32
         result, padded = target(size, row, None, device, 4 if words else 1)
         if padded.size and words:
-            place = self.bit_generator.reserve(padded.size // 4)
-            variates.fill_words(padded, place, first, last - first + 1)
+            state = self.bit_generator.reserve(padded.size // 4)
+            variates.fill_words(padded, state, first, last - first + 1)
         elif padded.size:
-            place = self.bit_generator.reserve(padded.size)
+            state = self.bit_generator.reserve(padded.size)
             limits = (asarray([n % (1 << 64)], uint64, device=padded.device) for n in (first, last - first))
-            variates.fill_between(padded, place, *limits)
+            variates.fill_between(padded, state, *limits)
         return result
 
     # ---- what is tried again
@@ -225,8 +225,8 @@ class Generator:
         >>> default_rng(1).gamma(2.0, size=3).shape
         (3,)
         """
-        given = parameters("gamma", shape_finite=shape, scale_0=scale)
-        return self._variates("gamma", size, dtype, device, given)
+        arguments = parameters("gamma", shape_finite=shape, scale_0=scale)
+        return self._variates("gamma", size, dtype, device, arguments)
 
     def standard_gamma(
         self, shape: Any, size: Any = None, dtype: Any = float64, *, device: Any = None
@@ -249,8 +249,8 @@ class Generator:
         >>> default_rng(1).beta(2.0, 3.0, size=(2, 2)).shape
         (2, 2)
         """
-        given = parameters("beta", a_positive=a, b_positive=b)
-        return self._variates("beta", size, float64, device, given)
+        arguments = parameters("beta", a_positive=a, b_positive=b)
+        return self._variates("beta", size, float64, device, arguments)
 
     def lognormal(
         self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, device: Any = None
@@ -260,8 +260,8 @@ class Generator:
         >>> default_rng(1).lognormal(0.0, 0.0).item()
         1.0
         """
-        given = parameters("lognormal", mean=mean, sigma_0=sigma)
-        return self._variates("lognormal", size, float64, device, given)
+        arguments = parameters("lognormal", mean=mean, sigma_0=sigma)
+        return self._variates("lognormal", size, float64, device, arguments)
 
     def poisson(self, lam: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
         """How many events happen where `lam` (0 to 2**53) are expected, as int64.
@@ -277,21 +277,21 @@ class Generator:
         >>> default_rng(1).binomial(5, 1.0).item()
         5
         """
-        given = parameters("binomial", n_count=n, p_probability=p)
-        return self._variates("binomial", size, int64, device, given, (int64,))
+        arguments = parameters("binomial", n_count=n, p_probability=p)
+        return self._variates("binomial", size, int64, device, arguments, (int64,))
 
     def _variates(
-        self, kind: str, size: Any, dtype: Any, device: Any, given: list[Any],
+        self, kind: str, size: Any, dtype: Any, device: Any, arguments: list[Any],
         legal: tuple[DType, ...] = (float32, float64),
     ) -> ndarray:  # fmt: skip
         row = asdtype(dtype)
         if row not in legal:
             names = " or ".join(map(str, legal))
             raise TypeError(f"{kind} variates are {names}, got {row}; cast them with astype")
-        shape, place = common(kind, size, device, given)
-        result = empty(shape, row, place)
+        shape, target = common(kind, size, device, arguments)
+        result = empty(shape, row, target)
         if result.size:
-            columns = [column(x, shape, float64, result.device) for x in given]
+            columns = [column(x, shape, float64, result.device) for x in arguments]
             start = self.bit_generator.reserve(result.size)
             flat = result.reshape(result.size)
             if kind in _FILLS:
@@ -351,8 +351,8 @@ class Generator:
         """
         if not isinstance(x, (ndarray, np.ndarray)):
             raise TypeError(f"shuffle() takes an array, got {type(x).__name__}; use permutation for a copy")
-        there = x if isinstance(x, ndarray) else asarray(x, copy=False, device="cpu")
-        there[...] = self.permutation(there, axis)
+        array = x if isinstance(x, ndarray) else asarray(x, copy=False, device="cpu")
+        array[...] = self.permutation(array, axis)
 
     def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> ndarray:
         """A copy of `x` with each line along `axis` in a random order of its own; all elements for None.
@@ -385,9 +385,9 @@ class Generator:
         pool = None if is_number(a) else asarray(a, device=device)
         along = 0 if pool is None else shapes.normalize_axis(axis, pool.ndim)
         count = whole("choice", "a", a) if pool is None else pool.shape[along]
-        place = get_device(device) if pool is None else pool.device
+        target = get_device(device) if pool is None else pool.device
         shape = () if size is None else shapes.resolve_shape(size)
-        index = self._chosen(count, shape, replace, p, place)
+        index = self._chosen(count, shape, replace, p, target)
         return index if pool is None else take(pool, index, axis=along)
 
     def _chosen(self, count: int, shape: tuple[int, ...], replace: bool, p: Any, device: Any) -> ndarray:
@@ -412,19 +412,19 @@ class Generator:
 
     def _different(self, count: int, wanted: int, odds: Any, device: Any) -> ndarray:
         """`wanted` numbers below `count`, none of them twice."""
-        found: ndarray | None = None
+        drawn: ndarray | None = None
         if FEW * wanted <= count:
-            found = first_few(self, count, wanted, odds)
-            if found._size == wanted:
-                return found if device is found.device else found.to_device(device)
+            drawn = first_few(self, count, wanted, odds)
+            if drawn._size == wanted:
+                return drawn if device is drawn.device else drawn.to_device(device)
         if odds is None:
             return self.permutation(count, device=device)[:wanted]
-        left = odds.copy()
-        if found is not None:
-            left[asnumpy(found)] = 0.0
+        remaining = odds.copy()
+        if drawn is not None:
+            remaining[asnumpy(drawn)] = 0.0
         with np.errstate(divide="ignore"):
-            rarity = asarray(1.0 / left, device=device)
+            rarity = asarray(1.0 / remaining, device=device)
         keys = multiply(self.standard_exponential(count, device=device), rarity)
-        if found is None:
+        if drawn is None:
             return argsort(keys)[:wanted]
-        return concat([found.to_device(device), argsort(keys)[: wanted - found._size]])
+        return concat([drawn.to_device(device), argsort(keys)[: wanted - drawn._size]])

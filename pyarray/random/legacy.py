@@ -74,9 +74,9 @@ def seed(seed: Any = None) -> None:
     >>> seed(3); rand(2).tolist() == first
     True
     """
-    made = RandomState(seed)
+    state = RandomState(seed)
     with _lock:
-        _shared[:] = [made]
+        _shared[:] = [state]
 
 
 def rand(*sizes: int) -> ndarray:

@@ -76,19 +76,21 @@ def _array(name: str, parameter: str, x: Any, device: Any) -> ndarray:
     return a.astype(float64, copy=False)
 
 
-def common(name: str, size: Any, device: Any, given: list[Any]) -> tuple[tuple[int, ...], Any]:
+def common(name: str, size: Any, device: Any, operands: list[Any]) -> tuple[tuple[int, ...], Any]:
     """Shape and device of a result with these parameters. Raises `ValueError` where they don't fit."""
-    arrays = [x for x in given if isinstance(x, ndarray)]
-    place = arrays[0].device if arrays else get_device(device)
-    if any(x.device is not place for x in arrays) or (device is not None and get_device(device) is not place):
+    arrays = [x for x in operands if isinstance(x, ndarray)]
+    target = arrays[0].device if arrays else get_device(device)
+    if any(x.device is not target for x in arrays) or (
+        device is not None and get_device(device) is not target
+    ):
         raise ValueError(f"{name}(): all parameters must be on the device of the result; use .to_device(...)")
     together = shapes.broadcast_shapes(*(x.shape for x in arrays))
     if size is None:
-        return together, place
+        return together, target
     shape = shapes.resolve_shape(size)
     if shapes.broadcast_shapes(together, shape) != shape:
         raise ValueError(f"{name}(): parameters of shape {together} don't broadcast to size {shape}")
-    return shape, place
+    return shape, target
 
 
 def column(x: Any, shape: tuple[int, ...], kind: DType, device: Any) -> ndarray:
@@ -111,19 +113,19 @@ def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tupl
     """The result, and the flat array that is filled: on the same memory, with elements after the end up to a
     multiple. Raises `ValueError` and `TypeError` for an `out` that doesn't fit."""
     if out is not None:
-        place = _check_out(out, size, kind, device)
+        out_device = _check_out(out, size, kind, device)
         if out.flags.c_contiguous and out.size % multiple == 0:
             return out, out.reshape(out.size)
         shape = out.shape
     else:
-        shape, place = (() if size is None else shapes.resolve_shape(size)), get_device(device)
+        shape, out_device = (() if size is None else shapes.resolve_shape(size)), get_device(device)
     count = math.prod(shape)
     more = -(-count // multiple) * multiple
     if more == count:
-        result = scratch(shape, kind, place)
+        result = scratch(shape, kind, out_device)
         return result, result if len(shape) == 1 else result.reshape(count)
-    padded = scratch((more,), kind, place)
-    key = type_key(kind, len(shape), False, True, place)
+    padded = scratch((more,), kind, out_device)
+    key = type_key(kind, len(shape), False, True, out_device)
     strides = shapes.contiguous_strides(shape, kind.itemsize)
     return unchecked_array(padded._buffer, shape, strides, count, kind, key), padded
 

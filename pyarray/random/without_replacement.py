@@ -33,9 +33,9 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
             spare = 2 * missing * wanted // count + 4  # twice as many as are expected to come again
             more = _below(generator, count, missing + spare, host)
         else:
-            left = odds.copy() if size else odds
-            left[asnumpy(found)[:size]] = 0.0
-            steps = np.cumsum(left)
+            remaining = odds.copy() if size else odds
+            remaining[asnumpy(found)[:size]] = 0.0
+            steps = np.cumsum(remaining)
             drawn = asnumpy(generator.random(missing, device=host))
             more = asarray(np.searchsorted(steps / steps[-1], drawn, side="right"), device=host)
         size = append_unique(found, size, more, table)

@@ -79,23 +79,23 @@ def _tuned(
 ) -> Tuned:
     if not isinstance(kernel, Kernel):
         raise TypeError(f"autotune stands above @pa.kernel, got {type(kernel).__name__}")
-    known = tuple(kernel.source_text.signature.parameters)
-    named = check_names("key", key, known)
-    restore = None if names[0] is None else check_names("restore_value", names[0], known)
-    options = replace(options, restore=restore, zeroed=check_names("reset_to_zero", names[1], known))
-    given = configs if callable(configs) else listed(kernel.__name__, configs)
-    made = Tuned(kernel, given, named, options, *more)
-    _check_now(made, kernel, () if callable(given) else given)
-    return made
+    parameters = tuple(kernel.source_text.signature.parameters)
+    named = check_names("key", key, parameters)
+    restore = None if names[0] is None else check_names("restore_value", names[0], parameters)
+    options = replace(options, restore=restore, zeroed=check_names("reset_to_zero", names[1], parameters))
+    candidates = configs if callable(configs) else listed(kernel.__name__, configs)
+    tuned = Tuned(kernel, candidates, named, options, *more)
+    _check_now(tuned, kernel, () if callable(candidates) else candidates)
+    return tuned
 
 
 def _check_options(
     functions: Mapping[str, Any], warmup: Any, rep: Any, budget: float | None, check: Any
 ) -> None:
     """Raises `TypeError` and `ValueError` that say which option is wrong."""
-    for name, given in functions.items():
-        if given is not None and not callable(given):
-            raise TypeError(f"{name} is a function, got {given!r}")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a function, got {function!r}")
     for name, count, least in (("warmup", warmup, 0), ("rep", rep, 1)):
         if not isinstance(count, int) or isinstance(count, bool):
             raise TypeError(f"{name} is a count of runs, got {count!r}")
@@ -109,7 +109,7 @@ def _check_options(
         raise TypeError(f"check is True, False or a function that computes the results, got {check!r}")
 
 
-def _check_now(made: Tuned, kernel: Kernel, configs: Iterable[Config]) -> None:
+def _check_now(tuned: Tuned, kernel: Kernel, configs: Iterable[Config]) -> None:
     """What can be said at the decoration. Annotations that name what is defined later are read at the first
     call."""
     try:
@@ -117,10 +117,10 @@ def _check_now(made: Tuned, kernel: Kernel, configs: Iterable[Config]) -> None:
     except TypeError:
         check_spelling(kernel.__name__, configs, tuple(kernel.source_text.signature.parameters))
         return
-    _ = made.tuned  # checks the candidates
+    _ = tuned.tuned  # checks the candidates
     for what, names in (
-        ("restore_value", made.options.restore or ()),
-        ("reset_to_zero", made.options.zeroed),
+        ("restore_value", tuned.options.restore or ()),
+        ("reset_to_zero", tuned.options.zeroed),
     ):
         for p in parameters:
             if p.name in names and (p.scalar or p.annotation is constexpr):

@@ -51,12 +51,12 @@ class Candidates:
 
     def of(self, call: TunedCall) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
-        name, given, parameters = self.kernel.__name__, self._configs, self.kernel.parameters
-        if callable(given):
-            made: Any = given(dict(call.args)) if _takes_one(given) else given()
+        name, configs, parameters = self.kernel.__name__, self._configs, self.kernel.parameters
+        if callable(configs):
+            computed: Any = configs(dict(call.args)) if _takes_one(configs) else configs()
         else:
-            made = given
-        listed = check_configs(name, made, parameters)
+            computed = configs
+        listed = check_configs(name, computed, parameters)
         agreeing = tuple(c for c in listed if call.is_compatible(c))
         if not agreeing:
             if listed and call.complete(Config()):

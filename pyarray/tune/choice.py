@@ -88,11 +88,11 @@ class Chooser:
         """What this process has found, then what is on disk, of the texts that there are now."""
         rows = self.store.entry(key.digest)["timings"]
         known = self._known.get(key.digest)
-        own = known.results if known else {}
+        saved = known.results if known else {}
         found = {}
         for config in candidates:
             row = rows.get(config.identity())
-            result = own.get(config) or (Result.of_row(config, row) if row is not None else None)
+            result = saved.get(config) or (Result.of_row(config, row) if row is not None else None)
             if result is not None and result.text == text(config):
                 found[config] = result
         return found
@@ -132,17 +132,17 @@ class Chooser:
 
     def results_of_group(self, key: TuningKey) -> Iterator[tuple[dict[str, Result], dict[str, float]]]:
         """Results and tiles, by the candidates' identities, at each size of the key's group that is known."""
-        seen = set()
-        for digest, known in list(self._known.items()):
-            if known.key.group_digest == key.group_digest and known.work:
-                seen.add(digest)
-                named = {c: str(c.identity()) for c in known.results}
+        digests = set()
+        for digest, results in list(self._known.items()):
+            if results.key.group_digest == key.group_digest and results.work:
+                digests.add(digest)
+                named = {c: str(c.identity()) for c in results.results}
                 yield (
-                    {named[c]: r for c, r in known.results.items()},
-                    {named[c]: w for c, w in known.work.items() if c in named},
+                    {named[c]: r for c, r in results.results.items()},
+                    {named[c]: w for c, w in results.work.items() if c in named},
                 )
         for digest, entry in self.store.entries().items():
-            if digest not in seen and entry.get("group") == key.group_digest:
+            if digest not in digests and entry.get("group") == key.group_digest:
                 work = entry.get("work")
                 rows = {n: Result.of_row(Config(), row) for n, row in entry["timings"].items()}
                 yield rows, work if isinstance(work, dict) else {}
@@ -156,7 +156,7 @@ class Chooser:
         default: Config | None,
         *,
         force: bool = False,
-        found: Callable[[], Choice | None] = lambda: None,
+        stored: Callable[[], Choice | None] = lambda: None,
         work: Mapping[Config, float] | None = None,
     ) -> Choice:
         """Search, unless `found()` says that somebody has in the meantime. `force` believes nothing but what
@@ -169,9 +169,9 @@ class Chooser:
             )
         before = self._searched[key.digest]
         with self._lock(key.digest), locked(f"search-{key.digest[:2]}"):
-            known = found() if not force or self._searched[key.digest] > before else None
-            if known is not None:
-                return known
+            choice = stored() if not force or self._searched[key.digest] > before else None
+            if choice is not None:
+                return choice
             results = {} if force else self.results(key, task.candidates, task.text)
             saver = _Saver(self.store, key, work or {})
             search = Search(task, self.options, results.values(), saver.add)
@@ -218,8 +218,8 @@ class Chooser:
     def _chosen(self, key: TuningKey, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
         winner, late = best(rows, default), [r for r in rows if r.late]
         if winner is not None:
-            whole = not late and not any(r.rough for r in rows)
-            if whole and winner.identity() is not None:  # else the next process goes on
+            is_complete = not late and not any(r.rough for r in rows)
+            if is_complete and winner.identity() is not None:  # else the next process goes on
                 change = {"winners": {_set(task.candidates, default): winner.identity()}}
                 self.store.merge(key.digest, change)
             return Choice(winner, "search")

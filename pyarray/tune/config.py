@@ -47,11 +47,11 @@ class Config:
         pre_hook: Callable[[dict[str, Any]], None] | None = None,
         **values: Any,
     ):
-        given = checked_flags("a Config", flags)
+        checked = checked_flags("a Config", flags)
         if pre_hook is not None and not callable(pre_hook):
             raise TypeError(f"the pre_hook of a Config is a function of the arguments, got {pre_hook!r}")
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
-        identity = (tuple(sorted((n, _tagged(v)) for n, v in values.items())), given, pre_hook)
+        identity = (tuple(sorted((n, _tagged(v)) for n, v in values.items())), checked, pre_hook)
         try:
             hash(identity)
         except TypeError:
@@ -59,7 +59,7 @@ class Config:
             raise TypeError(
                 f"the values of a Config are constants, that can be hashed: got {shown}"
             ) from None
-        for name, value in (("flags", given), ("pre_hook", pre_hook), ("_values", values)):
+        for name, value in (("flags", checked), ("pre_hook", pre_hook), ("_values", values)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_identity", identity)
 
@@ -108,17 +108,17 @@ class Config:
         return {"values": dict(self._values), "flags": list(self.flags)}
 
     @staticmethod
-    def from_dict(given: Any) -> Config:
+    def from_dict(row: Any) -> Config:
         """What `to_dict` gave. Raises `ValueError` for anything else."""
         try:
-            values, flags = given["values"], given["flags"]
+            values, flags = row["values"], row["flags"]
             if not isinstance(flags, list) or set(values) & set(_RESERVED):
                 raise TypeError
-            made = Config(flags=flags, **values)
-            made.to_dict()
-            return made
+            config = Config(flags=flags, **values)
+            config.to_dict()
+            return config
         except (TypeError, KeyError, ValueError):
-            raise ValueError(f"expected the dictionary of a Config, got {given!r}") from None
+            raise ValueError(f"expected the dictionary of a Config, got {row!r}") from None
 
     def identity(self) -> str | None:
         """What the candidate is called on disk: equal in every process for equal values. None if a value has
@@ -215,14 +215,14 @@ def check_constant(
     )
 
 
-def check_spelling(kernel: str, configs: Iterable[Config], known: Sequence[str]) -> None:
-    """Raises `ValueError` for a name that is none of `known`, the parameters of a kernel whose annotations
+def check_spelling(kernel: str, configs: Iterable[Config], names: Sequence[str]) -> None:
+    """Raises `ValueError` for a name that is none of `names`, the parameters of a kernel whose annotations
     can't be read yet."""
     for config in configs:
         for name in config._values:
-            if name not in known:
+            if name not in names:
                 what = f"{kernel}: {config!r} sets {name!r}, which is no parameter"
-                raise ValueError(f"{what}{suggestion(name, known)}")
+                raise ValueError(f"{what}{suggestion(name, names)}")
 
 
 def listed(kernel: str, configs: Any) -> tuple[Config, ...]:

@@ -62,27 +62,27 @@ def fit(points: Iterable[tuple[float, float]]) -> Fit | None:
     >>> round(found.launch, 6), round(found.tile, 6), found.sizes
     (0.5, 1.0, 3)
     """
-    found = [(float(x), float(y)) for x, y in points if y > 0]
-    sizes = {x for x, _ in found}
+    samples = [(float(x), float(y)) for x, y in points if y > 0]
+    sizes = {x for x, _ in samples}
     if len(sizes) < SIZES:
         return None
     # of the equations launch / y + tile · x / y = 1, about the weighted means: sizes may be close together
-    s11, s22 = sum(1 / y**2 for _, y in found), sum((x / y) ** 2 for x, y in found)
-    b1, b2 = sum(1 / y for _, y in found), sum(x / y for x, y in found)
-    middle, mean = sum(x / y**2 for x, y in found) / s11, b1 / s11
-    spread = sum(((x - middle) / y) ** 2 for x, y in found)
-    tile = sum((x - middle) * (y - mean) / y**2 for x, y in found) / spread if spread > 0 else 0.0
-    launch = mean - tile * middle if spread > 0 else -1.0
+    s11, s22 = sum(1 / y**2 for _, y in samples), sum((x / y) ** 2 for x, y in samples)
+    b1, b2 = sum(1 / y for _, y in samples), sum(x / y for x, y in samples)
+    middle, mean = sum(x / y**2 for x, y in samples) / s11, b1 / s11
+    variance = sum(((x - middle) / y) ** 2 for x, y in samples)
+    tile = sum((x - middle) * (y - mean) / y**2 for x, y in samples) / variance if variance > 0 else 0.0
+    launch = mean - tile * middle if variance > 0 else -1.0
     if launch < 0:
         launch, tile = 0.0, b2 / s22
     elif tile < 0:
         launch, tile = b1 / s11, 0.0
-    residual = max(abs(launch + tile * x - y) / y for x, y in found)
+    residual = max(abs(launch + tile * x - y) / y for x, y in samples)
     return Fit(launch, tile, residual, len(sizes), min(sizes), max(sizes))
 
 
 def fits(
-    known: Iterable[tuple[Mapping[str, Result], Mapping[str, float]]],
+    groups: Iterable[tuple[Mapping[str, Result], Mapping[str, float]]],
     candidates: Sequence[Config],
     text: Callable[[Config], str],
 ) -> dict[Config, Fit]:
@@ -90,7 +90,7 @@ def fits(
     fewer than three sizes; those that failed are left out."""
     points: dict[Config, list[tuple[float, float]]] = {}
     failed = set()
-    for results, work in known:
+    for results, work in groups:
         for c in candidates:
             row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
             if row is None or row.text != text(c):
@@ -100,8 +100,8 @@ def fits(
             elif row.median is not None and tiles is not None:
                 points.setdefault(c, []).append((tiles, row.median))
     found = {c: fit(points.get(c, ())) for c in candidates if c not in failed}
-    whole = {c: f for c, f in found.items() if f is not None}
-    return whole if len(whole) == len(found) else {}
+    fitted = {c: f for c, f in found.items() if f is not None}
+    return fitted if len(fitted) == len(found) else {}
 
 
 def check_count(what: str, name: Any) -> None:

@@ -129,7 +129,7 @@ def _sizes(q: Parameter, p: str, named: bool) -> str:
 
 
 def make_dispatcher(
-    written: DispatcherSpec,
+    spec: DispatcherSpec,
     pattern: Sequence[str],
     captures: Sequence[Any],
     scope: dict[str, Any],
@@ -138,22 +138,22 @@ def make_dispatcher(
     """The call for one pattern, and the function of the arguments that gives the tuple. `scope` provides
     table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
     What isn't found, and a value that doesn't fit, is for `fallback`."""
-    p = unused_prefix(tuple(q.name for q in written.parameters))
+    p = unused_prefix(tuple(q.name for q in spec.parameters))
     scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
     scope |= dict[str, Any](fallback=fallback, struct_error=struct.error, long_axes=long_axes, int=int)
-    args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in written.ordered)
-    every = "(" + "".join(f"{q.name}, " for q in written.ordered) + ")"
-    tests = [f"{name} is {p}CHOSEN" for name in written.tuned]
+    args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in spec.ordered)
+    every = "(" + "".join(f"{q.name}, " for q in spec.ordered) + ")"
+    tests = [f"{name} is {p}CHOSEN" for name in spec.tuned]
     tests += [f"not {capture_guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
-    constants = {name: f"{p}c{k}" for k, name in enumerate(written.tuned)}
-    passed = ", ".join(constants.get(q.name, q.name) for q in written.parameters)
-    scope |= {"check": partial(_check, written.bind), "wrong": written.bind.wrong}
+    constants = {name: f"{p}c{k}" for k, name in enumerate(spec.tuned)}
+    passed = ", ".join(constants.get(q.name, q.name) for q in spec.parameters)
+    scope |= {"check": partial(_check, spec.bind), "wrong": spec.bind.wrong}
     # an argument that the launch refuses mustn't be found out when results are gone
-    zero = [f"    {p}check({every})\n"] if written.zeroed else []
-    zero += [f"    {p}zero({name})\n" for name in written.zeroed]
-    expression = written.key(pattern, p)
+    zero = [f"    {p}check({every})\n"] if spec.zeroed else []
+    zero += [f"    {p}zero({name})\n" for name in spec.zeroed]
+    expression = spec.key(pattern, p)
     text = (
-        f"def {p}f({signature(written.ordered, p, scope, f'{p}extra', missing=True)}, **{p}unknown):\n"
+        f"def {p}f({signature(spec.ordered, p, scope, f'{p}extra', missing=True)}, **{p}unknown):\n"
         f"    if {p}extra or {p}unknown:\n"
         f"        {p}wrong({every}, {p}extra, {p}unknown)\n"
         f"    {p}found = None\n"
@@ -172,9 +172,9 @@ def make_dispatcher(
         f"    if {p}failure:\n"
         f"        {p}report({p}failure, {p}launch)\n"
     )
-    names = ", ".join(q.name for q in written.free)
+    names = ", ".join(q.name for q in spec.free)
     key = f"def {p}f({names}):\n    return {expression}\n"
-    return compile_function(text, p, dict(scope), written.kernel.__name__), compile_function(
+    return compile_function(text, p, dict(scope), spec.kernel.__name__), compile_function(
         key, p, dict(scope), "key"
     )
 

@@ -68,16 +68,16 @@ class LibraryTuner:
         if how == "off" or searching.on or not any(a.size for a in outputs):
             return default
         candidates = with_default(self.configs, default)
-        whole = self.key(device, key)
-        stored = lambda: self._chooser.winner(whole, candidates, default, _no_text, prepare)  # noqa: E731
+        tuning_key = self.key(device, key)
+        stored = lambda: self._chooser.winner(tuning_key, candidates, default, _no_text, prepare)  # noqa: E731
         winner = None if how == "force" else stored()
         if winner is not None:
-            return self._decided(whole, winner.config)
+            return self._decided(tuning_key, winner.config)
         if how != "force" and not offline.on:
-            return self._artifact(whole, candidates) or default
+            return self._artifact(tuning_key, candidates) or default
         task = _task(self.name, device, candidates, prepare, outputs, inputs)
-        found = self._chooser.search(whole, task, default, force=how == "force", found=stored)
-        return self._decided(whole, found.config)
+        found = self._chooser.search(tuning_key, task, default, force=how == "force", stored=stored)
+        return self._decided(tuning_key, found.config)
 
     def key(self, device: Device, key: Mapping[str, Any]) -> TuningKey:
         """As a tuned kernel's: the device's model, what compiles, and `key`."""

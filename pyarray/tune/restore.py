@@ -77,8 +77,8 @@ class SavedArguments:
         return [n for n in self.written if directions.get(n) == "OUT" and not self._shared(n)]
 
     def _shared(self, name: str) -> bool:
-        mine = self.arrays[name]
-        return any(n != name and overlaps(mine, a) for n, a in self.arrays.items())
+        array = self.arrays[name]
+        return any(n != name and overlaps(array, a) for n, a in self.arrays.items())
 
     @property
     def repeatable(self) -> bool:
@@ -142,16 +142,16 @@ def zero(a: ndarray) -> None:
 
 def _distinct(arrays: Sequence[ndarray]) -> list[ndarray]:
     """Each memory once: a view that another one covers is left out."""
-    kept: list[ndarray] = []
+    distinct: list[ndarray] = []
     for a in sorted(arrays, key=lambda a: -a.nbytes):
-        if not any(_covers(other, a) for other in kept):
-            kept.append(a)
-    return kept
+        if not any(_covers(other, a) for other in distinct):
+            distinct.append(a)
+    return distinct
 
 
 def _covers(a: ndarray, b: ndarray) -> bool:
     if (a._ptr, a._shape, a._strides) == (b._ptr, b._shape, b._strides) and a.itemsize == b.itemsize:
         return True
     (low, high), (first, last) = memory_range(a), memory_range(b)
-    whole = a.nbytes == high - low and shapes.is_contiguous(a._shape, a._strides, a.itemsize)
-    return whole and low <= first and last <= high
+    is_covered = a.nbytes == high - low and shapes.is_contiguous(a._shape, a._strides, a.itemsize)
+    return is_covered and low <= first and last <= high

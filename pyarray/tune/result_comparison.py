@@ -31,25 +31,25 @@ def tolerance(dtype: DType) -> float:
 
 def difference(expected: Results, got: Results, arrays: Mapping[str, ndarray]) -> str | None:
     """None if they agree, else where they don't, in words."""
-    for name, wanted in expected.items():
-        if np.array_equal(wanted, got[name]):  # which is quick
+    for name, reference in expected.items():
+        if np.array_equal(reference, got[name]):  # which is quick
             continue
         rtol = tolerance(arrays[name]._dtype)
-        wrong = _wrong(wanted, got[name], rtol)
+        wrong = _wrong(reference, got[name], rtol)
         count = int(np.count_nonzero(wrong))
         if count:
             index = tuple(int(k) for k in np.argwhere(wrong)[0])
             where = f"{name}[{', '.join(map(str, index))}]" if index else name
-            more = f" ({count} of {wanted.size} elements differ)" if count > 1 else ""
-            return f"wrong result: {where} is {got[name][index]}, expected {wanted[index]}{more}"
+            more = f" ({count} of {reference.size} elements differ)" if count > 1 else ""
+            return f"wrong result: {where} is {got[name][index]}, expected {reference[index]}{more}"
     return None
 
 
-def _wrong(wanted: Any, got: Any, rtol: float) -> Any:
-    if wanted.dtype.kind in "biu":
-        return wanted != got
-    kind = np.complex128 if wanted.dtype.kind == "c" else np.float64
-    x, y = wanted.astype(kind), got.astype(kind)
+def _wrong(reference: Any, got: Any, rtol: float) -> Any:
+    if reference.dtype.kind in "biu":
+        return reference != got
+    kind = np.complex128 if reference.dtype.kind == "c" else np.float64
+    x, y = reference.astype(kind), got.astype(kind)
     with np.errstate(invalid="ignore", over="ignore"):
         finite = np.isfinite(x)
         scale = float(np.max(np.abs(x[finite]), initial=0.0))
@@ -67,8 +67,8 @@ class MajorityVote:
 
     def add(self, number: int, results: Results) -> None:
         """The results of candidate `number`."""
-        for known, members in self._groups:
-            if difference(known, results, self._arrays) is None:
+        for group, members in self._groups:
+            if difference(group, results, self._arrays) is None:
                 members.append(number)
                 return
         self._groups.append((results, [number]))

@@ -78,8 +78,8 @@ class Result:
         """For the store."""
         if self.median is None:
             return {"config": repr(self.config), "reason": self.reason or "", "text": self.text}
-        facts = {"median": self.median, "least": self.least, "spread": self.spread, "runs": self.runs}
-        return {"config": repr(self.config), **facts, "rough": self.rough, "text": self.text}
+        row = {"median": self.median, "least": self.least, "spread": self.spread, "runs": self.runs}
+        return {"config": repr(self.config), **row, "rough": self.rough, "text": self.text}
 
     @staticmethod
     def of_row(config: Config, row: Mapping[str, Any]) -> Result:
@@ -124,14 +124,14 @@ class Task:
 
 
 class Search:
-    """`known` are earlier results, whose times are believed; `save(results)` is called with new ones as they
+    """`previous` are earlier results, whose times are believed; `save(results)` is called with new ones as they
     come."""
 
     def __init__(
-        self, task: Task, options: Options, known: Iterable[Result], save: Callable[[list[Result]], Any]
+        self, task: Task, options: Options, previous: Iterable[Result], save: Callable[[list[Result]], Any]
     ):
         self.task, self.options, self._save = task, options, save
-        timed = (r for r in known if r.median is not None and r.config in task.candidates)
+        timed = (r for r in previous if r.median is not None and r.config in task.candidates)
         self.results: dict[Config, Result] = {r.config: r for r in timed}
         budget = options.budget if options.budget is not None else settings.get("PYARRAY_AUTOTUNE_BUDGET")
         self._budget = budget
@@ -171,9 +171,9 @@ class Search:
         self._prepared.pop(c, None)
         if c in self.results and self.results[c].source == "stored":
             return  # known to be good: it only couldn't be compared with
-        self.results[c] = made = Result(c, reason=reason, text=self.task.text(c), error=error)
-        self._report_result(made)
-        self._save([made])
+        self.results[c] = result = Result(c, reason=reason, text=self.task.text(c), error=error)
+        self._report_result(result)
+        self._save([result])
 
     def _report_result(self, r: Result) -> None:
         done = sum(1 for c in self.task.candidates if c in self.results)
@@ -215,8 +215,8 @@ class Search:
 
     def _collect(self, c: Config, future: Future[CompiledCandidate]) -> None:
         try:
-            left = max(0.0, self._end - time.monotonic())
-            self._prepared[c] = future.result(min(left, threading.TIMEOUT_MAX))
+            seconds = max(0.0, self._end - time.monotonic())
+            self._prepared[c] = future.result(min(seconds, threading.TIMEOUT_MAX))
         except Late:
             return
         except Exception as error:
@@ -280,19 +280,21 @@ class Search:
     ) -> result_comparison.Results | None:
         if callable(self.options.check):
             arguments.prepare()
-            given = dict(self.task.arguments)
-            given |= {
+            call_arguments = dict(self.task.arguments)
+            call_arguments |= {
                 n: result_comparison.copies_of({n: a}, [n])[n]
-                for n, a in given.items()
+                for n, a in call_arguments.items()
                 if isinstance(a, ndarray)
             }
-            gave = self.options.check(**given)
-            if gave is not None and not any(gave is value for value in given.values()):  # as `out=` gives
+            gave = self.options.check(**call_arguments)
+            if gave is not None and not any(
+                gave is value for value in call_arguments.values()
+            ):  # as `out=` gives
                 what = "check writes what is right into its arguments, and gives nothing"
                 raise TypeError(f"{self.task.name}: {what}; it gave {str(gave)[:60]}")
-            inside = [n for n in arguments.written if n not in given]
-            own = {n: given[n] for n in arguments.written if n in given}
-            return own | result_comparison.copies_of(arguments.arrays, inside)
+            inside = [n for n in arguments.written if n not in call_arguments]
+            outputs = {n: call_arguments[n] for n in arguments.written if n in call_arguments}
+            return outputs | result_comparison.copies_of(arguments.arrays, inside)
         if anchor is not None and anchor in self._prepared:
             return self._run_and_copy(anchor, arguments)
         return None
@@ -385,8 +387,8 @@ class Search:
 
     def _record(self, c: Config, rough: bool) -> None:
         times = Times.of(self._samples[c])
-        facts = (times.median, times.least, times.spread, times.runs)
-        self.results[c] = Result(c, *facts, rough=rough, text=self.task.text(c))
+        measured = (times.median, times.least, times.spread, times.runs)
+        self.results[c] = Result(c, *measured, rough=rough, text=self.task.text(c))
         self._save([self.results[c]])
 
     def _fine(self, arguments: SavedArguments, watch: Stopwatch) -> None:

@@ -77,12 +77,12 @@ def find(
     identity: Mapping[str, Any],
     tuned: Sequence[str],
     candidates: Sequence[Config],
-    given: Mapping[str, Any],
+    overrides: Mapping[str, Any],
     missing: bool = False,
 ) -> Config | None:
     """The shipped choice, one of the `candidates`; None without one, which is a warning if it is `missing`.
     One that can't be used is a warning, and None: so is a file or folder that others can write to. `tuned`
-    are the parameters that candidates set, `given` those that the caller has set."""
+    are the parameters that candidates set, `overrides` those that the caller has set."""
     path, owners = path_of(folder, identity), (os.getuid(), 0)
     try:
         text = read_trusted(path, *owners)
@@ -101,7 +101,7 @@ def find(
         _refuse(path, f"can't be read ({error})")
         return None
     try:
-        return _accepted(json.loads(text), identity, tuned, candidates, given)
+        return _accepted(json.loads(text), identity, tuned, candidates, overrides)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         _refuse(path, str(error) if isinstance(error, _Refused) else "is damaged or not pyarray's")
         return None
@@ -116,7 +116,7 @@ def _accepted(
     identity: Mapping[str, Any],
     tuned: Sequence[str],
     candidates: Sequence[Config],
-    given: Mapping[str, Any],
+    overrides: Mapping[str, Any],
 ) -> Config:
     if data["format"] != FORMAT:
         raise _Refused("is not pyarray's")
@@ -128,8 +128,8 @@ def _accepted(
     for name, value in config.values.items():
         if name not in tuned:
             raise _Refused(f"sets {name!r}, which is no tuned parameter")
-        if name in given and (type(given[name]) is not type(value) or given[name] != value):
-            raise _Refused(f"sets {name}={value!r}, and the caller {given[name]!r}")
+        if name in overrides and (type(overrides[name]) is not type(value) or overrides[name] != value):
+            raise _Refused(f"sets {name}={value!r}, and the caller {overrides[name]!r}")
     found = next((c for c in candidates if c == config), None)
     if found is None:
         what = f"names {config!r}, which is none of the {len(candidates)} candidates"

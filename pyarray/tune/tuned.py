@@ -78,8 +78,8 @@ class Tuned:
         self._set_call(self._slow_path)
         _all.add(self)
 
-    def _set_call(self, made: Callable[..., Any]) -> None:
-        type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
+    def _set_call(self, call: Callable[..., Any]) -> None:
+        type(self).__call__ = staticmethod(call)  # type: ignore[method-assign]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         """Launch with the best constants; the first call of a key may search for them."""
@@ -205,19 +205,19 @@ class Tuned:
         if plain is not None:
             return plain, not call.empty and default is None
         key, nested = self._key(call, candidates), searching.on
-        known = self._memory.get(self._choice_key(key, candidates, default))
-        if known is None:
-            known = self._find(call, key, candidates, default, "use" if nested else how)
+        choice = self._memory.get(self._choice_key(key, candidates, default))
+        if choice is None:
+            choice = self._find(call, key, candidates, default, "use" if nested else how)
             if nested:
-                return known, False
+                return choice, False
             if len(self._memory) >= _MAX_ENTRIES:
                 self._memory.clear()
-            self._memory[self._choice_key(key, candidates, default)] = known  # with new captures
+            self._memory[self._choice_key(key, candidates, default)] = choice  # with new captures
             if offline.on and self.artifact_name is not None:
-                median = self._median(call, key, known.config)
+                median = self._median(call, key, choice.config)
                 identity = shipped.identity_of(self.artifact_name, key)
-                offline.decided.append((identity, known.config, median))
-        return known, True
+                offline.decided.append((identity, choice.config, median))
+        return choice, True
 
     def _choice_key(self, key: TuningKey, candidates: Sequence[Config], default: Config | None) -> Any:
         how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
@@ -282,13 +282,13 @@ class Tuned:
         candidates: tuple[Config, ...],
         default: Config | None,
         force: bool = False,
-        found: Callable[[], Choice | None] = lambda: None,
+        stored: Callable[[], Choice | None] = lambda: None,
     ) -> Choice:
         call.check(candidates)
         every = with_default(candidates, default)
         task = self._task(call, every)
         work = self._work(call, every) if self._model is not None else None
-        return self._chooser.search(key, task, default, force=force, found=found, work=work)
+        return self._chooser.search(key, task, default, force=force, stored=stored, work=work)
 
     def _task(self, call: TunedCall, candidates: tuple[Config, ...]) -> Task:
         return Task(
@@ -363,7 +363,7 @@ class Tuned:
         candidates, default = self._candidates(call), self._default_of(call)
         key = self._key(call, candidates)
         stored = self._stored(call, key, candidates, default)
-        found = stored() or self._search(call, key, candidates, default, found=stored)
+        found = stored() or self._search(call, key, candidates, default, stored=stored)
         self._forget_calls()
         self._memory.clear()
         return found.config
@@ -393,8 +393,8 @@ class Tuned:
         if plain is not None:
             return plain
         key = self._key(call, candidates)
-        known = self._memory.get(self._choice_key(key, candidates, default))
-        found = known or self._find(call, key, candidates, default, "use")
+        remembered = self._memory.get(self._choice_key(key, candidates, default))
+        found = remembered or self._find(call, key, candidates, default, "use")
         return None if found.source == "first" and how != "use" else found
 
     def cache_info(self) -> dict[str, int]:
@@ -405,8 +405,8 @@ class Tuned:
             hits = next(self._ticks) - self._reads
             self._reads += 1
         named = {"artifacts": "artifact", "defaults": "default", "predicted": "model"}
-        own = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
-        return {**own, "hits": hits, **{name: counts[count] for name, count in named.items()}}
+        counters = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
+        return {**counters, "hits": hits, **{name: counts[count] for name, count in named.items()}}
 
     def emit(self, dir: Any, /, *args: Any, **kwargs: Any) -> Path:
         """Write the choice for these arguments' key into a file of the folder `dir`, to ship with an

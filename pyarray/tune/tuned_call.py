@@ -29,17 +29,17 @@ QUICK_FLAGS, SMALL_BYTES = ("-O1",), 1 << 18
 
 
 class TunedCall:
-    """`args` are the arguments by parameter, defaults too, without the tuned ones; `given` are tuned ones
+    """`args` are the arguments by parameter, defaults too, without the tuned ones; `overrides` are tuned ones
     that the caller has set. Raises `TypeError` for a call that the kernel doesn't take."""
 
     def __init__(
-        self, kernel: Kernel, written: DispatcherSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, kernel: Kernel, spec: DispatcherSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ):
-        self.kernel, self._tuned, self._named = kernel, written.tuned, written.named
-        given = written.bind(args, kwargs)
-        self.overrides = {n: given[n] for n in written.tuned if given[n] is not CHOSEN}
-        self.args = {p.name: given[p.name] for p in written.free}
-        self._parameters = written.parameters
+        self.kernel, self._tuned, self._named = kernel, spec.tuned, spec.named
+        bound = spec.bind(args, kwargs)
+        self.overrides = {n: bound[n] for n in spec.tuned if bound[n] is not CHOSEN}
+        self.args = {p.name: bound[p.name] for p in spec.free}
+        self._parameters = spec.parameters
         self.launch_key = launch_state.key  # of this thread; another may change it at any time
         in_debug = launch_state.debug if self.launch_key is OBSERVED else self.launch_key
         self.checked: bool = in_debug if kernel.debug is None else kernel.debug
@@ -94,8 +94,8 @@ class TunedCall:
     def bound(self) -> BoundArguments:
         """The leaves, without the tuned constants. Other libraries' arrays are taken once, for all
         candidates."""
-        given = self.args | self.overrides
-        return self.kernel.bind(tuple(given.get(p.name) for p in self._parameters))
+        values = self.args | self.overrides
+        return self.kernel.bind(tuple(values.get(p.name) for p in self._parameters))
 
     def with_config(self, config: Config) -> BoundArguments:
         """The leaves, with a candidate's constants."""
@@ -112,7 +112,7 @@ class TunedCall:
         )
         parts = ((p.name, a) for p, a in self.bound.pairs if any(is_part_of(n, p.name) for n in self._named))
         values = ((path, *_size(value)) for path, value in parts)
-        given = (static_key(value) for value in self.overrides.items())
+        overrides = (static_key(value) for value in self.overrides.items())
         try:
             found = (
                 *setting_texts(),
@@ -121,7 +121,7 @@ class TunedCall:
                 self.bound.key(self.checked, *self.bound.values),
                 *layouts,
                 *values,
-                *given,
+                *overrides,
             )
             hash(found)
         except (AttributeError, TypeError):
@@ -192,15 +192,15 @@ class CandidateCompiler:
         if not flags and debug is None:
             return self._kernel
         with self._lock:
-            made = self._others.get((flags, debug))
-            if made is None:
-                own = self._kernel
-                checked = own.debug if debug is None else debug
-                change = own.on_global_change
-                made = Kernel(own.source_text, checked, own.wraparound, (*own.flags, *flags), change)
-                made.counts = own.counts
-                self._others[flags, debug] = made
-        return made
+            kernel = self._others.get((flags, debug))
+            if kernel is None:
+                base = self._kernel
+                checked = base.debug if debug is None else debug
+                change = base.on_global_change
+                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change)
+                kernel.counts = base.counts
+                self._others[flags, debug] = kernel
+        return kernel
 
     def variant(self, call: TunedCall, config: Config) -> Variant:
         """What a call with this candidate launches. Raises `CompileError`, `DeviceError`."""

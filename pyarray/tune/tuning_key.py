@@ -91,8 +91,8 @@ def layout_class(a: ndarray) -> dict[str, Any]:
 
 
 def _step(stride: int, itemsize: int) -> str:
-    known = {0: "0", itemsize: "1", -itemsize: "-1"}
-    return known.get(stride) or ("+" if stride > 0 else "-")
+    names = {0: "0", itemsize: "1", -itemsize: "-1"}
+    return names.get(stride) or ("+" if stride > 0 else "-")
 
 
 def alignment(number: int) -> int:
@@ -160,33 +160,33 @@ class TextHashes:
 
     def _digest(self, bound: BoundArguments, checked: bool) -> str:
         key = bound.key(checked, *bound.values), bound.device().kind
-        known = self._known.get(key)
-        if known is None or any(static_key(c.current_value()) != static_key(c.value) for c in known[1]):
+        cached = self._known.get(key)
+        if cached is None or any(static_key(c.current_value()) != static_key(c.value) for c in cached[1]):
             program = self._kernel._lowered(bound, checked)
-            known = digest_of(program.text), program.captures
+            cached = digest_of(program.text), program.captures
             if len(self._known) >= _MAX_ENTRIES:
                 self._known = {}  # emptied: see `__init__`
-            self._known[key] = known
+            self._known[key] = cached
             self.captures = merge_captures(self.captures, program.captures)
-        return known[0]
+        return cached[0]
 
 
-def merge_captures(known: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+def merge_captures(previous: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
     """Captures, with newer values in the place of older ones."""
-    kept = (c for c in known if not any(c.owner is n.owner and c.name == n.name for n in new))
-    return (*kept, *new)
+    unchanged = (c for c in previous if not any(c.owner is n.owner and c.name == n.name for n in new))
+    return (*unchanged, *new)
 
 
 def _function_hash(function: Callable[..., Any]) -> str:
     """A function's name, and the hash of its text where that can be read; of an object, its class's call.
     What a `partial` holds belongs to it."""
-    held = ""
+    values = ""
     while isinstance(function, functools.partial):
-        held += f" {function.args!r} {function.keywords!r}"
+        values += f" {function.args!r} {function.keywords!r}"
         function = function.func
     if not hasattr(function, "__qualname__"):
         function = type(function).__call__
-    name = f"{function.__module__}.{function.__qualname__}{held}"
+    name = f"{function.__module__}.{function.__qualname__}{values}"
     try:
         return f"{name} {digest_of(inspect.getsource(function))[:16]}"
     except (OSError, TypeError):
