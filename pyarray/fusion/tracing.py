@@ -104,8 +104,8 @@ class Trace:
         return CompileError(f"{path}:{line}: {self.name}(): {what}; {instead}", path, line)
 
     def explained(self, error: Exception) -> CompileError | None:
-        """The exception for a function of the library that failed on a tracer: it can't be traced. None where the
-        user's own line failed, or the exception says what is wrong."""
+        """The exception for a library function that can't be traced. None where the user's own line failed, or
+        the exception says what is wrong."""
         if isinstance(error, CompileError) and self.is_explained:
             return None
         trace, location, called = error.__traceback__, None, None
@@ -128,9 +128,7 @@ class Trace:
         """An array that is no argument: from a global or a closure."""
         moved = to_device(array, self.device)
         self.captured.append(moved)
-        return Leaf(
-            array._dtype, array.ndim, -len(self.captured)
-        )  # its position depends on how many there are
+        return Leaf(array._dtype, array.ndim, -len(self.captured))  # resolved by Plan._position
 
 
 def _symbolic(compute: Callable[..., Any]) -> Callable[..., Any]:

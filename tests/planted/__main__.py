@@ -23,7 +23,7 @@ COPIED = ("pyarray", "csrc", "tests", "bench", "docs", "setup.py", "pyproject.to
 LIMIT = 300  # seconds after which tests hang, which is a way to find a bug
 
 
-def place(bug: Bug, root: Path) -> Path:
+def file_of(bug: Bug, root: Path) -> Path:
     """The one file with the text. Raises `LookupError` for none, several, or a text that stands there twice."""
     files = [path for glob in ("pyarray/**/*.py", "csrc/**/*.[ch]") for path in root.glob(glob)]
     found = [path for path in files if bug.old in path.read_text()]
@@ -67,7 +67,7 @@ def failure(bug: Bug, root: Path) -> str:
 
 def plant(bug: Bug, root: Path) -> str:
     """How it is found, "" if it isn't. The source is as before, then."""
-    path = place(bug, root)
+    path = file_of(bug, root)
     whole = path.read_text()
     runtime = "runtime" in path.parts
     path.write_text(whole.replace(bug.old, bug.new))
@@ -88,7 +88,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [bug for bug in BUGS if arguments.only in bug.name]
     for bug in chosen:
-        place(bug, ROOT)
+        file_of(bug, ROOT)
     missed = 0
     with tempfile.TemporaryDirectory(prefix="pyarray-planted-") as folder:
         root = Path(folder)

@@ -113,8 +113,8 @@ BUGS = (
     # caches
     Bug(
         "a key without the headers",
-        "format_steps(steps), fingerprint, headers(), *facts",
-        "format_steps(steps), fingerprint, *facts",
+        "format_steps(steps), fingerprint, headers(), *parts",
+        "format_steps(steps), fingerprint, *parts",
         "test_cache.py",
     ),
     Bug(
@@ -212,13 +212,13 @@ BUGS = (
     # library kernels
     Bug(
         "the identity of products",
-        'ReduceOp("prod", "{0} * {1}", 1, wide=True)',
-        'ReduceOp("prod", "{0} * {1}", 0, wide=True)',
+        'ReduceOp("prod", "{0} * {1}", 1, double_accumulator=True)',
+        'ReduceOp("prod", "{0} * {1}", 0, double_accumulator=True)',
         "test_statistical_functions.py",
     ),
     Bug(
         "minima of no elements",
-        "        if op.start is None and not all(x._shape[k] for k in axes):\n",
+        "        if op.identity is None and not all(x._shape[k] for k in axes):\n",
         "        if False:\n",
         "test_statistical_functions.py",
     ),
@@ -230,8 +230,8 @@ BUGS = (
     ),
     Bug(
         "infinity is sorted as NaN",
-        "bad = (v & job->also) > job->limit;",
-        "bad = (v & job->also) >= job->limit;",
+        "bad = (v & job->sign_flip) > job->limit;",
+        "bad = (v & job->sign_flip) >= job->limit;",
         "test_sort_instruction_sets.py test_sorting_functions.py",
     ),
     Bug(
@@ -242,20 +242,20 @@ BUGS = (
     ),
     Bug(
         "the last bin's upper edge",
-        "elif v >= edges[place + 1] and place < bins - 1:",
-        "elif v >= edges[place + 1]:",
+        "elif v >= edges[bin + 1] and bin < bins - 1:",
+        "elif v >= edges[bin + 1]:",
         "test_histogram_functions.py",
     ),
     Bug(
         "draws that repeat each other",
-        "(place.start + blocks) % (1 << 64)",
-        "(place.start + blocks // 2) % (1 << 64)",
+        "(state.start + blocks) % (1 << 64)",
+        "(state.start + blocks // 2) % (1 << 64)",
         "test_random_generator.py",
     ),
     Bug(
         "a product loses a step",
-        "for (p = 0; p < kc; p++, a += sak, b += sbk, soon += pace)",
-        "for (p = 0; p < kc - (kc > 5); p++, a += sak, b += sbk, soon += pace)",
+        "for (p = 0; p < kc; p++, a += sak, b += sbk, prefetched += prefetch_step)",
+        "for (p = 0; p < kc - (kc > 5); p++, a += sak, b += sbk, prefetched += prefetch_step)",
         "test_gemm_header.py -k drawn",
     ),
     # memory and streams
@@ -267,15 +267,15 @@ BUGS = (
     ),
     Bug(
         "a read doesn't wait for a write",
-        "if ((ranges[r].writes || past->writes) &&",
+        "if ((ranges[r].writes || old->writes) &&",
         "if (ranges[r].writes &&",
         "test_stream_order.py",
         hip=True,
     ),
     Bug(
         "ranges that touch at one end",
-        "ranges[r].low < past->high && past->low < ranges[r].high)",
-        "ranges[r].low < past->high && past->low < ranges[r].low)",
+        "ranges[r].low < old->high && old->low < ranges[r].high)",
+        "ranges[r].low < old->high && old->low < ranges[r].low)",
         "test_stream_order.py",
         hip=True,
     ),
