@@ -1,5 +1,4 @@
-"""The same elements under other axes, another shape or another dtype: `array` takes these functions as its
-methods. And which memory an array shows."""
+"""Views of arrays: other axes, another shape or another dtype. `array` takes these functions as its methods."""
 
 from __future__ import annotations
 

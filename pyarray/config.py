@@ -36,11 +36,11 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def _flag(value: Any) -> bool | None:
     if isinstance(value, str):
         return _WORDS.get(value.strip().lower())
-    number = _whole(value)
+    number = _integer(value)
     return bool(value) if _is_bool(value) or number in (0, 1) else None
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     """A whole number; a bool is none."""
     try:
         return int(value) if isinstance(value, str) else None if _is_bool(value) else operator.index(value)
@@ -53,7 +53,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _positive(value: Any) -> int | None:
-    number = _whole(value)
+    number = _integer(value)
     return number if number is not None and 1 <= number < 1 << 31 else None
 
 
@@ -63,12 +63,12 @@ def _bytes(value: Any) -> int | None:
         value = value.strip()
         scale = _UNITS.get(value[-1:].lower(), 1)
         value = value[:-1] if scale > 1 else value
-    number = _whole(value)
+    number = _integer(value)
     return number * scale if number is not None and 0 <= number < (1 << 63) // scale else None
 
 
 def _level(value: Any) -> int | None:
-    number = _whole(value)
+    number = _integer(value)
     if number in (2, 3):
         return number
     flag = _flag(value)

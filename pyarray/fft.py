@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import shapes as _shapes
-from .api.libraries.dispatch import complex_of, library, lifted, real_of
+from .api.libraries.dispatch import complex_of, library, promoted_for_library, real_of
 from .api.standard.creation import arange
 from .api.standard.elementwise import multiply
 from .api.standard.manipulation import concat, roll
@@ -39,7 +39,7 @@ _OF_REAL = {"rfft": "fft", "rfftn": "fftn", "ihfft": "ifft"}
 
 
 def _computed(name: str, x: Any, result: Callable[[DType], DType], norm: Any, **sizes: Any) -> ndarray:
-    (a,) = lifted(name, x)
+    (a,) = promoted_for_library(name, x)
     if norm is not None and norm not in _NORMS:
         raise ValueError(f"{name}(): norm is {', '.join(map(repr, _NORMS))}, got {norm!r}")
     if name in _OF_REAL and a._dtype.kind == "c":

@@ -1,5 +1,4 @@
-"""Torch's tensors, where they are more than memory: values that are still to be computed, gradients, and the
-counter of writes by which autograd knows that a value it kept has changed.
+"""Torch tensors that are more than memory: fake or conjugated ones, gradients, and autograd's version counter.
 
 Nothing here imports torch: whoever has a tensor has imported it.
 """

@@ -88,30 +88,30 @@ class Backend(ArrayBackendEntrypoint):
     @staticmethod
     def ones(*args: Any, **options: Any) -> Any:
         """`dask.array.ones`."""
-        return _made("ones", "meta", args, options)
+        return _create("ones", "meta", args, options)
 
     @staticmethod
     def zeros(*args: Any, **options: Any) -> Any:
         """`dask.array.zeros`."""
-        return _made("zeros", "meta", args, options)
+        return _create("zeros", "meta", args, options)
 
     @staticmethod
     def empty(*args: Any, **options: Any) -> Any:
         """`dask.array.empty`."""
-        return _made("empty", "meta", args, options)
+        return _create("empty", "meta", args, options)
 
     @staticmethod
     def full(*args: Any, **options: Any) -> Any:
         """`dask.array.full`."""
-        return _made("full", "meta", args, options)
+        return _create("full", "meta", args, options)
 
     @staticmethod
     def arange(*args: Any, **options: Any) -> Any:
         """`dask.array.arange`."""
-        return _made("arange", "like", args, options)
+        return _create("arange", "like", args, options)
 
 
-def _made(name: str, like: str, args: Any, options: dict[str, Any]) -> Any:
+def _create(name: str, like: str, args: Any, options: dict[str, Any]) -> Any:
     """dask's own function, to which the keyword `like` names the type of the chunks."""
     if options.get(like) is None:
         options[like] = empty(())

@@ -97,12 +97,12 @@ def _parameter_axes(bound: BoundArguments) -> Iterator[tuple[str, Hashable]]:
             yield f"{path}.access", "read-only" if is_readonly(argument._key) else watched
             yield f"{path}.pins", "; ".join(map(str, leaf.specializations)) or "none"
         elif isinstance(leaf, Static):
-            yield f"{path}.value", _shown_value(leaf.value)
+            yield f"{path}.value", _comparable_value(leaf.value)
         elif not parameter.scalar:
             yield f"{path}.type", str(leaf)
 
 
-def _shown_value(value: Any) -> Hashable:
+def _comparable_value(value: Any) -> Hashable:
     """A value compiled in: in words where they say all, so that 1, 1.0 and True differ."""
     plain = type(value) in _PLAIN or named_dtype(value) is not None
     return shown(value) if plain else static_key(value)
@@ -113,7 +113,7 @@ def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
     for capture in program.captures:
         name = f"captured {capture.name}"
         count[name] = count.get(name, 0) + 1
-        yield name if count[name] == 1 else f"{name} ({count[name]})", _shown_value(capture.value)
+        yield name if count[name] == 1 else f"{name} ({count[name]})", _comparable_value(capture.value)
 
 
 def _other_axes(

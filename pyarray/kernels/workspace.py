@@ -1,4 +1,4 @@
-"""Fresh arrays for the library's own functions, which know that what they pass are sizes."""
+"""Workspaces: new arrays for the library's own functions, without checks of their arguments."""
 
 from __future__ import annotations
 

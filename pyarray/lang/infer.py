@@ -1,10 +1,4 @@
-"""`FunctionSource` + parameter types → typed `Tree`.
-
-Types flow from the parameters through the assignments; a variable's type is the join of its assignments, found by
-inferring the body again until nothing changes. Rules by type of `ast` node are in `infer_names`, `infer_operators`,
-`infer_access`, `infer_call` (expressions), `infer_assign` and `infer_flow` (statements). Bounds, directions and
-text are left to later passes.
-"""
+"""Type inference: a `FunctionSource` and the types of its parameters become a typed `Tree`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscripts, slices, sub-views and atomics."""
+"""Infers subscripts, slices, sub-views and atomics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assignments: to names, tuples of names, elements."""
+"""Infers assignments: to names, tuples of names, elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls: atomics, functions of the language, casts, `@func` functions."""
+"""Infers calls: atomics, functions of the language, casts, `@func` functions."""
 
 from __future__ import annotations
 

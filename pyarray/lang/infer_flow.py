@@ -1,4 +1,4 @@
-"""Control flow: blocks, conditions, loops, returns."""
+"""Infers control flow: blocks, conditions, loops, returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of `@func` functions and of the classes of aggregates: arguments are bound, and coerced to annotations."""
+"""Infers calls of `@func` functions and of classes of aggregates: binds arguments and casts them to annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, attributes and literals."""
+"""Infers names, attributes and literals."""
 
 from __future__ import annotations
 

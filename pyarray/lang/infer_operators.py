@@ -1,4 +1,4 @@
-"""Operators: arithmetic, comparisons, conditions."""
+"""Infers operators: arithmetic, comparisons, conditions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Random numbers that are the same on every device: `default_rng(seed)` as in NumPy, on Philox 4x32-10.
 
-A draw takes a run of the generator's places, and what an element gets depends on its place alone: the same
+A draw reserves a range of the generator's counter, and an element's value depends on its counter only: the same
 seed and calls give the same bits on every device, whatever its threads do. (Numbers are not NumPy's for the
 seed.) Floats too are the same bits, because they are made of nothing but + - * / and sqrt; parameters given
 as arrays are multiplied and added as operators do.

@@ -29,13 +29,13 @@ from .operands import (
     check_bounds,
     column,
     common,
+    integer_parameter,
     integers_between,
     is_number,
     parameters,
     probabilities,
     store_out,
     target,
-    whole,
 )
 from .without_replacement import FEW, first_few
 
@@ -203,7 +203,10 @@ class Generator:
         arrays = [x for x in (low, high) if not is_number(x)]
         if arrays:
             return integers_between(self.bit_generator, low, high, size, row, endpoint, device)
-        first, last = whole("integers", "low", low), whole("integers", "high", high) - (not endpoint)
+        first, last = (
+            integer_parameter("integers", "low", low),
+            integer_parameter("integers", "high", high) - (not endpoint),
+        )
         check_bounds(first, last, row)
         words = last - first < 1 << 32
         result, padded = target(size, row, None, device, 4 if words else 1)
@@ -334,7 +337,7 @@ class Generator:
         [0, 1, 2, 3]
         """
         if is_number(x):
-            return argsort(self.words(whole("permutation", "x", x), device=device))
+            return argsort(self.words(integer_parameter("permutation", "x", x), device=device))
         x = asarray(x, device=device)
         k = shapes.normalize_axis(axis, x.ndim)
         return take(x, self.permutation(x.shape[k], device=x.device), axis=k)
@@ -384,7 +387,7 @@ class Generator:
         """
         pool = None if is_number(a) else asarray(a, device=device)
         along = 0 if pool is None else shapes.normalize_axis(axis, pool.ndim)
-        count = whole("choice", "a", a) if pool is None else pool.shape[along]
+        count = integer_parameter("choice", "a", a) if pool is None else pool.shape[along]
         target = get_device(device) if pool is None else pool.device
         shape = () if size is None else shapes.resolve_shape(size)
         index = self._chosen(count, shape, replace, p, target)

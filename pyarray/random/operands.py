@@ -40,7 +40,7 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, np.generic)) or (isinstance(x, np.ndarray) and not x.ndim)
 
 
-def whole(name: str, parameter: str, x: Any) -> int:
+def integer_parameter(name: str, parameter: str, x: Any) -> int:
     """An integer. Raises `TypeError` for what is none, and for floats with a fraction."""
     if isinstance(x, float) and x.is_integer():
         return int(x)
@@ -168,21 +168,21 @@ def integers_between(
     source: Philox4x3210, low: Any, high: Any, size: Any, kind: DType, endpoint: bool, device: Any
 ) -> ndarray:
     """`Generator.integers` where a bound is an array."""
-    place = device_of((low, high)) or device
-    given = [asarray(x, device=place) for x in (low, high)]
-    for x in given:
+    out_device = device_of((low, high)) or device
+    bounds = [asarray(x, device=out_device) for x in (low, high)]
+    for x in bounds:
         if x._dtype.kind not in "biu":
             raise TypeError(f"integers(): bounds are integers, got {x._dtype}")
-    shape, place = common("integers", size, device, given)
-    below, above = np.broadcast_arrays(*(asnumpy(x).astype(object) for x in given))
+    shape, out_device = common("integers", size, device, bounds)
+    below, above = np.broadcast_arrays(*(asnumpy(x).astype(object) for x in bounds))
     above = above - (not endpoint)
     if below.size and (bad := np.flatnonzero(np.ravel(below > above))).size:
         check_bounds(int(below.flat[bad[0]]), int(above.flat[bad[0]]), kind)
     if below.size:
         check_bounds(int(below.min()), int(above.max()), kind)
-    result, padded = target(shape, kind, None, place, 1)
+    result, padded = target(shape, kind, None, out_device, 1)
     if padded.size:
-        wide = [x.astype(int64).view(uint64) if x._dtype.kind == "i" else x.astype(uint64) for x in given]
+        wide = [x.astype(int64).view(uint64) if x._dtype.kind == "i" else x.astype(uint64) for x in bounds]
         limits = subtract(subtract(wide[1], wide[0]), 0 if endpoint else 1)
         columns = [column(x, shape, uint64, result.device) for x in (wide[0], limits)]
         variates.fill_between(padded, source.reserve(padded.size), *columns)

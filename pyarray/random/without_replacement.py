@@ -1,4 +1,4 @@
-"""Draws without replacement of few among many: drawn with replacement, of which first appearances count."""
+"""Draws few of many without replacement: draws with replacement, and drops what was drawn before."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def compile_graph(
     observer: ProgramObserver | None = None,
 ) -> Call:
     """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
-    inputs whose names begin with one of `check` are made those of the trace. `observer` is told of the program.
+    inputs whose names begin with one of `check` are compiled those of the trace. `observer` is told of the program.
     """
     with size_oblivious(shape_env_of(inputs)):
         eliminate_common_subexpressions(module.graph)
@@ -53,10 +53,10 @@ def observing_backend(observer: ProgramObserver | None) -> Call:
     """A backend that tells `observer` of each program that it makes."""
     trace = _aot_backend(observer)
 
-    def made(module: GraphModule, inputs: Sequence[Any]) -> Call:
+    def compiled(module: GraphModule, inputs: Sequence[Any]) -> Call:
         return compile_size_oblivious(module, inputs, trace)[0]
 
-    return made
+    return compiled
 
 
 def _aot_backend(observer: ProgramObserver | None) -> Call:
@@ -69,9 +69,9 @@ def _aot_backend(observer: ProgramObserver | None) -> Call:
     def backward(gm: GraphModule, example_inputs: Sequence[Any]) -> Call:
         return _hidden_from_dynamo(compile_graph(gm, example_inputs, ("tangents",), observer))
 
-    def made(module: GraphModule, inputs: Sequence[Any]) -> Call:
+    def compiled(module: GraphModule, inputs: Sequence[Any]) -> Call:
         if any(isinstance(x, (list, tuple, dict)) for x in inputs):
-            nested: Call = flatten_graph_inputs(module, inputs, made)
+            nested: Call = flatten_graph_inputs(module, inputs, compiled)
             return nested
         with _gc_paused():
             call = aot_module_simplified(
@@ -86,7 +86,7 @@ def _aot_backend(observer: ProgramObserver | None) -> Call:
             )
         return _hidden_from_dynamo(call)
 
-    return made
+    return compiled
 
 
 def _hidden_from_dynamo(call: Call) -> Call:
@@ -97,7 +97,7 @@ def _hidden_from_dynamo(call: Call) -> Call:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Python looks for garbage again and again while many objects are made that stay, and goes through all of
+    """Python looks for garbage again and again while many objects are compiled that stay, and goes through all of
     torch's modules for it. Who stopped it lets it go on."""
     running = gc.isenabled()
     gc.disable()

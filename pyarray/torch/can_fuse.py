@@ -107,7 +107,7 @@ class NodeFusion:
             index: Index | None = group.digits.current(group.index[base])
             for view in reversed(chain):
                 index = views.view_index(view, group.digits, index) if index is not None else None
-            if index is not None and len(index) == len(shape) and self._whole(index, shape):
+            if index is not None and len(index) == len(shape) and self._is_full_size(index, shape):
                 return group.digits.current(index)
         if same_shape(shape, group.shape):
             return group.digits.current(group.canonical)
@@ -115,7 +115,7 @@ class NodeFusion:
             return reshaped(group.digits, group.canonical, group.shape, shape)
         raise NotFusable("another number of elements")
 
-    def _whole(self, index: Index, shape: Shape) -> bool:
+    def _is_full_size(self, index: Index, shape: Shape) -> bool:
         # an operand of fewer elements, that is broadcast
         return product(shape) == product(self.group.shape)
 
@@ -262,12 +262,12 @@ class ProducerFusion:
     def fits(self) -> bool:
         """Whether every element is asked for by one iteration."""
         before = self.group.state()
-        if self._one_place():
+        if self._each_read_once():
             return True
         self.group.restore(before)
         return False
 
-    def _one_place(self) -> bool:
+    def _each_read_once(self) -> bool:
         group, other, fusion = self.group, self.other, self.fusion
         if other.device != group.device or not all(
             product(views.shape_of(n)) == product(group.shape) for n in other.nodes

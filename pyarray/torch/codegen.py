@@ -30,9 +30,9 @@ def _elementwise(w: KernelWriter) -> KernelText:
     order = by_stride(list(group.digits.sizes), w.outputs[0].factors, w.fusion.hints)
     w._settle([order])
     ndim = len(w.axes)
-    tiled = ndim >= 2 and any(_walks_across(a, ndim) for a in w.inputs)
+    tiled = ndim >= 2 and any(_is_transposed(a, ndim) for a in w.inputs)
     if tiled:
-        fast = next(k for a in w.inputs if _walks_across(a, ndim) for k in _unit(a))
+        fast = next(k for a in w.inputs if _is_transposed(a, ndim) for k in _unit(a))
         w.arrange([*(x for k, x in enumerate(w.axes[:-1]) if k != fast), w.axes[fast], w.axes[-1]])
     raw = [*w.row.lines, *stores]
     (w.axes,), tiled = w.reuse_loop_nest([w.axes], tiled, raw)
@@ -54,7 +54,7 @@ def _unit(array: Array) -> list[int]:
     return [k for k, s in pairs if s == 1] if array.flat is None else []
 
 
-def _walks_across(array: Array, ndim: int) -> bool:
+def _is_transposed(array: Array, ndim: int) -> bool:
     """Whether an operand's nearest elements are another loop's than the innermost one's."""
     found = _unit(array)
     return (

@@ -69,7 +69,7 @@ class Fusion:
             elif self._inline(node):
                 self.inlined.add(node)
             else:
-                self._place(node)
+                self._assign_group(node)
         self._merge_producers()
         return self
 
@@ -101,10 +101,12 @@ class Fusion:
         of places, for all heads. On GPUs a kernel more takes longer."""
         if node.target not in EXPENSIVE or is_gpu(tensor(node).device):
             return False
-        return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._made)
+        return any(
+            self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._created_nodes
+        )
 
     @functools.cached_property
-    def _made(self) -> set[Node]:
+    def _created_nodes(self) -> set[Node]:
         """The nodes that are made of ranges and constants alone."""
         found: set[Node] = set()
         for node in self.graph.nodes:
@@ -128,7 +130,7 @@ class Fusion:
 
     # ---- groups
 
-    def _place(self, node: Node) -> None:
+    def _assign_group(self, node: Node) -> None:
         for group in self._candidates(node):
             trial = NodeFusion(self, group, node)
             if trial.fits():

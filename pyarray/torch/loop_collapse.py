@@ -137,13 +137,13 @@ def fit_loop_nest(
     if len(choices) < len(parts):
         return None
     for chosen in itertools.product(*choices):
-        found = _placed(nest, parts, layouts, chosen)
+        found = _assigned(nest, parts, layouts, chosen)
         if found is not None:
             return found
     return None
 
 
-def _placed(
+def _assigned(
     nest: LoopNest,
     parts: Sequence[Sequence[Axis]],
     layouts: Sequence[ArrayLayout],

@@ -56,7 +56,7 @@ def arguments_of(name: str, kernel: Any, args: Any) -> tuple[Argument, ...]:
     takes, and where neither an annotation nor an example says what a parameter is."""
     plain, tuned = plain_kernel(name, kernel)
     parameters = [p for p in plain.parameters if p.name not in tuned]
-    given = _given(name, parameters, args)
+    given = _examples(name, parameters, args)
     examples = {p.name: _example(name, p, given.get(p.name)) for p in parameters}
     launch = tuple({**examples, **tuned}[p.name] for p in plain.parameters)
     with torch.no_grad():
@@ -75,7 +75,7 @@ def plain_kernel(name: str, kernel: Any) -> tuple[Kernel, dict[str, Any]]:
     raise TypeError(f"op {name!r}: {what}; wrap other functions with torch.library.custom_op")
 
 
-def _given(name: str, parameters: Sequence[Parameter], args: Any) -> dict[str, Any]:
+def _examples(name: str, parameters: Sequence[Parameter], args: Any) -> dict[str, Any]:
     names = [p.name for p in parameters]
     if args is None:
         return {}

@@ -37,7 +37,7 @@ def restart_if_specialized() -> None:
         _numbers.specialize(name)
     if equal or numbers:
         if equal or not duck:
-            _next_apart()
+            _assign_distinct_symbols()
         raise _Restart(restart_reason="sizes of inputs had one symbol, or numbers were constants")
 
 
@@ -50,13 +50,13 @@ def _constants(env: Any) -> list[str]:
     return [name for name in names if not _numbers.should_specialize(name)]
 
 
-def _next_apart() -> None:
-    """The next graph of Dynamo's has a symbol for each size. torch's setting for that is for all graphs, so
-    it is given where Dynamo makes what keeps the symbols, once."""
+def _assign_distinct_symbols() -> None:
+    """Dynamo's next graph has a symbol for each size. torch's setting for that is for all graphs, so it is passed
+    to the next `ShapeEnv` only."""
     original = _dynamo.ShapeEnv
 
-    def apart(*args: Any, **kwargs: Any) -> Any:
+    def create(*args: Any, **kwargs: Any) -> Any:
         _dynamo.ShapeEnv = original
         return original(*args, **kwargs, duck_shape=False)
 
-    _dynamo.ShapeEnv = apart
+    _dynamo.ShapeEnv = create

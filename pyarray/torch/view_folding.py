@@ -34,7 +34,7 @@ def fold_views(module: GraphModule, fusion: Fusion) -> None:
         if user in fusion.of or user in fusion.inlined or views.is_view(user) or views.is_split(user):
             continue
         for x in user.all_input_nodes:
-            if not views.is_view(x) or (view := _place(x, base := fusion.base(x))) is None:
+            if not views.is_view(x) or (view := _strided_view(x, base := fusion.base(x))) is None:
                 continue
             same = user.op != "output" and _is_all(view, base)  # a result is a tensor of its own
             if not same and x not in nodes:
@@ -62,7 +62,7 @@ def _node(module: GraphModule, fusion: Fusion, node: Node, view: StridedView) ->
     return node_of_view
 
 
-def _place(node: Node, base: Node) -> StridedView | None:
+def _strided_view(node: Node, base: Node) -> StridedView | None:
     """Sizes, strides and offset of a view in its base's memory."""
     view, value = node.meta["val"], base.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided or view.dtype != value.dtype:

@@ -216,7 +216,7 @@ class Chooser:
         known.work |= work
 
     def _chosen(self, key: TuningKey, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
-        winner, late = best(rows, default), [r for r in rows if r.late]
+        winner, late = best(rows, default), [r for r in rows if r.is_over_budget]
         if winner is not None:
             is_complete = not late and not any(r.rough for r in rows)
             if is_complete and winner.identity() is not None:  # else the next process goes on

@@ -95,7 +95,7 @@ def fits(
             row, tiles = results.get(str(c.identity())), work.get(str(c.identity()))
             if row is None or row.text != text(c):
                 continue
-            if row.median is None and not row.late:
+            if row.median is None and not row.is_over_budget:
                 failed.add(c)
             elif row.median is not None and tiles is not None:
                 points.setdefault(c, []).append((tiles, row.median))

@@ -70,7 +70,7 @@ class Result:
     error: BaseException | None = None
 
     @property
-    def late(self) -> bool:
+    def is_over_budget(self) -> bool:
         """Whether there was no time, or no memory, to time it."""
         return self.reason is not None and self.reason.startswith(LATE)
 

@@ -481,5 +481,5 @@ def test_a_compiler_that_hangs_ends_with_the_budget():
     with contextlib.closing(contextlib.ExitStack()) as stack:
         stack.callback(released.set)
         rows = search.run()
-    assert rows[1].late
-    assert rows[0].late or rows[0].median is not None
+    assert rows[1].is_over_budget
+    assert rows[0].is_over_budget or rows[0].median is not None

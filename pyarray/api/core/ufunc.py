@@ -1,5 +1,5 @@
-"""What all elementwise functions share: operands, promotion, broadcasting, `out=`, the launch. `fast_path.py` has
-the short ways."""
+"""Ufuncs: operands, promotion, broadcasting, `out=` and the launch, for all elementwise functions. `fast_path.py` has
+the fast paths."""
 
 from __future__ import annotations
 

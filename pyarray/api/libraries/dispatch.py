@@ -20,17 +20,17 @@ from ..core.ufunc import as_operands, common_device
 from ..standard.statistical import as_operand
 
 
-def lifted(name: str, *given: Any) -> list[ndarray]:
+def promoted_for_library(name: str, *given: Any) -> list[ndarray]:
     """Arrays of types that the libraries compute in: bools and integers become float64, half floats float32.
 
     Raises `TypeError` for what is no array or number, `ValueError` for arrays on several devices.
     """
     arrays = [as_operand(name, x, "biufc") for x in as_operands(name, given)]
     common_device(name, arrays)
-    return [_lift(x) for x in arrays]
+    return [_promote(x) for x in arrays]
 
 
-def _lift(x: ndarray) -> ndarray:
+def _promote(x: ndarray) -> ndarray:
     if x._dtype.kind in "biu":
         return x.astype(float64)
     return x.astype(float32) if x.itemsize == 2 else x

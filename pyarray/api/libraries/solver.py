@@ -20,7 +20,7 @@ BATCHED = 512  # rows: larger matrices of a stack are factored one after the oth
 JACOBI = 32  # rows and columns: the limit of the libraries' batched Jacobi methods
 
 
-def _made(like: ndarray, shape: tuple[int, ...], dtype: DType | None = None) -> ndarray:
+def _empty_like(like: ndarray, shape: tuple[int, ...], dtype: DType | None = None) -> ndarray:
     return empty(shape, dtype or like._dtype, like.device)
 
 
@@ -28,7 +28,7 @@ def _count(a: ndarray) -> int:
     return math.prod(a._shape[:-2])
 
 
-def _places(a: ndarray) -> ndarray:
+def _addresses(a: ndarray) -> ndarray:
     """The address of each matrix, on the device."""
     step = a._shape[-1] * a._shape[-2] * a.itemsize
     end = a._ptr + _count(a) * step
@@ -52,14 +52,14 @@ def lu(a: ndarray) -> tuple[ndarray, ndarray]:
     """Replaces the transposes of square matrices `a` by their factors L and U. Gives the pivots, int32 and
     counted from 1, and `info`."""
     n, count = a._shape[-1], _count(a)
-    pivots, info = _made(a, (*a._shape[:-2], n), int32), _made(a, (count,), int32)
+    pivots, info = _empty_like(a, (*a._shape[:-2], n), int32), _empty_like(a, (count,), int32)
     if count > 1 and n <= BATCHED:
-        places = _places(a)
+        places = _addresses(a)
         with opened("blas", a, pivots, info, places) as lib:
             lib("getrf_batched", n, places._ptr, n, pivots._ptr, info._ptr, count)
         return pivots, info
     with opened("solver", a, pivots, info) as lib:
-        work = _made(a, (lib("getrf_buffer_size", n, n, a._ptr, n),))
+        work = _empty_like(a, (lib("getrf_buffer_size", n, n, a._ptr, n),))
         with working(work):
             for ok, matrix, pivot in _each(info, a, pivots):
                 lib("getrf", n, n, matrix, n, work._ptr, pivot, ok)
@@ -72,12 +72,12 @@ def lu_solve(a: ndarray, pivots: ndarray, b: ndarray, how: str) -> None:
     n, right, count = a._shape[-1], b._shape[-2], _count(a)
     trans = constant(a.device.kind, how)
     if count > 1 and n <= BATCHED:
-        wrong, left, places = ctypes.c_int(0), _places(a), _places(b)
+        wrong, left, places = ctypes.c_int(0), _addresses(a), _addresses(b)
         with opened("blas", a, pivots, b, left, places) as lib:
             at = ctypes.addressof(wrong)
             lib("getrs_batched", trans, n, right, left._ptr, n, pivots._ptr, places._ptr, n, at, count)
         return
-    info = _made(a, (count,), int32)
+    info = _empty_like(a, (count,), int32)
     with opened("solver", a, pivots, b, info) as lib:
         for ok, matrix, pivot, rows in _each(info, a, pivots, b):
             lib("getrs", trans, n, right, matrix, n, pivot, rows, n, ok)
@@ -87,16 +87,16 @@ def cholesky(a: ndarray) -> ndarray:
     """Replaces the lower triangles of Hermitian matrices by their factors; the others are left as they are.
     Gives `info`."""
     n, count = a._shape[-1], _count(a)
-    info = _made(a, (count,), int32)
+    info = _empty_like(a, (count,), int32)
     upper = constant(a.device.kind, "upper")  # of the transpose
     if count > 1 and n <= BATCHED:
-        places = _places(a)
+        places = _addresses(a)
         with opened("solver", a, info, places) as lib:
             lib("potrf_batched", upper, n, places._ptr, n, info._ptr, count)
         return info
     with opened("solver", a, info) as lib:
         size = lib("potrf_buffer_size", upper, n, a._ptr, n)
-        work = _made(a, (size,))
+        work = _empty_like(a, (size,))
         with working(work):
             for ok, matrix in _each(info, a):
                 lib("potrf", upper, n, matrix, n, work._ptr, size, ok)
@@ -107,10 +107,10 @@ def qr(a: ndarray) -> tuple[ndarray, ndarray]:
     """Replaces the transposes of matrices `a` by R and the reflectors below it. Gives the factors of the
     reflectors and `info`."""
     n, m = a._shape[-2:]
-    info, factors = _made(a, (_count(a),), int32), _made(a, (*a._shape[:-2], min(m, n)))
+    info, factors = _empty_like(a, (_count(a),), int32), _empty_like(a, (*a._shape[:-2], min(m, n)))
     with opened("solver", a, factors, info) as lib:
         size = lib("geqrf_buffer_size", m, n, a._ptr, m)
-        work = _made(a, (size,))
+        work = _empty_like(a, (size,))
         with working(work):
             for ok, matrix, tau in _each(info, a, factors):
                 lib("geqrf", m, n, matrix, m, tau, work._ptr, size, ok)
@@ -122,10 +122,10 @@ def q_of(a: ndarray, factors: ndarray) -> ndarray:
     `a`. Gives `info`."""
     n, m = a._shape[-2:]
     k, name = factors._shape[-1], "ungqr" if _complex(a) else "orgqr"
-    info = _made(a, (_count(a),), int32)
+    info = _empty_like(a, (_count(a),), int32)
     with opened("solver", a, factors, info) as lib:
         size = lib(f"{name}_buffer_size", m, n, k, a._ptr, m, factors._ptr)
-        work = _made(a, (size,))
+        work = _empty_like(a, (size,))
         with working(work):
             for ok, matrix, tau in _each(info, a, factors):
                 lib(name, m, n, k, matrix, m, tau, work._ptr, size, ok)
@@ -136,7 +136,7 @@ def eigh(a: ndarray, real: DType, lower: bool, vectors: bool) -> tuple[ndarray, 
     """Eigenvalues, ascending, of Hermitian matrices of which one triangle is read, and `info`. `a` is
     replaced by eigenvectors of its transpose, one in each row."""
     n, count, device = a._shape[-1], _count(a), a.device
-    values, info = _made(a, (*a._shape[:-2], n), real), _made(a, (count,), int32)
+    values, info = _empty_like(a, (*a._shape[:-2], n), real), _empty_like(a, (count,), int32)
     name, batched = ("heevd", "heevj_batched") if _complex(a) else ("syevd", "syevj_batched")
     job = constant(device.kind, "vectors" if vectors else "values")
     triangle = constant(device.kind, "upper" if lower else "lower")  # of the transpose
@@ -144,7 +144,7 @@ def eigh(a: ndarray, real: DType, lower: bool, vectors: bool) -> tuple[ndarray, 
         if count > 1 and n <= JACOBI:
             setting = call(device, "solver", "create_syevj_info")
             size = lib(f"{batched}_buffer_size", job, triangle, n, a._ptr, n, values._ptr, setting, count)
-            work = _made(a, (size,))
+            work = _empty_like(a, (size,))
             with working(work):
                 lib(
                     batched, job, triangle, n, a._ptr, n, values._ptr, work._ptr, size, info._ptr, setting,
@@ -153,7 +153,7 @@ def eigh(a: ndarray, real: DType, lower: bool, vectors: bool) -> tuple[ndarray, 
             call(device, "solver", "destroy_syevj_info", setting)
             return values, info
         size = lib(f"{name}_buffer_size", job, triangle, n, a._ptr, n, values._ptr)
-        work = _made(a, (size,))
+        work = _empty_like(a, (size,))
         with working(work):
             for ok, matrix, found in _each(info, a, values):
                 lib(name, job, triangle, n, matrix, n, found, work._ptr, size, ok)
@@ -165,15 +165,15 @@ def svd(a: ndarray, real: DType, full: bool, vectors: bool) -> tuple[ndarray, nd
     with A = U S Vh: the transposed U (square if `full`), S, the transposed Vh, and `info`."""
     n, m = a._shape[-2:]
     stack, count = a._shape[:-2], _count(a)
-    values, info = _made(a, (*stack, n), real), _made(a, (count,), int32)
+    values, info = _empty_like(a, (*stack, n), real), _empty_like(a, (count,), int32)
     if count > 1 and m <= JACOBI:
         return _small_svd(a, values, info, full, vectors)
     rows = (m if full else n) if vectors else 0
-    u, vh = _made(a, (*stack, rows, m)), _made(a, (*stack, n if vectors else 0, n))
+    u, vh = _empty_like(a, (*stack, rows, m)), _empty_like(a, (*stack, n if vectors else 0, n))
     job = ord("N" if not vectors else "A" if full else "S")
     with opened("solver", a, values, u, vh, info) as lib:
         size = lib("gesvd_buffer_size", m, n)
-        work = _made(a, (size,))
+        work = _empty_like(a, (size,))
         with working(work):
             for ok, matrix, s, left, right in _each(info, a, values, u, vh):
                 lib("gesvd", job, job, m, n, matrix, m, s, left, m, right, n, work._ptr, size, 0, ok)
@@ -185,13 +185,13 @@ def _small_svd(
 ) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     n, m = a._shape[-2:]
     stack, count, device = a._shape[:-2], _count(a), a.device
-    u, v = _made(a, (*stack, m, m)), _made(a, (*stack, n, n))
+    u, v = _empty_like(a, (*stack, m, m)), _empty_like(a, (*stack, n, n))
     job = constant(device.kind, "vectors" if vectors else "values")
     with opened("solver", a, values, u, v, info) as lib:
         setting = call(device, "solver", "create_gesvdj_info")
         args = (job, m, n, a._ptr, m, values._ptr, u._ptr, m, v._ptr, n)
         size = lib("gesvdj_batched_buffer_size", *args, setting, count)
-        work = _made(a, (size,))
+        work = _empty_like(a, (size,))
         with working(work):
             lib("gesvdj_batched", *args, work._ptr, size, info._ptr, setting, count)
         call(device, "solver", "destroy_gesvdj_info", setting)
@@ -204,8 +204,11 @@ def eig(a: ndarray, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
     """Of the transposes of complex matrices `a`, which are overwritten: eigenvalues, eigenvectors, one in
     each row, and `info`."""
     n, device = a._shape[-1], a.device
-    values, right = _made(a, a._shape[:-1]), _made(a, a._shape if vectors else (*a._shape[:-2], 0, 0))
-    info, kind = _made(a, (_count(a),), int32), constant(device.kind, a._dtype.name)
+    values, right = (
+        _empty_like(a, a._shape[:-1]),
+        _empty_like(a, a._shape if vectors else (*a._shape[:-2], 0, 0)),
+    )
+    info, kind = _empty_like(a, (_count(a),), int32), constant(device.kind, a._dtype.name)
     jobs = (constant(device.kind, "values"), constant(device.kind, "vectors" if vectors else "values"))
     with handle(device, "solver") as solver, working(a, values, right, info):
         params = call(device, "solver", "create_params")
@@ -213,7 +216,7 @@ def eig(a: ndarray, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
             args = (solver, params, *jobs, n, kind, matrix, n, kind, w, kind, 0, n, kind, v, n, kind)
             device_bytes, host_bytes = call(device, "solver", "xgeev_buffer_size", *args)
             work, host = (
-                _made(a, (max(1, device_bytes),), uint8),
+                _empty_like(a, (max(1, device_bytes),), uint8),
                 ctypes.create_string_buffer(max(1, host_bytes)),
             )
             with working(work):

@@ -14,7 +14,7 @@ from ..core import registry
 from ..numpy import products
 
 
-def _made_like(
+def _array_like(
     x: Any,
     dtype: Any = None,
     order: str = "K",
@@ -38,10 +38,10 @@ _SINGLE: dict[str, Any] = {
     "ndim": lambda a: a.ndim, "shape": lambda a: a.shape,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     "copy": lambda a, order="K", subok=False: a.copy(order),
-    "asarray": _made_like, "asanyarray": _made_like,
-    "ascontiguousarray": lambda x, dtype=None, **options: _made_like(x, dtype, "C", ndmin=1, **options),
-    "asfortranarray": lambda x, dtype=None, **options: _made_like(x, dtype, "F", ndmin=1, **options),
-    "array": lambda x, dtype=None, *, copy=True, **options: _made_like(x, dtype, copy=copy, **options),
+    "asarray": _array_like, "asanyarray": _array_like,
+    "ascontiguousarray": lambda x, dtype=None, **options: _array_like(x, dtype, "C", ndmin=1, **options),
+    "asfortranarray": lambda x, dtype=None, **options: _array_like(x, dtype, "F", ndmin=1, **options),
+    "array": lambda x, dtype=None, *, copy=True, **options: _array_like(x, dtype, copy=copy, **options),
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def _round(self: ndarray, ndigits: int | None = None) -> Any:
     return ufuncs.around(self, ndigits or 0)
 
 
-def _whole(rounded: Callable[[Any], int]) -> Callable[[ndarray], int]:
+def _to_integer(rounded: Callable[[Any], int]) -> Callable[[ndarray], int]:
     return lambda self: to_whole(self, rounded)
 
 
@@ -82,7 +82,7 @@ _NUMBERS = {
     "__divmod__": _divmod,
     "__rdivmod__": _reflected_divmod,
     "__round__": _round,
-    **{f"__{rounded.__name__}__": _whole(rounded) for rounded in (math.trunc, math.floor, math.ceil)},
+    **{f"__{rounded.__name__}__": _to_integer(rounded) for rounded in (math.trunc, math.floor, math.ceil)},
 }
 
 

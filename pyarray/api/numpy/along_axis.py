@@ -1,4 +1,4 @@
-"""Functions of Python applied to the lines or elements of arrays, and arrays put together from blocks."""
+"""Applies Python functions along axes or to elements, and assembles arrays from blocks."""
 
 from __future__ import annotations
 

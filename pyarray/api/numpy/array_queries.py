@@ -1,4 +1,4 @@
-"""What is asked about arrays and dtypes, and their text."""
+"""Queries of arrays and dtypes (`may_share_memory`, `require`, `ndenumerate` …), and their text."""
 
 from __future__ import annotations
 

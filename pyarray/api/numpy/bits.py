@@ -1,4 +1,4 @@
-"""Bits of integers: counted, packed into bytes, and unpacked."""
+"""Functions of the bits of integers: counting, packing into bytes, unpacking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether elements and arrays are near each other, equal or real; what replaces NaN and infinities."""
+"""Comparisons within a tolerance and of whole arrays, and the replacement of NaN and infinities."""
 
 from __future__ import annotations
 

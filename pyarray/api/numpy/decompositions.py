@@ -1,7 +1,6 @@
-"""Decompositions, inverses and solutions of matrices, stacks of which are taken wherever one is: LAPACK's, as
-`libraries` says, around what arrays do themselves.
+"""Matrix decompositions, inverses and solutions of equations, also of stacks of matrices, by LAPACK (`libraries`).
 
-In all of them bools and integers are computed as float64, float16 and bfloat16 as float32.
+Bools and integers are computed as float64, float16 and bfloat16 as float32.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import bool_, result_type
-from ..libraries.dispatch import complex_of, library, lifted, real_of
+from ..libraries.dispatch import complex_of, library, promoted_for_library, real_of
 from ..standard.creation import zeros
 from ..standard.elementwise import conj, greater, multiply, reciprocal
 from ..standard.linear_algebra import matmul
@@ -69,7 +68,7 @@ class SVDResult(NamedTuple):
 
 def matrices(name: str, x: Any, square: bool = False) -> ndarray:
     """An array of matrices of a type that LAPACK knows. Raises `LinAlgError`, a `ValueError`, for others."""
-    (a,) = lifted(name, x)
+    (a,) = promoted_for_library(name, x)
     if a.ndim < 2:
         raise LinAlgError(f"{name}() takes matrices, an array of 2 or more dimensions, got shape {a._shape}")
     if square and a._shape[-1] != a._shape[-2]:
@@ -186,7 +185,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     >>> pa.linalg.solve(pa.asarray([[2.0, 0.0], [0.0, 4.0]]), pa.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
     """
-    a, b = lifted("solve", x1, x2)
+    a, b = promoted_for_library("solve", x1, x2)
     a = matrices("solve", a, square=True)
     vector = b.ndim == 1
     right = b[:, None] if vector else b
@@ -252,7 +251,7 @@ def _large(values: ndarray, rtol: Any, sides: tuple[int, ...]) -> ndarray:
     else:
         limit = rtol
         if not isinstance(rtol, (int, float)):
-            (limit,) = lifted("rtol", rtol)
+            (limit,) = promoted_for_library("rtol", rtol)
             limit = limit.astype(kind, copy=False)[..., None]
     return greater(values, multiply(largest(values, axis=-1, keepdims=True), limit))
 
@@ -294,7 +293,7 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[ndarray, ndarray, ndarr
     >>> pa.linalg.lstsq(pa.asarray([[1.0], [1.0]]), pa.asarray([1.0, 3.0]))[0].shape
     (1,)
     """
-    left, right = lifted("lstsq", a, b)
+    left, right = promoted_for_library("lstsq", a, b)
     kind = result_type(left, right)
     if left.ndim != 2 or right.ndim not in (1, 2) or left.shape[0] != right.shape[0]:
         what = "a matrix takes as many rows on the right"

@@ -90,7 +90,7 @@ def histogram(
     >>> [a.tolist() for a in pa.histogram(pa.asarray([1, 2, 1]), bins=[0, 1, 2, 3])]
     [[0, 2, 1], [0, 1, 2, 3]]
     """
-    x, weights = _placed(x, bins, weights)
+    x, weights = _with_weights(x, bins, weights)
     x = as_operand("histogram", x, "biuf")
     flat = operation("contiguous")(x.reshape(x._size))
     weight = None
@@ -125,11 +125,11 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: tuple[float, float] | 
     >>> pa.histogram_bin_edges(pa.asarray([0.0, 4.0]), bins=2).tolist()
     [0.0, 2.0, 4.0]
     """
-    x = as_operand("histogram_bin_edges", _placed(x, bins, None)[0], "biuf")
+    x = as_operand("histogram_bin_edges", _with_weights(x, bins, None)[0], "biuf")
     return _edges(x.reshape(x._size), bins, range)[0]
 
 
-def _placed(x: Any, bins: Any, weights: Any) -> tuple[ndarray, ndarray | None]:
+def _with_weights(x: Any, bins: Any, weights: Any) -> tuple[ndarray, ndarray | None]:
     """The elements and their weights, where the first array of all three is."""
     edges = [bins] if isinstance(bins, ndarray) and bins.ndim else []
     x, *others = as_array_like(x, *edges, *([] if weights is None else [weights]))

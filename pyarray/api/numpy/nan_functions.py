@@ -1,4 +1,4 @@
-"""Reductions and running sums in which NaN doesn't count. Of bools and integers they are the plain ones."""
+"""Reductions and scans that skip NaN; for bools and integers they are those without `nan`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM, ReduceOp
 from ...lang.markers import kernel_math as k
 from ..core.ufunc import compute
-from ..libraries.dispatch import lifted, real_of
+from ..libraries.dispatch import promoted_for_library, real_of
 from ..standard.creation import eye, zeros
 from ..standard.elementwise import UFUNCS, divide, multiply, not_equal, pow
 from ..standard.elementwise import abs as magnitudes
@@ -54,7 +54,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     >>> pa.linalg.vector_norm(pa.asarray([3.0, 4.0])).item()
     5.0
     """
-    (x,) = lifted("vector_norm", x)
+    (x,) = promoted_for_library("vector_norm", x)
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         refused = ValueError if isinstance(ord, str) else TypeError
         raise refused(f"vector_norm(): ord is a real number or an infinity, got {ord!r}")
@@ -127,7 +127,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     >>> pa.linalg.norm(pa.asarray([[3.0, 0.0], [0.0, 4.0]]), 2).item()
     4.0
     """
-    (x,) = lifted("norm", x)
+    (x,) = promoted_for_library("norm", x)
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
     axes = shapes.normalize_axes(axis, x.ndim)

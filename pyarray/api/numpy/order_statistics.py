@@ -1,4 +1,4 @@
-"""Quantiles, percentiles and medians, also of what is not NaN."""
+"""Quantiles, percentiles and medians, with and without NaN."""
 
 from __future__ import annotations
 

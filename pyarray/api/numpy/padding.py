@@ -1,4 +1,4 @@
-"""Padding: an array with margins."""
+"""`pad`: adds margins to arrays."""
 
 from __future__ import annotations
 

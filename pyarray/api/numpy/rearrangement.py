@@ -1,5 +1,4 @@
-"""Rearranging functions beyond the standard: turned, split, joined as columns, with parts put in or left
-out."""
+"""Rearranging functions that the standard lacks: rotations, splits, stacks of columns, insertion and deletion."""
 
 from __future__ import annotations
 
@@ -294,7 +293,7 @@ def _runs(left_out: np.ndarray[Any, Any], size: int) -> list[tuple[int, int]] | 
     return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
 
-def _places(name: str, where: Any, size: int, n: int) -> np.ndarray[Any, Any]:
+def _positions(name: str, where: Any, size: int, n: int) -> np.ndarray[Any, Any]:
     """A slice, mask or integers as indices from 0 to `n` - 1, on the host: they decide the shape."""
     if isinstance(where, slice):
         return np.arange(size)[where]
@@ -327,7 +326,7 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    places = np.sort(_places("delete", obj, n, n), axis=None)
+    places = np.sort(_positions("delete", obj, n, n), axis=None)
     runs = _runs(places, n)
     if runs is None:
         mask = np.ones(n, bool)
@@ -363,7 +362,7 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    places = _places("insert", obj, n, n + 1)
+    places = _positions("insert", obj, n, n + 1)
     if places.size == 1:
         return _inserted_at(x, places, values, k)
     places, count = places.reshape(-1), places.size

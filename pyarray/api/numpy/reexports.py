@@ -1,6 +1,4 @@
-"""NumPy's own names, which have nothing to do with where elements are: other names of dtypes, kinds of them,
-printing, index expressions.
-"""
+"""NumPy's own functions that don't depend on the device: names and kinds of dtypes, printing, index expressions."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def put_along_axis(a: ndarray, indices: Any, values: Any, /, axis: int | None = 
     gather.put(a, tuple(index if d == k else line for d, line in enumerate(lines)), values)
 
 
-def _places(name: str, a: ndarray, mask: Any) -> ndarray:
+def _positions(name: str, a: ndarray, mask: Any) -> ndarray:
     chosen = asarray(mask, device=a.device)
     if chosen.size != a.size:
         raise ValueError(f"{name}(): the mask has shape {chosen.shape}, the array {a.shape}")
@@ -238,7 +238,7 @@ def place(a: ndarray, mask: Any, vals: Any, /) -> None:
     [0, 1, 7, 7]
     """
     a = _target("place", a)
-    where_true = _places("place", a, mask)
+    where_true = _positions("place", a, mask)
     values = asarray(vals, device=a.device).ravel()
     if not values.size and where_true.size:
         raise ValueError("place(): there are no values to write")
@@ -254,7 +254,7 @@ def putmask(a: ndarray, mask: Any, values: Any, /) -> None:
     [0, 1, 7, 8]
     """
     a = _target("putmask", a)
-    where_true = _places("putmask", a, mask)
+    where_true = _positions("putmask", a, mask)
     flat_values = asarray(values, device=a.device).ravel()
     if where_true.size and flat_values.size:
         put(a, where_true, take(flat_values, where_true % flat_values.size))

@@ -1,6 +1,4 @@
-"""Manipulation functions: other shapes of the same elements (views wherever NumPy gives views), joined and
-repeated arrays.
-"""
+"""Manipulation functions: views of other shapes wherever NumPy gives views, joined and repeated arrays."""
 
 from __future__ import annotations
 

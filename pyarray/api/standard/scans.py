@@ -1,4 +1,4 @@
-"""Along an axis, from the elements before: running sums and products, differences."""
+"""Scans along an axis: cumulative sums and products; and differences."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _scan(
     if x._dtype.kind == "c" and kind.kind not in "cb":
         raise TypeError(f"{name}(): {x._dtype} can't be added up in {kind}; take .real, .imag or abs() first")
     if out is not None:
-        x = _apart(x, out)
+        x = _without_shared_buffer(x, out)
     target = result
     if initial:
         before = (slice(None),) * along
@@ -122,8 +122,8 @@ def _scan(
     return result
 
 
-def _apart(x: ndarray, out: ndarray) -> ndarray:
-    """Blocks of a line are read twice, and so not from what is written."""
+def _without_shared_buffer(x: ndarray, out: ndarray) -> ndarray:
+    """`x`, copied if it is in the buffer of `out`: a scan reads blocks again after it has written some."""
     x = copy_if_aliased(x, out)
     return x.copy() if x._buffer is out._buffer else x
 
@@ -139,7 +139,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     >>> pa.diff(pa.asarray([1, 4, 9])).tolist()
     [3, 5]
     """
-    x, prepend, append = _placed(x, prepend, append)
+    x, prepend, append = _as_arrays_like(x, prepend, append)
     x = as_operand("diff", x, "biufc")
     if not x.ndim:
         raise ValueError("diff() takes an array of 1 or more dimensions, got a 0-d array; use x.reshape(1)")
@@ -149,7 +149,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     if not times:
         return x
     along = shapes.normalize_axis(axis, x.ndim)
-    parts = [_beside(x, prepend, along), x, _beside(x, append, along)]
+    parts = [_neighbor(x, prepend, along), x, _neighbor(x, append, along)]
     present = [part for part in parts if part is not None]
     x = concat(present, axis=along) if len(present) > 1 else x
     before = (slice(None),) * along
@@ -159,17 +159,17 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     return x
 
 
-def _placed(*given: Any) -> list[Any]:
+def _as_arrays_like(*given: Any) -> list[Any]:
     """Arrays, where the first one is; numbers and None as they are."""
-    arrays = iter(as_array_like(*(x for x in given if not _plain(x))))
-    return [x if _plain(x) else next(arrays) for x in given]
+    arrays = iter(as_array_like(*(x for x in given if not _is_number_or_none(x))))
+    return [x if _is_number_or_none(x) else next(arrays) for x in given]
 
 
-def _plain(x: Any) -> bool:
+def _is_number_or_none(x: Any) -> bool:
     return x is None or type(x) in PYTHON
 
 
-def _beside(x: ndarray, value: Any, axis: int) -> ndarray | None:
+def _neighbor(x: ndarray, value: Any, axis: int) -> ndarray | None:
     if value is None:
         return None
     if type(value) in PYTHON:

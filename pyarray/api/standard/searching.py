@@ -20,7 +20,7 @@ from ...kernels.sort.binary_search import search
 from ..core.registry import method
 from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, compute, device_of
 from .elementwise import not_equal
-from .statistical import as_operand, reduction, whole
+from .statistical import as_operand, reduce_contiguous, reduction
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
@@ -181,6 +181,6 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> nda
     [1, 2]
     """
     plain = axis is None and not keepdims
-    if plain and (quick := whole(COUNT, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(COUNT, x)) is not None:
+        return fast
     return reduction(COUNT, asarray(x), axis, keepdims, int64, kind=bool_, plain=plain)

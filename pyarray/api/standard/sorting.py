@@ -166,7 +166,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     2
     """
     x, along = _operand("partition", x, axis, None, None)
-    places = _places("partition", x, kth, along)
+    places = _positions("partition", x, kth, along)
     rows = lines(x, along)
     if not kernels.can_select(rows, places):
         return sort(x, along)
@@ -186,7 +186,7 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     1
     """
     x, along = _operand("argpartition", x, axis, None, None)
-    places = _places("argpartition", x, kth, along)
+    places = _positions("argpartition", x, kth, along)
     rows = lines(x, along)
     if not kernels.can_select(rows, places):
         return argsort(x, along)
@@ -196,7 +196,7 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     return from_lines(out, x._shape, along)
 
 
-def _places(name: str, x: ndarray, kth: Any, axis: int) -> tuple[int, ...]:
+def _positions(name: str, x: ndarray, kth: Any, axis: int) -> tuple[int, ...]:
     """The different places among `kth`, from 0 on and in order."""
     n = x._shape[axis]
     values = [kth] if isinstance(kth, int) else asarray(kth).reshape(-1).tolist()

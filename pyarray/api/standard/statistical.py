@@ -53,7 +53,7 @@ def reduction(
     """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to
     `kind` first. Those where `where` is false are left out, and `initial` is one more.
 
-    `plain` says that only `x` was given, so that `whole` may do it the next time.
+    `plain` says that only `x` was given, so that `reduce_contiguous` may do it the next time.
     Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
     """
     if initial is not None or where is not True:
@@ -145,13 +145,13 @@ def _number(dtype: DType, value: Any) -> Any:
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind](value)
 
 
-GLANCE = 1 << 11  # elements that are looked at first
-# Plans of `whole`, by operation, mode and the array's type key. The dtype of the result follows from these;
+SHORT_CIRCUIT_SIZE = 1 << 11  # elements that are reduced first, where one may decide
+# Plans of `reduce_contiguous`, by operation, mode and the array's type key. The dtype of the result follows from these;
 # size and address are read at each call, and only contiguous arrays without marks have a plan.
 _plans = fast_path_table()
 
 
-def whole(op: ReduceOp, x: Any) -> ndarray | None:
+def reduce_contiguous(op: ReduceOp, x: Any) -> ndarray | None:
     """`op` over all of a contiguous array of a type that `_remember` has seen; None where that has no
     answer."""
     try:
@@ -167,8 +167,8 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
     if size < 2 * (BLOCK_PIECE if grid else PIECE):
         failure = plan.direct(out, x)
     else:
-        if op.short_circuit and not grid:  # mostly a few elements settle it
-            few = x._view(0, (GLANCE,), (x._dtype.itemsize,))
+        if op.short_circuit and not grid:  # a few elements decide most often
+            few = x._view(0, (SHORT_CIRCUIT_SIZE,), (x._dtype.itemsize,))
             if plan.direct(out, few) is None and out.item() is not op.identity:
                 return out
         launch, source, failure = plan.first, x, None
@@ -181,7 +181,7 @@ def whole(op: ReduceOp, x: Any) -> ndarray | None:
             failure = launch(partial, source)
             launch, source, size = plan.middle, partial, pieces
         failure = failure or plan.last(out, source)
-    return None if failure else out  # the long way says what failed
+    return None if failure else out  # the caller's other path reports the failure
 
 
 def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
@@ -245,8 +245,8 @@ def sum(
     plain = (
         axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
     )
-    if plain and (quick := whole(SUM, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(SUM, x)) is not None:
+        return fast
     x = as_operand("sum", x, "biufc")
     total = total_dtype(x, dtype)
     return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
@@ -275,8 +275,8 @@ def prod(
     plain = (
         axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
     )
-    if plain and (quick := whole(PROD, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(PROD, x)) is not None:
+        return fast
     x = as_operand("prod", x, "biufc")
     return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
 
@@ -301,8 +301,8 @@ def max(
     3
     """
     plain = axis is None and not keepdims and out is None and initial is None and where is True
-    if plain and (quick := whole(MAX, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(MAX, x)) is not None:
+        return fast
     x = as_operand("max", x, "biuf")
     return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
@@ -327,8 +327,8 @@ def min(
     1
     """
     plain = axis is None and not keepdims and out is None and initial is None and where is True
-    if plain and (quick := whole(MIN, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(MIN, x)) is not None:
+        return fast
     x = as_operand("min", x, "biuf")
     return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 

@@ -9,7 +9,7 @@ from ...dtypes import bool_
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import ALL, ANY
 from ..core.registry import method
-from .statistical import as_operand, reduction, whole
+from .statistical import as_operand, reduce_contiguous, reduction
 
 __all__ = ["all", "any"]
 
@@ -32,8 +32,8 @@ def any(
     True
     """
     plain = axis is None and not keepdims and out is None and where is True
-    if plain and (quick := whole(ANY, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(ANY, x)) is not None:
+        return fast
     return _along("any", x, axis, keepdims, out, plain, where)
 
 
@@ -55,8 +55,8 @@ def all(
     False
     """
     plain = axis is None and not keepdims and out is None and where is True
-    if plain and (quick := whole(ALL, x)) is not None:
-        return quick
+    if plain and (fast := reduce_contiguous(ALL, x)) is not None:
+        return fast
     return _along("all", x, axis, keepdims, out, plain, where)
 
 
@@ -64,6 +64,6 @@ def all(
 def _along(
     name: str, x: Any, axis: Any, keepdims: bool, out: ndarray | None, plain: bool, where: Any
 ) -> ndarray:
-    """Apart from the quick way: repeating its launches would look at all elements."""
+    """Apart from the fast way: repeating its launches would look at all elements."""
     op = ANY if name == "any" else ALL
     return reduction(op, as_operand(name, x, "biufc"), axis, keepdims, bool_, None, out, plain, None, where)

@@ -1,7 +1,7 @@
-"""Further distributions, made of the variates and the mathematics of `variates` and `rng_math`: an element's
-value depends on its place of the generator alone, and is the same bits on every device.
+"""Further distributions, computed from the variates of `variates` with the functions of `rng_math`.
 
-Each function takes its parameters as float64, then the place. Lanes keep several variates of one place apart.
+An element's value depends on its counter and parameters only, and has the same bits on every device. Each function
+takes its parameters as float64, then the counter. Several variates of one counter differ by a lane number.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def geometric(p: Any, counter: Any, stream: Any, key: Any) -> Any:
     return min(max(kernel_math.ceil(log(uniform(counter, stream, key)) / log1p(-p)), 1.0), HIGHEST)
 
 
-# ---- several variates of one place
+# ---- several variates of one counter
 
 
 @func

@@ -1,5 +1,7 @@
-"""Gamma and beta variates. Most elements are settled by a first attempt in a loop of vectors; the others are
-tried again one by one. What an element becomes depends on its place and its parameters alone.
+"""Gamma and beta variates, by rejection.
+
+A vectorised loop makes the first attempts, most of which are accepted; the others are tried again one by one. An
+element's value depends on its counter and parameters only.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from .rng_math import exp, log, log_unit, normal_quantile
 from .variates import CHUNK, two_uniforms
 
 _NAN = float("nan")
-_OTHER = 1 << 31  # first attempt of the second gamma variate of a place
+_OTHER = 1 << 31  # first attempt of the second gamma variate of a counter
 _TINY, _HUGE = 1 / 16, 1e300  # between them, gamma variates are no smaller than 1e-300, and sums are finite
 
 
 def fill_gamma(out: ndarray, state: PhiloxState, shape: ndarray, scale: ndarray, substream: int = 0) -> None:
     """Fills the contiguous 1-D `out` with gamma variates. Parameters are float64, of one element or as many
-    as `out`. Lanes keep variates of one place apart."""
+    as `out`. Variates of one counter differ by a lane number."""
     wide = out if out._dtype is float64 else empty(out._shape, float64, out.device)
     width = CHUNK if array_host.on_host(out) else 1
     _gamma_kernel()(wide, *state, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
@@ -71,7 +73,7 @@ def first_factor(shape: Any, counter: Any, substream: Any, stream: Any, key: Any
 @func
 def gamma_by_rejection(shape: Any, counter: Any, substream: Any, stream: Any, key: Any) -> Any:
     """A gamma variate of scale 1 as x * exp(y), y <= 0 (G. Marsaglia, W. Tsang, A simple method for
-    generating gamma variables, 2000). Lanes keep two variates of one place apart."""
+    generating gamma variables, 2000). Two variates of one counter differ by a lane number."""
     d = center(shape)
     c = 1.0 / kernel_math.sqrt(9.0 * d)
     attempt = substream

@@ -1,9 +1,8 @@
-"""Random words and variates. The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
-numbers: as easy as 1, 2, 3, 2011), a function of a counter and a key: what an element gets depends on its
-place alone, on every device alike.
+"""Random words and variates by Philox 4x32-10, a function of a counter and a key (Salmon, Moraes, Dror, Shaw:
+Parallel random numbers: as easy as 1, 2, 3, 2011). Every device gives the same bits.
 
-The counter's words are: the place (two, low word first), the attempt (where a variate is accepted or tried
-again), the stream. A block of four words serves four elements of 32 bits or two of 53.
+The counter's four words are: the position (two, low word first), the attempt (for variates that are accepted or
+tried again), the stream. A block of four words serves four elements of 32 bits or two of 53.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ def philox(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
 
 
 @func
-def block(state: Any, attempt: Any, stream: Any, key: Any) -> Any:
-    """Four words of a place."""
+def block(counter: Any, attempt: Any, stream: Any, key: Any) -> Any:
+    """The four words of a counter."""
     k0, k1 = uint32(key), uint32(key >> uint64(32))
-    return philox(uint32(state), uint32(state >> uint64(32)), attempt, stream, k0, k1)
+    return philox(uint32(counter), uint32(counter >> uint64(32)), attempt, stream, k0, k1)
 
 
 @func

@@ -1,9 +1,8 @@
-"""The mathematics of random variates, of nothing but + - * / and sqrt, which IEEE 754 rounds the same way
-everywhere: every device gets the same bits, which libraries' `log` and `exp` don't promise. In float64, but
-for `normal_pair`.
+"""Functions of random variates in + - * / and sqrt alone, which IEEE 754 rounds the same way everywhere.
 
-Arguments are what generators make: finite, and positive where a logarithm is taken. Errors are a few units in
-the last place.
+So every device gets the same bits, which libraries' `log` and `exp` don't promise. All are in float64, but for
+`normal_pair`. Arguments are what generators make: finite, and positive where a logarithm is taken. Errors are a
+few units in the last place.
 """
 
 from __future__ import annotations

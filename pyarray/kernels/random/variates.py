@@ -1,9 +1,7 @@
-"""Variates that are accepted or tried again: integers below a bound, Poisson, binomial; and lognormal ones.
-An element has a place of the generator's for itself, or a word of one, and what it is depends on nothing
-else.
+"""Variates by rejection: integers below a bound, Poisson, binomial; and lognormal ones.
 
-Parameters of a distribution come as arrays of one element, or of as many as the result has (`step` is 0 or
-1).
+An element has a counter of its own, or a word of one, and its value depends on nothing else but the parameters.
+These are arrays of one element, or of as many as the result has (`step` is 0 or 1).
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def fill_variates(
     kind: str, function: Any, out: ndarray, state: PhiloxState, parameters: list[ndarray]
 ) -> None:
     """Fills the contiguous 1-D `out` with what `function` makes of `parameters`, which are float64, and a
-    place; `kind` names it."""
+    counter; `kind` names it."""
     arguments = [x for a in parameters for x in (a, int(a._size > 1))]
     _variate_kernel(kind, function, len(parameters))(out, *state, *arguments)
 
