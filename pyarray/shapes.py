@@ -36,8 +36,8 @@ def resolve_shape(shape: Any, total: int | None = None) -> Ints:
     if type(shape) is int and shape >= 0 and total is None:
         return (shape,)
     try:
-        several: Any = shape if hasattr(shape, "__iter__") else (shape,)
-        sizes = tuple(map(operator.index, several))
+        sizes_given: Any = shape if hasattr(shape, "__iter__") else (shape,)
+        sizes = tuple(map(operator.index, sizes_given))
     except TypeError:
         raise TypeError(f"a shape is an integer or a sequence of integers, got {shape!r}") from None
     unknown = sizes.count(-1) if total is not None else 0

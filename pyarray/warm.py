@@ -158,7 +158,7 @@ def warm(directory: Path | None = None, processes: int | None = None) -> Warmed:
 def _all(processes: int, settings: dict[str, Any]) -> tuple[str, ...]:
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(processes, context, _configure, (settings,)) as pool:
-        return tuple(said for said in pool.map(make, common_calls()) if said)
+        return tuple(message for message in pool.map(make, common_calls()) if message)
 
 
 def _configure(settings: dict[str, Any]) -> None:

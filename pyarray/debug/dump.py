@@ -180,8 +180,8 @@ class Dump:
     ) -> list[Row]:
         """Metadata of each chosen argument."""
         arrays = {g.name: g.value for g in arguments if isinstance(g.type, ArrayType)}
-        runs, places = record.blocks(list(arrays.values()))
-        run = dict(zip(arrays, places, strict=True))
+        runs, run_of = record.blocks(list(arrays.values()))
+        run = dict(zip(arrays, run_of, strict=True))
         key, device = launch.variant.artifact.key, str(launch.variant.device)
         rows = []
         for g in chosen:

@@ -73,8 +73,8 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
     before = set(all_tuned())
     try:
         with _offline(progress, fresh), _running(target, arguments) as (_alive, failures):
-            met = [t for t in all_tuned() if t not in before]
-            failures += [text for t in met for text in _cases(t)]
+            new_tuners = [t for t in all_tuned() if t not in before]
+            failures += [text for t in new_tuners for text in _cases(t)]
             progress.close()
             decided = list(offline.decided)
     except KeyboardInterrupt:
@@ -86,8 +86,8 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
     unfit = list(_shipped(decided, out))
     for text in unfit:
         print(text, file=sys.stderr)
-    if met or not (failures or progress.searches):
-        print(*_left_out(target, met, out is not None), sep="", end="")
+    if new_tuners or not (failures or progress.searches):
+        print(*_left_out(target, new_tuners, out is not None), sep="", end="")
     shipped = range(len(decided) - len(unfit))
     if out is not None and shipped:
         print(f"{len(shipped)} artifact{_s(shipped)} in {out}; set PYARRAY_AUTOTUNE_CONFIG_DIR to it")
@@ -133,11 +133,11 @@ def _s(things: Sequence[Any]) -> str:
     return "" if len(things) == 1 else "s"
 
 
-def _left_out(target: str, met: Sequence[Tuned], shipping: bool) -> Iterator[str]:
+def _left_out(target: str, tuners: Sequence[Tuned], shipping: bool) -> Iterator[str]:
     """Lines on what a user may have expected."""
-    if not met:
+    if not tuners:
         yield f"{target} has no tuned kernel; they are made by pa.autotune\n"
-    for t in met:
+    for t in tuners:
         counts = t.cache_info()
         if not counts["misses"] + counts["hits"]:
             yield f"{t.__name__} was not called: run a script that does, or give autotune cases=...\n"

@@ -97,9 +97,9 @@ class Toolchain:
                 raise CompileError(_compile_error(self.command, text, result))
             binary = output.read_bytes() if output.exists() else b""
             if not binary:
-                said = result.stderr.decode(errors="replace").strip() or "nothing"
+                errors = result.stderr.decode(errors="replace").strip() or "nothing"
                 what = f"{shlex.join(self.command)} ended with exit status 0 and wrote no binary"
-                raise DeviceError(f"{what}: is it a C compiler? Name one in PYARRAY_CC. It said: {said}")
+                raise DeviceError(f"{what}: is it a C compiler? Name one in PYARRAY_CC. It said: {errors}")
             return binary
 
     def _run(
@@ -230,7 +230,7 @@ def _version(command: tuple[str, ...]) -> str:
     except OSError as error:
         raise DeviceError(f"can't run the C compiler {shlex.join(command)}: {error}") from error
     try:
-        out, said = process.communicate(timeout=VERSION_TIMEOUT)
+        out, errors = process.communicate(timeout=VERSION_TIMEOUT)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -238,8 +238,8 @@ def _version(command: tuple[str, ...]) -> str:
         raise DeviceError(f"{what}; name another one in PYARRAY_CC") from None
     if process.returncode:
         what = f"the C compiler {shlex.join(command)} does not answer to --version"
-        raise DeviceError(f"{what}: exit status {process.returncode}. It said: {said.strip() or 'nothing'}")
-    return out or said
+        raise DeviceError(f"{what}: exit status {process.returncode}. It said: {errors.strip() or 'nothing'}")
+    return out or errors
 
 
 @functools.cache
@@ -260,22 +260,22 @@ def _failed_run(command: tuple[str, ...], result: subprocess.CompletedProcess[by
     how = f"exit status {result.returncode}"
     if result.returncode < 0:
         how = f"ended by signal {-result.returncode}, as a system does that has no memory left"
-    said = result.stderr.decode(errors="replace").strip()
+    errors = result.stderr.decode(errors="replace").strip()
     what = f"{shlex.join(command)} could not compile a kernel ({how})"
-    return f"{what}; it may work the next time. It said:\n{said or 'nothing'}"
+    return f"{what}; it may work the next time. It said:\n{errors or 'nothing'}"
 
 
 def _compile_error(command: tuple[str, ...], text: str, result: subprocess.CompletedProcess[bytes]) -> str:
-    said = result.stderr.decode(errors="replace").strip()
+    errors = result.stderr.decode(errors="replace").strip()
     head = f"{shlex.join(command)} failed (exit status {result.returncode})"
     path = _write_refused(text)
     if path is not None:
-        return f"{head} on {path}\n{said.replace('<stdin>', str(path))}"
+        return f"{head} on {path}\n{errors.replace('<stdin>', str(path))}"
     lines = text.splitlines()
-    numbers = dict.fromkeys(int(n) for n in re.findall(r"<stdin>:(\d+):\d+: \w*\s?error", said))
+    numbers = dict.fromkeys(int(n) for n in re.findall(r"<stdin>:(\d+):\d+: \w*\s?error", errors))
     shown = [f"  line {n}: {lines[n - 1].strip()}" for n in numbers if n <= len(lines)][:SHOWN_LINES]
     advice = "PYARRAY_FAILED_DIR names a folder in which refused texts are kept"
-    return "\n".join([head, said, *shown, advice])
+    return "\n".join([head, errors, *shown, advice])
 
 
 def _write_refused(text: str) -> Path | None:

@@ -188,8 +188,8 @@ def _libraries(needs: Needs) -> Part:
     version = _installed(needs.libraries)
     if version:
         return Part("libraries", f"{needs.libraries} {version}")
-    said = f"no linalg and no fft there, since the package {needs.libraries} is not installed"
-    return Part("libraries", said, needs.install)
+    note = f"no linalg and no fft there, since the package {needs.libraries} is not installed"
+    return Part("libraries", note, needs.install)
 
 
 def _installed(package: str) -> str | None:

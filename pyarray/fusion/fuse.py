@@ -148,9 +148,9 @@ class Fused(Generic[R]):
                 raise
             self.__wrapped__(*call.args, **call.options)  # what it refuses it refuses in its own words
             raise explained from None
-        several = type(answer) in (tuple, list)
+        is_tuple = type(answer) in (tuple, list)
         outputs = [
-            x._as_array() if isinstance(x, NumberTracer) else x for x in (answer if several else (answer,))
+            x._as_array() if isinstance(x, NumberTracer) else x for x in (answer if is_tuple else (answer,))
         ]
         for x in outputs:
             if not isinstance(x, ArrayTracer):
@@ -160,7 +160,7 @@ class Fused(Generic[R]):
                 )
         kind = type(answer)
         plan = Plan(trace, [x._node for x in outputs])
-        return plan, (lambda made: kind(made)) if several else (lambda made: made[0])
+        return plan, (lambda made: kind(made)) if is_tuple else (lambda made: made[0])
 
     def _forget(self) -> None:
         """Drop what was traced with captured values that have changed since."""
@@ -267,8 +267,8 @@ class _Call:
 
 def _stored(name: str, out: Any, found: Any) -> Any:
     """`out`, into which results are copied. Raises `ValueError` or `TypeError` where they don't fit."""
-    several = isinstance(found, (tuple, list))
-    targets, results = (out, found) if several else ((out,), (found,))
+    is_tuple = isinstance(found, (tuple, list))
+    targets, results = (out, found) if is_tuple else ((out,), (found,))
     if not isinstance(targets, (tuple, list)) or len(targets) != len(results):
         raise ValueError(
             f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {out!r}"

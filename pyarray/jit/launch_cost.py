@@ -126,8 +126,8 @@ def cost_of(kernel: str, count: Any, args: Mapping[str, Any], directions: Mappin
     read = sum(arrays[name].touched(n) for name, n in found.loads.items() if name in arrays)
     stored = sum(arrays[name].touched(n) for name, n in found.stores.items() if name in arrays)
     loads, stores = sum(found.loads.values()), sum(found.stores.values())
-    said = tuple(f"{kernel}: {text}" for text in found.assumptions)
-    return Cost(found.operations, read, stored, loads, stores, found.iterations, 1, said)
+    assumptions = tuple(f"{kernel}: {text}" for text in found.assumptions)
+    return Cost(found.operations, read, stored, loads, stores, found.iterations, 1, assumptions)
 
 
 def _by_directions(arrays: Mapping[str, Layout], directions: Mapping[str, str]) -> OperationCounts:

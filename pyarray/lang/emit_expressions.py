@@ -114,8 +114,8 @@ def _float_literal(value: float, suffix: str) -> str:
 
 def sites_of(body: tuple[Stmt, ...]) -> frozenset[int]:
     """The sites of all accesses and calls in a body."""
-    found = (getattr(n, "site", None) for s in body for n in walk(s))
-    return frozenset(site for site in found if site is not None)
+    sites = (getattr(n, "site", None) for s in body for n in walk(s))
+    return frozenset(site for site in sites if site is not None)
 
 
 def begin_iteration(number: str) -> str:

@@ -83,15 +83,15 @@ def sliding_window_view(
         raise ValueError(
             f"sliding_window_view() takes a window's size for each axis, got {window} for axes {axes}"
         )
-    places = list(x._shape)
+    window_counts = list(x._shape)
     for k, n in zip(axes, window, strict=True):
-        places[k] -= n - 1
-        if places[k] < 1:
+        window_counts[k] -= n - 1
+        if window_counts[k] < 1:
             raise ValueError(
                 f"sliding_window_view(): a window of {window} is larger than an array of shape {x._shape}"
             )
     steps = x._strides + tuple(x._strides[k] for k in axes)
-    view = as_strided(x, (*places, *window), steps, writeable=writeable)
+    view = as_strided(x, (*window_counts, *window), steps, writeable=writeable)
     if writeable and not view._writeable:
         raise ValueError("sliding_window_view(): windows overlap, or x is read-only; assign to a copy")
     return view

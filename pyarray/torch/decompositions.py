@@ -180,8 +180,8 @@ def _no_training(x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: 
 def _select_scatter(x: torch.Tensor, src: torch.Tensor, dim: int, index: Any) -> torch.Tensor:
     """`x` stands first, so that its strides are those of the result, as in eager torch."""
     dim %= x.dim()
-    places = torch.arange(x.shape[dim], device=x.device).reshape([-1, *[1] * (x.dim() - 1 - dim)])
-    return torch.where(places != (index + x.shape[dim] if index < 0 else index), x, src.unsqueeze(dim))
+    indices = torch.arange(x.shape[dim], device=x.device).reshape([-1, *[1] * (x.dim() - 1 - dim)])
+    return torch.where(indices != (index + x.shape[dim] if index < 0 else index), x, src.unsqueeze(dim))
 
 
 def _max_pool(

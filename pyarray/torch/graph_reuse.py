@@ -102,10 +102,15 @@ def _aliasing(
         raise NotComparable("inputs share memory")
     result_memory = [part for r in results if isinstance(r, ValueRef) for part in memory[r.number]]
     shared = [part for part in result_memory if part in input_memory or result_memory.count(part) > 1]
-    places = {part: (first[part], part in written) for part in (*shared, *written)}
+    first_and_written = {part: (first[part], part in written) for part in (*shared, *written)}
     return (
-        tuple(places.get(part) for part in result_memory),
-        tuple((k, places[part]) for k, parts in enumerate(memory) for part in parts if part in written),
+        tuple(first_and_written.get(part) for part in result_memory),
+        tuple(
+            (k, first_and_written[part])
+            for k, parts in enumerate(memory)
+            for part in parts
+            if part in written
+        ),
     )
 
 

@@ -152,10 +152,10 @@ def _assigned(
     target: list[int] = []  # the known kernel's axis of each of ours
     loops: list[list[Axis]] = []
     first = 0
-    for places, count, part in zip(chosen, nest.counts, parts, strict=True):
-        target += [first + k for k in places]
-        by_place = dict(zip(places, part, strict=True))
-        loops.append([by_place.get(k, Axis((), ONE)) for k in range(count)])
+    for positions, count, part in zip(chosen, nest.counts, parts, strict=True):
+        target += [first + k for k in positions]
+        by_position = dict(zip(positions, part, strict=True))
+        loops.append([by_position.get(k, Axis((), ONE)) for k in range(count)])
         first += count
     sizes = [axis.size for part in loops for axis in part]
     result: list[ArrayLayout] = []

@@ -132,9 +132,11 @@ class Backward:
         values = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True)) | ctx.numbers
         for name, grad in zip(self.grads_in, grads, strict=True):
             values[name] = None if grad is None else grad.contiguous()
-        for name, like in ctx.like.items():
+        for name, argument in ctx.like.items():
             make = torch.empty if self.grads_out[name].direction == "OUT" else torch.zeros
-            values[name] = None if like is None else make(like[0], dtype=like[1], device=like[2])
+            values[name] = (
+                None if argument is None else make(argument[0], dtype=argument[1], device=argument[2])
+            )
         self.launch(**{name: values[name] for name in self.order})
         positional = [a.name for a in self.inputs if not a.keyword_only]
         return tuple(values[GRAD + n] if GRAD + n in self.grads_out else None for n in positional)

@@ -128,13 +128,13 @@ def _squeezed(node: Node) -> list[int]:
 
 
 def _source_squeeze(node: Node, digits: Digits, index: Index) -> Index:
-    rest, gone = iter(index), _squeezed(node)
-    return tuple(ZERO if k in gone else next(rest) for k in range(len(shape_of(source_of(node)))))
+    remaining, squeezed = iter(index), _squeezed(node)
+    return tuple(ZERO if k in squeezed else next(remaining) for k in range(len(shape_of(source_of(node)))))
 
 
 def _view_squeeze(node: Node, digits: Digits, index: Index) -> Index:
-    gone = _squeezed(node)
-    return tuple(x for k, x in enumerate(index) if k not in gone)
+    squeezed = _squeezed(node)
+    return tuple(x for k, x in enumerate(index) if k not in squeezed)
 
 
 def _source_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:

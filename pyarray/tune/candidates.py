@@ -61,8 +61,8 @@ class Candidates:
         if not agreeing:
             if listed and call.complete(Config()):
                 return (Config(),)
-            said = ", ".join(f"{n}={v!r}" for n, v in call.overrides.items())
-            why = f"none of the {len(listed)} has {said}" if listed else "configs gave none"
+            shown = ", ".join(f"{n}={v!r}" for n, v in call.overrides.items())
+            why = f"none of the {len(listed)} has {shown}" if listed else "configs gave none"
             raise AutotuneError(f"{name}: no candidates: {why}")
         if self._prune is None:
             return agreeing

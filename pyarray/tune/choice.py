@@ -216,16 +216,16 @@ class Chooser:
         known.work |= work
 
     def _chosen(self, key: TuningKey, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
-        winner, late = best(rows, default), [r for r in rows if r.is_over_budget]
+        winner, untimed = best(rows, default), [r for r in rows if r.is_over_budget]
         if winner is not None:
-            is_complete = not late and not any(r.rough for r in rows)
+            is_complete = not untimed and not any(r.rough for r in rows)
             if is_complete and winner.identity() is not None:  # else the next process goes on
                 change = {"winners": {_set(task.candidates, default): winner.identity()}}
                 self.store.merge(key.digest, change)
             return Choice(winner, "search")
-        if late:
-            fallback = default or late[0].config
-            what = f"{self.name}: no candidate was timed: {late[0].reason}"
+        if untimed:
+            fallback = default or untimed[0].config
+            what = f"{self.name}: no candidate was timed: {untimed[0].reason}"
             warnings.warn(
                 f"{what}; {fallback!r} is used",
                 RuntimeWarning,

@@ -177,8 +177,8 @@ class Search:
 
     def _report_result(self, r: Result) -> None:
         done = sum(1 for c in self.task.candidates if c in self.results)
-        said = f"{r.median:.4g} ms" if r.median is not None else r.reason
-        self._report(done, f"{self.task.name}: {r.config!r}: {said}", last=False)
+        outcome = f"{r.median:.4g} ms" if r.median is not None else r.reason
+        self._report(done, f"{self.task.name}: {r.config!r}: {outcome}", last=False)
 
     def _report(self, done: int, text: str, last: bool) -> None:
         log.info("tuner: %s", text)
@@ -286,12 +286,12 @@ class Search:
                 for n, a in call_arguments.items()
                 if isinstance(a, ndarray)
             }
-            gave = self.options.check(**call_arguments)
-            if gave is not None and not any(
-                gave is value for value in call_arguments.values()
+            reference = self.options.check(**call_arguments)
+            if reference is not None and not any(
+                reference is value for value in call_arguments.values()
             ):  # as `out=` gives
                 what = "check writes what is right into its arguments, and gives nothing"
-                raise TypeError(f"{self.task.name}: {what}; it gave {str(gave)[:60]}")
+                raise TypeError(f"{self.task.name}: {what}; it gave {str(reference)[:60]}")
             inside = [n for n in arguments.written if n not in call_arguments]
             outputs = {n: call_arguments[n] for n in arguments.written if n in call_arguments}
             return outputs | result_comparison.copies_of(arguments.arrays, inside)

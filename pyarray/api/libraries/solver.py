@@ -54,9 +54,9 @@ def lu(a: ndarray) -> tuple[ndarray, ndarray]:
     n, count = a._shape[-1], _count(a)
     pivots, info = _empty_like(a, (*a._shape[:-2], n), int32), _empty_like(a, (count,), int32)
     if count > 1 and n <= BATCHED:
-        places = _addresses(a)
-        with opened("blas", a, pivots, info, places) as lib:
-            lib("getrf_batched", n, places._ptr, n, pivots._ptr, info._ptr, count)
+        addresses = _addresses(a)
+        with opened("blas", a, pivots, info, addresses) as lib:
+            lib("getrf_batched", n, addresses._ptr, n, pivots._ptr, info._ptr, count)
         return pivots, info
     with opened("solver", a, pivots, info) as lib:
         work = _empty_like(a, (lib("getrf_buffer_size", n, n, a._ptr, n),))
@@ -72,10 +72,10 @@ def lu_solve(a: ndarray, pivots: ndarray, b: ndarray, how: str) -> None:
     n, right, count = a._shape[-1], b._shape[-2], _count(a)
     trans = constant(a.device.kind, how)
     if count > 1 and n <= BATCHED:
-        wrong, left, places = ctypes.c_int(0), _addresses(a), _addresses(b)
-        with opened("blas", a, pivots, b, left, places) as lib:
+        wrong, left, addresses = ctypes.c_int(0), _addresses(a), _addresses(b)
+        with opened("blas", a, pivots, b, left, addresses) as lib:
             at = ctypes.addressof(wrong)
-            lib("getrs_batched", trans, n, right, left._ptr, n, pivots._ptr, places._ptr, n, at, count)
+            lib("getrs_batched", trans, n, right, left._ptr, n, pivots._ptr, addresses._ptr, n, at, count)
         return
     info = _empty_like(a, (count,), int32)
     with opened("solver", a, pivots, b, info) as lib:
@@ -90,9 +90,9 @@ def cholesky(a: ndarray) -> ndarray:
     info = _empty_like(a, (count,), int32)
     upper = constant(a.device.kind, "upper")  # of the transpose
     if count > 1 and n <= BATCHED:
-        places = _addresses(a)
-        with opened("solver", a, info, places) as lib:
-            lib("potrf_batched", upper, n, places._ptr, n, info._ptr, count)
+        addresses = _addresses(a)
+        with opened("solver", a, info, addresses) as lib:
+            lib("potrf_batched", upper, n, addresses._ptr, n, info._ptr, count)
         return info
     with opened("solver", a, info) as lib:
         size = lib("potrf_buffer_size", upper, n, a._ptr, n)

@@ -179,19 +179,19 @@ def at(function: Any, ufunc: Ufunc, a: ndarray, indices: Any, b: Any = None, /) 
         values = b if isinstance(b, ndarray) else asarray(b, device=a.device)
         kind = _common(ufunc, a, b)
     compute_out(name, a, a._shape, ufunc.dtype_of_result(kind), a.device)
-    places = arange(a._size, device=a.device).reshape(a._shape)[indices]
+    flat_indices = arange(a._size, device=a.device).reshape(a._shape)[indices]
     if values is not None:
-        values = broadcast_to(values, places._shape).reshape(places._size)
+        values = broadcast_to(values, flat_indices._shape).reshape(flat_indices._size)
         values = values.copy() if overlaps(values, a) else values
-    places = places.reshape(places._size)
-    if not places._size:
+    flat_indices = flat_indices.reshape(flat_indices._size)
+    if not flat_indices._size:
         return
     flat = a.reshape(a._size)  # of other layouts a copy
     grid = on_grid(a)
     if grid:
-        order = argsort(places)
-        places, values = places[order], None if values is None else values[order]
-    args = (flat, places) if values is None else (flat, places, values)
+        order = argsort(flat_indices)
+        flat_indices, values = flat_indices[order], None if values is None else values[order]
+    args = (flat, flat_indices) if values is None else (flat, flat_indices, values)
     _at_kernel(ufunc, kind.code, grid)(*args)
     if flat._ptr != a._ptr or flat._buffer is not a._buffer:
         operation("assign")(a, flat.reshape(a._shape))

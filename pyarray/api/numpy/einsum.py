@@ -214,10 +214,10 @@ def _orders(labels: list[int], other: Sequence[int]) -> list[list[int]]:
 
 def _merged(x: ndarray, labels: Labels, group: list[int]) -> int | None:
     """The stride of the axes `group`, in this order, as one; None where only a copy has one."""
-    places = [labels.index(n) for n in group]
-    sizes = [x._shape[k] for k in places]
+    axes_of_group = [labels.index(n) for n in group]
+    sizes = [x._shape[k] for k in axes_of_group]
     found = shapes.reshape_strides(
-        sizes, [x._strides[k] for k in places], (math.prod(sizes),), x._dtype.itemsize
+        sizes, [x._strides[k] for k in axes_of_group], (math.prod(sizes),), x._dtype.itemsize
     )
     return None if found is None else found[0]
 
@@ -228,21 +228,21 @@ def _matrix(x: ndarray, labels: Labels, batch: list[int], m: list[int], n: list[
     if first is None or second is None:
         order = (*batch, *m, *n)
         return _matrix(x.transpose([labels.index(name) for name in order]).copy(), order, batch, m, n)
-    places = [labels.index(name) for name in batch]
+    batch_axes = [labels.index(name) for name in batch]
     ends = (math.prod(x._shape[labels.index(name)] for name in group) for group in (m, n))
     view: ndarray = x._view(
-        0, (*(x._shape[k] for k in places), *ends), (*(x._strides[k] for k in places), first, second)
+        0, (*(x._shape[k] for k in batch_axes), *ends), (*(x._strides[k] for k in batch_axes), first, second)
     )
     return view
 
 
 def _align_labels(x: ndarray, labels: Labels, result: Labels) -> ndarray:
     """A view with the axes in the order of `result`, of size 1 where `x` has none."""
-    places = [labels.index(n) if n in labels else None for n in result]
+    source_axes = [labels.index(n) if n in labels else None for n in result]
     view: ndarray = x._view(
         0,
-        tuple(1 if k is None else x._shape[k] for k in places),
-        tuple(0 if k is None else x._strides[k] for k in places),
+        tuple(1 if k is None else x._shape[k] for k in source_axes),
+        tuple(0 if k is None else x._strides[k] for k in source_axes),
     )
     return view
 

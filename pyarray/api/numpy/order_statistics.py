@@ -193,17 +193,17 @@ def _quantile(
         quantiles[...] = math.nan
     else:
         levels = asarray(fractions.reshape(-1), device=x.device)
-        places = element_indices(fractions, rows._shape[1], alpha, beta)
-        ordered = sort(rows) if skip_nan else _selected(rows, places)
+        indices = element_indices(fractions, rows._shape[1], alpha, beta)
+        ordered = sort(rows) if skip_nan else _selected(rows, indices)
         quantiles_of_sorted(quantiles, ordered, levels, fraction, alpha, beta, skip_nan)
     return store_out(name, quantiles.reshape(shape), out)
 
 
-def _selected(rows: ndarray, places: set[int]) -> ndarray:
-    """The rows with what a sort puts at `places` there, and a NaN, if there is one, at the end."""
+def _selected(rows: ndarray, indices: set[int]) -> ndarray:
+    """The rows with what a sort puts at `indices` there, and a NaN, if there is one, at the end."""
     if rows._dtype.kind == "f":
-        places = places | {rows._shape[1] - 1}
-    kth = tuple(sorted(places))
+        indices = indices | {rows._shape[1] - 1}
+    kth = tuple(sorted(indices))
     if not can_select(rows, kth) or not rows._size:
         return sort(rows)
     out = scratch(rows._shape, rows._dtype, rows.device)

@@ -126,10 +126,10 @@ def _pad_axis(
     first, last, end = middle.start, middle.stop, out.shape[axis]
     if mode in _BY_POSITION and (options.get("reflect_type", "even") == "even" or last - first == 1):
         width = (first, end - last)
-        places = np.pad(np.arange(last - first), width, mode=mode)  # type: ignore[call-overload]
+        indices = np.pad(np.arange(last - first), width, mode=mode)  # type: ignore[call-overload]
         for start, stop in ((0, first), (last, end)):
             if start < stop:
-                index = asarray(places[start:stop], device=out.device)
+                index = asarray(indices[start:stop], device=out.device)
                 part(start, stop)[...] = take(part(first, last), index, axis=axis)
     elif mode in _BY_POSITION:
         _pad_odd(part, axis, middle, end, mode, options)

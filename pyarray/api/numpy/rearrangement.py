@@ -62,15 +62,15 @@ def rot90(x: Any, /, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     [[2, 4], [1, 3]]
     """
     x = asarray(x)
-    places = tuple(shapes.normalize_axis(axis, x.ndim) for axis in axes)
-    if len(places) != 2 or places[0] == places[1]:
+    plane = tuple(shapes.normalize_axis(axis, x.ndim) for axis in axes)
+    if len(plane) != 2 or plane[0] == plane[1]:
         raise ValueError(f"rot90(): axes are two different ones, got {axes!r}")
     k %= 4
     if k == 2:
-        return flip(x, axis=places)
+        return flip(x, axis=plane)
     if k == 1:
-        return swapaxes(flip(x, axis=places[1]), *places)
-    return flip(swapaxes(x, *places), axis=places[1]) if k else x[...]
+        return swapaxes(flip(x, axis=plane[1]), *plane)
+    return flip(swapaxes(x, *plane), axis=plane[1]) if k else x[...]
 
 
 def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
@@ -299,18 +299,18 @@ def _positions(name: str, where: Any, size: int, n: int) -> np.ndarray[Any, Any]
         return np.arange(size)[where]
     if type(where) is int and -size <= where < n:
         return np.array(where if where >= 0 else where + size)
-    places = asnumpy(where)
-    if places.dtype.kind == "b":
-        if places.shape != (size,):
-            raise ValueError(f"{name}(): a mask has {size} elements, got shape {places.shape}")
-        return np.flatnonzero(places)
-    if places.size and places.dtype.kind not in "iu":
-        raise IndexError(f"{name}(): indices are integers, a slice or a mask, got {places.dtype}")
-    places = places.astype(np.int64)
-    bad = places[(places < -size) | (places >= n)]
+    positions = asnumpy(where)
+    if positions.dtype.kind == "b":
+        if positions.shape != (size,):
+            raise ValueError(f"{name}(): a mask has {size} elements, got shape {positions.shape}")
+        return np.flatnonzero(positions)
+    if positions.size and positions.dtype.kind not in "iu":
+        raise IndexError(f"{name}(): indices are integers, a slice or a mask, got {positions.dtype}")
+    positions = positions.astype(np.int64)
+    bad = positions[(positions < -size) | (positions >= n)]
     if bad.size:
         raise IndexError(f"{name}(): index {bad.flat[0]} is out of bounds for an axis of size {size}")
-    return np.where(places < 0, places + size, places)
+    return np.where(positions < 0, positions + size, positions)
 
 
 def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
@@ -326,11 +326,11 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    places = np.sort(_positions("delete", obj, n, n), axis=None)
-    runs = _runs(places, n)
+    positions = np.sort(_positions("delete", obj, n, n), axis=None)
+    runs = _runs(positions, n)
     if runs is None:
         mask = np.ones(n, bool)
-        mask[places] = False
+        mask[positions] = False
         return take(x, asarray(np.flatnonzero(mask), device=x.device), axis=k)
     remaining = sum(stop - start for start, stop in runs)
     out = empty(x.shape[:k] + (remaining,) + x.shape[k + 1 :], x._dtype, x.device)
@@ -362,13 +362,13 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
         x, axis = x.reshape(x.size), 0
     k = shapes.normalize_axis(axis, x.ndim)
     n = x.shape[k]
-    places = _positions("insert", obj, n, n + 1)
-    if places.size == 1:
-        return _inserted_at(x, places, values, k)
-    places, count = places.reshape(-1), places.size
-    order = np.argsort(places, kind="stable")
+    positions = _positions("insert", obj, n, n + 1)
+    if positions.size == 1:
+        return _inserted_at(x, positions, values, k)
+    positions, count = positions.reshape(-1), positions.size
+    order = np.argsort(positions, kind="stable")
     new = np.empty(count, np.int64)
-    new[order] = places[order] + np.arange(count)
+    new[order] = positions[order] + np.arange(count)
     runs = _runs(new[order], n + count)
     out = empty(x.shape[:k] + (n + count,) + x.shape[k + 1 :], x._dtype, x.device)
     at = 0
@@ -384,13 +384,13 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray
     return out
 
 
-def _inserted_at(x: ndarray, places: np.ndarray, values: Any, k: int) -> ndarray:
+def _inserted_at(x: ndarray, positions: np.ndarray, values: Any, k: int) -> ndarray:
     """`insert` at one place of axis `k`, in one launch over the long parts."""
-    first, count = int(places.item()), 1
+    first, count = int(positions.item()), 1
     if isinstance(values, ndarray):
         values = values[(None,) * (x.ndim - values.ndim)] if values.ndim < x.ndim else values
         # before an int, elements along the axis stand first
-        values = moveaxis(values, 0, k) if k and not places.ndim else values
+        values = moveaxis(values, 0, k) if k and not positions.ndim else values
         count = values.shape[k]
     new = empty((*x._shape[:k], count, *x._shape[k + 1 :]), x._dtype, x.device)
     new[...] = values

@@ -57,11 +57,11 @@ def intersect1d(x1: Any, x2: Any, /, assume_unique: bool = False, return_indices
     [[1, 3], [1, 0], [0, 1]]
     """
     first, second = _pair(x1, x2)
-    places: list[Any] = []
+    order_of_inputs: list[Any] = []
     if not assume_unique:
-        first, *places = _distinct(first, return_indices)
+        first, *order_of_inputs = _distinct(first, return_indices)
         second, *others = _distinct(second, return_indices)
-        places += others
+        order_of_inputs += others
     both = concat([first, second])
     if not return_indices:
         both = sort(both)
@@ -71,8 +71,10 @@ def intersect1d(x1: Any, x2: Any, /, assume_unique: bool = False, return_indices
     same = equal(both[1:], both[:-1])
     found: list[Any] = [_chosen(order[:-1], same), _chosen(order[1:], same)]
     found[1] = found[1] - first.size
-    if places:
-        found = [operation("take")(indices, index) for indices, index in zip(places, found, strict=True)]
+    if order_of_inputs:
+        found = [
+            operation("take")(indices, index) for indices, index in zip(order_of_inputs, found, strict=True)
+        ]
     return _chosen(both[:-1], same), *found
 
 

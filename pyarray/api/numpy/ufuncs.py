@@ -146,12 +146,12 @@ def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarr
     >>> pa.around([1.25, 123.456], 1).tolist(), pa.around([15, 25, 1234], -1).tolist()
     ([1.2, 123.5], [20, 20, 1230])
     """
-    places = operator.index(decimals)
-    if not places or (places > 0 and asarray(x)._dtype.kind in "iu"):
+    digits = operator.index(decimals)
+    if not digits or (digits > 0 and asarray(x)._dtype.kind in "iu"):
         return elementwise.round(x, out=out)
     x = asarray(x)
-    scale = 10.0 ** abs(places)
-    if places > 0:
+    scale = 10.0 ** abs(digits)
+    if digits > 0:
         found = divide(elementwise.round(multiply(x, scale)), scale)
     else:
         found = multiply(elementwise.round(divide(x, scale)), scale)

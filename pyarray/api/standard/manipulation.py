@@ -175,13 +175,13 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     (3, 4, 2)
     """
     x = asarray(x)
-    moved, places = (shapes.normalize_axes(axes, x.ndim) for axes in (source, destination))
-    if len(moved) != len(places):
+    moved, targets = (shapes.normalize_axes(axes, x.ndim) for axes in (source, destination))
+    if len(moved) != len(targets):
         raise ValueError(
             f"moveaxis() needs a place for each axis, got axes {source!r} and places {destination!r}"
         )
     order = [k for k in range(x.ndim) if k not in moved]
-    for target, axis in sorted(zip(places, moved, strict=True)):
+    for target, axis in sorted(zip(targets, moved, strict=True)):
         order.insert(target, axis)
     return permute_dims(x, order)
 

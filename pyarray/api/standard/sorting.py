@@ -166,13 +166,13 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     2
     """
     x, along = _operand("partition", x, axis, None, None)
-    places = _positions("partition", x, kth, along)
+    positions = _positions("partition", x, kth, along)
     rows = lines(x, along)
-    if not kernels.can_select(rows, places):
+    if not kernels.can_select(rows, positions):
         return sort(x, along)
     out = scratch(rows._shape, x._dtype, x._buffer.device)
     if out._size:
-        kernels.select_rows(out, rows, places)
+        kernels.select_rows(out, rows, positions)
     return from_lines(out, x._shape, along)
 
 
@@ -186,13 +186,13 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     1
     """
     x, along = _operand("argpartition", x, axis, None, None)
-    places = _positions("argpartition", x, kth, along)
+    positions = _positions("argpartition", x, kth, along)
     rows = lines(x, along)
-    if not kernels.can_select(rows, places):
+    if not kernels.can_select(rows, positions):
         return argsort(x, along)
     out = scratch(rows._shape, int64, x._buffer.device)
     if out._size:
-        kernels.argselect_rows(out, rows, places)
+        kernels.argselect_rows(out, rows, positions)
     return from_lines(out, x._shape, along)
 
 

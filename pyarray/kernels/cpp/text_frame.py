@@ -166,14 +166,14 @@ def slots_copy(symbol: str, slots: str) -> str:
 
 def slot_indices(params: Sequence[tuple[str, Any]], debug: bool) -> dict[str, int]:
     """The number of each parameter's first slot."""
-    places, position = {}, 0
+    indices, position = {}, 0
     for name, kind in params:
-        places[name] = position
+        indices[name] = position
         if isinstance(kind, ArrayType):
             position += 1 + debug + kind.ndim * (2 if kind.strided else 1)
         else:
             position += 2 if kind.dtype.kind == "c" else 1
-    return places
+    return indices
 
 
 def head(debug: bool, preamble: str) -> str:

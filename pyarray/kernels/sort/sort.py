@@ -106,10 +106,10 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     _passes(keys, low, high, out, order, True)
 
 
-def gather_rows(out: ndarray, x: ndarray, places: ndarray) -> None:
+def gather_rows(out: ndarray, x: ndarray, positions: ndarray) -> None:
     """`out[r, t] = x[r, places[r, t]]`, of contiguous 2-D arrays."""
     if out._size:
-        gather_kernel()(unsigned_view(out), unsigned_view(x), places)
+        gather_kernel()(unsigned_view(out), unsigned_view(x), positions)
 
 
 def _by_rows(x: ndarray) -> bool:
@@ -176,19 +176,19 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: KeyTransfor
     start = None
     if positions and width > enough + DIGIT:
         passes = -(-enough // DIGIT)
-        keys, places = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
+        keys, indices = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
         wrong = scratch((keys._shape[0], -(-keys._shape[1] // BLOCK)), int32, keys.device)
         tail = (out, keys, wrong, low, width - passes * DIGIT, BLOCK)
-        neighbours_kernel(keys._dtype)(*tail, places)
+        neighbours_kernel(keys._dtype)(*tail, indices)
         if not array_host.host(wrong).any():
             return
-        start = places
+        start = indices
     _sort_digits(keys, start, order, low, 0, -(-width // DIGIT), positions, width, out)
 
 
 def _sort_digits(
     keys: ndarray,
-    places: ndarray | None,
+    indices: ndarray | None,
     order: KeyTransform,
     low: int,
     shift: int,
@@ -198,17 +198,17 @@ def _sort_digits(
     out: ndarray | None = None,
 ) -> tuple[ndarray, ndarray | None]:
     """Keys and their positions (None: unpermuted) sorted by `passes` digits from bit `shift` on; the last pass
-    writes into `out` if given. `keys` and `places` are overwritten."""
+    writes into `out` if given. `keys` and `indices` are overwritten."""
     digit = -(-width // passes) if width else DIGIT
     rows, n = keys._shape
     block = max(BLOCK, -(-n * rows // BLOCKS))
     number = int32 if n < 1 << 31 else int64
     counts = scratch((rows, -(-n // block), 1 << digit), number, keys.device)
     totals = scratch((rows, 1 << digit), number, keys.device)
-    key_spare = place_spare = None
+    key_spare = index_spare = None
     for k in range(passes):
         args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
-        given = (totals if places is None else places, places is not None)
+        given = (totals if indices is None else indices, indices is not None)
         if out is not None and k == passes - 1:
             more = given if positions else order[5:] + order[:2]
             pass_kernel(keys._dtype, positions, True)(out, *args, *more)
@@ -216,10 +216,10 @@ def _sort_digits(
         target = scratch(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
         kernel = pass_kernel(keys._dtype, positions, False)
         if positions:
-            to = scratch(keys._shape, number, keys.device) if place_spare is None else place_spare
+            to = scratch(keys._shape, number, keys.device) if index_spare is None else index_spare
             kernel(target, *args, *given, to)
-            places, place_spare = to, places
+            indices, index_spare = to, indices
         else:
             kernel(target, *args, *order[5:])
         keys, key_spare = target, keys
-    return keys, places
+    return keys, indices

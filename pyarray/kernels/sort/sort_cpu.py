@@ -40,7 +40,7 @@ def select_positions(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[i
     _launch(scratch(x._shape, x._dtype, x.device), x, out, order, kth)
 
 
-def _launch(out: ndarray, x: ndarray, places: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
+def _launch(out: ndarray, x: ndarray, positions: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
     rows, n = x._shape
     tasks = min(rows, TASKS)
     size = tasks * n if n > SHORT else 0
@@ -48,7 +48,7 @@ def _launch(out: ndarray, x: ndarray, places: ndarray, order: KeyTransform, kth:
         size += 2 * x._size
     tmp = scratch((size,), _array_types(x.itemsize)["tmp"], x.device)
     padded_kth = kth + (0,) * (MOST - len(kth))
-    flat = (_flat(a) for a in (out, x, tmp, places))
+    flat = (_flat(a) for a in (out, x, tmp, positions))
     _KERNEL.launch(
         x.itemsize,
         x.device,

@@ -86,10 +86,10 @@ def _launch(out: ndarray, x: ndarray, config: _Config) -> None:
     parts = min(-(-n // COUNTED), max(COUNTING // rows, 1))
     work = 256 + -(-rows * config.word // 256) * 256 + config.word * rows * 256 * (1 + tiles)
     keys = scratch((2 * rows * n,), x._dtype, x.device)
-    places = scratch((2 * rows * n if config.positions else 0,), number, x.device)
+    index_buffer = scratch((2 * rows * n if config.positions else 0,), number, x.device)
     sizes = (rows * tiles * THREADS, rows * parts * THREADS, rows * THREADS, rows, n, tiles, parts)
     _KERNEL.launch(
-        config, x.device, *sizes, _flat(out), _flat(x), keys, places, scratch((work,), number, x.device)
+        config, x.device, *sizes, _flat(out), _flat(x), keys, index_buffer, scratch((work,), number, x.device)
     )
 
 
