@@ -1,4 +1,4 @@
-"""Workspaces: new arrays for the library's own functions, without checks of their arguments."""
+"""Uninitialized arrays for the library's own functions, most of them workspaces."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..dtypes import DType
 from ..memory.buffer import Buffer
 
 
-def scratch(shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
-    """As `array.empty`, of a tuple of Python's ints that are 0 or more, without looking at them."""
+def unchecked_empty(shape: tuple[int, ...], dtype: DType, device: Any) -> ndarray:
+    """As `array.empty`, without checks: `shape` is a tuple of ints that are 0 or more."""
     strides, size = _layout(shape, dtype.itemsize)
     key = type_key(dtype, len(shape), False, True, device)
     return unchecked_array(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)

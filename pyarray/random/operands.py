@@ -18,7 +18,7 @@ from ..array_hooks import is_foreign, operation
 from ..driver.base import get_device
 from ..dtypes import DType, bool_, float64, int64, uint64
 from ..kernels.random import variates
-from ..kernels.workspace import scratch
+from ..kernels.workspace import unchecked_empty
 from .bit_generator import Philox4x3210
 
 _LARGEST = 2.0**53  # counts that float64 tells apart
@@ -122,9 +122,9 @@ def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tupl
     count = math.prod(shape)
     more = -(-count // multiple) * multiple
     if more == count:
-        result = scratch(shape, kind, out_device)
+        result = unchecked_empty(shape, kind, out_device)
         return result, result if len(shape) == 1 else result.reshape(count)
-    padded = scratch((more,), kind, out_device)
+    padded = unchecked_empty((more,), kind, out_device)
     key = type_key(kind, len(shape), False, True, out_device)
     strides = shapes.contiguous_strides(shape, kind.itemsize)
     return unchecked_array(padded._buffer, shape, strides, count, kind, key), padded

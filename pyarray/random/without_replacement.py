@@ -12,7 +12,7 @@ from ..driver.base import get_device
 from ..dtypes import int64
 from ..kernels.random.variates import fill_words
 from ..kernels.sort.unique import append_unique, hash_table_for
-from ..kernels.workspace import scratch
+from ..kernels.workspace import unchecked_empty
 
 Host = np.ndarray[Any, Any]
 FEW = 8  # elements for each one that is drawn, from which on this is faster than an order of all of them
@@ -24,7 +24,7 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
     `odds`; with these perhaps fewer. What is drawn next has the odds that are left, so that this is the
     distribution of draws one by one. Drawn on the host: it is the same for every device."""
     host = get_device("cpu")
-    found, size, table = scratch((wanted,), int64, host), 0, hash_table_for(wanted, host)
+    found, size, table = unchecked_empty((wanted,), int64, host), 0, hash_table_for(wanted, host)
     for _ in range(_ROUNDS if odds is not None else wanted):
         missing = wanted - size
         if not missing:
@@ -47,6 +47,6 @@ def _below(generator: Any, count: int, size: int, device: Any) -> ndarray:
     if count > 1 << 32:
         drawn: ndarray = generator.integers(count, size=size, device=device)
         return drawn
-    words = scratch((-(-size // 4) * 4,), int64, device)
+    words = unchecked_empty((-(-size // 4) * 4,), int64, device)
     fill_words(words, generator.bit_generator.reserve(words._size // 4), 0, count)
     return words

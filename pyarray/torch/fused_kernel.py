@@ -194,11 +194,11 @@ class FusedKernel:
         """A function of the addresses of outputs and inputs, as text: offsets and numbers are known."""
         outputs, partials = len(self.text.outputs), len(self.text.partials)
         parameters, arguments = list[str](), list[str]()
-        scratch_offset = 0
+        workspace_offset = 0
         for k, (shape, _, offset) in enumerate(layouts):
             if outputs <= k < outputs + partials:
-                arguments.append(f"scratch + {scratch_offset}")
-                scratch_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                arguments.append(f"workspace + {workspace_offset}")
+                workspace_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
             else:
                 parameters.append(f"a{k}")
                 arguments.append(f"a{k} + {offset}" if offset else f"a{k}")
@@ -207,7 +207,9 @@ class FusedKernel:
             "empty": allocator(self.torch_device),
             "uint8": torch.uint8,
         }
-        lines = [f"block = empty(({nbytes},), (1,), uint8)", "scratch = block.data_ptr()"] if partials else []
+        lines = (
+            [f"block = empty(({nbytes},), (1,), uint8)", "workspace = block.data_ptr()"] if partials else []
+        )
         for k, x in enumerate(numbers):
             scope[f"n{k}"] = x
             arguments.append(f"n{k}")
@@ -225,7 +227,7 @@ class FusedKernel:
         outputs, partials = len(self.text.outputs), len(self.text.partials)
 
         def run(*addresses: int) -> None:
-            remaining, scratch_offset, windows = iter(addresses), 0, list[ndarray]()
+            remaining, workspace_offset, windows = iter(addresses), 0, list[ndarray]()
             block = torch.empty(nbytes, dtype=torch.uint8, device=self.torch_device) if partials else None
             for k, (shape, strides, offset) in enumerate(layouts):
                 extent = (
@@ -233,8 +235,8 @@ class FusedKernel:
                 )
                 if outputs <= k < outputs + partials:
                     assert block is not None
-                    start = block.data_ptr() + scratch_offset
-                    scratch_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                    start = block.data_ptr() + workspace_offset
+                    workspace_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
                 else:
                     start = next(remaining) + offset
                 buffer = Buffer.wrap(self.device, start, extent if 0 not in shape else 0, self)

@@ -14,7 +14,7 @@ from ...dtypes import DType, asdtype, float64
 from ...jit.replay import replayable
 from ...kernels.sort.quantile import element_indices, quantiles_of_sorted
 from ...kernels.sort.sort import can_select, select_rows
-from ...kernels.workspace import scratch
+from ...kernels.workspace import unchecked_empty
 from ..core.ufunc import store_out
 from ..standard.sorting import lines, sort
 from ..standard.statistical import as_operand
@@ -206,7 +206,7 @@ def _selected(rows: ndarray, indices: set[int]) -> ndarray:
     kth = tuple(sorted(indices))
     if not can_select(rows, kth) or not rows._size:
         return sort(rows)
-    out = scratch(rows._shape, rows._dtype, rows.device)
+    out = unchecked_empty(rows._shape, rows._dtype, rows.device)
     select_rows(out, lines(rows, 1), kth)
     return out
 

@@ -13,7 +13,7 @@ from ...array_convert import asarray
 from ...dtypes import complex64, complex128, int8, int64
 from ...jit.replay import replayable
 from ...kernels.sort import sort as kernels
-from ...kernels.workspace import scratch
+from ...kernels.workspace import unchecked_empty
 from ..core.registry import method
 from ..core.ufunc import as_array_like
 from .elementwise import add, imag, isnan, negative, real
@@ -47,7 +47,7 @@ def sort(
     """
     x, along = _operand("sort", x, axis, kind, order)
     rows = lines(x, along)
-    out = scratch(rows._shape, x._dtype, x._buffer.device)
+    out = unchecked_empty(rows._shape, x._dtype, x._buffer.device)
     if out._size and x._dtype.kind == "c":
         kernels.gather_rows(out, rows, _complex_order(rows, bool(descending)))
     elif out._size:
@@ -100,7 +100,7 @@ def order_rows(rows: ndarray, descending: bool = False) -> ndarray:
     """Positions (int64) that sort each row of a contiguous 2-D array."""
     if rows._size and rows._dtype.kind == "c":
         return _complex_order(rows, descending)
-    out = scratch(rows._shape, int64, rows._buffer.device)
+    out = unchecked_empty(rows._shape, int64, rows._buffer.device)
     if out._size:
         kernels.argsort_rows(out, rows, descending)
     return out
@@ -120,7 +120,8 @@ def by_keys(keys: Sequence[ndarray], descending: bool = False) -> ndarray:
     """Positions that sort rows by the last key, where equal by the one before, and so on."""
     order = order_rows(keys[0], descending)
     for key in keys[1:]:
-        moved, step = scratch(key._shape, key._dtype, key.device), scratch(key._shape, int64, key.device)
+        moved = unchecked_empty(key._shape, key._dtype, key.device)
+        step = unchecked_empty(key._shape, int64, key.device)
         kernels.gather_rows(moved, key, order)
         kernels.gather_rows(step, order, order_rows(moved, descending))
         order = step
@@ -170,7 +171,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     rows = lines(x, along)
     if not kernels.can_select(rows, positions):
         return sort(x, along)
-    out = scratch(rows._shape, x._dtype, x._buffer.device)
+    out = unchecked_empty(rows._shape, x._dtype, x._buffer.device)
     if out._size:
         kernels.select_rows(out, rows, positions)
     return from_lines(out, x._shape, along)
@@ -190,7 +191,7 @@ def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
     rows = lines(x, along)
     if not kernels.can_select(rows, positions):
         return argsort(x, along)
-    out = scratch(rows._shape, int64, x._buffer.device)
+    out = unchecked_empty(rows._shape, int64, x._buffer.device)
     if out._size:
         kernels.argselect_rows(out, rows, positions)
     return from_lines(out, x._shape, along)

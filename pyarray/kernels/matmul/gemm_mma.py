@@ -9,7 +9,7 @@ from ...array import ndarray
 from ...dtypes import DType
 from ...errors import OutOfMemoryError
 from ..elementwise.elementwise import COPY, launch_map
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from . import thresholds as th
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64"}
@@ -101,7 +101,7 @@ def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     lead = tuple(n if step else 1 for n, step in zip(x._shape[:-2], x._strides[:-2], strict=True))
     each = th.VECTOR_BYTES // size
     try:
-        padded = scratch((*lead, rows, -(-columns // each) * each), x._dtype, x.device)
+        padded = unchecked_empty((*lead, rows, -(-columns // each) * each), x._dtype, x.device)
     except OutOfMemoryError:
         return x
     unbroadcast = (*lead, rows, columns)

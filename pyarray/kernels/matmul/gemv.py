@@ -13,7 +13,7 @@ from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
 from ...jit.text_kernel import TextKernel
 from ..argument_slots import slot_fields
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm_types import gemm_operations, macros
 
@@ -36,7 +36,7 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     processors = device.driver.properties()["processors"]
     work, parts, share = _split_depth(rows, depth, c._size // rows, m.itemsize, across, processors)
     more = c._size if parts > 1 else 0
-    part = scratch((more * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
+    part = unchecked_empty((more * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
     key = m._dtype.name, len(shape) - 2
     _KERNEL.launch(key, device, work, more, parts, share, int(across), int(row), a, b, c, part, checked=False)
 

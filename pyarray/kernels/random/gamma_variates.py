@@ -16,7 +16,7 @@ from ...dtypes import float64, uint32, uint64
 from ...jit.functions import func
 from ...lang.markers import kernel_math
 from ..elementwise.elementwise import assign
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .rng import STATE_PARAMS, PhiloxState
 from .rng_math import exp, log, log_unit, normal_quantile
 from .variates import CHUNK, two_uniforms
@@ -38,7 +38,7 @@ def fill_gamma(out: ndarray, state: PhiloxState, shape: ndarray, scale: ndarray,
 
 def fill_beta(out: ndarray, state: PhiloxState, a: ndarray, b: ndarray) -> None:
     """The same with beta variates; `out` is float64."""
-    one, other = asarray([1.0], device=out.device), scratch(out._shape, float64, out.device)
+    one, other = asarray([1.0], device=out.device), unchecked_empty(out._shape, float64, out.device)
     fill_gamma(out, state, a, one)
     fill_gamma(other, state, b, one, _OTHER)
     _beta_kernel()(out, other, *state, a, int(a._size > 1), b, int(b._size > 1))

@@ -18,7 +18,7 @@ from ...array import ndarray
 from ...array_marks import unmarked
 from ...dtypes import DType, bool_, int64, uint8
 from ...lang.markers import ndrange, unordered
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .reduce import MAX, MIN, ReduceOp, on_grid, piece_count, reduce_into
 
 CHUNK = 256  # elements of a chunk, in which the position is searched for one by one
@@ -46,8 +46,8 @@ def arg_extreme(op: ReduceOp, out: ndarray, x: ndarray) -> None:
     elif pieces == 1:
         _line_kernel(op, len(shape), grid, False, config)(target, lines)
     else:
-        values = scratch((*shape, pieces), x._dtype, x.device)
-        positions = scratch((*shape, pieces), int64, x.device)
+        values = unchecked_empty((*shape, pieces), x._dtype, x.device)
+        positions = unchecked_empty((*shape, pieces), int64, x.device)
         if x._dtype.kind in "iu" and x.itemsize <= 2 and config.first_chunk == CHUNK:
             config = _LineConfig(config.bound, BYTES // x.itemsize, True)
         _line_kernel(op, len(shape), grid, True, config)(target, lines, values, positions)
@@ -151,13 +151,13 @@ def _chunk_text(op: ReduceOp, x: str, by_fours: bool) -> str:
 
 def _by_columns(op: ReduceOp, out: ndarray, x: ndarray, pieces: int, grid: bool) -> None:
     rank = x.ndim - 1
-    extreme = scratch(x._shape[:-1], x._dtype, x.device)
+    extreme = unchecked_empty(x._shape[:-1], x._dtype, x.device)
     reduce_into(op, extreme, x, (rank,), x._dtype)
     kernel = _find_kernel(rank, grid)
     if pieces == 1:
         kernel(out._view(0, (*out._shape, 1), (*out._strides, 0)), x, extreme)
         return
-    partial = scratch((*x._shape[:-1], pieces), int64, x.device)
+    partial = unchecked_empty((*x._shape[:-1], pieces), int64, x.device)
     kernel(partial, x, extreme)
     reduce_into(MIN, out, partial, (rank,), int64)
 

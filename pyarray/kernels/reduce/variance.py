@@ -13,7 +13,7 @@ from ...dtypes import float32, float64
 from ...jit.functions import func
 from ...lang.markers import kernel_math, ndrange, unordered
 from ..elementwise.elementwise import MapOp, launch_map
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .reduce import SUM, on_grid, piece_count, reduce_into
 from .variance_gpu import one_pass_into, supports_one_pass
 
@@ -72,7 +72,7 @@ def _two_passes_into(out: ndarray, x: ndarray, axes: tuple[int, ...], mean: ndar
     is_complex = x._dtype.kind == "c"
     if skip_nan or is_complex or len(inner) > 1 or (inner and steps[0] != x.itemsize):
         narrow = x._dtype.kind in "fc" and x.itemsize <= (8 if is_complex else 4)
-        squared = scratch(x._shape, float32 if narrow else float64, x.device)
+        squared = unchecked_empty(x._shape, float32 if narrow else float64, x.device)
         launch_map(_SQUARES[is_complex, skip_nan], float64, squared, (x, mean), fresh=True)
         reduce_into(SUM, out, squared, axes, squared._dtype)
         return
@@ -81,7 +81,7 @@ def _two_passes_into(out: ndarray, x: ndarray, axes: tuple[int, ...], mean: ndar
     )
     n = inner[0] if inner else 1
     pieces = piece_count(n, math.prod(lead), x._size, on_grid(x))
-    partial = scratch((*lead, pieces), float64, x.device)
+    partial = unchecked_empty((*lead, pieces), float64, x.device)
     source = x._view(0, (*lead, n), (*x_lead, x.itemsize))
     _squares_kernel(len(lead))(partial, source, mean._view(0, lead, mean_lead))
     target = partial.reshape((*(x._shape[k] for k in keep), pieces))

@@ -9,7 +9,7 @@ from ... import jit, shapes
 from ...array import ndarray
 from ...dtypes import float64
 from ...lang.markers import ndrange, unordered
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .reduce import on_grid, piece_count
 
 PIECE = 1 << 12  # elements of a row that a block reads twice: the second time from the cache
@@ -44,11 +44,11 @@ def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
     if step != x.itemsize:
         source = x._view(0, (*sizes[:-1], n, sizes[-1]), (*x_lead[:-1], step, x_lead[-1]))
         pieces = max(min(n // (4 * AHEAD), THREADS // outputs), 1)
-        partial = scratch((2, *sizes[:-1], pieces, sizes[-1]), float64, x.device)
+        partial = unchecked_empty((2, *sizes[:-1], pieces, sizes[-1]), float64, x.device)
         _columns_kernel(len(sizes))(target, partial, source)
         return
     pieces = piece_count(n, outputs, x._size, True) if _narrow(x) else -(-n // PIECE)
-    partial = scratch((2, *sizes, pieces), float64, x.device)
+    partial = unchecked_empty((2, *sizes, pieces), float64, x.device)
     (_shifted_kernel if _narrow(x) else _means_kernel)(len(sizes))(
         partial, x._view(0, (*sizes, n), (*x_lead, step))
     )

@@ -12,7 +12,7 @@ from ... import jit
 from ...array import ndarray
 from ...dtypes import DType, float64, int64
 from ..reduce.reduce import SUM, on_grid, reduce_into
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .scan_gpu import count_bins, supports_bins
 
 BLOCK = 1 << 15  # elements of a block, at least
@@ -58,7 +58,7 @@ def count_into(
     least, most = (GRID_BLOCK, GRID_BLOCKS) if on_grid(x) else (BLOCK, BLOCKS)
     blocks = max(min(-(-x._size // least), most, BINS // max(bins, 1)), 1)
     block = -(-max(x._size, 1) // blocks)
-    partial = scratch((blocks, bins), out._dtype, x.device)
+    partial = unchecked_empty((blocks, bins), out._dtype, x.device)
     kind = x._dtype if binning == "value" else edges._dtype
     _count_kernel(binning, kind, weights is not None)(
         partial, x, edges, x if weights is None else weights, block, scale

@@ -20,7 +20,7 @@ from ...array import ndarray
 from ...dtypes import DType
 from ...lang.markers import ndrange, unordered
 from ..reduce.reduce import ReduceOp, on_grid
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .scan_gpu import scan, supports_scan
 
 BLOCK = 1 << 15  # elements of a line's block, at least: fewer don't pay for waking a thread
@@ -69,7 +69,7 @@ def _threads(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     if pieces == 1:
         _kernel(op, len(lead), "threads", accumulator, kind)(out, x)
         return
-    before = scratch((*lead[:-1], pieces, lead[-1]), accumulator, x.device)
+    before = unchecked_empty((*lead[:-1], pieces, lead[-1]), accumulator, x.device)
     _kernel(op, len(lead), "pieces", accumulator, kind)(out, x, before, length)
 
 
@@ -84,7 +84,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     if blocks == 1:
         _kernel(op, len(lead), "line", accumulator, kind)(out, x)
     else:
-        totals = scratch((*lead, blocks), accumulator, x.device)
+        totals = unchecked_empty((*lead, blocks), accumulator, x.device)
         _kernel(op, len(lead), "blocks", accumulator, kind)(out, x, totals, -(-n // blocks))
 
 

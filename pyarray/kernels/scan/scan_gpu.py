@@ -16,7 +16,7 @@ from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel, contiguous_operands
 from ..argument_slots import slot_fields
 from ..reduce.reduce import SUM, ReduceOp
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 
 THREADS = 256  # of a block
 SEGMENTS = 1 << 12  # of all lines together, at most
@@ -53,7 +53,7 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
         _launch("scan", (*key, "whole"), views, (lines * team, 1, n))
         return
     segments, length = _segments(n, team * 16, max(SEGMENTS // lines, 1))
-    carry = scratch((lines * segments,), accumulator, x.device)
+    carry = unchecked_empty((lines * segments,), accumulator, x.device)
     work = lines * segments * team, segments, length
     _launch("scan", (*key, "totals"), [views[1], carry], work)
     ends = carry._view(0, (lines, segments), (segments * accumulator.itemsize, accumulator.itemsize))
@@ -71,7 +71,7 @@ def count(flat: ndarray, test: str = "true") -> ndarray:
     """For each segment of a contiguous 1-D array, the number of elements up to its end that pass a test of
     `_test_macro`."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
-    counts = scratch((segments,), int64, flat.device)
+    counts = unchecked_empty((segments,), int64, flat.device)
     _launch("count", (flat._dtype.name, test), [flat, counts], (segments * THREADS, length))
     scan(SUM, counts, counts, int64)
     return counts

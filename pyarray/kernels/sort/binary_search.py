@@ -8,7 +8,7 @@ from ... import jit
 from ...array import ndarray
 from ...dtypes import bool_, int64, uint8
 from ...lang.markers import kernel_math
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 
 # Whether x is before the key, without branches: half of them would be mispredicted. NaN is the largest.
 _BEFORE = {
@@ -24,7 +24,7 @@ _BEFORE = {
 def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
     """For each key its insertion position in the sorted 1-D array `a`; with `right`, after equal elements.
     NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
-    out = scratch(keys._shape, int64, keys.device)
+    out = unchecked_empty(keys._shape, int64, keys.device)
     if out._size:
         _search_kernel(a._dtype.kind, "right" if right else "left", False)(out, a, keys, False)
     return out
@@ -33,7 +33,7 @@ def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
 def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
     """Whether each key is in the sorted 1-D array `a`, or with `invert` isn't. Both are contiguous, 1-D and of
     one dtype."""
-    out = scratch(keys._shape, bool_, keys.device)
+    out = unchecked_empty(keys._shape, bool_, keys.device)
     if out._size:
         _search_kernel(a._dtype.kind, "left", True)(out, a, keys, invert)
     return out
@@ -41,9 +41,9 @@ def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
 
 def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bool) -> ndarray:
     """As `contains`, for unsorted integers from `low` (within 2**62 of 0) to `high`: by a lookup table."""
-    table = scratch((high - low + 1,), uint8, keys.device)
+    table = unchecked_empty((high - low + 1,), uint8, keys.device)
     table[...] = 0
-    out = scratch(keys._shape, bool_, keys.device)
+    out = unchecked_empty(keys._shape, bool_, keys.device)
     _mark_kernel()(table, a, low)
     _look_up_kernel()(out, table, keys, low, invert)
     return out
@@ -95,7 +95,7 @@ def _search_kernel(kind: str, side: str, found: bool) -> jit.kernel.Kernel:
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:
     """Whether each element of the sorted 1-D array `x` differs from the one before; the first one does."""
-    out = scratch(x._shape, bool_, x.device)
+    out = unchecked_empty(x._shape, bool_, x.device)
     if out._size:
         _edges_kernel(x._dtype.kind)(out, x, equal_nan)
     return out
@@ -116,7 +116,7 @@ def _edges_kernel(kind: str) -> jit.kernel.Kernel:
 
 def lengths(starts: ndarray, size: int) -> ndarray:
     """The lengths of runs that begin at `starts`; the last one ends at `size` (int64)."""
-    out = scratch(starts._shape, int64, starts.device)
+    out = unchecked_empty(starts._shape, int64, starts.device)
     if out._size:
         _lengths_kernel()(out, starts, size)
     return out
@@ -134,7 +134,7 @@ def _lengths_kernel() -> jit.kernel.Kernel:
 
 def number_groups(order: ndarray, group: ndarray) -> ndarray:
     """`out[order[t]] = group[t] - 1`, where `order` has each position once."""
-    out = scratch(order._shape, int64, order.device)
+    out = unchecked_empty(order._shape, int64, order.device)
     if out._size:
         _number_kernel()(out, order, group)
     return out

@@ -17,7 +17,7 @@ from ...array import ndarray
 from ...dtypes import bool_, int32, int64, uint8, uint32, uint64
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import unsigned_view
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from . import sort_cpu, sort_gpu
 from .sort_keys import KeyTransform, key_transform
 from .sort_text import (
@@ -127,7 +127,7 @@ def _packs(x: ndarray) -> bool:
 def _sort_packed(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
     """As `_launch_rows`, by sorting words with keys in the upper and positions in the lower half."""
     word = uint64 if x.itemsize == 4 else uint32
-    keys, ordered = (scratch(x._shape, word, x.device) for _ in range(2))
+    keys, ordered = (unchecked_empty(x._shape, word, x.device) for _ in range(2))
     pack_kernel(x._dtype, word)(keys, x, *order[:5])
     sort_cpu.sort_rows(ordered, keys, key_transform(word, False))
     unpack_kernel(word, positions)(out, ordered, *(() if positions else (x,)))
@@ -136,8 +136,8 @@ def _sort_packed(out: ndarray, x: ndarray, order: KeyTransform, positions: bool)
 def _sort_packed_wide(out: ndarray, x: ndarray, order: KeyTransform) -> None:
     """An argsort by words with the leading bits of keys that differ in a row, and positions below them.
     Ties are sorted by whole keys, by insertion: rows are short."""
-    keys, ordered = (scratch(x._shape, uint64, x.device) for _ in range(2))
-    lost = scratch((x._shape[0],), uint64, x.device)
+    keys, ordered = (unchecked_empty(x._shape, uint64, x.device) for _ in range(2))
+    lost = unchecked_empty((x._shape[0],), uint64, x.device)
     args = ((x._shape[1] - 1).bit_length(), *order[:5])
     pack_rows_kernel(x._dtype)(keys, lost, x, *args)
     sort_cpu.sort_rows(ordered, keys, key_transform(uint64, False))
@@ -148,17 +148,17 @@ def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool)
     rows, n = x._shape
     workers = min(rows, WORKERS)
     number = int32 if n < 1 << 31 else int64
-    keys = scratch((workers, 2, n), x._dtype, x.device)
-    counts = scratch((workers, 256 if n > INSERTED else 0), number, x.device)
-    more = (scratch((workers, 2, n), number, x.device),) if positions else ()
+    keys = unchecked_empty((workers, 2, n), x._dtype, x.device)
+    counts = unchecked_empty((workers, 256 if n > INSERTED else 0), number, x.device)
+    more = (unchecked_empty((workers, 2, n), number, x.device),) if positions else ()
     rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order[:5], *more)
 
 
 def _keys(x: ndarray, order: KeyTransform, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
     """The keys, their minimum and maximum, and whether there is a -0.0. Waits for the device."""
-    keys = scratch(x._shape, x._dtype, x.device)
+    keys = unchecked_empty(x._shape, x._dtype, x.device)
     block = max(BLOCK, -(-x._size // BLOCKS))
-    extremes = scratch((3, -(-x._size // block)), x._dtype, x.device)
+    extremes = unchecked_empty((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
     keys_kernel(x._dtype)(*flat, extremes, block, *order[:5], blank)
@@ -177,7 +177,7 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: KeyTransfor
     if positions and width > enough + DIGIT:
         passes = -(-enough // DIGIT)
         keys, indices = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
-        wrong = scratch((keys._shape[0], -(-keys._shape[1] // BLOCK)), int32, keys.device)
+        wrong = unchecked_empty((keys._shape[0], -(-keys._shape[1] // BLOCK)), int32, keys.device)
         tail = (out, keys, wrong, low, width - passes * DIGIT, BLOCK)
         neighbours_kernel(keys._dtype)(*tail, indices)
         if not array_host.host(wrong).any():
@@ -203,8 +203,8 @@ def _sort_digits(
     rows, n = keys._shape
     block = max(BLOCK, -(-n * rows // BLOCKS))
     number = int32 if n < 1 << 31 else int64
-    counts = scratch((rows, -(-n // block), 1 << digit), number, keys.device)
-    totals = scratch((rows, 1 << digit), number, keys.device)
+    counts = unchecked_empty((rows, -(-n // block), 1 << digit), number, keys.device)
+    totals = unchecked_empty((rows, 1 << digit), number, keys.device)
     key_spare = index_spare = None
     for k in range(passes):
         args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
@@ -213,10 +213,10 @@ def _sort_digits(
             more = given if positions else order[5:] + order[:2]
             pass_kernel(keys._dtype, positions, True)(out, *args, *more)
             break
-        target = scratch(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
+        target = unchecked_empty(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
         kernel = pass_kernel(keys._dtype, positions, False)
         if positions:
-            to = scratch(keys._shape, number, keys.device) if index_spare is None else index_spare
+            to = unchecked_empty(keys._shape, number, keys.device) if index_spare is None else index_spare
             kernel(target, *args, *given, to)
             indices, index_spare = to, indices
         else:

@@ -12,7 +12,7 @@ from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
 from ..argument_slots import slot_fields
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .sort_keys import KeyTransform
 
 WORDS: dict[int, DType] = {4: uint32, 8: uint64}
@@ -32,12 +32,12 @@ def sort_rows(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[int, ...
     Both are 2-D, contiguous, and don't alias; their elements are unsigned integers of 4 or 8 bytes (of 2 in
     sorts), which `order` transforms to keys.
     """
-    _launch(out, x, scratch((0,), int64, x.device), order, kth)
+    _launch(out, x, unchecked_empty((0,), int64, x.device), order, kth)
 
 
 def select_positions(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
     """The positions (int64) of the elements that `sort_rows` writes with `kth`, which isn't empty."""
-    _launch(scratch(x._shape, x._dtype, x.device), x, out, order, kth)
+    _launch(unchecked_empty(x._shape, x._dtype, x.device), x, out, order, kth)
 
 
 def _launch(out: ndarray, x: ndarray, positions: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
@@ -46,7 +46,7 @@ def _launch(out: ndarray, x: ndarray, positions: ndarray, order: KeyTransform, k
     size = tasks * n if n > SHORT else 0
     if x.itemsize == 2:
         size += 2 * x._size
-    tmp = scratch((size,), _array_types(x.itemsize)["tmp"], x.device)
+    tmp = unchecked_empty((size,), _array_types(x.itemsize)["tmp"], x.device)
     padded_kth = kth + (0,) * (MOST - len(kth))
     flat = (_flat(a) for a in (out, x, tmp, positions))
     _KERNEL.launch(

@@ -15,7 +15,7 @@ from ...driver.kernel_step import KernelStep
 from ...dtypes import DType, int64, uint8, uint16, uint32, uint64
 from ...jit.text_kernel import TextKernel
 from ..argument_slots import slot_fields
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .sort_keys import KeyTransform
 
 THREADS = 256  # of a block, and values of a digit
@@ -85,11 +85,18 @@ def _launch(out: ndarray, x: ndarray, config: _Config) -> None:
     tiles = -(-n // tile)
     parts = min(-(-n // COUNTED), max(COUNTING // rows, 1))
     work = 256 + -(-rows * config.word // 256) * 256 + config.word * rows * 256 * (1 + tiles)
-    keys = scratch((2 * rows * n,), x._dtype, x.device)
-    index_buffer = scratch((2 * rows * n if config.positions else 0,), number, x.device)
+    keys = unchecked_empty((2 * rows * n,), x._dtype, x.device)
+    index_buffer = unchecked_empty((2 * rows * n if config.positions else 0,), number, x.device)
     sizes = (rows * tiles * THREADS, rows * parts * THREADS, rows * THREADS, rows, n, tiles, parts)
     _KERNEL.launch(
-        config, x.device, *sizes, _flat(out), _flat(x), keys, index_buffer, scratch((work,), number, x.device)
+        config,
+        x.device,
+        *sizes,
+        _flat(out),
+        _flat(x),
+        keys,
+        index_buffer,
+        unchecked_empty((work,), number, x.device),
     )
 
 

@@ -12,7 +12,7 @@ from ...dtypes import int64, uint64
 from ..reduce.reduce import on_grid
 from ..scan import scan_gpu
 from ..scan.nonzero import unsigned_view
-from ..workspace import scratch
+from ..workspace import unchecked_empty
 from .binary_search import lengths
 
 BLOCK = 1 << 10  # elements of a block
@@ -27,29 +27,29 @@ def unique_sorted(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, 
     if on_grid(x):
         return _by_blocks(x, source, "differ_nan" if equal_nan else "differ", counted)
     block = max(BLOCK, -(-x._size // BLOCKS))
-    found = scratch((-(-x._size // block) + 1,), int64, x.device)
+    found = unchecked_empty((-(-x._size // block) + 1,), int64, x.device)
     _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
     total = array_host.result_size(found)
-    values = scratch((total,), x._dtype, x.device)
+    values = unchecked_empty((total,), x._dtype, x.device)
     target = values if source is x else unsigned_view(values)
     if not counted:
         _values_kernel(source._dtype.kind, False)(target, source, found, block, equal_nan)
         return values, None
-    starts, counts = (scratch((total,), int64, x.device) for _ in range(2))
+    starts, counts = (unchecked_empty((total,), int64, x.device) for _ in range(2))
     _values_kernel(source._dtype.kind, True)(target, source, found, block, equal_nan, starts, counts)
     return values, counts
 
 
 def hash_table_for(most: int, device: Any) -> ndarray:
     """The hash table of `append_unique` for up to `most` unique numbers."""
-    return scratch((1 << (2 * most).bit_length(),), uint64, device)
+    return unchecked_empty((1 << (2 * most).bit_length(),), uint64, device)
 
 
 def append_unique(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
     """Append those elements of `x`, int64 of 0 or more, that are not among the first `begun` of `out`, each
     once and in order, until `out` is full; the number of elements then. `table` is that of earlier calls with
     the same `out`. On the host only."""
-    count = scratch((1,), int64, out.device)
+    count = unchecked_empty((1,), int64, out.device)
     _first_kernel()(out, begun, x, table, count)
     return int(count.item())
 
@@ -86,10 +86,10 @@ def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[n
     counts = scan_gpu.count(source, test)
     if x._size < LATER:
         total = array_host.result_size(counts)
-        values = scratch((total,), x._dtype, x.device)
+        values = unchecked_empty((total,), x._dtype, x.device)
         scan_gpu.compact_into(values if source is x else unsigned_view(values), source, source, counts, test)
     else:  # they are written while their number is copied to the host, into room for all
-        buffer = scratch((x._size,), x._dtype, x.device)
+        buffer = unchecked_empty((x._size,), x._dtype, x.device)
         size = array_host.result_size_later(counts)
         scan_gpu.compact_into(buffer if source is x else unsigned_view(buffer), source, source, counts, test)
         total = size()
@@ -98,7 +98,7 @@ def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[n
             values = values.copy()
     if not counted:
         return values, None
-    starts = scratch((1, total), int64, x.device)
+    starts = unchecked_empty((1, total), int64, x.device)
     scan_gpu.positions_into(starts, source, counts, x._shape, test)
     return values, lengths(starts.reshape(total), x._size)
 
