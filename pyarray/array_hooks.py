@@ -1,5 +1,4 @@
-"""What an array can't do itself: a table of operations filled from above, and NumPy's two ways of calling
-them.
+"""Operations that arrays get from modules above: the table that these fill, and NumPy's two protocols.
 
 `operations` maps a name to the function that computes; `kernels/`, `api/` and the modules after this one
 fill it:

@@ -105,7 +105,7 @@ def ordered(a: Any, order: Any) -> Any:
 
 
 def lay_out(a: Any, order: Any, like: Any = None) -> Any:
-    """`a`, which nobody else knows and is in C order, with its axes laid out in memory order "C" or "F", or
+    """`a`, new and in C order, with its axes laid out in memory order "C" or "F", or
     "A" or "K": as those of the array `like` where it has as many."""
     if order == "C":
         return a
@@ -158,7 +158,7 @@ def overlaps(a: Any, b: Any) -> bool:
 
 
 def repetition(a: Any) -> str:
-    """Why `a` can't be written, for messages, where elements stand in several places; "" where none does."""
+    """Why `a` can't be written, for messages, where it has an element at several indices; "" elsewhere."""
     if not shapes.repeats(a._shape, a._strides):
         return ""
     return f"elements repeat (strides {a._strides}), and each would be written more than once"

@@ -10,8 +10,8 @@ _locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
 
 
 def new_lock() -> threading.RLock:
-    """A lock that is free in the child of a fork, whichever other thread held it then. What the thread that
-    forks holds it goes on to hold.
+    """A lock that is free in the child of a fork if another thread held it; the forking thread keeps the locks that
+    it holds.
 
     It is re-entrant: a signal handler and a garbage collection may come in the locked part, and launch.
     """

@@ -113,7 +113,7 @@ class Writer:
         lines.unlink()
 
     def abandon(self) -> None:
-        """Let go of the files without a word: in the child of a fork they are the parent's."""
+        """Close the files as they are: in the child of a fork they are the parent's."""
         self._closed = True
         os.close(self._lines)
         os.close(self._data)

@@ -65,9 +65,9 @@ def bar(part: float) -> str:
 
 
 def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -> int:
-    """Run `target` (a script, or a module that is imported), searching for whatever its tuned kernels meet,
-    then the `cases` of its tuned kernels; write artifacts to `out`. What is known is not searched for
-    again, so that a run that was ended goes on where it was. 0, 1 if a search or the script failed, or what
+    """Run `target` (a script, or a module that is imported), searching for the keys of its tuned kernels' calls,
+    then for the `cases` of its tuned kernels; write artifacts to `out`. Keys with a winner are not searched
+    again, so that an interrupted run can go on. 0, 1 if a search or the script failed, or what
     was chosen can't be shipped, 130 where it was interrupted."""
     start, progress = time.monotonic(), Bar(sys.stderr)
     before = set(all_tuned())
@@ -97,7 +97,7 @@ def tune(target: str, out: Path | None, fresh: bool, arguments: Sequence[str]) -
 
 
 def _shipped(decided: Sequence[tuple[dict[str, Any], Any, float | None]], out: Path | None) -> Iterator[str]:
-    """Prints and writes each choice; what is none, or can't be written, in words."""
+    """Prints and writes each choice; yields a message for what is none, or can't be written."""
     for identity, chosen, median in decided:
         named = f"{identity['name']} {shipped.shown_sizes(identity['key'])}".rstrip()
         if median is None:
@@ -161,8 +161,8 @@ def _offline(progress: Bar, fresh: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _running(target: str, arguments: Sequence[str]) -> Iterator[tuple[Any, list[str]]]:
-    """The script has run, or the module is imported; what it defines lives, and it sees its arguments. And
-    what went wrong, in words: a script that ends itself, or fails, has tuned what it met before."""
+    """Runs the script, or imports the module, with its arguments. What it defines is alive inside the block. Yields
+    that, and messages of failures: a script that exits or fails has tuned what it called before."""
     argv, path, failures = sys.argv, sys.path, []
     script = target.endswith(".py")
     sys.argv = [target, *arguments]
@@ -203,7 +203,7 @@ def _failure(target: str, script: bool, error: Exception) -> str:
 
 
 def _cases(tuned: Tuned) -> Iterator[str]:
-    """Searches for each of a kernel's cases; what fails, in words."""
+    """Searches for each of a kernel's cases; yields messages of failures."""
     if tuned.cases is None:
         return
     try:

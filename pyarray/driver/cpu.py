@@ -119,11 +119,11 @@ class CpuDriver(Driver):
         return address
 
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
-        # Everything the call needs is at hand: no attribute is looked up in it.
-        run, pool, nobody = lib.pa_launch, self._pool, ffi.NULL
+        # Locals, so that a launch looks no attribute up.
+        run, pool, no_record = lib.pa_launch, self._pool, ffi.NULL
 
         def launch(slots: bytes) -> None:
-            run(function, slots, pool, nobody)
+            run(function, slots, pool, no_record)
 
         return launch
 

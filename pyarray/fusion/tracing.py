@@ -1,6 +1,6 @@
 """Tracers stand for arrays and numbers while a function is traced, and record what it does as a graph.
 
-Functions of the namespace meet a tracer in `asarray`, `ufunc.compute` and `statistical.reduction`, which call
+Functions of the namespace come to a tracer in `asarray`, `ufunc.compute` and `statistical.reduction`, which call
 its methods; so every function made of these can be traced. Sizes are numbers that are not known yet.
 """
 

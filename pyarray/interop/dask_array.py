@@ -28,8 +28,8 @@ to_pyarray = Dispatch("to_pyarray")
 
 
 def register(backends: Any) -> None:
-    """Arrays of ours may be chunks, and what dask calls on chunks is ours for them. `backends` is
-    `dask.array.backends`."""
+    """Registers `ndarray` as a type of chunks, with pyarray's functions for what dask calls on them. `backends`
+    is `dask.array.backends`."""
     register_chunk_type(ndarray)
     dispatch.concatenate_lookup.register(ndarray, concat)
     dispatch.take_lookup.register(ndarray, take)
@@ -60,17 +60,17 @@ def count_numbers(x: ndarray, **options: Any) -> ndarray:
 
 
 class Backend(ArrayBackendEntrypoint):
-    """Collections whose chunks are made as arrays of ours, on the default device of the process that makes
+    """Collections whose chunks are created as pyarray's arrays, on the default device of the process that creates
     them."""
 
     @classmethod
     def to_backend_dispatch(cls) -> Any:
-        """What turns another library's chunk into ours."""
+        """The function that converts another library's chunk."""
         return to_pyarray
 
     @classmethod
     def to_backend(cls, data: Any, **options: Any) -> Any:
-        """The collection with chunks of ours: itself if it has such."""
+        """The collection with pyarray's chunks: itself if it has such."""
         if isinstance(data._meta, ndarray):
             return data
         return data.map_blocks(cls.to_backend_dispatch(), **options)

@@ -33,7 +33,7 @@ class Philox4x3210:
         self._lock = new_lock()
 
     def reserve(self, blocks: int) -> rng.PhiloxState:
-        """Where a draw of so many blocks begins; nobody else gets them. Raises `CompileError` while `fuse`
+        """Reserves so many blocks for a draw, and returns the state of their first. Raises `CompileError` while `fuse`
         traces a function, which would give the same numbers in each call."""
         refuse_while_tracing(
             "random numbers would be drawn once, while the function is traced, and be the same in each call",

@@ -48,9 +48,9 @@ searching = _Searching()
 
 @dataclass
 class Offline:
-    """While `python -m pyarray tune` runs (`on`), what is not known is searched for, whatever defaults and
-    artifacts there are. `told` hears of each candidate; `decided` has identity,
-    config and median of each key with a name to ship under."""
+    """The state of `python -m pyarray tune`: while it is `on`, keys without a winner are searched, in spite of
+    defaults and artifacts. `on_progress` is called for each candidate; `decided` has identity, config and median of
+    each key with a name to ship under."""
 
     on: bool = False
     on_progress: Progress | None = None
@@ -159,8 +159,8 @@ class Chooser:
         stored: Callable[[], Choice | None] = lambda: None,
         work: Mapping[Config, float] | None = None,
     ) -> Choice:
-        """Search, unless `found()` says that somebody has in the meantime. `force` believes nothing but what
-        another thread finds while this one waits for it. Raises `AutotuneError` when no candidate runs,
+        """Search, unless `stored()` has a result of another process meanwhile. With `force`, only a result that
+        another thread finds while this one waits for it is used. Raises `AutotuneError` when no candidate runs,
         `RuntimeError` inside another search."""
         if searching.on:
             raise RuntimeError(

@@ -12,7 +12,7 @@ from ..jit.launch_cost import Cost
 from .config import Config
 from .search import Result
 
-ERROR = 0.1  # the largest residual at which a fit is believed
+ERROR = 0.1  # the largest residual of a fit that is used
 SIZES = 3  # at least: a line through two points fits always
 MAX_EXTRAPOLATION = (
     4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
@@ -147,7 +147,7 @@ def work(
 def predict(
     fits: Mapping[Config, Fit], tiles: Callable[[Config], float], error: float = ERROR
 ) -> dict[Config, float] | None:
-    """Milliseconds of each candidate; None where a fit is missing or not to be believed."""
+    """Milliseconds of each candidate; None where a fit is missing or not good enough."""
     work = {config: tiles(config) for config in fits}
     if not fits or any(f.residual > error or not f.reaches(work[c]) for c, f in fits.items()):
         return None

@@ -1,7 +1,7 @@
 """The generated dispatcher of a tuned kernel: looks the config up by the live arguments and launches.
 
-Many such tuples are one key of the tuner: addresses are taken modulo 16, strides as they are. What a tuple
-doesn't find is for the slow way, which makes the key.
+Many such tuples are one key of the tuner: addresses are taken modulo 16, strides as they are. A tuple
+without an entry takes the slow path, which makes the key.
 """
 
 from __future__ import annotations

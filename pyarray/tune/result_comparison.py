@@ -30,7 +30,7 @@ def tolerance(dtype: DType) -> float:
 
 
 def difference(expected: Results, got: Results, arrays: Mapping[str, ndarray]) -> str | None:
-    """None if they agree, else where they don't, in words."""
+    """None if they agree, else a message that says where they don't."""
     for name, reference in expected.items():
         if np.array_equal(reference, got[name]):  # which is quick
             continue

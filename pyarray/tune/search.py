@@ -124,7 +124,7 @@ class Task:
 
 
 class Search:
-    """`previous` are earlier results, whose times are believed; `save(results)` is called with new ones as they
+    """`previous` are earlier results, which are not timed again; `save(results)` is called with new ones as they
     come."""
 
     def __init__(

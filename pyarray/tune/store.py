@@ -4,8 +4,8 @@
     {identity: {"config": text, "median": ms, ...} or {"config": text, "reason": text}}, "winners":
     {set of candidates: identity}, "used": seconds}}}
 
-Candidates are found again by their identity: nothing that a file says is run. A file that isn't ours, or is
-torn, is moved aside with one warning.
+Candidates are found again by their identity: nothing in a file is executed. A file of another format, or a
+damaged one, is moved aside with one warning.
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ class Store:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """The data of a file of ours; None without one. One that isn't ours, or is damaged, is moved aside.
-    Raises `OSError` for what can't be read, which may be whole."""
+    """The data of a file; None without one. A file of another format, or a damaged one, is moved aside. Raises
+    `OSError` for a file that can't be read."""
     data: Any = None
     try:
         data = json.loads(path.read_bytes())
@@ -197,8 +197,8 @@ _OURS = re.compile(r"\.new-\w+|.+-[0-9a-f]{12}\.json(\.aside-\d+)?")
 
 
 def clear() -> int:
-    """Delete what is known of all kernels, and what damaged files and killed processes left; nothing else.
-    Locks stay, for somebody may hold them. How many files that were."""
+    """Delete the results of all kernels, and what damaged files and killed processes left; nothing else. Lock
+    files stay: a process may hold them. Returns the number of files."""
     root, done = folder(), 0
     if root is None:
         return 0

@@ -110,7 +110,7 @@ class TimeModel:
 
     def verify(self, /, *args: Any, **kwargs: Any) -> Verified:
         """A prediction beside the time, which becomes a point, so that a wrong prediction changes the fit, or
-        ends the model's belief in it."""
+        makes it unusable."""
         predicted = self.predict(*args, **kwargs)
         measured = self.measure(*args, **kwargs)
         return Verified(predicted, measured, predicted is not None and cost.right(predicted, measured))

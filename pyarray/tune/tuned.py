@@ -127,8 +127,8 @@ class Tuned:
         return TunedCall(self.kernel, self._spec, args, kwargs)
 
     def _slow_path(self, /, *args: Any, **kwargs: Any) -> None:
-        """The slow way: other libraries' arrays, structures, a tuned parameter that the caller sets; and what
-        is not known: then the key is made, and what was chosen for it is found, or searched for."""
+        """Calls that the dispatcher has no entry for: other libraries' arrays, structures, a tuned parameter that
+        the caller sets, and new keys, for which the choice is looked up, or searched for."""
         call = self._call(args, kwargs)
         call.check_zeroed(self.options.zeroed)
         lookup_key = call.lookup_key(self._texts.state())
@@ -357,7 +357,7 @@ class Tuned:
     # ---- what is known
 
     def search(self, /, *args: Any, **kwargs: Any) -> Config:
-        """Search for these arguments' key now, unless it is known, whatever `default` and artifacts say.
+        """Search for these arguments' key now, unless it has a winner, in spite of `default` and artifacts.
         Doesn't launch; the arguments are as before. Raises `AutotuneError` when no candidate runs."""
         call = self._call(args, kwargs)
         candidates, default = self._candidates(call), self._default_of(call)

@@ -141,8 +141,8 @@ class TextHashes:
 
     @functools.cached_property
     def function(self) -> str:
-        """Hash of the function as it is written, without comments and decorators: what stands in a branch
-        that the first candidate doesn't take counts, too; a new candidate doesn't."""
+        """Hash of the function's source, without comments and decorators: branches that the first candidate doesn't
+        take count, too; a new candidate doesn't."""
         node = self._kernel.source_text.node
         body = node.body if isinstance(node.body, list) else [node.body]
         return digest_of([ast.dump(node.args), *map(ast.dump, body)])
@@ -203,8 +203,8 @@ def key_of(
     check: Any,
 ) -> TuningKey:
     """The key of a call, with bounds checks or without. `source` is the hash of the function, `named` the
-    tuner's `key`: of a structure all that is in it. `bench` and `check` are the tuner's: what was timed
-    unchecked, or checked against another function, isn't believed."""
+    tuner's `key`: of a structure all that is in it. `bench` and `check` are the tuner's: timings
+    without a check, or with another one, are not valid."""
     values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
     sizes = {
         path: plain_data(value) for name in named for path, value in values.items() if is_part_of(name, path)

@@ -47,8 +47,8 @@ def complex_of(dtype: DType) -> DType:
 
 
 def _values(x: ndarray) -> np.ndarray[Any, Any]:
-    """For NumPy. Where nothing is computed all elements would be 0, and such a matrix has no inverse: unit
-    matrices stand there."""
+    """The elements for NumPy. On a device that computes nothing, all would be 0 and matrices singular, so unit
+    matrices take their place."""
     if x.device.driver.computes or x.ndim < 2:
         return asnumpy(x)
     return np.broadcast_to(np.eye(*x.shape[-2:], dtype=x._dtype.numpy), x.shape)

@@ -39,7 +39,7 @@ class _Plan(NamedTuple):
 
 
 _Key = tuple[Device, int, str, tuple[int, ...], int]
-_plans: dict[_Key, list[_Plan]] = {}  # those that nobody uses, the kind that was used last at the end
+_plans: dict[_Key, list[_Plan]] = {}  # free ones, the kind that was used last at the end
 _lock = new_lock()
 
 
@@ -59,7 +59,7 @@ def _new(key: _Key) -> _Plan:
 
 @contextmanager
 def _plan(device: Device, kind: str, sizes: tuple[int, ...], batch: int) -> Iterator[_Plan]:
-    """A plan on the current stream, which nobody else has; the device is current in the block."""
+    """A plan on the current stream for this thread alone; the device is current in the block."""
     with device.driver.current():
         key = (device, device.driver.current_stream(), kind, sizes, batch)
         with _lock:

@@ -87,8 +87,7 @@ def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
 
     Raises `ValueError` for a view, foreign memory, and what is not contiguous; for an array with views, or
     whose memory another library shares; and for one whose address was given out by `__array_interface__` or
-    `__cuda_array_interface__`, of which nobody knows whether it is still in use: `refcheck=False` says that
-    it isn't.
+    `__cuda_array_interface__`, which may still be in use: `refcheck=False` says that it isn't.
     """
     shape = shapes.resolve_shape(new_shape[0] if len(new_shape) == 1 else new_shape)
     if type(self) is not ndarray or not (self.flags.owndata and self.flags.c_contiguous):

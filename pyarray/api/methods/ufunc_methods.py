@@ -1,8 +1,8 @@
 """Methods of ufuncs: `add.at`, `maximum.accumulate`, `multiply.outer`, `add.reduceat`, `logaddexp.reduce`.
 
-What has a kernel of its own (`sum`, `cumsum` and their like) is that. Else a line of elements is folded from
-the left by the function's own expression, and `at` applies it to one element after the other of those that
-meet in a place, so that the result is the same on every device.
+Methods with a kernel of their own (`sum`, `cumsum` and the like) use it. Others fold a line of elements from the
+left by the ufunc's expression; `at` applies it to the values of one index one after the other, so that the
+result is the same on every device.
 """
 
 from __future__ import annotations

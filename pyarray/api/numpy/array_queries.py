@@ -124,7 +124,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, device: Any 
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
-    """Whether the memory between the first and the last element of both meets: elements may still differ.
+    """Whether the byte ranges of both overlap; elements may still not.
 
     >>> import pyarray as pa
     >>> a = pa.arange(6); pa.may_share_memory(a[::2], a[1::2])

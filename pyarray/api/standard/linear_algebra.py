@@ -52,7 +52,7 @@ def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
 
 
 def _in_other_memory(x: ndarray, out: ndarray) -> bool:
-    """Whether the buffers of the two are apart; those of others may lie in one another."""
+    """Whether the buffers don't overlap; buffers of other libraries' memory may."""
     memory, target = x._buffer, out._buffer
     if memory.owner is None and target.owner is None:
         return memory is not target

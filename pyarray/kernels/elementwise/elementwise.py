@@ -65,7 +65,7 @@ def bound_map_launch(
     op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]
 ) -> Callable[..., Any] | None:
     """The launch bound to these types, shapes and strides: a function of addresses (output first) and
-    numbers, without checks. None for no elements, or where the buffer's owner must be told of writes."""
+    numbers, without checks. None for no elements, or where writes to the buffer must be reported to its owner."""
     if out._key & WATCHED:
         return None
     columns = tuple(
