@@ -64,7 +64,7 @@ def privatized_block(arrays: Arrays, symbol: str, alone: bool, calls: str) -> st
     few = " && ".join(f"sums_{n} <= (end - begin) / {MIN_ITERATIONS}" for n in names)
     noalias = "" if alone else "env->no_alias && "
     text += f"    if ({noalias}{few} && sums_size <= {MAX_BYTES})\n"
-    text += "        sums = (char *)env->rt->unchecked_empty(env->rt, (size_t)sums_size);\n"
+    text += "        sums = (char *)env->rt->scratch(env->rt, (size_t)sums_size);\n"
     text += f"    if (sums) {{\n        {symbol}_env local = *env;\n"
     text += "        __builtin_memset(sums, 0, (size_t)sums_size);\n"
     for n, size, (_, kind) in zip(names, sizes, arrays, strict=True):

@@ -298,7 +298,7 @@ _START = """\
     env._slots = slots, env.rt = rt, env._outputs = _outputs, env._length = _length, env._pieces = _pieces;
     env._part = 0;
     if (_pieces > 1)
-        env._part = (_type_reduce *)rt->unchecked_empty(rt, sizeof(_type_reduce) * (size_t)(_pieces * _outputs));
+        env._part = (_type_reduce *)rt->scratch(rt, sizeof(_type_reduce) * (size_t)(_pieces * _outputs));
     if (env._part) {{
         rt->parallel_for(rt, {symbol}_piece, &env, _pieces, 1);
         rt->parallel_for(rt, {symbol}_combine, &env, _outputs, pa_grain(rt, _outputs, 64));
