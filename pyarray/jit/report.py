@@ -6,15 +6,14 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from ..driver.base import Failure
 from ..errors import BoundsError, Frame
 from ..lang.bounds_checks import Site
+from ..lang.parse import is_internal as is_internal
 
 INDEX, STEP0, SHAPE = 1, 4, 5  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def caller() -> tuple[str, int] | None:
@@ -27,11 +26,6 @@ def caller() -> tuple[str, int] | None:
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None
-
-
-def is_internal(path: str) -> bool:
-    """Whether a code's file is one of this package, or its text is generated."""
-    return path.startswith((_PACKAGE, "<pyarray"))
 
 
 def warn_of_changes(kernel: Any, captured: str, parameter: Any, times: int) -> None:

@@ -101,7 +101,7 @@ def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:
 
 def _annotation(source: FunctionSource, name: str) -> Any:
     annotation = source.annotation(name)
-    if annotation is None:
+    if annotation is None or annotation is Any:
         return None
     try:
         return _resolve(annotation)

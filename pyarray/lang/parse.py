@@ -12,10 +12,13 @@ import os
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import CompileError
 from .loc import Loc
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,11 @@ class FunctionSource:
         """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
         loc = where if isinstance(where, Loc) else self.loc(where)
         raise CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
+
+
+def is_internal(path: str) -> bool:
+    """Whether a code's file is one of this package, or its text is generated."""
+    return path.startswith((_PACKAGE, "<pyarray"))
 
 
 def _characters(text: str, count: int) -> int:

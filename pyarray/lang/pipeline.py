@@ -20,7 +20,7 @@ from .ir import ArrayType, Local, Tree, assigned, walk
 from .loop_dependences import refuse_dependent
 from .loop_extents import LoopExtents, are_sizes_of_output, extents
 from .operation_counts import CountOperations, OperationCounts, count
-from .parse import Capture, FunctionSource
+from .parse import Capture, FunctionSource, is_internal
 from .races import refuse_races
 from .reshape_indexing import Remarks, index_base_arrays
 from .specializations import Specializations
@@ -93,7 +93,7 @@ def analyse(
     in_use = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     accesses = accesses_of(tree)
     check_declared(tree, in_use, sources, accesses)
-    if not source.path.startswith("<pyarray"):  # a scatter of the library may run once, by an index of True
+    if not is_internal(source.path):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
     found, count_operations = directions(tree, in_use, accesses), operation_counter(source, plain, wraparound)

@@ -9,6 +9,7 @@ from ... import jit, shapes
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float32, float64, uint64
 from ...lang.markers import kernel_math, ndrange
+from ..library_kernel import library_kernel
 from ..scan.nonzero import unsigned_view
 
 
@@ -39,7 +40,7 @@ def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoin
 def diagonal_ones(out: ndarray, k: int) -> None:
     """`out[i, j] = 1` where j - i = k, else 0."""
     if out._size:
-        _eye_kernel()(out, _clamped_diagonal(k, out))
+        ones_on_diagonal()(out, _clamped_diagonal(k, out))
 
 
 def triangle(x: ndarray, k: int, lower: bool) -> ndarray:
@@ -94,14 +95,10 @@ def _line_kernel(kind: DType, divided: bool, is_integer: bool) -> jit.kernel.Ker
     return jit.kernel.from_text("line", text, {"kind": kind, "kernel_math": kernel_math})
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _eye_kernel() -> jit.kernel.Kernel:
-    text = """def eye(out, offset: int):
+@library_kernel
+def ones_on_diagonal(out: Any, offset: int) -> None:
     for i, j in ndrange(out.shape[0], out.shape[1]):
         out[i, j] = 1 if j - i == offset else 0
-"""
-    return jit.kernel.from_text("eye", text, {"ndrange": ndrange})
 
 
 # Leading axes and the side are all that differs in the text; dtypes are in its variants' keys.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from ... import jit
 from ...array import empty, ndarray
 from ...dtypes import DType, complex128, float64, int64
 from ..elementwise.elementwise import contiguous
+from ..library_kernel import library_kernel
 from ..reduce.reduce import on_grid
 
 
@@ -15,14 +17,12 @@ def interpolate(x: ndarray, xs: ndarray, ys: ndarray, left: float, right: float)
     """NumPy's `interp`: 1-D contiguous float64 arrays, `xs` increasing and not empty."""
     out = empty(x._shape, float64, x.device)
     if out._size:
-        _interpolate_kernel()(out, x, xs, ys, left, right)
+        interpolate_linear()(out, x, xs, ys, left, right)
     return out
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _interpolate_kernel() -> jit.kernel.Kernel:
-    text = """def interpolate(out, x, xs, ys, left: float, right: float):
+@library_kernel
+def interpolate_linear(out: Any, x: Any, xs: Any, ys: Any, left: float, right: float) -> None:
     for i in range(out.shape[0]):
         at = x[i]
         n = int64(xs.shape[0])
@@ -47,8 +47,6 @@ def _interpolate_kernel() -> jit.kernel.Kernel:
         if at > xs[n - 1]:
             y = right
         out[i] = at if at != at and n > 1 else y
-"""
-    return jit.kernel.from_text("interpolate", text, {"int64": int64})
 
 
 BLOCK = 512  # accumulators of a block: they and their operands fit in the first-level cache

@@ -6,14 +6,13 @@ takes its parameters as float64, then the counter. Several variates of one count
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from ... import jit
 from ...array import ndarray
 from ...dtypes import uint32
 from ...jit.functions import func
 from ...lang.markers import kernel_math, ndrange
+from ..library_kernel import library_kernel
 from .gamma_variates import gamma_by_rejection
 from .rng_math import exp, log, log1p, log_binomial, normal_quantile
 from .variates import binomial, lognormal, poisson, two_uniforms
@@ -311,36 +310,28 @@ VARIATES: dict[str, Any] = {
 
 def normalize_rows(x: ndarray) -> None:
     """Divides each row of the matrix `x` by its sum, added up from the left."""
-    _normalize_kernel()(x)
+    divide_by_sums()(x)
 
 
 def combine_rows(out: ndarray, x: ndarray, factor: ndarray, start: ndarray) -> None:
     """`out = start + x @ factor`, products added up from the left; `start` is a row."""
-    _combine_kernel()(out, x, factor, start)
+    add_products()(out, x, factor, start)
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _normalize_kernel() -> jit.kernel.Kernel:
-    text = """def normalize_rows(x):
+@library_kernel
+def divide_by_sums(x: Any) -> None:
     for i in range(x.shape[0]):
         total = 0.0
         for j in range(x.shape[1]):
             total += x[i, j]
         for j in range(x.shape[1]):
             x[i, j] = x[i, j] / total
-"""
-    return jit.kernel.from_text("normalize_rows", text, {})
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _combine_kernel() -> jit.kernel.Kernel:
-    text = """def combine_rows(out, x, factor, start):
+@library_kernel
+def add_products(out: Any, x: Any, factor: Any, start: Any) -> None:
     for i, j in ndrange(out.shape[0], out.shape[1]):
         total = start[j]
         for k in range(x.shape[1]):
             total += x[i, k] * factor[k, j]
         out[i, j] = total
-"""
-    return jit.kernel.from_text("combine_rows", text, {"ndrange": ndrange})

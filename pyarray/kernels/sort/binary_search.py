@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from ... import jit
 from ...array import ndarray
 from ...dtypes import bool_, int64, uint8
 from ...lang.markers import kernel_math
+from ..library_kernel import library_kernel
 from ..workspace import unchecked_empty
 
 # Whether x is before the key, without branches: half of them would be mispredicted. NaN is the largest.
@@ -44,31 +46,23 @@ def contains_by_table(a: ndarray, low: int, high: int, keys: ndarray, invert: bo
     table = unchecked_empty((high - low + 1,), uint8, keys.device)
     table[...] = 0
     out = unchecked_empty(keys._shape, bool_, keys.device)
-    _mark_kernel()(table, a, low)
-    _look_up_kernel()(out, table, keys, low, invert)
+    mark()(table, a, low)
+    look_up()(out, table, keys, low, invert)
     return out
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _mark_kernel() -> jit.kernel.Kernel:
-    text = """def mark(table, a, low: int):
+@library_kernel
+def mark(table: Any, a: Any, low: int) -> None:
     for t in range(a.shape[0]):
         table[int64(a[t]) - low] = 1
-"""
-    return jit.kernel.from_text("mark", text, {"int64": int64})
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _look_up_kernel() -> jit.kernel.Kernel:
-    text = """def look_up(out, table, keys, low: int, invert: bool):
+@library_kernel
+def look_up(out: Any, table: Any, keys: Any, low: int, invert: bool) -> None:
     for t in range(out.shape[0]):
         at = int64(keys[t]) - low
         inside = (at >= 0) & (at < table.shape[0])
         out[t] = (inside & (table[at if inside else 0] != 0)) != invert
-"""
-    return jit.kernel.from_text("look_up", text, {"int64": int64})
 
 
 # The text depends on the kind (how NaNs compare), side and result; dtypes are in its variants' keys.
@@ -118,33 +112,25 @@ def lengths(starts: ndarray, size: int) -> ndarray:
     """The lengths of runs that begin at `starts`; the last one ends at `size` (int64)."""
     out = unchecked_empty(starts._shape, int64, starts.device)
     if out._size:
-        _lengths_kernel()(out, starts, size)
+        run_lengths()(out, starts, size)
     return out
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _lengths_kernel() -> jit.kernel.Kernel:
-    text = """def lengths(out, starts, size: int):
+@library_kernel
+def run_lengths(out: Any, starts: Any, size: int) -> None:
     for k in range(out.shape[0]):
         out[k] = (starts[k + 1] if k + 1 < out.shape[0] else size) - starts[k]
-"""
-    return jit.kernel.from_text("lengths", text, {})
 
 
 def number_groups(order: ndarray, group: ndarray) -> ndarray:
     """`out[order[t]] = group[t] - 1`, where `order` has each position once."""
     out = unchecked_empty(order._shape, int64, order.device)
     if out._size:
-        _number_kernel()(out, order, group)
+        scatter_numbers()(out, order, group)
     return out
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _number_kernel() -> jit.kernel.Kernel:
-    text = """def number_groups(out, order, group):
+@library_kernel
+def scatter_numbers(out: Any, order: Any, group: Any) -> None:
     for t in range(order.shape[0]):
         out[order[t]] = group[t] - 1
-"""
-    return jit.kernel.from_text("number_groups", text, {})

@@ -22,13 +22,13 @@ from . import sort_cpu, sort_gpu
 from .sort_keys import KeyTransform, key_transform
 from .sort_text import (
     INSERTED,
-    gather_kernel,
     keys_kernel,
     neighbours_kernel,
     pack_kernel,
     pack_rows_kernel,
     pass_kernel,
     rows_kernel,
+    sort_gather,
     unpack_kernel,
     unpack_rows_kernel,
 )
@@ -109,7 +109,7 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
 def gather_rows(out: ndarray, x: ndarray, positions: ndarray) -> None:
     """`out[r, t] = x[r, places[r, t]]`, of contiguous 2-D arrays."""
     if out._size:
-        gather_kernel()(unsigned_view(out), unsigned_view(x), positions)
+        sort_gather()(unsigned_view(out), unsigned_view(x), positions)
 
 
 def _by_rows(x: ndarray) -> bool:

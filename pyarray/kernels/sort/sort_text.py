@@ -8,6 +8,7 @@ from typing import Any
 from ... import jit
 from ...dtypes import DType, int64
 from ...lang.markers import ndrange
+from ..library_kernel import library_kernel
 
 INSERTED = 32  # elements of a row that insertion sort is faster for than radix sort, at most
 ALIKE = 64  # elements of an unsorted run of equal digits that insertion sorts, at most
@@ -352,11 +353,7 @@ def unpack_rows_kernel(word: DType) -> jit.kernel.Kernel:
     return jit.kernel.from_text("sort_unpack_rows", text, _scope(word))
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def gather_kernel() -> jit.kernel.Kernel:
-    text = """def sort_gather(out, x, places):
+@library_kernel
+def sort_gather(out: Any, x: Any, places: Any) -> None:
     for r, t in ndrange(x.shape[0], x.shape[1]):
         out[r, t] = x[r, places[r, t]]
-"""
-    return jit.kernel.from_text("sort_gather", text, {"ndrange": ndrange})

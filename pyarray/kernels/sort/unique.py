@@ -9,6 +9,7 @@ from typing import Any
 from ... import array_host, jit
 from ...array import ndarray, unchecked_array
 from ...dtypes import int64, uint64
+from ..library_kernel import library_kernel
 from ..reduce.reduce import on_grid
 from ..scan import scan_gpu
 from ..scan.nonzero import unsigned_view
@@ -50,15 +51,13 @@ def append_unique(out: ndarray, begun: int, x: ndarray, table: ndarray) -> int:
     once and in order, until `out` is full; the number of elements then. `table` is that of earlier calls with
     the same `out`. On the host only."""
     count = unchecked_empty((1,), int64, out.device)
-    _first_kernel()(out, begun, x, table, count)
+    first_of_each()(out, begun, x, table, count)
     return int(count.item())
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _first_kernel() -> jit.kernel.Kernel:
+@library_kernel
+def first_of_each(out: Any, begun: int, x: Any, table: Any, found: Any) -> None:
     # open addressing: an entry is the element + 1, since 0 is a free slot
-    text = """def first_of_each(out, begun: int, x, table, found):
     for once in range(1):
         mask = uint64(table.shape[0] - 1)
         if begun == 0:
@@ -77,8 +76,6 @@ def _first_kernel() -> jit.kernel.Kernel:
                 out[n] = x[i]
                 n += 1
         found[once] = n
-"""
-    return jit.kernel.from_text("first_of_each", text, {"int64": int64, "uint64": uint64})
 
 
 def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[ndarray, ndarray | None]:
